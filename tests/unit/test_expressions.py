@@ -214,6 +214,8 @@ def test_a_quoted_text_has_one_end_and_no_variable(text: str) -> None:
         ("status = '404'", "= takes parts of one type; got an integer and a string", 9),
         ("status in (1, 'a')", "in takes parts of one type; got an integer and a string", 14),
         ("status in (1, null)", "in null is never true; write is null", 0),
+        ("null in (1, 2)", "in null is never true; write is null", 0),
+        ("case null when 1 then ok end", "when null is never true; write is null", 0),
         ("path = null", "= null is never true; write is null", 0),
         ("path between 'a' and null", "between null is never true; write is null", 0),
         ("ok > false", "> does not order booleans", 0),

@@ -139,7 +139,7 @@ def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
         wanted = made(*arguments)
         if next(first, False):
             held = DeltaTable(f"{ledger.root}/findings")
-            table._replace(held, Table.load("findings"), "ingest", knew)
+            table.replace(held, table._of_ledger("ingest"), knew)
         return wanted
 
     monkeypatch.setattr(table, "_current_findings", and_is_met)
@@ -151,7 +151,7 @@ def test_a_run_that_never_has_its_turn_says_so(ledger: Ledger, monkeypatch: pyte
     def met(*arguments: Any) -> None:
         raise CommitFailedError("another commit came first")
 
-    monkeypatch.setattr(table, "_replace", met)
+    monkeypatch.setattr(table, "replace", met)
     ran(ledger, "a", [1])
     with pytest.raises(CommitFailedError, match="ingest: findings were written by others at every one of"):
         publish(ledger, "web", "ingest", {})

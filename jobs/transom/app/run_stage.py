@@ -157,20 +157,17 @@ def run_stage(
 def sync_findings(
     ledger: Ledger, stream: Stream, stage: str, stale: Mapping[PartitionKey, PartitionState | None]
 ) -> None:
-    """Brings the findings of a stage up to date, and with the first one those of stages that the stream has
-    no longer.
+    """Bring the findings of a stage up to date, and with the first stage those of stages that are no more.
 
     Args:
         stale: as in `findings.publish`.
     """
     findings.publish(ledger, stream.name, stage, stale, stream.built_in)
-    told = {stage}
-    if stage == SOURCE_STAGE:
-        told |= findings.stages(ledger.root) - {*stream.stages}
-        for gone in told - {stage}:
-            findings.publish(ledger, stream.name, gone, {}, stream.built_in)
+    gone = findings.stages(ledger.root) - {*stream.stages, stage} if stage == SOURCE_STAGE else set()
+    for name in gone:
+        findings.publish(ledger, stream.name, name, {}, stream.built_in)
     for feature in stream.features:
-        if feature.stage in told and feature.findings is not None:
+        if feature.stage in {stage, *gone} and feature.findings is not None:
             sync.publish(ledger, stream, resolve_name(feature.findings))
 
 

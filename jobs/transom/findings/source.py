@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from transom.findings.from_ledger import Finding, Severity
 from transom.findings.text import filled, key_text, one_line
-from transom.ledger.staleness import fingerprint
 from transom.ledger.state import PartitionState
 
 if TYPE_CHECKING:
@@ -101,10 +100,6 @@ class FindingSource:
     def condition(self) -> str:
         """An SQL condition on findings that they are of this source."""
         return f"stage = '{self.stage}' AND kind = '{self.kind}'"
-
-    def words(self, stream: str, template: FindingTemplate) -> str:
-        """Return a hash of all that the words of a template depend on beside the row."""
-        return fingerprint([VERSION, stream, self.stage, self.kind, asdict(template)])
 
     def finding(self, stream: str, template: FindingTemplate, row: Row, id: str, made_of: str) -> Finding:
         """Return the finding of a row of a summary."""

@@ -7,7 +7,7 @@ runs have nothing to write.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC
 from operator import attrgetter
 from typing import Any
 
@@ -166,8 +166,7 @@ def publish(
     Returns:
         Whether something was written.
     """
-    table = Table.load(NAME)
-    ledger.create(table)
+    ledger.create(Table.load(NAME))
     written = False
     for _ in range(ATTEMPTS):
         held = ledger.open(NAME)
@@ -175,7 +174,7 @@ def publish(
         if sorted(_read(held, _of_ledger(stage)), key=_ID) == sorted(wanted, key=_ID):
             return written
         try:
-            _replace(held, table, stage, wanted)
+            replace(held, _of_ledger(stage), wanted)
             written = True
         except CommitFailedError:
             continue
@@ -201,15 +200,15 @@ def _of_ledger(stage: str) -> str:
     return f"stage = '{stage}' AND kind IN ({kinds})"
 
 
-def _replace(held: DeltaTable, table: Table, stage: str, wanted: Iterable[Finding]) -> None:
-    write_deltalake(
-        held,
-        to_arrow(wanted),
-        mode="overwrite",
-        predicate=_of_ledger(stage),
-        # Only what was made from the ledger as it is after this version may follow it.
-        commit_properties=CommitProperties(max_commit_retries=0),
-    )
+def replace(table: DeltaTable, condition: str, some: Iterable[Finding]) -> None:
+    """Replace the findings that meet an SQL condition.
+
+    Raises:
+        CommitFailedError: the table has changed since it was opened. Only findings that are made from the
+            ledger and the rows as they are after that may follow.
+    """
+    once = CommitProperties(max_commit_retries=0)
+    write_deltalake(table, to_arrow(some), mode="overwrite", predicate=condition, commit_properties=once)
 
 
 def to_arrow(some: Iterable[Finding]) -> pa.Table:
@@ -225,9 +224,5 @@ def _read(table: DeltaTable, where: str = "TRUE") -> list[Finding]:
 def _of_row(row: Mapping[str, Any]) -> Finding:
     held = {name: row[name] for name in COLUMNS}
     for name in ("hour", "start", "end", "first_hour"):
-        held[name] = held[name] and _utc(held[name])
+        held[name] = held[name] and held[name].astimezone(UTC)
     return Finding(**held | {"evidence": tuple(row["evidence"] or ())})
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC)

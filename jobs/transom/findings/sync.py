@@ -6,7 +6,7 @@ repairs what a killed run has left.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import accumulate, chain, groupby
 from operator import itemgetter
@@ -14,15 +14,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.findings.from_ledger import Finding
-from transom.findings.source import HOUR, IDENTITY, MOMENT, FindingSource, FindingTemplate
-from transom.findings.store import NAME, to_arrow
+from transom.findings.source import HOUR, IDENTITY, MOMENT, VERSION, FindingSource, FindingTemplate
+from transom.findings.store import NAME, replace
 from transom.findings.text import short_hash
 from transom.ledger.ledger import Ledger
+from transom.ledger.staleness import fingerprint
 from transom.ledger.state import READABLE, LedgerSnapshot, PartitionState
 from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, Table, in_hours_sql, literal, query
@@ -31,6 +32,8 @@ MAX_ROWS_PER_COMMIT = 250_000
 """The findings of a commit, unless a single hour has more."""
 
 BlockHour = tuple[str, datetime]
+Marks = tuple[str, ...]
+"""Of some findings, as in `Summary`."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,13 @@ def publish(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
     ledger.create(Table.load(NAME))
     refused, book = 0, None
     # A run of another version may write the same hours: each writes what it has to say once.
-    done: set[tuple[BlockHour, str]] = set()
+    done: set[tuple[BlockHour, Marks]] = set()
     while refused < ATTEMPTS:
         state = _consistent(ledger, source)
         if state.book is not book:
             summaries, book = list(_summaries(state, stream, source)), state.book
         changed = _changed(state, source, summaries)
-        due = {hour: marks for hour, marks in changed.items() if (hour, _hash(marks)) not in done}
+        due = {hour: marks for hour, marks in changed.items() if (hour, marks) not in done}
         if not due:
             return bool(done)
         totals = accumulate(map(len, due.values()))
@@ -93,16 +96,12 @@ def publish(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
         hours = [first[0], *(hour for hour, total in more if total <= MAX_ROWS_PER_COMMIT)]
         try:
             _replace(state, source, hours, _render(stream, source, summaries, hours))
-            done.update((hour, _hash(due[hour])) for hour in hours)
+            done |= {(hour, due[hour]) for hour in hours}
         except CommitFailedError:
             refused += 1
     raise CommitFailedError(
         f"{source.stage}: findings were written by others at every one of {ATTEMPTS} attempts"
     )
-
-
-def _hash(marks: Collection[str]) -> str:
-    return short_hash(" ".join(sorted(marks)))
 
 
 def _consistent(ledger: Ledger, source: FindingSource) -> SyncState:
@@ -123,7 +122,7 @@ def _summaries(state: SyncState, stream: Stream, source: FindingSource) -> Itera
     for template in source.templates(stream):
         rows = template.summarize(*_block_rows(state, state.rows, source, template))
         block = f"{stream.name}/{source.stage}/{source.kind}/{template.block}"
-        words = source.words(stream.name, template)
+        words = fingerprint([VERSION, block, asdict(template)])
         # Times as numbers: as texts they take long.
         plain = (c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in rows.columns)
         hashes = (short_hash(f"{words}{row}") for row in zip(*(c.to_pylist() for c in plain), strict=True))
@@ -167,7 +166,7 @@ def _with_plain_texts(rows: pa.Table) -> pa.Table:
 
 def _changed(
     state: SyncState, source: FindingSource, summaries: Collection[Summary]
-) -> dict[BlockHour, list[str]]:
+) -> dict[BlockHour, Marks]:
     """Return the hours whose findings are out of date, in order, with the marks of what they are to be."""
     marks = "concat(finding_id, ' ', made_of) AS mark"
     sql = f"SELECT block, hour, {marks} FROM t WHERE {source.condition}"
@@ -184,7 +183,7 @@ def _changed(
         own = summary.of(changed)
         for hour, mark in zip(own.rows[HOUR].to_pylist(), own.marks.to_pylist(), strict=True):
             changed[summary.template.block, hour].append(mark)
-    return changed
+    return {hour: tuple(sorted(marks)) for hour, marks in changed.items()}
 
 
 def _render(
@@ -214,11 +213,4 @@ def _replace(
         f"(block = {literal(block)} AND {in_hours_sql(hour for _, hour in own)})"
         for block, own in groupby(hours, itemgetter(0))
     )
-    write_deltalake(
-        state.findings,
-        to_arrow(findings),
-        mode="overwrite",
-        predicate=f"{source.condition} AND ({where})",
-        # Only what is made of the rows as they are after this version may follow it.
-        commit_properties=CommitProperties(max_commit_retries=0),
-    )
+    replace(state.findings, f"{source.condition} AND ({where})", findings)

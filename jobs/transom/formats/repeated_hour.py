@@ -7,7 +7,7 @@ Equal times are no such sign, also where a log has one line an hour: two events 
 the event's time is looked at; columns of type `timestamp` always mean the first.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo
@@ -91,10 +91,10 @@ class Order:
 
     ambiguous: int = 0
     first_line: int | None = None
-    _last: int | None = field(default=None, repr=False)
-    _backs: int = field(default=0, repr=False)
-    _open: int = field(default=0, repr=False)
-    _open_line: int | None = field(default=None, repr=False)
+    _last: int | None = None
+    _backs: int = 0
+    _waiting: int = 0
+    _waiting_line: int | None = None
 
     def resolve(self, times: Int64s, shifts: Int64s, lines: Int64s) -> Int64s:
         """Return the instants that some times mean.
@@ -104,61 +104,30 @@ class Order:
             shifts: as `repeats` returns them, shape (rows,).
             lines: the numbers of the lines, ascending, shape (rows,).
         """
-        twice = shifts > 0
-        if not len(times):
-            return times
-        if not twice.any():
-            self._close()
-            return times
-        before = np.r_[self._last if self._last is not None else times[0], times[:-1]]
-        goes_on = twice & np.r_[self._last is not None, twice[:-1]]
-        back = goes_on & (before - times >= shifts // 2)
-        begins = twice & ~goes_on
-        # How often the times of a run have gone back, up to each of its lines.
-        total = np.cumsum(back)
-        carried = np.int64(self._backs if goes_on[0] else 0)
-        at_begin = np.maximum.accumulate(np.where(begins, total - back, -carried))
-        backs = np.where(twice, total - at_begin, 0)
-        run = np.cumsum(begins)
-        if not goes_on[0]:
-            self._close()
-        self._count(backs, twice, run, lines)
-        self._last = int(times[-1]) if twice[-1] else None
-        resolved: Int64s = np.where(backs == 1, times + shifts, times)
+        resolved, before = times.copy(), -1
+        # A loop, since these are the rows of two hours a year.
+        rows = np.flatnonzero(shifts)
+        of_rows = zip(*(one.tolist() for one in (rows, times[rows], shifts[rows], lines[rows])), strict=True)
+        for row, time, shift, line in of_rows:
+            if row > before + 1:
+                self.end()
+            if self._last is not None and self._last - time >= shift // 2:
+                self._backs, self._waiting, self._waiting_line = self._backs + 1, 0, None
+            if self._backs == 0:
+                self._waiting, self._waiting_line = self._waiting + 1, self._waiting_line or line
+            elif self._backs == 1:
+                resolved[row] += shift
+            else:
+                self._report(1, line)
+            self._last, before = time, row
+        if before + 1 < len(times):
+            self.end()
         return resolved
 
     def end(self) -> None:
-        """Note that the file ends."""
-        self._close()
-
-    def _count(self, backs: Int64s, twice: npt.NDArray[np.bool_], run: Int64s, lines: Int64s) -> None:
-        """Count the times that nothing tells: of a run that never goes back, or has gone back twice."""
-        rows = np.flatnonzero(twice)
-        numbers, index = np.unique(run[rows], return_inverse=True)
-        most = np.zeros(len(numbers), dtype=np.int64)
-        np.maximum.at(most, index, backs[rows])
-        last = index[-1] if twice[-1] else -1
-        if self._last is not None and twice[0]:
-            if most[0] > 0:
-                self._open, self._open_line = 0, None
-            elif last != 0:
-                self._report(self._open, self._open_line)
-                self._open, self._open_line = 0, None
-        untold = (backs[rows] > 1) | ((most[index] == 0) & (index != last))
-        if untold.any():
-            self._report(int(untold.sum()), int(lines[rows[untold][0]]))
-        if twice[-1]:
-            self._backs = int(backs[-1])
-            waits = (most[index] == 0) & (index == last)
-            if waits.any():
-                self._open += int(waits.sum())
-                self._open_line = self._open_line or int(lines[rows[waits][0]])
-        else:
-            self._backs = 0
-
-    def _close(self) -> None:
-        self._report(self._open, self._open_line)
-        self._last, self._backs, self._open, self._open_line = None, 0, 0, None
+        """Note that a run ends, as it does with the file."""
+        self._report(self._waiting, self._waiting_line)
+        self._last, self._backs, self._waiting, self._waiting_line = None, 0, 0, None
 
     def _report(self, rows: int, line: int | None) -> None:
         self.ambiguous += rows

@@ -5,10 +5,10 @@ is left of one, there is no such row. What is not understood narrows nothing, so
 is never called impossible.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
-from math import ceil, floor, inf, isinf
+from functools import partial, reduce
+from math import ceil, floor, inf, isinf, nextafter
 from typing import TYPE_CHECKING, Any
 
 from transom.spec.expressions.parser import parse
@@ -30,7 +30,6 @@ class Domain:
         among: the texts or truths that it may be; None is any.
         null: whether it may be null.
         some: whether it may be anything else.
-        above, below: whether the bounds are outside.
         but: values that it is not.
     """
 
@@ -40,8 +39,6 @@ class Domain:
     among: frozenset[object] | None = None
     null: bool = True
     some: bool = True
-    above: bool = False
-    below: bool = False
     but: frozenset[object] = frozenset()
 
     @property
@@ -51,7 +48,7 @@ class Domain:
 
     @property
     def _no_value(self) -> bool:
-        point = self.low == self.high and (self.above or self.below or self.low in self.but)
+        point = self.low == self.high and self.low in self.but
         none = self.among is not None and not self.among - self.but
         return not self.some or self.low > self.high or point or none
 
@@ -65,9 +62,9 @@ class Domain:
             )
         found = replace(self, null=False)
         if sign in ("<", "<=", "="):
-            found = found._at_most(other.high, other.below or sign == "<")
+            found = replace(found, high=min(self.high, self._up_to(other.high, sign == "<")))
         if sign in (">", ">=", "="):
-            found = found._at_least(other.low, other.above or sign == ">")
+            found = replace(found, low=max(self.low, -self._up_to(-other.low, sign == ">")))
         if sign == "=":
             either = [one for one in (self.among, other.among) if one is not None]
             among = frozenset.intersection(*either) if either else None
@@ -76,7 +73,12 @@ class Domain:
             found = replace(found, but=self.but | other._only)
         if other._no_value:
             return replace(found, some=False)
-        return found._rounded() if found.whole else found
+        low, high = found.low, found.high
+        while self.whole and low in found.but:
+            low += 1
+        while self.whole and high in found.but:
+            high -= 1
+        return replace(found, low=low, high=high)
 
     @property
     def _only(self) -> frozenset[object]:
@@ -85,37 +87,20 @@ class Domain:
             return frozenset((self.low,))
         return self.among if self.among is not None and len(self.among) == 1 else frozenset()
 
-    def _at_most(self, high: float, outside: bool) -> "Domain":
-        if high > self.high or (high == self.high and not outside):
-            return self
-        return replace(self, high=high, below=outside and not isinf(high))
-
-    def _at_least(self, low: float, outside: bool) -> "Domain":
-        if low < self.low or (low == self.low and not outside):
-            return self
-        return replace(self, low=low, above=outside and not isinf(low))
-
-    def _rounded(self) -> "Domain":
-        """Return the same whole numbers, with bounds that are inside."""
-        low, high = self.low, self.high
-        if not isinf(low):
-            low = floor(low) + 1 if self.above else ceil(low)
-            while low in self.but:
-                low += 1
-        if not isinf(high):
-            high = ceil(high) - 1 if self.below else floor(high)
-            while high in self.but:
-                high -= 1
-        return replace(self, low=low, high=high, above=False, below=False)
+    def _up_to(self, bound: float, outside: bool) -> float:
+        """Return the greatest number up to a bound, or below it; infinity where there is none."""
+        if isinf(bound):
+            return inf
+        if self.whole:
+            return ceil(bound) - 1 if outside else floor(bound)
+        return nextafter(bound, -inf) if outside else bound
 
     def joined(self, other: "Domain") -> "Domain":
         """Return a domain that holds both."""
         among = None if self.among is None or other.among is None else self.among | other.among
-        below = {one.below for one in (self, other) if one.high == max(self.high, other.high)}
-        above = {one.above for one in (self, other) if one.low == min(self.low, other.low)}
         return Domain(
             min(self.low, other.low), max(self.high, other.high), self.whole and other.whole, among,
-            self.null or other.null, self.some or other.some, all(above), all(below), self.but & other.but,
+            self.null or other.null, self.some or other.some, self.but & other.but,
         )  # fmt: skip
 
 
@@ -197,9 +182,6 @@ def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
             return _narrowed(node.this, domains, truth)
         case "Not":
             return _narrowed(node.this, domains, not truth)
-        case "And" | "Or":
-            parts = list(node.flatten())
-            return (_all if (kind == "And") is truth else _any)(parts, domains, truth)
         case "Boolean":
             return domains if bool(node.this) is truth else None
         case "Null":
@@ -208,38 +190,36 @@ def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
             return _kept(node, _value(node, domains).restricted("=", _constant(truth)), domains)
         case "Is":
             return _is(node, domains, truth)
+        case "And" | "Or":
+            parts = [partial(_narrowed, part, truth=truth) for part in node.flatten()]
+            return _combined(parts, domains, (kind == "And") is truth)
         case "In":
-            return _among(node, domains, truth)
+            parts = [partial(_compared, "=", node.this, one, truth=truth) for one in node.expressions]
+            return _combined(parts, domains, not truth)
         case "Between":
-            low, high = node.args["low"], node.args["high"]
-            behind = _compared(">=", node.this, low, domains, truth)
-            if not truth:
-                return _joined([behind, _compared("<=", node.this, high, domains, truth)], domains)
-            return None if behind is None else _compared("<=", node.this, high, behind, truth)
+            ends = ((">=", node.args["low"]), ("<=", node.args["high"]))
+            parts = [partial(_compared, sign, node.this, end, truth=truth) for sign, end in ends]
+            return _combined(parts, domains, truth)
     if kind in _SIGNS:
         return _compared(_SIGNS[kind], node.this, node.expression, domains, truth)
     return domains
 
 
-def _all(parts: Sequence[Any], domains: Domains, truth: bool) -> Domains | None:
-    narrowed: Domains | None = domains
-    for part in parts:
-        narrowed = None if narrowed is None else _narrowed(part, narrowed, truth)
-    return narrowed
-
-
-def _any(parts: Sequence[Any], domains: Domains, truth: bool) -> Domains | None:
-    return _joined([_narrowed(part, domains, truth) for part in parts], domains)
-
-
-def _joined(branches: Sequence[Domains | None], domains: Domains) -> Domains | None:
-    """Return what is known where one of several is so."""
-    left = [branch for branch in branches if branch is not None]
-    if not left:
+def _combined(
+    parts: Iterable[Callable[[Domains], Domains | None]], domains: Domains, all_: bool
+) -> Domains | None:
+    """Return what is known where all of some conditions are met, or one of them."""
+    if all_:
+        narrowed: Domains | None = domains
+        for part in parts:
+            narrowed = None if narrowed is None else part(narrowed)
+        return narrowed
+    branches = [branch for part in parts if (branch := part(domains)) is not None]
+    if not branches:
         return None
-    names = {name for branch in left for name in branch}
+    names = {name for branch in branches for name in branch}
     return {
-        name: reduce(Domain.joined, [one.get(name, domains.get(name, Domain())) for one in left])
+        name: reduce(Domain.joined, [one.get(name, domains.get(name, Domain())) for one in branches])
         for name in names
     }
 
@@ -258,15 +238,6 @@ def _compared(sign: str, left: Any, right: Any, domains: Domains, truth: bool) -
     mine, theirs = _value(left, domains), _value(right, domains)
     narrowed = _kept(left, mine.restricted(sign, theirs), domains)
     return None if narrowed is None else _kept(right, theirs.restricted(_TURNED[sign], mine), narrowed)
-
-
-def _among(node: Any, domains: Domains, truth: bool) -> Domains | None:
-    if not truth:
-        narrowed: Domains | None = domains
-        for one in node.expressions:
-            narrowed = None if narrowed is None else _compared("<>", node.this, one, narrowed, True)
-        return narrowed
-    return _joined([_compared("=", node.this, one, domains, True) for one in node.expressions], domains)
 
 
 def _is(node: Any, domains: Domains, truth: bool) -> Domains | None:

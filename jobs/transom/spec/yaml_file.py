@@ -8,7 +8,7 @@ depth, and only `true` and `false` are booleans: YAML 1.1 reads `off: true` as `
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -16,6 +16,10 @@ from transom.spec.errors import Issue, SpecificationError
 
 MAX_BYTES = 256 * 1024
 _MAX_DEPTH = 20
+_NAME = re.compile(
+    r"""^(?P<k>["']?)name(?P=k):[ \t]+(?P<v>["']?)(?P<name>[^\s"'#&*!|>{}\[\]]+)(?P=v)[ \t]*(?:\#.*)?$""",
+    re.MULTILINE,
+)
 
 
 class _Loader(yaml.SafeLoader):
@@ -31,15 +35,11 @@ class _Loader(yaml.SafeLoader):
         # PyYAML's stubs leave this one out of the types.
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "anchor", None) is not None:
-            raise yaml.MarkedYAMLError(
-                problem="anchors and aliases are not allowed", problem_mark=event.start_mark
-            )
+            _refuse("anchors and aliases are not allowed", event)
         if getattr(event, "tag", None) is not None:
-            raise yaml.MarkedYAMLError(problem="tags are not allowed", problem_mark=event.start_mark)
+            _refuse("tags are not allowed", event)
         if self.depth >= _MAX_DEPTH:
-            raise yaml.MarkedYAMLError(
-                problem=f"nested more than {_MAX_DEPTH} deep", problem_mark=event.start_mark
-            )
+            _refuse(f"nested more than {_MAX_DEPTH} deep", event)
         self.depth += 1
         try:
             return super().compose_node(parent, index)
@@ -51,13 +51,15 @@ class _Loader(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
-                raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=key.start_mark)
+                _refuse("a key must be text", key)
             if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key.value!r} is repeated", problem_mark=key.start_mark
-                )
+                _refuse(f"the key {key.value!r} is repeated", key)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _refuse(problem: str, place: Any) -> NoReturn:
+    raise yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
 
 
 # YAML 1.2's core schema, without octal and hexadecimal numbers, infinities and nan. The expressions are
@@ -110,25 +112,9 @@ def parse_mapping(content: bytes | str, name: str) -> dict[str, Any]:
 
 
 def declared_name(content: str) -> str | None:
-    """Return the text that a YAML text has as `name`, however wrong what comes behind it is; None of none."""
-    depth, key = 0, None
-    try:
-        for event in yaml.parse(content, _Loader):
-            if isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-                continue
-            if depth == 1 and key == "name":
-                value = event.value if isinstance(event, yaml.ScalarEvent) else ""
-                # In a { that is never closed, a value goes on over the lines; a name has no blanks.
-                return value if value and not any(map(str.isspace, value)) else None
-            if depth == 1:
-                # Keys and values take turns.
-                scalar = event.value if isinstance(event, yaml.ScalarEvent) else ""
-                key = scalar if key is None else None
-            depth += isinstance(event, yaml.CollectionStartEvent)
-    except yaml.YAMLError:
-        pass
-    return None
+    """Return the name that the text of a stream's file declares on a line, however wrong the rest is."""
+    found = _NAME.search(content)
+    return found["name"] if found else None
 
 
 def _where(error: yaml.YAMLError) -> str:

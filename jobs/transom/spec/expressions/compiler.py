@@ -36,7 +36,11 @@ _COMPARISONS = {
     "EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NullSafeEQ": "<=>",
     "NullSafeNEQ": "<=>",
 }  # fmt: skip
-_ARITHMETIC = {"Add": "try_add", "Sub": "try_subtract", "Mul": "try_multiply", "Mod": "try_mod"}
+_ARITHMETIC = {
+    "Add": ("+", "try_add"), "Sub": ("-", "try_subtract"), "Mul": ("*", "try_multiply"),
+    "Mod": ("%", "try_mod"), "Div": ("/", "try_divide"),
+}  # fmt: skip
+
 # Filled in by the parser and without meaning here: greatest and least leave nulls out in Spark anyway.
 _HARMLESS = {"ignore_nulls", "safe", "typed", "coalesce", "_type"}
 _INTEGER = re.compile("[0-9]+")
@@ -135,10 +139,24 @@ class _Compiler:
             )
         return sql, kind
 
-    def unify(self, parts: Sequence[tuple[Any, Typed]], who: str) -> FieldType | None:
-        """Return the common type of several parts: integers among numbers are numbers."""
+    def alike(
+        self, nodes: Sequence[Any], *kinds: FieldType, who: str, nulls: bool = True
+    ) -> tuple[list[str], FieldType | None]:
+        """Compile parts of one type, where integers among numbers are numbers.
+
+        Args:
+            nodes: the parts.
+            kinds: the types that they may have; none, and any will do.
+            who: what takes them, in words.
+            nulls: whether a part may be a bare null.
+        """
+        sqls: list[str] = []
         common: FieldType | None = None
-        for node, (_, kind) in parts:
+        for node in nodes:
+            sql, kind = self.want(node, *kinds, who=who) if kinds else self.walk(node)
+            sqls.append(sql)
+            if kind is None and not nulls:
+                self.fail(node, f"{who} null is never true; write is null")
             if common is None or kind is None or kind == common:
                 common = common or kind
             elif kind in NUMERIC and common in NUMERIC:
@@ -149,11 +167,7 @@ class _Compiler:
                     f"{who} takes parts of one type; got {type_with_article(common)} and "
                     f"{type_with_article(kind)}",
                 )
-        return common
-
-    def not_null(self, node: Any, kind: FieldType | None, who: str) -> None:
-        if kind is None:
-            self.fail(node, f"{who} null is never true; write is null")
+        return sqls, common
 
     def constant(self, node: Any, who: str) -> str:
         if type(node).__name__ != "Literal" or not node.is_string:
@@ -205,9 +219,7 @@ class _Compiler:
     def logical(self, node: Any) -> Typed:
         word = type(node).__name__.lower()
         # Flat, so that a list of a hundred alternatives is one level deep.
-        parts = [
-            self.want(part, "boolean", who=word)[0] for part in reversed(list(_operands(node, type(node))))
-        ]
+        parts, _ = self.alike(list(_operands(node, type(node)))[::-1], "boolean", who=word)
         return "(" + f" {word.upper()} ".join(parts) + ")", "boolean"
 
     def negation(self, node: Any) -> Typed:
@@ -217,14 +229,10 @@ class _Compiler:
         name = type(node).__name__
         sign = _COMPARISONS[name]
         word = "is distinct from" if sign == "<=>" else sign
-        left, right = self.walk(node.this), self.walk(node.expression)
-        common = self.unify([(node.this, left), (node.expression, right)], word)
-        if sign != "<=>":
-            self.not_null(node.this, left[1], word)
-            self.not_null(node.expression, right[1], word)
-        if common == "boolean" and sign[0] in "<>" and sign not in ("<>", "<=>"):
+        (left, right), kind = self.alike([node.this, node.expression], who=word, nulls=sign == "<=>")
+        if kind == "boolean" and sign in ("<", "<=", ">", ">="):
             self.fail(node, f"{word} does not order booleans")
-        sql = f"({left[0]} {sign} {right[0]})"
+        sql = f"({left} {sign} {right})"
         return (f"(NOT {sql})" if name == "NullSafeNEQ" else sql), "boolean"
 
     def is_(self, node: Any) -> Typed:
@@ -237,23 +245,16 @@ class _Compiler:
         self.fail(node, "is goes with null, true or false")
 
     def among(self, node: Any) -> Typed:
-        choices = [(part, self.walk(part)) for part in node.expressions]
-        if not choices:
+        if not node.expressions:
             self.fail(node, "in needs a list of values")
-        left = self.walk(node.this)
-        self.unify([(node.this, left), *choices], "in")
-        for part, (_, kind) in choices:
-            self.not_null(part, kind, "in")
-        return f"({left[0]} IN ({', '.join(sql for _, (sql, _) in choices)}))", "boolean"
+        (value, *choices), _ = self.alike([node.this, *node.expressions], who="in", nulls=False)
+        return f"({value} IN ({', '.join(choices)}))", "boolean"
 
     def between(self, node: Any) -> Typed:
-        parts = [(part, self.walk(part)) for part in (node.this, node.args["low"], node.args["high"])]
-        common = self.unify(parts, "between")
-        for part, (_, kind) in parts:
-            self.not_null(part, kind, "between")
-        if common == "boolean":
+        nodes = [node.this, node.args["low"], node.args["high"]]
+        (value, low, high), kind = self.alike(nodes, who="between", nulls=False)
+        if kind == "boolean":
             self.fail(node, "between does not order booleans")
-        value, low, high = (sql for _, (sql, _) in parts)
         return f"({value} BETWEEN {low} AND {high})", "boolean"
 
     def like(self, node: Any) -> Typed:
@@ -284,14 +285,9 @@ class _Compiler:
         return f"(NOT {sql})" if node.args.get("negate") else sql
 
     def arithmetic(self, node: Any) -> Typed:
-        name = type(node).__name__
-        sign = {"Add": "+", "Sub": "-", "Mul": "*", "Mod": "%", "Div": "/"}[name]
-        left = self.want(node.this, *NUMERIC, who=sign)
-        right = self.want(node.expression, *NUMERIC, who=sign)
-        if name == "Div":
-            return f"try_divide({left[0]}, {right[0]})", "number"
-        kind = self.unify([(node.this, left), (node.expression, right)], sign)
-        return f"{_ARITHMETIC[name]}({left[0]}, {right[0]})", kind
+        sign, function = _ARITHMETIC[type(node).__name__]
+        (left, right), kind = self.alike([node.this, node.expression], *NUMERIC, who=sign)
+        return f"{function}({left}, {right})", "number" if sign == "/" else kind
 
     def minus(self, node: Any) -> Typed:
         sql, kind = self.want(node.this, *NUMERIC, who="-")
@@ -300,39 +296,29 @@ class _Compiler:
         return f"try_subtract({'0L' if kind == 'integer' else '0D'}, {sql})", kind
 
     def joined(self, node: Any) -> Typed:
-        left, right = (self.want(part, "string", who="||")[0] for part in (node.this, node.expression))
+        (left, right), _ = self.alike([node.this, node.expression], "string", who="||")
         return f"({left} || {right})", "string"
 
     def case(self, node: Any) -> Typed:
-        operand = node.args.get("this")
-        sql = "CASE"
-        subject = self.walk(operand) if operand is not None else None
-        sql += f" {subject[0]}" if subject else ""
-        values = []
-        for branch in node.args["ifs"]:
-            if subject:
-                test = self.walk(branch.this)
-                self.unify([(operand, subject), (branch.this, test)], "case")
-                self.not_null(branch.this, test[1], "when")
-            else:
-                test = self.want(branch.this, "boolean", who="when")
-            value = self.walk(branch.args["true"])
-            values.append((branch.args["true"], value))
-            sql += f" WHEN {test[0]} THEN {value[0]}"
-        default = node.args.get("default")
-        if default is not None:
-            values.append((default, self.walk(default)))
-            sql += f" ELSE {values[-1][1][0]}"
-        return f"({sql} END)", self.unify(values, "case")
+        operand, default = node.args.get("this"), node.args.get("default")
+        tests = [branch.this for branch in node.args["ifs"]]
+        if operand is None:
+            head, conditions = "CASE", self.alike(tests, "boolean", who="when")[0]
+        else:
+            (subject, *conditions), _ = self.alike([operand, *tests], who="when", nulls=False)
+            head = f"CASE {subject}"
+        values = [branch.args["true"] for branch in node.args["ifs"]]
+        (*then,), kind = self.alike(values if default is None else [*values, default], who="case")
+        last = "" if default is None else f" ELSE {then.pop()}"
+        branches = zip(conditions, then, strict=True)
+        return f"({head}{''.join(f' WHEN {test} THEN {value}' for test, value in branches)}{last} END)", kind
 
     def if_(self, node: Any) -> Typed:
         test = self.want(node.this, "boolean", who="if")[0]
-        parts = [node.args["true"], node.args.get("false")]
-        if parts[1] is None:
+        if node.args.get("false") is None:
             self.fail(node, "if takes a condition and two values")
-        values = [(part, self.walk(part)) for part in parts]
-        (yes, _), (no, _) = (typed for _, typed in values)
-        return f"if({test}, {yes}, {no})", self.unify(values, "if")
+        (yes, no), kind = self.alike([node.args["true"], node.args["false"]], who="if")
+        return f"if({test}, {yes}, {no})", kind
 
     def cast(self, node: Any) -> Typed:
         wanted = node.args["to"]
@@ -371,17 +357,10 @@ def _operands(node: Any, kind: type[Any]) -> Iterator[Any]:
             yield part
 
 
-def _one_text(spark: str) -> Any:
+def _of_texts(spark: str, kind: FieldType, names: Sequence[str] = ("this",)) -> Any:
     def method(self: _Compiler, node: Any) -> Typed:
-        return f"{spark}({self.want(node.this, 'string', who=spark)[0]})", "string"
-
-    return method
-
-
-def _two_texts(spark: str) -> Any:
-    def method(self: _Compiler, node: Any) -> Typed:
-        left, right = (self.want(part, "string", who=spark)[0] for part in (node.this, node.expression))
-        return f"{spark}({left}, {right})", "boolean"
+        parts, _ = self.alike([node.args[name] for name in names], "string", who=spark)
+        return f"{spark}({', '.join(parts)})", kind
 
     return method
 
@@ -430,13 +409,12 @@ def _rounded(spark: str) -> Any:
 
 def _of_many(spark: str, least: int) -> Any:
     def method(self: _Compiler, node: Any) -> Typed:
-        parts = [(part, self.walk(part)) for part in (node.this, *node.expressions)]
+        parts, kind = self.alike([node.this, *node.expressions], who=spark)
         if len(parts) < least:
             self.fail(node, f"{spark} takes at least {least} values")
-        kind = self.unify(parts, spark)
         if kind == "boolean" and spark != "coalesce":
             self.fail(node, f"{spark} does not order booleans")
-        return f"{spark}({', '.join(sql for _, (sql, _) in parts)})", kind
+        return f"{spark}({', '.join(parts)})", kind
 
     return method
 
@@ -460,19 +438,19 @@ _HANDLERS: dict[str, tuple[tuple[str, ...], Any]] = {
     "Like": ((*_BINARY, "negate"), _Compiler.like),
     "ILike": ((*_BINARY, "negate"), _Compiler.like),
     "RegexpLike": ((*_BINARY, "negate"), _Compiler.regexp),
-    **dict.fromkeys(("Add", "Sub", "Mul", "Mod", "Div"), (_BINARY, _Compiler.arithmetic)),
+    **dict.fromkeys(_ARITHMETIC, (_BINARY, _Compiler.arithmetic)),
     "Neg": (("this",), _Compiler.minus),
     "DPipe": (_BINARY, _Compiler.joined),
     "Case": (("this", "ifs", "default"), _Compiler.case),
     "If": (("this", "true", "false"), _Compiler.if_),
     "Cast": (("this", "to"), _Compiler.cast),
     "TryCast": (("this", "to"), _Compiler.cast),
-    "Lower": (("this",), _one_text("lower")),
-    "Upper": (("this",), _one_text("upper")),
-    "Trim": (("this",), _one_text("trim")),
-    "StartsWith": (_BINARY, _two_texts("startswith")),
-    "EndsWith": (_BINARY, _two_texts("endswith")),
-    "Contains": (_BINARY, _two_texts("contains")),
+    "Lower": (("this",), _of_texts("lower", "string")),
+    "Upper": (("this",), _of_texts("upper", "string")),
+    "Trim": (("this",), _of_texts("trim", "string")),
+    "StartsWith": (_BINARY, _of_texts("startswith", "boolean", _BINARY)),
+    "EndsWith": (_BINARY, _of_texts("endswith", "boolean", _BINARY)),
+    "Contains": (_BINARY, _of_texts("contains", "boolean", _BINARY)),
     "Length": (("this",), _length),
     "Substring": (("this", "start", "length"), _substring),
     "SplitPart": (("this", "delimiter", "part_index"), _split_part),

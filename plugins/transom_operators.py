@@ -15,7 +15,7 @@ from transom.core.intervals import Interval, format_hour
 
 if TYPE_CHECKING:
     from transom.engine.gate import GateResult
-    from transom.ledger.state import LedgerSnapshot
+    from transom.ledger.snapshot import LedgerSnapshot
     from transom.spec.checks import Accept
 
 CONNECTION = "transom_spark"

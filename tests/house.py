@@ -29,7 +29,8 @@ from transom.features.ingest.tables import Tables
 from transom.findings import store as findings
 from transom.findings.from_ledger import Finding
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import EMPTY_DIGEST, CheckResult, LedgerSnapshot, PartitionKey
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import EMPTY_DIGEST, CheckResult, PartitionKey
 from transom.storage.digest import digest_of, row_hash, total_hash
 from transom.storage.store import Store
 from transom.storage.tables import Table, read_rows

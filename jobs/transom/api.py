@@ -40,7 +40,8 @@ from transom.findings import store as findings
 from transom.findings.from_ledger import Finding
 from transom.formats.record_format import FieldType
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import LedgerSnapshot, PartitionKey
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import PartitionKey
 from transom.spec.errors import did_you_mean
 from transom.storage.store import Store
 from transom.storage.tables import ATTEMPTS, in_hours_sql, instant, query

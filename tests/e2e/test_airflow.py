@@ -20,7 +20,7 @@ from transom.features.patterns.algorithm.reference import Widening
 from transom.features.registry import STAGES
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import LedgerSnapshot
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.tables import instant, read_rows
 
 # One Airflow serves all tests: they stay on one worker.

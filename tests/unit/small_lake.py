@@ -22,11 +22,12 @@ from transom.engine.retention import Series
 from transom.engine.runner import Outcome, run_steps
 from transom.ledger.check import Check, MetricResult
 from transom.ledger.ledger import Ledger, RunSuperseded
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
-from transom.ledger.state import EMPTY_DIGEST, CheckResult, LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.state import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.external import ExternalSource
-from transom.storage.external import Rows as OutsideRows
+from transom.storage.external_source import ExternalSource
+from transom.storage.external_source import Rows as OutsideRows
 from transom.storage.store import PinnedTables, Store, Write
 from transom.storage.tables import Table
 

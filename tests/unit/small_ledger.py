@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from transom.findings.from_ledger import Finding, from_ledger
 from transom.ledger.reasons import Cause, format_causes
-from transom.ledger.state import CheckResult, LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

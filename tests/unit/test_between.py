@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
+from transom.arrays.sorted_index import SortedIndex, sort_by_key_and_time
 from transom.features.fills.algorithm.between_join import Between, KeyInterval, nested_loop
-from transom.features.frames.algorithm.readings import SortedIndex, sort_by_key_and_time
 
 TIME = st.one_of(st.integers(0, 30), st.integers(0, 10**15))
 INTERVALS = st.lists(

@@ -9,15 +9,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from transom.ledger.ledger import Ledger
 from transom.ledger.reasons import Cause, Kind, format_causes, read, write
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import is_stale
-from transom.ledger.state import (
-    CARRIED_INCOMPLETE,
-    LedgerSnapshot,
-    PartitionKey,
-    PartitionState,
-    Status,
-    partition_hash,
-)
+from transom.ledger.state import CARRIED_INCOMPLETE, PartitionKey, PartitionState, Status, partition_hash
 from transom.storage.tables import Table
 from unit.small_ledger import GOOD, at, book, lacking, node, of_ingest
 

@@ -13,8 +13,9 @@ from transom.features.ingest.publish import _required_hours, _RequiredHours, _re
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import STAGE, node_of
 from transom.features.ingest.tables import Tables
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState, Status
+from transom.ledger.state import PartitionKey, PartitionState, Status
 from transom.storage.store import PinnedTables, Store
 from transom.stream import parse
 from unit.small_stream import changed

@@ -9,8 +9,8 @@ from transom.features.ingest.file_decisions import decide
 from transom.features.ingest.file_records import needs_read, source_id, with_duplicates
 from transom.features.ingest.hour_states import hour_states
 from transom.features.ingest.snapshot import IngestSnapshot
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import LedgerSnapshot
 from transom.storage.store import PinnedTables, Store
 from unit.some_files import HOUR, RULES, after, at, content, listed, one, run, state
 

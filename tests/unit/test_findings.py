@@ -13,7 +13,8 @@ from transom.features.registry import BUILT_IN
 from transom.findings.from_ledger import Finding, from_ledger, identity
 from transom.ledger.chain import blocking_reason
 from transom.ledger.reasons import Cause
-from transom.ledger.state import CheckResult, LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from unit.small_ledger import (
     GOOD,
     PARTIAL,

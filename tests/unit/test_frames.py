@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import rare_case
+from transom.arrays.column_batch import MISSING
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.readings import MISSING, OpenFrameState, Readings
+from transom.features.frames.algorithm.readings import OpenFrameState, Readings
 from transom.features.frames.algorithm.reference import (
     Aggregate,
     FrameReport,

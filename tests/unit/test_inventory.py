@@ -26,8 +26,9 @@ from transom.features.ingest.publish import _left_stale, changed_hours
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import node_of
 from transom.features.ingest.tables import file_rows
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import LedgerSnapshot, PartitionState
+from transom.ledger.state import PartitionState
 from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import Table
 from unit.some_files import at

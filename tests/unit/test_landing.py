@@ -9,8 +9,9 @@ from pyarrow import fs
 
 from transom.core.path_pattern import PathPattern
 from transom.features.ingest import landing
-from transom.features.ingest.landing import LandingError, absolute, is_there, list_files, open_file
+from transom.features.ingest.landing import LandingError, is_there, list_files, open_file
 from transom.storage import filesystem as systems
+from transom.storage.filesystem import absolute
 
 NAMES = ["conn 05:00:00-06:00:00.log", "conn%2005:00.log", "conn+[x]#?&=é.log", "north/conn.log"]
 

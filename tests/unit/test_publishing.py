@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from transom.core.intervals import HOUR
 from transom.engine.publisher import is_published, publish
 from transom.ledger.ledger import Ledger, RunSuperseded
-from transom.ledger.state import EMPTY_DIGEST, CheckResult, LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.storage.store import PinnedTables, Store, Write
 from transom.storage.tables import Table
 

@@ -5,8 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from transom.arrays.column_batch import MISSING
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.readings import MISSING, OpenFrameState, Readings
+from transom.features.frames.algorithm.readings import OpenFrameState, Readings
 from transom.features.frames.algorithm.reference import (
     Aggregate,
     FrameSpec,

@@ -18,8 +18,9 @@ from transom.features.ingest.snapshot import IngestSnapshot, late_files, take_sn
 from transom.features.ingest.specified import STAGE, Specified, expected_of, file_shape, node_of, scheduled
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.store import PinnedTables, Store
 from transom.stream import parse
 from unit.small_stream import changed

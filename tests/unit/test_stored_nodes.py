@@ -13,9 +13,10 @@ from transom.ledger import columnar_state as stored_nodes
 from transom.ledger.columnar_state import StoredPartitions
 from transom.ledger.ledger import _row
 from transom.ledger.reasons import Cause
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange, Stage, TableStep
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import EMPTY_DIGEST, LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.state import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.storage.tables import Table
 from unit.small_lake import at
 

@@ -35,7 +35,7 @@ from demo.page import DEMO, LAKE, book, console, rows, show, step, stretches
 from demo.persistent import always_here, beacons
 from transom.core.intervals import format_hour
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import LedgerSnapshot
+from transom.ledger.snapshot import LedgerSnapshot
 
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
 END = datetime(2015, 5, 21, tzinfo=UTC)

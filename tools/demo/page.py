@@ -13,7 +13,7 @@ from rich.table import Table
 
 from transom.core.intervals import format_hour, merge_hours
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import LedgerSnapshot
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.tables import read_rows
 
 DEMO = Path(__file__).resolve().parents[2] / ".transom" / "demo"

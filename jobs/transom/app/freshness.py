@@ -9,9 +9,10 @@ from transom.features.check_builders import waivers_of
 from transom.features.ingest.specified import BLOCK, STAGE, Specified
 from transom.ledger.ledger import Ledger
 from transom.ledger.lineage import Lineage
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import LedgerSnapshot, PartitionKey
+from transom.ledger.state import PartitionKey
 from transom.spec.stream import Stream
 from transom.storage.external import ExternalSources
 

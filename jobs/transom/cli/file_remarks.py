@@ -14,7 +14,7 @@ from transom.features.ingest.equal_files import equal_files, names_of
 from transom.features.ingest.file_records import OWNS_ROWS, FileRecord
 from transom.features.ingest.inventory import BESIDE
 from transom.features.ingest.specified import BLOCK, STAGE, scheduled
-from transom.ledger.state import LedgerSnapshot
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.driver_io import TableReader
 from transom.storage.packed_copy import PackedCopy

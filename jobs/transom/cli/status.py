@@ -14,7 +14,8 @@ from transom.spec.stream import Stream
 from transom.stream_files import folder, streams
 
 if TYPE_CHECKING:
-    from transom.ledger.state import LedgerSnapshot, PartitionKey
+    from transom.ledger.snapshot import LedgerSnapshot
+    from transom.ledger.state import PartitionKey
 
 COLUMNS = (
     "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "damaged",

@@ -20,14 +20,8 @@ from transom.engine.gate_text import (
 )
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import (
-    READABLE,
-    SOURCE_STAGE,
-    CheckResult,
-    LedgerSnapshot,
-    PartitionKey,
-    PartitionState,
-)
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import READABLE, SOURCE_STAGE, CheckResult, PartitionKey, PartitionState
 from transom.ledger.waivers import Waiver, format_waived
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.storage.tables import Table

@@ -27,8 +27,9 @@ from transom.engine.verification import TableLayout
 from transom.findings.store import NAME as FINDINGS
 from transom.ledger.damage import LEDGER, Damage
 from transom.ledger.ledger import TOKENS_FROM, Ledger, tokens_from
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import NOT_PUBLISHED, SOURCE_STAGE, LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.state import NOT_PUBLISHED, SOURCE_STAGE, PartitionKey, PartitionState
 from transom.storage.file_faults import StoredFile, fault_of, files_of, files_that_do_not_open, folder_of
 from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store

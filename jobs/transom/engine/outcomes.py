@@ -11,6 +11,7 @@ from transom.engine.planner import Plan
 from transom.ledger.chain import PredecessorScan
 from transom.ledger.reasons import Cause, Kind
 from transom.ledger.reasons import format_causes as words_of
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import TableStep
 from transom.ledger.staleness import format_hash, incomplete_hours, recorded_inputs
 from transom.ledger.state import (
@@ -18,7 +19,6 @@ from transom.ledger.state import (
     EMPTY_DIGEST,
     INHERITED_INCOMPLETE,
     CheckResult,
-    LedgerSnapshot,
     PartitionKey,
     PartitionState,
     Status,

@@ -9,9 +9,10 @@ from functools import partial
 from transom.core.intervals import HOUR, UNKNOWN_HOUR
 from transom.ledger.chain import PredecessorScan, blocking_reason, waiting_reason
 from transom.ledger.reasons import Cause
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, TableStep
 from transom.ledger.staleness import Scope, Staleness, incomplete_hours, partitions_read
-from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.ledger.waivers import Waiver
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import EMPTY_DIGEST, CheckResult, LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.storage.store import Store, Write
 
 

@@ -11,7 +11,8 @@ from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hours
 from transom.core.terminal import counted
 from transom.engine.gate_text import format_names
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import SOURCE_STAGE, LedgerSnapshot
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import SOURCE_STAGE
 from transom.storage.tables import in_hours_sql, literal, read_rows
 
 COUNTED: Mapping[str, tuple[str, str]] = {

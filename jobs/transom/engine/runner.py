@@ -22,6 +22,7 @@ from transom.engine.publisher import is_published, publish, readable
 from transom.engine.retention import Series, expire
 from transom.engine.staging import StagedOutput
 from transom.ledger.ledger import Ledger, RunSuperseded
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, StepRequest, StepResult, TableStep
 from transom.ledger.staleness import Scope, checks_fingerprint
 from transom.ledger.state import (
@@ -29,7 +30,6 @@ from transom.ledger.state import (
     EXTERNAL_STAGE,
     READABLE,
     CheckResult,
-    LedgerSnapshot,
     PartitionKey,
     PartitionState,
 )

@@ -18,7 +18,8 @@ from transom.core.terminal import counted
 from transom.findings.lines import describe_subject
 from transom.ledger.check import format_exact, format_short
 from transom.ledger.reasons import Cause
-from transom.ledger.state import CheckResult, LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from transom.spec.checks import OF_INGEST, BuiltIn
 
 Severity = Literal["high", "medium", "low"]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +22,9 @@ from transom.formats.field_drift import MAX_NAMES, FieldDrift
 from transom.formats.json import lines as json_lines
 from transom.formats.json.lines import JsonLines, json_text, parse_json, same_buffers
 from transom.formats.parsed_records import ParsedRecords
+from transom.formats.parser import Parser
 from transom.formats.record_format import EventTime, Field, RecordFormat
 from transom.formats.typed_columns import Rejections, mask
-
-if TYPE_CHECKING:
-    from transom.formats.read_file import Parser
 
 BLANKS = " \t\r\n"
 OBJECT = r'^\{[ \t\r\n]*(?:"|\}?$)'
@@ -66,7 +63,7 @@ class EmbeddedNames(FieldDrift):
 class Embedded:
     """Fields of the records, and under the field's path those of its text."""
 
-    def __init__(self, layout: RecordFormat, given: Inside, make: Callable[[RecordFormat], "Parser"]) -> None:
+    def __init__(self, layout: RecordFormat, given: Inside, make: Callable[[RecordFormat], Parser]) -> None:
         """Read a layout with the option.
 
         Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from transom.formats.apache import Apache
 from transom.formats.delimited import Csv, ZeekTsv
 from transom.formats.embedded import Embedded
 from transom.formats.embedded_option import inside
-from transom.formats.field_drift import FieldDrift
 from transom.formats.json import lines as json_lines
 from transom.formats.json.lines import JsonLines
 from transom.formats.json.record_paths import around
@@ -41,6 +40,7 @@ from transom.formats.lines import (
     without_holes,
 )
 from transom.formats.parsed_records import ParsedRecords
+from transom.formats.parser import Parser
 from transom.formats.record_format import REST, RecordFormat, Span
 from transom.formats.regex import Regex
 from transom.formats.repeated_hour import Order
@@ -112,26 +112,6 @@ class FileSummary:
     ambiguous: int = 0
     ambiguous_line: int | None = None
     nul_bytes: int = 0
-
-
-class Parser(Protocol):
-    """One format.
-
-    Attributes:
-        shown: which names the file's records have shown.
-    """
-
-    shown: FieldDrift
-
-    @property
-    def columns(self) -> frozenset[str]:
-        """The field names that the file has shown so far; none for formats without names."""
-
-    def header(self, text: pa.Array) -> int:
-        """How many lines at the beginning of these describe the format; it reads on by what they say."""
-
-    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """What the lines hold; lines of another form are noted in `refused`."""
 
 
 def read_file(

@@ -21,6 +21,7 @@ from deltalake.exceptions import CommitFailedError
 
 from transom.ledger.columnar_state import StoredPartitions
 from transom.ledger.reasons import write
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.state import (
     EMPTY_DIGEST,
     PREVIOUS_CAUSE,
@@ -29,7 +30,6 @@ from transom.ledger.state import (
     PREVIOUS_STATUS,
     PREVIOUS_VERSION,
     CheckResult,
-    LedgerSnapshot,
     PartitionKey,
     PartitionState,
     inputs_text,

@@ -20,7 +20,7 @@ from transom.core.intervals import HOUR
 from transom.ledger.check import Check
 from transom.ledger.state import EXTERNAL_STAGE, SOURCE_STAGE
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.external import ExternalSource
+from transom.storage.external_source import ExternalSource
 from transom.storage.tables import Table
 
 if TYPE_CHECKING:

@@ -19,10 +19,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from transom.core.intervals import HOUR, hour_of, merge_hours
-from transom.formats.record_format import Field
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import BITS, EXTERNAL_STAGE, LedgerSnapshot, PartitionState, TableKey
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import BITS, PartitionState
 from transom.spec.errors import did_you_mean
+from transom.storage.external_source import TIME, ExternalSource, Rows
 from transom.storage.tables import SPARK_TYPES, LakeError, one_line_message
 
 if TYPE_CHECKING:
@@ -35,34 +36,7 @@ class NeverRun(LakeError):
     """A stream that fills frames has never run in the lake."""
 
 
-TIME = "event_time"
 Hours = Mapping[datetime, PartitionState]
-Rows = Callable[["SparkSession", Collection[datetime]], "DataFrame"]
-"""The rows of some hours, as they stood when it was made: `TIME` and the declared columns."""
-
-
-@dataclass(frozen=True)
-class ExternalSource:
-    """What is read from outside.
-
-    Attributes:
-        place: where the stream's file says so, for errors.
-        name: what it is called there.
-        table: the path or URI of a Delta table; None where it is a stream.
-        time: its column that says when a row was; None of a list, whose rows are of all time.
-        columns: what is read, by the name that it has in conditions.
-    """
-
-    place: str
-    name: str
-    table: str | None
-    time: str | None
-    columns: tuple[Field, ...]
-
-    @property
-    def series(self) -> TableKey:
-        """The stage, block and table under which a book has its hours."""
-        return EXTERNAL_STAGE, self.name, f"rows of {self.name}"
 
 
 @dataclass

@@ -30,10 +30,11 @@ from pyspark.sql import functions as F
 
 from transom.core.path_pattern import split_scheme
 from transom.ledger.ledger import RunSuperseded
-from transom.ledger.state import LedgerSnapshot, PartitionKey
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import PartitionKey
 from transom.storage import driver_io as small
 from transom.storage.data_files import DataFile
-from transom.storage.external import ExternalSource, Rows
+from transom.storage.external_source import ExternalSource, Rows
 from transom.storage.tables import ATTEMPTS, Table, create, in_hours_sql, in_terms
 
 CONFLICTS = (

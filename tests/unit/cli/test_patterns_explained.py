@@ -10,7 +10,8 @@ import yaml
 from transom.cli.explain_changes import specification
 from transom.cli.freshness import Freshness
 from transom.features.patterns.describe import LABELS
-from transom.ledger.state import LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import PartitionKey, PartitionState
 from transom.stream import Stream, parse
 
 HOUR = datetime(2015, 5, 17, tzinfo=UTC)

@@ -18,8 +18,8 @@ from transom.cli.init.suggest_blocks import column_values, first_blocks, repeats
 from transom.cli.init.try_draft import DraftTrial, events_of, times_are_in_names
 from transom.cli.log_sample import LogSample
 from transom.core.path_pattern import PathPattern
-from transom.features.ingest.landing import landing_root
 from transom.spec.event_time import NAME as BY_NAME
+from transom.storage.filesystem import landing_root
 from transom.stream import parse
 
 FIRST = "2024-01-01T00:00"

@@ -24,12 +24,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from transom.arrays.arrow import concat_batches, encode_keys, int64s, rebatch
+from transom.arrays.sorted_index import SortedIndex, sort_by_key_and_time
 from transom.core.durations import microseconds
 from transom.core.exact_sums import Int64s
 from transom.engine.hours import quoted
 from transom.features.fills.algorithm.between_join import Between
 from transom.features.fills.between_join_arguments import WHOLE, Aggregate, aggregate_of, check
-from transom.features.frames.algorithm.readings import SortedIndex, sort_by_key_and_time
 from transom.ledger.stage import PartitionFunction
 
 BROADCAST_LIMIT = 2**18

@@ -11,12 +11,12 @@ from transom.features.fills.spec import Fill
 from transom.features.frames.resolve import ResolvedFrames
 from transom.features.frames.sources import TIME, FrameSource
 from transom.features.frames.spec import Take
-from transom.features.ingest.landing import absolute
 from transom.ledger.stage import InputRange
 from transom.spec.external_source import EVENTS
 from transom.spec.external_source import Filler as Declared
 from transom.spec.stream import Stream
-from transom.storage.external import ExternalSource
+from transom.storage.external_source import ExternalSource
+from transom.storage.filesystem import absolute
 from transom.storage.tables import SPARK_TYPES
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from transom.features.aggregates.resolve import AggregateBlock, Unit, block_of
 from transom.formats.record_format import Field
 from transom.spec.stream import Stream
-from transom.storage.external import ExternalSource
+from transom.storage.external_source import ExternalSource
 
 TIME = "event_time"
 MEAN_STEPS = 2**20

@@ -17,18 +17,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import as_type, concat_batches, encode_keys, int64s
+from transom.arrays.column_batch import FAR_FUTURE, MISSING
+from transom.arrays.sorted_index import sort_by_key_and_time
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine import hour_chains as chained
 from transom.engine.hours import extend_back, quoted, to_ranges
 from transom.features.frames.algorithm.hourly_fragments import grouped_cumsum
-from transom.features.frames.algorithm.readings import (
-    FAR_FUTURE,
-    MISSING,
-    OpenFrameState,
-    Readings,
-    sort_by_key_and_time,
-)
+from transom.features.frames.algorithm.readings import OpenFrameState, Readings
 from transom.features.frames.algorithm.vectorised import FrameReports, advance, frames_of_period_vectorised
 from transom.features.frames.checks import AWAY, COUNTED, GROW, MISCOUNTED, miscounted, moves_away_from_target
 from transom.features.frames.readings import order_of, readings_of

@@ -31,7 +31,7 @@ from transom.features.frequency.windows import Hours, rows_of_windows
 from transom.features.items.auditable_hours import auditable_hours
 from transom.features.items.bytes import bytes_of
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import LedgerSnapshot
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.store import PinnedTables, Store
 

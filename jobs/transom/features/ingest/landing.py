@@ -5,38 +5,24 @@ and read with `pyarrow.fs`, which speaks of local disks and of object stores ali
 they stand, in a URI too: the library is only told a URI's scheme and host, never a path to decode.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 from pyarrow import fs
 
 from transom.core.intervals import EPOCH
-from transom.core.path_pattern import PathPattern, split_scheme
+from transom.core.path_pattern import PathPattern
 from transom.features.ingest.file_records import ListedFile
 from transom.spec.stream import Stream
 from transom.storage import filesystem as systems
+from transom.storage.filesystem import absolute
 
 
 class LandingError(OSError):
     """The landing folder cannot be listed."""
-
-
-def landing_root() -> str:
-    """The folder, or the URI of one, that relative paths of a stream file start from; no slash at its end."""
-    named = os.environ.get("TRANSOM_LANDING") or os.environ.get("TRANSOM_HOME") or str(Path.cwd())
-    scheme, folder = split_scheme(named)
-    # The jobs' and the executors' working folders may differ.
-    return scheme + (folder if scheme else str(Path(folder).absolute())).rstrip("/")
-
-
-def absolute(path: str) -> str:
-    """The path as an executor has to be told it, whatever folder it runs in."""
-    return path if path.startswith("/") or split_scheme(path)[0] else f"{landing_root()}/{path}"
 
 
 def locate(path: str) -> tuple[fs.FileSystem, str]:

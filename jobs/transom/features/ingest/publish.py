@@ -29,7 +29,8 @@ from transom.features.ingest.staged_rows import StagedRows
 from transom.features.ingest.tables import Tables, candidates, file_rows, rejected, repeated_before
 from transom.ledger.ledger import Ledger
 from transom.ledger.reasons import Cause, format_causes
-from transom.ledger.state import EMPTY_DIGEST, CheckResult, LedgerSnapshot, PartitionKey, PartitionState
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.state import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.ledger.waivers import check_result_of, format_failure
 from transom.spec.stream import Stream
 from transom.storage import digest as digests

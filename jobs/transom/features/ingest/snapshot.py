@@ -25,8 +25,9 @@ from transom.features.ingest.landing import FileNames, Landing
 from transom.features.ingest.specified import BLOCK, STAGE, Specified, node_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import EMPTY_DIGEST, LedgerSnapshot, PartitionKey
+from transom.ledger.state import EMPTY_DIGEST, PartitionKey
 from transom.spec.stream import Stream
 from transom.storage.packed_copy import SCATTERED, PackedCopy
 from transom.storage.store import PinnedTables, Store

@@ -7,8 +7,9 @@ from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.features.check_builders import waivers_of
 from transom.features.ingest.checks import OF_SCHEDULE, file_checks, hour_checks
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import completeness, fingerprint
-from transom.ledger.state import LedgerSnapshot, PartitionKey
+from transom.ledger.state import PartitionKey
 from transom.spec.stream import Stream
 
 STAGE = "ingest"

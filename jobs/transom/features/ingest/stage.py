@@ -16,7 +16,6 @@ from transom.features.ingest.file_checks import check_files
 from transom.features.ingest.file_decisions import Decisions, decide
 from transom.features.ingest.file_records import FileContent, FileRecord, in_scope, needs_read
 from transom.features.ingest.kept_rows import damaged_partitions
-from transom.features.ingest.landing import absolute
 from transom.features.ingest.lost_rows import waiting_partitions, with_losses
 from transom.features.ingest.publish import (
     IngestDecision,
@@ -32,6 +31,7 @@ from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.state import CheckResult, PartitionKey
 from transom.spec.stream import Stream
+from transom.storage.filesystem import absolute
 from transom.storage.store import Store
 
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from transom.features.check_builders import waivers_of
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import LedgerSnapshot, PartitionKey
+from transom.ledger.state import PartitionKey
 from transom.spec.stream import Stream
 
 

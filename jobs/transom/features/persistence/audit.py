@@ -26,7 +26,7 @@ from transom.features.persistence.spec import Persistence
 from transom.features.persistence.stage import definition
 from transom.features.persistence.tables_tuples import AT, observe_slots
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import LedgerSnapshot
+from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.store import Store
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, number_of
-from transom.features.ingest.landing import absolute
 from transom.features.items import validate as item_rules
 from transom.features.persistence.algorithm.vectorised import TrackerConfig
 from transom.features.persistence.spec import Persistence, state_lookback
 from transom.formats.record_format import Field
 from transom.spec.stream import Stream
-from transom.storage.external import ExternalSource
+from transom.storage.external_source import ExternalSource
+from transom.storage.filesystem import absolute
 from transom.storage.tables import SPARK_TYPES
 
 

@@ -5,22 +5,19 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fractions import Fraction
 from ipaddress import ip_network
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
     Field,
     StrictBool,
     StrictInt,
-    StrictStr,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
     model_validator,
 )
 
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
+from transom.features.items.spec import ItemLiteral
 from transom.features.persistence.algorithm import reference as persistence
 from transom.spec.base import Model, Name, NonEmptyStr, Number
 from transom.spec.errors import Issue, IssuesError, find_duplicates
@@ -29,20 +26,6 @@ MOST_SLOTS = 20_000
 """Of a window: each tuple has a bit for each."""
 DELTA = 0.05
 SEEDS = 2**32
-Value = StrictBool | StrictInt | StrictStr
-Item = Annotated[tuple[Value, ...], Field(min_length=1)]
-
-
-def _value_or_values(said: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    try:
-        return validate(said)
-    except ValidationError:
-        rule = "must be a text, an integer or a truth value, or a list with one for each column"
-        raise ValueError(f"{rule}; got {said!r}") from None
-
-
-ItemLiteral = Annotated[Value | Item, WrapValidator(_value_or_values)]
-"""An item of a list: of one column its value, of several a value for each."""
 
 
 def _network(text: str) -> str:

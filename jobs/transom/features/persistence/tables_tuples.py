@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import build_batches, concat_batches, encode_keys, int64s
+from transom.arrays.column_batch import MISSING
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import HourRun, hour_runs
 from transom.engine.hours import hour_number, quoted
-from transom.features.frames.algorithm.readings import MISSING
 from transom.features.items.bytes import binary, keys_of, rows_of
 from transom.features.items.columns import is_among, item_columns, without_long
 from transom.features.items.tables import item_table

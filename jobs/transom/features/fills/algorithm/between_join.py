@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from transom.arrays.batched_search import extreme
+from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
-from transom.features.frames.algorithm.readings import SortedIndex
 
 
 class KeyInterval(NamedTuple):

@@ -13,15 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.arrays.batched_search import first_at_least, first_of_range
+from transom.arrays.column_batch import FAR_FUTURE, MISSING
+from transom.arrays.sorted_index import SortedIndex, this_or_next
 from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
-from transom.features.frames.algorithm.readings import (
-    FAR_FUTURE,
-    MISSING,
-    Nulls,
-    ReadingRows,
-    Readings,
-    SortedIndex,
-)
+from transom.features.frames.algorithm.readings import Nulls, ReadingRows, Readings
 from transom.features.frames.algorithm.reference import (
     Aggregate,
     Boundary,
@@ -316,13 +311,6 @@ class FrameBoundaries:
 def _next(flags: Bools) -> Int64s:
     """For each row the first one behind it that has a flag; behind all where there is none."""
     return np.append(this_or_next(flags)[1:], len(flags))[: len(flags)]
-
-
-def this_or_next(flags: Bools) -> Int64s:
-    """For each row itself, or the first one behind it, that has a flag; behind all where there is none."""
-    at = np.where(flags, np.arange(len(flags)), len(flags))
-    found: Int64s = np.minimum.accumulate(at[::-1])[::-1]
-    return found
 
 
 def _fits(values: Int64s, times: int) -> None:

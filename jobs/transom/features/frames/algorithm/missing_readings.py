@@ -7,9 +7,11 @@ left of a key says when its last reading was, and so which turns it has missed s
 
 import numpy as np
 
+from transom.arrays.column_batch import MISSING
+from transom.arrays.sorted_index import sort_by_key_and_time
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.readings import MISSING, OpenFrameState, Readings, sort_by_key_and_time
+from transom.features.frames.algorithm.readings import OpenFrameState, Readings
 from transom.features.frames.algorithm.reference import FrameSpec
 
 

@@ -5,41 +5,14 @@ in front of its own, which stands for the open frame as if that were one reading
 runs is no different from what is cut between two readings.
 """
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
-
-MISSING = np.iinfo(np.int64).min
-"""No time, no value."""
-FAR_FUTURE = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True)
-class ColumnBatch:
-    """Rows of which every figure is a column of its own."""
-
-    def take(self, rows: Any) -> Self:
-        """Some of the rows."""
-        return replace(self, **{name: column[rows] for name, column in self.columns().items()})
-
-    @classmethod
-    def none(cls) -> Self:
-        """No rows."""
-        kinds = (bool if field.type is Bools else np.int64 for field in fields(cls))
-        return cls(*(np.empty(0, dtype=kind) for kind in kinds))
-
-    def and_then(self, others: Self) -> Self:
-        """These rows, and others behind them."""
-        of_others = others.columns()
-        both = {name: np.append(column, of_others[name]) for name, column in self.columns().items()}
-        return replace(self, **both)
-
-    def columns(self) -> dict[str, Any]:
-        """The columns by their names."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+from transom.arrays.column_batch import FAR_FUTURE, MISSING, ColumnBatch
+from transom.arrays.sorted_index import SortedIndex
+from transom.core.exact_sums import Bools, Int64s
 
 
 @dataclass(frozen=True)
@@ -95,56 +68,6 @@ class OpenFrameState(ColumnBatch):
     nulls: Int64s
     first_null: Int64s
     last_null: Int64s
-
-
-def sort_by_key_and_time(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """The order of moments by key and then by time, and the keys and times in this order.
-
-    Args:
-        key: codes, from 0 up.
-    """
-    if not len(time):
-        none = np.empty(0, dtype=np.int64)
-        return none, none, none
-    origin, keys = int(time.min()), int(key.max()) + 1
-    span = int(time.max()) - origin + 1
-    if span * keys >= MAX_EXACT_SUM:
-        order: Int64s = np.lexsort([time, key])
-        return order, key[order], time[order]
-    # One number is sorted in a third of the time of two; and what it is made of need not be fetched again.
-    number = key * span + (time - origin)
-    order = np.argsort(number)
-    of_key = np.repeat(np.arange(keys), np.bincount(key))
-    return order, of_key, number[order] - of_key * span + origin
-
-
-class SortedIndex:
-    """Moments of keys, in order, among which others are looked for.
-
-    Args:
-        key: codes, from 0 up.
-        time: of each, in microseconds; by key and then by time.
-    """
-
-    def __init__(self, key: Int64s, time: Int64s) -> None:
-        self.key, self.time = key, time
-        self._origin, latest = (int(time.min()) - 1, int(time.max())) if len(time) else (0, 0)
-        span, keys = latest - self._origin + 2, int(key.max(initial=0)) + 1
-        # A key and a moment are one number; where that is too large, a moment counts by its place.
-        self._moments = np.unique(time) if span * keys >= MAX_EXACT_SUM else None
-        self._span = span if self._moments is None else len(self._moments) + 2
-        self._numbers = key * self._span + self._within(time)
-
-    def first_after(self, key: Int64s, moment: Int64s) -> Int64s:
-        """The first one behind a moment of a key; behind the key where there is none."""
-        found: Int64s = np.searchsorted(self._numbers, key * self._span + self._within(moment), side="right")
-        return found
-
-    def _within(self, moment: Int64s) -> Int64s:
-        if self._moments is not None:
-            return np.searchsorted(self._moments, moment, side="right")
-        clipped: Int64s = np.clip(moment, self._origin, self._origin + self._span - 1) - self._origin
-        return clipped
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
+from transom.arrays.column_batch import FAR_FUTURE, MISSING, ColumnBatch
+from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.boundaries import AggregateThreshold, FrameBoundaries, opens
@@ -24,16 +26,7 @@ from transom.features.frames.algorithm.hourly_fragments import (
     not_contained,
 )
 from transom.features.frames.algorithm.missing_readings import latest_turns, with_missing
-from transom.features.frames.algorithm.readings import (
-    FAR_FUTURE,
-    MISSING,
-    ColumnBatch,
-    Nulls,
-    OpenFrameState,
-    ReadingRows,
-    Readings,
-    SortedIndex,
-)
+from transom.features.frames.algorithm.readings import Nulls, OpenFrameState, ReadingRows, Readings
 from transom.features.frames.algorithm.reference import Aggregate, FrameSpec, Threshold
 
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from transom.arrays.column_batch import MISSING, ColumnBatch
 from transom.arrays.range_queries import expand_ranges
+from transom.arrays.sorted_index import this_or_next
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.boundaries import this_or_next
-from transom.features.frames.algorithm.readings import MISSING, ColumnBatch
 from transom.features.persistence.algorithm.reference import PersistenceParams
 
 WATCHED = -1

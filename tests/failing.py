@@ -6,8 +6,8 @@ from types import ModuleType
 from typing import ParamSpec
 
 from house import House
+from transom.core.partitions import CheckResult
 from transom.features.registry import BUILT_IN
-from transom.ledger.state import CheckResult
 
 P = ParamSpec("P")
 

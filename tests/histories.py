@@ -35,9 +35,8 @@ from house import House, hour, line
 from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval
 from transom.features.ingest.file_records import source_id
-from transom.ledger.ledger import RunSuperseded
 from transom.storage import driver_io as small
-from transom.storage.tables import read_rows
+from transom.storage.tables import RunSuperseded, read_rows
 
 SIDE_BY_SIDE = 5
 WIDTH, STRIDE = 3, 5

@@ -24,13 +24,13 @@ from transom.app import run_stage as job
 from transom.app.definitions import all_definitions
 from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval, format_hour
+from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey
 from transom.engine.runner import Outcome
 from transom.features.ingest.tables import Tables
 from transom.findings import store as findings
 from transom.findings.from_ledger import Finding
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import EMPTY_DIGEST, CheckResult, PartitionKey
 from transom.storage.digest import digest_of, row_hash, total_hash
 from transom.storage.store import Store
 from transom.storage.tables import Table, read_rows

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.intervals import number_of
+from transom.core.partitions import CheckResult, PartitionKey
 from transom.engine import runner as refresh
 from transom.ledger.stage import BlockTask, Stage, StepRequest, StepResult, TableStep
-from transom.ledger.state import CheckResult, PartitionKey
 from transom.ledger.task_counters import TaskCounters
 
 

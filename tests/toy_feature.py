@@ -10,7 +10,8 @@ from pydantic import Field
 from pyspark.sql import functions as F
 
 from transom.core.intervals import HOUR
-from transom.features.check_builders import built_in
+from transom.core.partitions import PartitionState
+from transom.engine.check_builders import built_in
 from transom.findings.source import FIRST_HOUR, IDENTITY, ONGOING, FindingSource, FindingTemplate, Row
 from transom.findings.source import HOUR as HOUR_COLUMN
 from transom.ledger.stage import (
@@ -23,7 +24,6 @@ from transom.ledger.stage import (
     TableStep,
     rows_where,
 )
-from transom.ledger.state import PartitionState
 from transom.spec.base import Model
 from transom.spec.block_columns import BlockColumns, sql_of, tested
 from transom.spec.checks import BuiltIn

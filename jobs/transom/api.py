@@ -27,6 +27,7 @@ from transom.app.run_stage import root_of
 from transom.core.durations import parse_duration
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, Interval, hour_of, micros, number_of
+from transom.core.partitions import PartitionKey
 from transom.engine.hours import quoted
 from transom.features.aggregates.horizon import Figures, Horizon
 from transom.features.aggregates.resolve import block_of
@@ -41,7 +42,6 @@ from transom.findings.from_ledger import Finding
 from transom.formats.record_format import FieldType
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import PartitionKey
 from transom.spec.errors import did_you_mean
 from transom.storage.store import Store
 from transom.storage.tables import ATTEMPTS, in_hours_sql, instant, query

@@ -16,13 +16,13 @@ from typing import Self
 import yaml
 
 from transom.app.definitions import definition, shared_state
+from transom.core.partitions import EXTERNAL_STAGE, PartitionKey
 from transom.engine.runner import Outcome
 from transom.features.registry import STAGES
 from transom.ledger.check import Check
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
 from transom.ledger.staleness import Staleness, partitions_read
-from transom.ledger.state import EXTERNAL_STAGE, PartitionKey
 from transom.stream import Stream, parse
 from unit.small_lake import EventLake, Outside, Row, Rows, digest
 

@@ -14,12 +14,12 @@ from pyarrow import RecordBatch
 
 from house import House, clock, hour, line
 from transom.app.run_chunk import Context, run_chunk
+from transom.core.partitions import PartitionKey
 from transom.features.ingest.landing import FileNames, Landing, LandingError
 from transom.features.ingest.tables import Tables
-from transom.ledger.ledger import RunSuperseded
-from transom.ledger.state import PartitionKey
 from transom.storage import driver_io as small
 from transom.storage.store import Store, Write
+from transom.storage.tables import RunSuperseded
 
 Make = Callable[..., House]
 

@@ -16,6 +16,7 @@ from spark import test_stage_checks
 from tampering import overcounted, tampered
 from transom.app.definitions import definition
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey
 from transom.engine.gate import evaluate_gate
 from transom.engine.runner import run_steps
 from transom.features.aggregates import stage as aggregate_stage
@@ -24,7 +25,6 @@ from transom.features.frames import stage as frame_stage
 from transom.features.patterns import stage as widen_stage
 from transom.features.registry import BUILT_IN
 from transom.ledger.stage import Stage
-from transom.ledger.state import PartitionKey
 
 Make = Callable[..., House]
 

@@ -21,8 +21,8 @@ from transom.core.intervals import Interval
 from transom.engine import retention
 from transom.engine.runner import Outcome
 from transom.features.registry import STAGES
-from transom.ledger.ledger import RunSuperseded
 from transom.ledger.staleness import Scope
+from transom.storage.tables import RunSuperseded
 from unit.small_lake import HOUR, Killed, at
 
 OUTSIDE = ("/outside/history", "/outside/known", "copy")

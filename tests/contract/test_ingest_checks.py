@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from failing import failed, makes_fail, noted
 from house import House, hour, line
 from transom.core.intervals import UNKNOWN_HOUR
+from transom.core.partitions import PartitionKey
 from transom.features.ingest.file_checks import check_files
 from transom.features.ingest.file_records import ListedFile
 from transom.features.ingest.read_files import FileReadResult, FileReadTask
@@ -24,7 +25,6 @@ from transom.features.ingest.staged_rows import StagedRows
 from transom.features.registry import BUILT_IN
 from transom.formats.read_file import FileSummary
 from transom.formats.record_format import Span
-from transom.ledger.state import PartitionKey
 from transom.storage.data_files import write_data_files
 from transom.storage.store import Store
 from transom.storage.tables import ARROW_TYPES

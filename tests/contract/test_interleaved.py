@@ -12,9 +12,8 @@ from deltalake import DeltaTable
 
 from failpoints import Side, watched
 from house import House, line
-from transom.ledger.ledger import RunSuperseded
-from transom.ledger.state import PartitionKey
-from transom.storage.tables import instant, read_rows
+from transom.core.partitions import PartitionKey
+from transom.storage.tables import RunSuperseded, instant, read_rows
 
 Make = Callable[..., House]
 

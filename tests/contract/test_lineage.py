@@ -12,11 +12,11 @@ from contract.test_every_stage_in_memory import OUTSIDE, initial
 from transom.api import StaleDataError, read
 from transom.app.freshness import reason, stale_hours
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey
 from transom.engine.gate import evaluate_gate
 from transom.features.ingest.specified import node_of
 from transom.ledger.lineage import Lineage
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import PartitionKey
 from transom.stream import parse
 from unit.cli import by_hand as hand
 from unit.cli.by_hand import WEB, Lake

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from house import House, hour
+from transom.core.partitions import PartitionKey
 from transom.features.registry import FEATURES
-from transom.ledger.state import PartitionKey
 
 STREAM = """
 name: web

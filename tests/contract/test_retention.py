@@ -11,8 +11,8 @@ import pytest
 
 from house import House, clock, hour, line
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.gate import evaluate_gate
-from transom.ledger.state import PartitionKey, PartitionState
 
 Make = Callable[..., House]
 

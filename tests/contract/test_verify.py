@@ -14,9 +14,9 @@ from transom.app.pipeline import run_stages
 from transom.app.verify import find, mark
 from transom.cli.verify import verify_in
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey
 from transom.features.ingest.specified import node_of
 from transom.ledger.ledger import Run
-from transom.ledger.state import PartitionKey
 
 Make = Callable[..., House]
 HOURS = 3

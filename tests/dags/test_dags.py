@@ -223,8 +223,8 @@ def test_gates_look_as_far_around_as_the_stream_heals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from stream_dag import build
+    from transom.core.partitions import PartitionKey, PartitionState
     from transom.ledger.ledger import Ledger
-    from transom.ledger.state import PartitionKey, PartitionState
     from transom.stream import load
 
     hours = [datetime(2015, 5, day, 10, tzinfo=UTC) for day in (12, 17)]
@@ -252,9 +252,9 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from stream_dag import build
+    from transom.core.partitions import PartitionKey, PartitionState
     from transom.findings.store import publish
     from transom.ledger.ledger import Ledger
-    from transom.ledger.state import PartitionKey, PartitionState
     from transom.stream import load
 
     hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (8, 10, 11)]
@@ -295,8 +295,8 @@ def test_the_report_says_what_the_run_did(
     from deltalake import write_deltalake
 
     from stream_dag import build
+    from transom.core.partitions import CheckResult, PartitionKey, PartitionState
     from transom.ledger.ledger import Ledger, Run
-    from transom.ledger.state import CheckResult, PartitionKey, PartitionState
     from transom.storage.tables import Table
     from transom.stream import load
 
@@ -360,8 +360,8 @@ def test_asset_events_carry_the_interval_and_what_stands_in_it(
     from airflow.sdk import Asset
     from airflow.sdk.execution_time.context import OutletEventAccessors
 
+    from transom.core.partitions import PartitionKey, PartitionState
     from transom.ledger.ledger import Ledger
-    from transom.ledger.state import PartitionKey, PartitionState
 
     hours = [datetime(2015, 5, 17, hour, tzinfo=UTC) for hour in (9, 10, 11, 12)]
     nodes = [PartitionKey("ingest", "events", "events", hour) for hour in hours]

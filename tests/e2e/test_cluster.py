@@ -14,8 +14,8 @@ from sample_logs import HOUR, WEB, land
 
 from transom.app.pipeline import run_stages
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.stream import load
 
 ROOT = Path(__file__).resolve().parents[2]

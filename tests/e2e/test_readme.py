@@ -19,10 +19,10 @@ from sample_logs import HOUR
 from house import House
 from transom.app.run_chunk import run_chunk
 from transom.core.intervals import Interval
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.registry import BUILT_IN
 from transom.formats.record_format import FormatName
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from transom.spec.expressions import FUNCTIONS
 from transom.stream import parse
 

@@ -9,11 +9,10 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from house import House, hour, line
-from transom.ledger.ledger import RunSuperseded
 from transom.storage import driver_io as small
 from transom.storage import tables
 from transom.storage.store import Store, Write
-from transom.storage.tables import read_rows
+from transom.storage.tables import RunSuperseded, read_rows
 
 Make = Callable[..., House]
 

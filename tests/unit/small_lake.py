@@ -17,19 +17,19 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from transom.core.intervals import HOUR, Interval
+from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.engine import runner as module
 from transom.engine.retention import Series
 from transom.engine.runner import Outcome, run_steps
 from transom.ledger.check import Check, MetricResult
-from transom.ledger.ledger import Ledger, RunSuperseded
+from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
-from transom.ledger.state import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.external_source import ExternalSource
 from transom.storage.external_source import Rows as OutsideRows
 from transom.storage.store import PinnedTables, Store, Write
-from transom.storage.tables import Table
+from transom.storage.tables import RunSuperseded, Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 Row = dict[str, Any]
@@ -201,7 +201,7 @@ class Outside:
         self._seen: dict[ExternalSource, Mapping[datetime, int]] = {filler: {} for filler in declared}
 
     def beside(self, book: LedgerSnapshot) -> LedgerSnapshot:
-        # What is pinned is what was seen last, as in `transom.storage.external`.
+        # What is pinned is what was seen last, as in `transom.engine.external`.
         self._seen = {filler: dict(self._tables.get(filler.name, {})) for filler in self._seen}
         return book.with_external(
             {filler.series: self._hours(filler, held, book) for filler, held in self._seen.items()}

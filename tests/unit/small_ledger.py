@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.core.reasons import Cause, format_causes
 from transom.findings.from_ledger import Finding, from_ledger
-from transom.ledger.reasons import Cause, format_causes
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

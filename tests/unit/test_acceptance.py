@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.core.intervals import Interval
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.engine.check_builders import waivers_of
 from transom.engine.gate import evaluate_gate
-from transom.features.check_builders import waivers_of
 from transom.features.ingest.file_checks import _marked
 from transom.features.ingest.file_records import FileContent
 from transom.ledger.check import format_exact
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from transom.ledger.waivers import accept
 from transom.spec.yaml_file import parse_mapping
 from transom.stream import parse

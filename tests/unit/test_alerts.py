@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine import compaction as tidying
 from transom.features.aggregates.findings import SOURCE
 from transom.findings import sync
@@ -18,7 +19,6 @@ from transom.findings.store import count_findings, findings
 from transom.findings.store import publish as publish_ledger
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import fingerprint
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.stream import Stream, parse
 from unit.small_ledger import at
 from unit.small_stream import changed

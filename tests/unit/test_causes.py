@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from transom.core.partitions import CARRIED_INCOMPLETE, PartitionKey, PartitionState, Status, partition_hash
+from transom.core.reasons import Cause, Kind, format_causes, read, write
 from transom.ledger.ledger import Ledger
-from transom.ledger.reasons import Cause, Kind, format_causes, read, write
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import is_stale
-from transom.ledger.state import CARRIED_INCOMPLETE, PartitionKey, PartitionState, Status, partition_hash
 from transom.storage.tables import Table
 from unit.small_ledger import GOOD, at, book, lacking, node, of_ingest
 

@@ -11,10 +11,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey
 from transom.engine.runner import Outcome
-from transom.ledger.ledger import RunSuperseded
 from transom.ledger.staleness import Scope, Staleness
-from transom.ledger.state import PartitionKey
+from transom.storage.tables import RunSuperseded
 from unit.small_lake import BACK, HOUR, Killed, Lake, Toy, at, digest
 
 HOURS = 14

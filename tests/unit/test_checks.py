@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from transom.features.check_builders import built_in, columns_read, declared
+from transom.engine.check_builders import built_in, columns_read, declared
 from transom.features.ingest.checks import file_checks
 from transom.features.ingest.key_checks import required_keys
 from transom.ledger.staleness import checks_fingerprint, completeness

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from transom.core.intervals import UNKNOWN_HOUR
+from transom.core.partitions import CheckResult
 from transom.features.ingest import file_checks as module
 from transom.features.ingest.file_checks import check_files
 from transom.features.ingest.file_records import FileContent, ListedFile
 from transom.features.ingest.read_files import FileReadResult, FileReadTask
 from transom.features.ingest.specified import node_of
 from transom.formats.read_file import FileSummary
-from transom.ledger.state import CheckResult
 from transom.stream import parse
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

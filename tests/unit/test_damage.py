@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 import damaging
 from transom.app import main as application
 from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import EMPTY_DIGEST, PartitionState
 from transom.engine.damage_marks import set_aside
 from transom.engine.ledger_repair import examine
 from transom.engine.publisher import readable
@@ -26,7 +27,6 @@ from transom.ledger.damage import Damage
 from transom.ledger.ledger import TOKENS_FROM, Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope, is_stale
-from transom.ledger.state import EMPTY_DIGEST, PartitionState
 from transom.storage.file_faults import fault_of, files_of, files_that_do_not_open, folder_of
 from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import in_hours_sql, read_rows

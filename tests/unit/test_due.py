@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from transom.core.intervals import HOUR, Interval
+from transom.core.partitions import PartitionKey, PartitionState, Status
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.publish import _required_hours, _RequiredHours, _results
@@ -15,7 +16,6 @@ from transom.features.ingest.specified import STAGE, node_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import PartitionKey, PartitionState, Status
 from transom.storage.store import PinnedTables, Store
 from transom.stream import parse
 from unit.small_stream import changed

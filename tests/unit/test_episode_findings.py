@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.aggregates import findings as alerts
 from transom.features.patterns.findings import SOURCE
 from transom.findings import sync
@@ -19,7 +20,6 @@ from transom.findings.from_ledger import Finding
 from transom.findings.store import findings, to_arrow
 from transom.findings.store import publish as publish_ledger
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.tables import Table
 from transom.stream import Stream, parse
 from unit.small_ledger import at

@@ -5,7 +5,7 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from transom.features.check_builders import columns_read
+from transom.engine.check_builders import columns_read
 from transom.features.ingest.key_checks import required_keys
 from transom.features.registry import FEATURES
 from transom.stream import Stream, StreamFile, parse

@@ -8,8 +8,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from failpoints import killed_at, remains, watched
 from transom.core.intervals import UNKNOWN_HOUR
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import PartitionKey, PartitionState
 
 NODE = PartitionKey("ingest", "events", "events", UNKNOWN_HOUR)
 

@@ -14,9 +14,8 @@ from transom.app import pipeline as together
 from transom.app.verify import DamagedInputsError, explain_failure, of_reading, read_by
 from transom.features.ingest.landing import LandingError
 from transom.features.ingest.tables import Tables
-from transom.ledger.ledger import RunSuperseded
 from transom.storage.file_faults import DamagedFile
-from transom.storage.tables import LakeError, create
+from transom.storage.tables import LakeError, RunSuperseded, create
 from transom.stream import parse
 from unit.cli.by_hand import WEB, Lake, at, file_row
 

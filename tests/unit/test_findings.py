@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.core.intervals import UNKNOWN_HOUR
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.core.reasons import Cause
 from transom.features.registry import BUILT_IN
 from transom.findings.from_ledger import Finding, from_ledger, identity
 from transom.ledger.chain import blocking_reason
-from transom.ledger.reasons import Cause
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from unit.small_ledger import (
     GOOD,
     PARTIAL,

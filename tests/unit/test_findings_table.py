@@ -11,13 +11,13 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import PartitionState
+from transom.core.reasons import Cause
 from transom.findings import store as table
 from transom.findings.from_ledger import Finding
 from transom.findings.store import findings, publish, select_findings
 from transom.ledger.chain import blocking_reason
 from transom.ledger.ledger import Ledger
-from transom.ledger.reasons import Cause
-from transom.ledger.state import PartitionState
 from transom.storage.tables import Table
 from unit.small_ledger import GOOD, WITHHELD, at, book, junk, node, of_ingest, waiting
 

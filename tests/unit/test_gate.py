@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.core.reasons import Cause
 from transom.engine.gate import evaluate_gate
 from transom.engine.gate_text import wrapped
 from transom.features.registry import BUILT_IN
 from transom.findings.store import publish
 from transom.ledger.ledger import Ledger
-from transom.ledger.reasons import Cause
-from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from transom.ledger.waivers import Waiver, accept, near_misses
 
 HOUR = timedelta(hours=1)

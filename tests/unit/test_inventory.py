@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from transom.core.durations import microseconds
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
+from transom.core.partitions import PartitionState
 from transom.core.path_pattern import PathPattern
 from transom.features.ingest import stage as ingest
 from transom.features.ingest.equal_files import equal_files
@@ -28,7 +29,6 @@ from transom.features.ingest.specified import node_of
 from transom.features.ingest.tables import file_rows
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import PartitionState
 from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import Table
 from unit.some_files import at

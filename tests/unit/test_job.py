@@ -16,11 +16,11 @@ from transom.app import pipeline as together
 from transom.app import run_stage as job
 from transom.app.command_lines import submit
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.runner import Outcome
 from transom.findings.store import findings
-from transom.ledger.ledger import Ledger, RunSuperseded
-from transom.ledger.state import PartitionKey, PartitionState
-from transom.storage.tables import LakeError
+from transom.ledger.ledger import Ledger
+from transom.storage.tables import LakeError, RunSuperseded
 from transom.stream import load
 
 ROOT = Path(__file__).resolve().parents[2]

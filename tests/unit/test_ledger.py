@@ -9,9 +9,10 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.engine import compaction as tidying
-from transom.ledger.ledger import Ledger, Run, RunSuperseded
-from transom.ledger.state import CheckResult, PartitionKey, PartitionState
+from transom.ledger.ledger import Ledger, Run
+from transom.storage.tables import RunSuperseded
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)

@@ -10,12 +10,12 @@ import pytest
 from deltalake import DeltaTable
 
 from transom.core.intervals import HOUR
+from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.engine.publisher import is_published, publish
-from transom.ledger.ledger import Ledger, RunSuperseded
+from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.storage.store import PinnedTables, Store, Write
-from transom.storage.tables import Table
+from transom.storage.tables import RunSuperseded, Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 CHECK = CheckResult(

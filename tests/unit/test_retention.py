@@ -11,11 +11,11 @@ from unittest.mock import Mock
 import pytest
 from deltalake import DeltaTable
 
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine import retention
 from transom.engine.retention import DEAD_CLAIM_AFTER, expire
 from transom.features.aggregates.stage import definition
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.store import Store
 from transom.stream import parse
 

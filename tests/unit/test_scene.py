@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.checks import hour_checks
 from transom.features.ingest.file_records import FilePolicy, FileRecord, ListedFile
 from transom.features.ingest.hour_states import HourState
@@ -20,7 +21,6 @@ from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.store import PinnedTables, Store
 from transom.stream import parse
 from unit.small_stream import changed

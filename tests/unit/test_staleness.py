@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState, Status
+from transom.core.reasons import Cause
 from transom.engine.outcomes import resolve_outcomes
 from transom.engine.planner import Plan, left_stale, plan
 from transom.ledger.check import Check
-from transom.ledger.reasons import Cause
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange, Stage, StepRequest, StepResult, TableStep
 from transom.ledger.staleness import Scope, checks_fingerprint, completeness, expected_inputs, recorded_inputs
-from transom.ledger.state import PartitionKey, PartitionState, Status
 from transom.ledger.waivers import Waiver
 from transom.storage.tables import Table
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import EMPTY_DIGEST, PartitionKey, PartitionState
+from transom.core.reasons import Cause
 from transom.ledger import columnar_state as stored_nodes
 from transom.ledger.columnar_state import StoredPartitions
 from transom.ledger.ledger import _row
-from transom.ledger.reasons import Cause
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange, Stage, TableStep
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.storage.tables import Table
 from unit.small_lake import at
 

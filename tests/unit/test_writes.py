@@ -11,13 +11,12 @@ from delta.exceptions import ConcurrentAppendException, MetadataChangedException
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
-from transom.ledger.ledger import RunSuperseded
-from transom.ledger.state import PartitionKey
+from transom.core.partitions import PartitionKey
 from transom.storage import driver_io as small
 from transom.storage import store
 from transom.storage.data_files import DataFile, write_data_files
 from transom.storage.store import Store, Write
-from transom.storage.tables import ATTEMPTS, Table, read_rows
+from transom.storage.tables import ATTEMPTS, RunSuperseded, Table, read_rows
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 TABLE = Table("granules", {}, (), frozenset())

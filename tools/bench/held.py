@@ -9,8 +9,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import PartitionKey, PartitionState
 
 
 def held(lake: Path, events: Callable[[], pa.Table], asked: Interval) -> Path:

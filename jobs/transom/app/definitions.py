@@ -1,7 +1,7 @@
 """The stages of a stream, as its features define them: what each reads, writes and checks."""
 
+from transom.core.partitions import SOURCE_STAGE
 from transom.ledger.stage import Stage
-from transom.ledger.state import SOURCE_STAGE
 from transom.spec.stream import Stream
 
 

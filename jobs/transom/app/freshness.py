@@ -5,16 +5,16 @@ from datetime import datetime
 
 from transom.app.definitions import definitions_of
 from transom.core.intervals import Interval, format_hours
-from transom.features.check_builders import waivers_of
+from transom.core.partitions import PartitionKey
+from transom.engine.check_builders import waivers_of
+from transom.engine.external import ExternalSources
 from transom.features.ingest.specified import BLOCK, STAGE, Specified
 from transom.ledger.ledger import Ledger
 from transom.ledger.lineage import Lineage
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import PartitionKey
 from transom.spec.stream import Stream
-from transom.storage.external import ExternalSources
 
 
 def snapshot_of(stream: Stream, ledger: Ledger) -> LedgerSnapshot:

@@ -16,9 +16,8 @@ from transom.app.verify import DamagedInputsError
 from transom.core.intervals import Interval
 from transom.engine.checks import preload
 from transom.features.ingest.landing import LandingError
-from transom.ledger.ledger import RunSuperseded
 from transom.storage.session import session
-from transom.storage.tables import LakeError, TableMismatch
+from transom.storage.tables import LakeError, RunSuperseded, TableMismatch
 from transom.stream import Stream, load
 
 

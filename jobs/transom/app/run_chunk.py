@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from transom.app.definitions import all_definitions, definition, shared_state
 from transom.core.intervals import Interval
+from transom.core.partitions import SOURCE_STAGE
+from transom.engine.check_builders import waivers_of
 from transom.engine.runner import Outcome, drop_removed_blocks, run_steps
-from transom.features.check_builders import waivers_of
 from transom.features.ingest.stage import ingest
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import SOURCE_STAGE
 from transom.spec.stream import Stream
 from transom.storage.store import Store
 

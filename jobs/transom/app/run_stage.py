@@ -17,13 +17,13 @@ from pyspark.sql import SparkSession
 from transom import __version__
 from transom.app.run_chunk import Context, run_chunk
 from transom.core.intervals import Interval
+from transom.core.partitions import SOURCE_STAGE, PartitionKey, PartitionState
 from transom.core.terminal import counted
 from transom.engine.compaction import compact
 from transom.engine.runner import Outcome
 from transom.findings import store as findings
 from transom.findings import sync
 from transom.ledger.ledger import Ledger, Run
-from transom.ledger.state import SOURCE_STAGE, PartitionKey, PartitionState
 from transom.spec.stream import Stream
 from transom.storage.store import Store
 from transom.storage.tables import LakeError, one_line_message

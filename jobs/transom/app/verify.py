@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from transom.app.definitions import all_definitions, stage_names
 from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.damage_marks import mark_unreadable, repair
 from transom.engine.ledger_repair import LedgerDamage, examine, repair_ledger
 from transom.engine.verification import TableLayout, Verification, unreadable, verify
@@ -27,7 +28,6 @@ from transom.features.ingest.tables import Tables
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import Ledger
 from transom.ledger.staleness import fingerprint
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.spec.stream import Stream
 from transom.storage.file_faults import DamagedFile
 from transom.storage.store import Store

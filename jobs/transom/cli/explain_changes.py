@@ -7,9 +7,9 @@ from typing import cast
 
 from transom.cli.freshness import Freshness
 from transom.core.intervals import format_hours
+from transom.core.partitions import PartitionKey
 from transom.features.ingest.specified import STAGE
 from transom.ledger.staleness import CHECKS
-from transom.ledger.state import PartitionKey
 from transom.spec.feature import Feature
 from transom.spec.stream import Stream
 

@@ -10,6 +10,7 @@ from transom.cli.file_remarks import known_files, remarks_of_hour
 from transom.cli.freshness import Freshness
 from transom.cli.lake_argument import TRY_CAUSE
 from transom.core.intervals import UNKNOWN_HOUR, format_hours
+from transom.core.partitions import READABLE, PartitionKey, PartitionState
 from transom.core.terminal import counted
 from transom.engine.gate_text import format_check_result
 from transom.features.ingest.file_records import FileRecord, ListedFile
@@ -17,7 +18,6 @@ from transom.features.ingest.landing import list_files
 from transom.features.ingest.periods import Periods
 from transom.features.ingest.specified import STAGE, Specified, node_of, scheduled
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import READABLE, PartitionKey, PartitionState
 from transom.ledger.waivers import entries_of, entry_for, format_waived, near_misses
 from transom.spec.stream import Stream
 

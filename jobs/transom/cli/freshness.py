@@ -6,12 +6,12 @@ from functools import cached_property
 
 from transom.app.freshness import lineage_of, staleness_of
 from transom.core.intervals import HOUR, Interval
+from transom.core.partitions import READABLE, PartitionKey
 from transom.features.ingest.specified import STAGE, Specified, node_of
 from transom.ledger.lineage import Lineage
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, TableStep
 from transom.ledger.staleness import Staleness, slice_hours
-from transom.ledger.state import READABLE, PartitionKey
 from transom.spec.stream import Stream
 
 

@@ -14,8 +14,8 @@ from transom.spec.stream import Stream
 from transom.stream_files import folder, streams
 
 if TYPE_CHECKING:
+    from transom.core.partitions import PartitionKey
     from transom.ledger.snapshot import LedgerSnapshot
-    from transom.ledger.state import PartitionKey
 
 COLUMNS = (
     "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "damaged",
@@ -92,9 +92,9 @@ def _print_stream(stream: Stream, uri: str) -> bool:
     from transom.cli.file_remarks import known_files, remarks
     from transom.cli.freshness import Freshness
     from transom.core.terminal_tables import plain, table
+    from transom.engine.external import NeverRun
     from transom.findings.store import select_findings
     from transom.ledger.waivers import format_waived
-    from transom.storage.external import NeverRun
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)
@@ -155,7 +155,7 @@ def _upstream(stage: str, stale: "Mapping[datetime, PartitionKey]", book: "Ledge
 def _damaged(book: "LedgerSnapshot") -> list[str]:
     """Which hours are marked as damaged, by stage and table; they count as stale."""
     from transom.core.intervals import format_hours
-    from transom.ledger.state import SOURCE_STAGE
+    from transom.core.partitions import SOURCE_STAGE
 
     hours: dict[tuple[str, str], set[datetime]] = {}
     for node, entry in sorted(book.items()):

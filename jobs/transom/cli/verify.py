@@ -52,8 +52,7 @@ def verify(
     or the lake cannot be read.
     """
     from transom.core.intervals import Interval
-    from transom.ledger.ledger import RunSuperseded
-    from transom.storage.tables import LakeError, TableMismatch
+    from transom.storage.tables import LakeError, RunSuperseded, TableMismatch
 
     if (start is None) != (end is None):
         raise typer.BadParameter("--from and --to must be given together")

@@ -12,11 +12,11 @@ from datetime import datetime
 from deltalake import DeltaTable
 from pyarrow import fs
 
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.publisher import publish
 from transom.engine.verification import TableLayout, Verification
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.filesystem import resolve_filesystem
 from transom.storage.store import Store, Write
 from transom.storage.tables import LakeError

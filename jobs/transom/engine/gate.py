@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, format_hours
+from transom.core.partitions import READABLE, SOURCE_STAGE, CheckResult, PartitionKey, PartitionState
 from transom.core.terminal import counted, escape_control_chars
 from transom.engine.gate_text import (
     MAX_ITEMS_SHOWN,
@@ -21,7 +22,6 @@ from transom.engine.gate_text import (
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import READABLE, SOURCE_STAGE, CheckResult, PartitionKey, PartitionState
 from transom.ledger.waivers import Waiver, format_waived
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.storage.tables import Table

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour, format_hours
+from transom.core.partitions import CheckResult, PartitionKey
+from transom.core.reasons import Cause
 from transom.core.terminal import counted, escape_control_chars
 from transom.ledger.check import format_short
-from transom.ledger.reasons import Cause
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import CheckResult, PartitionKey
 from transom.ledger.waivers import Waiver, entry_for, format_observation, near_misses
 from transom.spec.checks import BuiltIn
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import NOT_PUBLISHED, SOURCE_STAGE, PartitionKey, PartitionState
 from transom.core.terminal import counted
 from transom.engine.damage_marks import publish_marks, set_aside
 from transom.engine.verification import TableLayout
@@ -29,7 +30,6 @@ from transom.ledger.damage import LEDGER, Damage
 from transom.ledger.ledger import TOKENS_FROM, Ledger, tokens_from
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import NOT_PUBLISHED, SOURCE_STAGE, PartitionKey, PartitionState
 from transom.storage.file_faults import StoredFile, fault_of, files_of, files_that_do_not_open, folder_of
 from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store

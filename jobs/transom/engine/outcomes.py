@@ -7,14 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from transom.engine.planner import Plan
-from transom.ledger.chain import PredecessorScan
-from transom.ledger.reasons import Cause, Kind
-from transom.ledger.reasons import format_causes as words_of
-from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.stage import TableStep
-from transom.ledger.staleness import format_hash, incomplete_hours, recorded_inputs
-from transom.ledger.state import (
+from transom.core.partitions import (
     CARRIED_INCOMPLETE,
     EMPTY_DIGEST,
     INHERITED_INCOMPLETE,
@@ -23,6 +16,13 @@ from transom.ledger.state import (
     PartitionState,
     Status,
 )
+from transom.core.reasons import Cause, Kind
+from transom.core.reasons import format_causes as words_of
+from transom.engine.planner import Plan
+from transom.ledger.chain import PredecessorScan
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.stage import TableStep
+from transom.ledger.staleness import format_hash, incomplete_hours, recorded_inputs
 from transom.ledger.waivers import format_failure
 
 

@@ -7,12 +7,12 @@ from datetime import datetime
 from functools import partial
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR
+from transom.core.partitions import PartitionKey, PartitionState
+from transom.core.reasons import Cause
 from transom.ledger.chain import PredecessorScan, blocking_reason, waiting_reason
-from transom.ledger.reasons import Cause
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, TableStep
 from transom.ledger.staleness import Scope, Staleness, incomplete_hours, partitions_read
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.ledger.waivers import Waiver
 
 

@@ -8,9 +8,9 @@ second run can leave rows called fresh that are not.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
+from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.storage.store import Store, Write
 
 

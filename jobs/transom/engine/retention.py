@@ -17,11 +17,12 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from transom.core.intervals import HOUR
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.publisher import publish
-from transom.ledger.ledger import Ledger, RunSuperseded
+from transom.ledger.ledger import Ledger
 from transom.ledger.stage import Stage
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.store import Store, Write
+from transom.storage.tables import RunSuperseded
 
 Series = tuple[str, str]
 """A block and one of its stage's tables."""

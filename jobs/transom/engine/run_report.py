@@ -8,11 +8,11 @@ from typing import Any
 from deltalake import DeltaTable
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hours
+from transom.core.partitions import SOURCE_STAGE
 from transom.core.terminal import counted
 from transom.engine.gate_text import format_names
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import SOURCE_STAGE
 from transom.storage.tables import in_hours_sql, literal, read_rows
 
 COUNTED: Mapping[str, tuple[str, str]] = {

@@ -14,18 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.intervals import Interval, moment_of, number_of
-from transom.engine.checks import evaluate_checks
-from transom.engine.failing_rows import format_row, sample_failing_rows
-from transom.engine.outcomes import resolve_outcomes
-from transom.engine.planner import Plan, left_stale, plan
-from transom.engine.publisher import is_published, publish, readable
-from transom.engine.retention import Series, expire
-from transom.engine.staging import StagedOutput
-from transom.ledger.ledger import Ledger, RunSuperseded
-from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.stage import Stage, StepRequest, StepResult, TableStep
-from transom.ledger.staleness import Scope, checks_fingerprint
-from transom.ledger.state import (
+from transom.core.partitions import (
     EMPTY_DIGEST,
     EXTERNAL_STAGE,
     READABLE,
@@ -33,12 +22,24 @@ from transom.ledger.state import (
     PartitionKey,
     PartitionState,
 )
+from transom.engine.checks import evaluate_checks
+from transom.engine.external import ExternalSources
+from transom.engine.failing_rows import format_row, sample_failing_rows
+from transom.engine.outcomes import resolve_outcomes
+from transom.engine.planner import Plan, left_stale, plan
+from transom.engine.publisher import is_published, publish, readable
+from transom.engine.retention import Series, expire
+from transom.engine.staging import StagedOutput
+from transom.ledger.ledger import Ledger
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.stage import Stage, StepRequest, StepResult, TableStep
+from transom.ledger.staleness import Scope, checks_fingerprint
 from transom.ledger.task_counters import TaskCounters
 from transom.ledger.waivers import Waiver, check_result_of
 from transom.storage import digest as digests
 from transom.storage import driver_io as small
-from transom.storage.external import ExternalSources
 from transom.storage.store import PinnedTables, Store, Write, cast_to_table, in_hours
+from transom.storage.tables import RunSuperseded
 
 
 @dataclass

@@ -8,11 +8,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.core.terminal import counted
 from transom.ledger.damage import Damage, Kind
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.storage.file_faults import fault_of, files_of, files_that_do_not_open, folder_of, size_fault
 from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store

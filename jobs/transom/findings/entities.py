@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from transom.arrays.arrow import as_type, encode_keys, int64s
 from transom.core.intervals import HOUR_LENGTH, micros
+from transom.core.partitions import PartitionState
 from transom.findings.source import FIRST_HOUR, HOUR, IDENTITY, MOMENT, ONGOING, FindingTemplate
-from transom.ledger.state import PartitionState
 
 _NEVER = np.iinfo(np.int64).min
 

@@ -14,12 +14,12 @@ from operator import itemgetter
 from typing import Literal
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, merge_hours
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.core.reasons import Cause
 from transom.core.terminal import counted
 from transom.findings.lines import describe_subject
 from transom.ledger.check import format_exact, format_short
-from transom.ledger.reasons import Cause
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from transom.spec.checks import OF_INGEST, BuiltIn
 
 Severity = Literal["high", "medium", "low"]

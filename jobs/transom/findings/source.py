@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from transom.core.partitions import PartitionState
 from transom.findings.from_ledger import Finding, Severity
 from transom.findings.text import filled, key_text, one_line
-from transom.ledger.state import PartitionState
 
 if TYPE_CHECKING:
     from transom.spec.stream import Stream

@@ -16,9 +16,9 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, from_ledger
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.spec.checks import OF_INGEST, BuiltIn
 from transom.storage.tables import ATTEMPTS, Table, instant, query, read_rows
 

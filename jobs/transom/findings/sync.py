@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from transom.core.intervals import UNKNOWN_HOUR
+from transom.core.partitions import READABLE, PartitionState
 from transom.findings.from_ledger import Finding
 from transom.findings.source import HOUR, IDENTITY, MOMENT, VERSION, FindingSource, FindingTemplate
 from transom.findings.store import NAME, replace
@@ -25,7 +26,6 @@ from transom.findings.text import short_hash
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import fingerprint
-from transom.ledger.state import READABLE, PartitionState
 from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, Table, in_hours_sql, literal, query
 

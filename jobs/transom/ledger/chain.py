@@ -10,9 +10,9 @@ from datetime import datetime
 from functools import partial
 
 from transom.core.intervals import HOUR
-from transom.ledger.reasons import Cause
+from transom.core.partitions import BITS, READABLE, PartitionKey, PartitionState, partition_hash
+from transom.core.reasons import Cause
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import BITS, READABLE, PartitionKey, PartitionState, partition_hash
 
 
 def blocking_reason(node: PartitionKey, entry: PartitionState) -> Cause | None:

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.intervals import moment_of, number_of
-from transom.ledger.reasons import Cause, read
-from transom.ledger.state import Bools, Int64s, PartitionKey, PartitionState, TableKey
+from transom.core.partitions import Bools, Int64s, PartitionKey, PartitionState, TableKey
+from transom.core.reasons import Cause, read
 from transom.storage.data_files import hours_of
 
 NAMES = ("stage", "block", "table")

@@ -19,10 +19,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from transom.ledger.columnar_state import StoredPartitions
-from transom.ledger.reasons import write
-from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import (
+from transom.core.partitions import (
     EMPTY_DIGEST,
     PREVIOUS_CAUSE,
     PREVIOUS_CAUSES,
@@ -34,7 +31,10 @@ from transom.ledger.state import (
     PartitionState,
     inputs_text,
 )
-from transom.storage.tables import ATTEMPTS, Table, create, in_hours_sql, query, read_rows
+from transom.core.reasons import write
+from transom.ledger.columnar_state import StoredPartitions
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.storage.tables import ATTEMPTS, RunSuperseded, Table, create, in_hours_sql, query, read_rows
 
 DELETED = "forgotten"
 """What a commit is told of a row that is to be deleted; it stands in no table."""
@@ -43,10 +43,6 @@ DELETED = "forgotten"
 TOKENS_FROM = "transom.tokens_from"
 """A property of `hours`: what is added to its version to give a token. A ledger that was made anew after
 damage begins above the tokens that the tables hold."""
-
-
-class RunSuperseded(RuntimeError):
-    """Another run has claimed hours of this one since; nothing of this run is called fresh."""
 
 
 @dataclass(frozen=True)

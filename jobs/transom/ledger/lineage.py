@@ -8,10 +8,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
+from transom.core.partitions import SOURCE_STAGE, PartitionKey, TableKey
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import SOURCE_STAGE, PartitionKey, TableKey
 
 EVENTS: TableKey = (SOURCE_STAGE, "events", "events")
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import Interval, moment_of, number_of
-from transom.ledger.columnar_state import StoredPartitions
-from transom.ledger.state import (
+from transom.core.partitions import (
     BITS,
     EMPTY_DIGEST,
     EXTERNAL_STAGE,
@@ -26,6 +25,7 @@ from transom.ledger.state import (
     inputs_text,
     partition_hash,
 )
+from transom.ledger.columnar_state import StoredPartitions
 
 
 class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
@@ -166,6 +166,15 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         return own | {
             one for one, of in self._stored.places.items() if self._visible[of.start : of.stop].any()
         }
+
+    def previous_versions(self) -> dict[str, dict[datetime, int]]:
+        """Return the version that holds the published rows of an hour, by table and hour, where a run has
+        begun to replace them."""
+        found: dict[str, dict[datetime, int]] = {}
+        for node, entry in self.troubled():
+            if entry.previous_version is not None:
+                found.setdefault(node.table, {})[node.hour] = entry.previous_version
+        return found
 
     def series(self, stage: str, block: str, table: str) -> Mapping[datetime, PartitionState]:
         """The hours of one block's table."""

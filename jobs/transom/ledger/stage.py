@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from transom.core.intervals import HOUR
+from transom.core.partitions import EXTERNAL_STAGE, SOURCE_STAGE
 from transom.ledger.check import Check
-from transom.ledger.state import EXTERNAL_STAGE, SOURCE_STAGE
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.external_source import ExternalSource
 from transom.storage.tables import Table

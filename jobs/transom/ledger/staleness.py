@@ -13,10 +13,10 @@ import numpy as np
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, number_of
+from transom.core.partitions import BITS, Int64s, PartitionKey, PartitionState, Status, inputs_text
 from transom.ledger.check import Check
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange, Stage
-from transom.ledger.state import BITS, Int64s, PartitionKey, PartitionState, Status, inputs_text
 from transom.ledger.waivers import Waiver
 
 

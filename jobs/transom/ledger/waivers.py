@@ -10,9 +10,9 @@ from datetime import datetime
 from decimal import Decimal
 
 from transom.core.intervals import UNKNOWN_HOUR, format_hour
+from transom.core.partitions import CheckResult, PartitionKey
 from transom.core.terminal import escape_control_chars
 from transom.ledger.check import MetricResult, format_exact
-from transom.ledger.state import CheckResult, PartitionKey
 from transom.spec.checks import Accept
 
 

@@ -41,11 +41,22 @@ def problems(stream: "Stream") -> list[Issue]:
         *unique.problems(stream),
         *key_problems("key", stream.key, stream),
         *_default_where(stream),
+        *_block_names(stream),
         *(problem for feature in stream.features for problem in feature.problems(stream)),
         *_checks(stream),
         *_accept(stream),
         *_times(stream),
     ]
+
+
+def _block_names(stream: "Stream") -> Iterator[Issue]:
+    """Two blocks of one stage need two names: its tables' hours are known by them."""
+    seen: dict[tuple[str, str], str] = {}
+    for feature in stream.features:
+        for name in stream.blocks(feature.block):
+            other = seen.setdefault((feature.stage, name), feature.name)
+            if other != feature.name:
+                yield Issue(f"{feature.name}.{name}", f"{other}.{name} has the same name, in the same stage")
 
 
 def _blocks(stream: "Stream") -> Iterator[Issue]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from transom.core.partitions import EXTERNAL_STAGE, TableKey
 from transom.formats.record_format import Field
-from transom.ledger.state import EXTERNAL_STAGE, TableKey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

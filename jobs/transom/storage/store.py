@@ -28,14 +28,12 @@ from deltalake.transaction import AddAction
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from transom.core.partitions import PartitionKey
 from transom.core.path_pattern import split_scheme
-from transom.ledger.ledger import RunSuperseded
-from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import PartitionKey
 from transom.storage import driver_io as small
 from transom.storage.data_files import DataFile
 from transom.storage.external_source import ExternalSource, Rows
-from transom.storage.tables import ATTEMPTS, Table, create, in_hours_sql, in_terms
+from transom.storage.tables import ATTEMPTS, RunSuperseded, Table, create, in_hours_sql, in_terms
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -168,24 +166,20 @@ class Store:
     def pin(
         self,
         tables: Iterable[str],
-        book: LedgerSnapshot | None = None,
+        previous: Mapping[str, Mapping[datetime, int]] | None = None,
         fillers: Mapping[ExternalSource, Rows] | None = None,
     ) -> "PinnedTables":
         """The present version of each table.
 
         Args:
             fillers: what reads that which is not the stream's own.
-            book: where it says that a run has begun to replace the rows of an hour, the rows are read
-                from the version in which they stand.
+            previous: the version to read the rows of an hour from, by table and hour, where a run has begun
+                to replace them.
         """
-        torn: dict[str, dict[datetime, int]] = {}
-        for node, entry in book.troubled() if book else ():
-            if entry.previous_version is not None:
-                torn.setdefault(node.table, {})[node.hour] = entry.previous_version
         present = {name: self.open(name) for name in tables}
         versions = {name: table.version() for name, table in present.items()}
         forms = {name: pa.schema(table.schema().to_arrow()) for name, table in present.items()}
-        return PinnedTables(self, versions, torn, fillers or {}, forms)
+        return PinnedTables(self, versions, previous or {}, fillers or {}, forms)
 
     def write(
         self,

@@ -278,3 +278,7 @@ def in_hours_sql(hours: Iterable[datetime], spelled: Callable[[datetime], str] =
     if others:
         terms.append(f"hour IN ({', '.join(map(spelled, others))})")
     return f"({' OR '.join(f'({term})' for term in terms) or 'FALSE'})"
+
+
+class RunSuperseded(RuntimeError):
+    """Another run has claimed hours of this one since; nothing of this run is called fresh."""

@@ -10,11 +10,11 @@ from deltalake import write_deltalake
 
 from transom import __version__
 from transom.cli.freshness import Freshness
+from transom.core.partitions import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.engine.damage_marks import damaged, publish_marks
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.specified import expected_of, file_shape, node_of
 from transom.ledger.ledger import Ledger, Run
-from transom.ledger.state import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.storage.tables import Table, create
 from transom.stream import Stream, load
 

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import Result
 
 from transom.cli.explain import WHY
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.core.reasons import Cause
 from transom.features.aggregates.stage import VERSION
 from transom.features.ingest.specified import expected_of, node_of
-from transom.ledger.reasons import Cause
-from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from unit.cli.by_hand import WEB, Lake, at, file_row
 
 Ask = Callable[..., Result]

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import yaml
 
 from transom.cli.freshness import Freshness
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.stream import parse
 
 FIRST = datetime(2015, 5, 17, tzinfo=UTC)

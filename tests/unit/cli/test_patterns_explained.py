@@ -9,9 +9,9 @@ import yaml
 
 from transom.cli.explain_changes import specification
 from transom.cli.freshness import Freshness
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.patterns.describe import LABELS
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.stream import Stream, parse
 
 HOUR = datetime(2015, 5, 17, tzinfo=UTC)

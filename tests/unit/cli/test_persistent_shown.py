@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.persistence.render import ROWS, WIDE, print_persistent_items
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.stream import Stream, parse
 from unit.small_stream import changed
 

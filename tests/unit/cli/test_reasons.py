@@ -10,9 +10,9 @@ import pytest
 from typer.testing import Result
 
 from transom.core.intervals import UNKNOWN_HOUR
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.ingest.specified import node_of
 from transom.ledger.staleness import CHECKS
-from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from unit.cli.by_hand import WEB, Lake, at, file_row
 from unit.cli.test_explain import OTHERWISE, command, said
 

@@ -11,12 +11,12 @@ import pytest
 from typer.testing import Result
 
 from transom.cli.freshness import Freshness
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.ingest.specified import node_of
 from transom.findings.store import publish
 from transom.ledger.ledger import Ledger
 from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import CheckResult, PartitionKey, PartitionState
 from transom.stream import load
 from unit.cli.by_hand import WEB, Lake, at
 

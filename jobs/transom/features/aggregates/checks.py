@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from transom.engine.check_builders import built_in, declared, judged_block, row_meets
 from transom.features.aggregates.output_columns import report_types
 from transom.features.aggregates.resolve import block_of
 from transom.features.aggregates.spec import Aggregation
-from transom.features.check_builders import built_in, declared, judged_block, row_meets
 from transom.ledger.check import Check
 from transom.ledger.stage import rows_where
 from transom.spec.stream import Stream
@@ -48,7 +48,7 @@ def report_filters(stream: Stream) -> dict[str, str]:
     """Return, for each declared condition on reports, which rows do not meet it."""
     return {
         rule.check.name: (
-            f"NOT {row_meets(rule.every, report_types(stream, judged_block(rule.block, stream)))}"
+            f"NOT {row_meets(rule.every, report_types(stream, judged_block(rule.block, stream.blocks(Aggregation))))}"
         )
         for rule in declared(stream, "aggregate")
         if rule.every is not None

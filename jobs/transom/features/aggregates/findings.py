@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from transom.arrays.arrow import as_type, encode_keys, int64s
 from transom.core.durations import format_duration, microseconds
 from transom.core.intervals import HOUR_LENGTH, micros
+from transom.core.partitions import PartitionState
 from transom.core.terminal import counted
 from transom.features.aggregates import alerts, fingerprints
 from transom.features.aggregates.alerts import figures
@@ -32,7 +33,6 @@ from transom.findings.source import (
 )
 from transom.findings.text import as_range, as_text, as_time, key_text
 from transom.ledger.staleness import fingerprint
-from transom.ledger.state import PartitionState
 from transom.spec.stream import Stream
 from transom.storage.tables import literal
 

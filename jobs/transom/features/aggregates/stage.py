@@ -9,6 +9,7 @@ condition.
 
 from collections.abc import Iterable, Mapping
 
+from transom.engine.check_builders import built_in, counts, declared
 from transom.features.aggregates import fingerprints
 from transom.features.aggregates.alerts import figures
 from transom.features.aggregates.checks import (
@@ -28,7 +29,6 @@ from transom.features.aggregates.checks import (
 )
 from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.spec import Aggregation
-from transom.features.check_builders import built_in, counts, declared
 from transom.ledger.stage import (
     BlockOutput,
     InputRange,

@@ -7,12 +7,13 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from transom.engine.check_builders import Declared, declared, judged_block, row_meets
 from transom.engine.hours import extend_back, incomplete_hours, quoted, to_ranges
 from transom.features.aggregates.checks import measures_of_columns
 from transom.features.aggregates.output_columns import report_types
 from transom.features.aggregates.reports import ReportBuilder
 from transom.features.aggregates.resolve import AggregateBlock
-from transom.features.check_builders import Declared, declared, judged_block, row_meets
+from transom.features.aggregates.spec import Aggregation
 from transom.ledger.stage import BlockTask, StepRequest, StepResult, rows_where
 from transom.spec.stream import Stream
 
@@ -83,7 +84,7 @@ def _shares(rules: Sequence[Declared], rows: DataFrame, stream: Stream) -> list[
     frames = []
     for rule in rules:
         if rule.every is not None:
-            block = judged_block(rule.block, stream)
+            block = judged_block(rule.block, stream.blocks(Aggregation))
             share = F.expr(rows_where(row_meets(rule.every, report_types(stream, block)))) / F.count("*")
             chosen = rows.where(F.col("block") == block)
             frames.append(chosen.groupBy("block", "hour").agg(share.alias(rule.metric)))

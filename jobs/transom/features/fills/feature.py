@@ -26,5 +26,6 @@ FEATURE: Feature[Stream] = Feature(
     checks=check_list.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
+    render=lazy("transom.features.fills.render:print_fills"),
     inherits=lambda block: frozenset(),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from transom.features.check_builders import built_in
+from transom.engine.check_builders import built_in
 from transom.features.fills import fingerprints
 from transom.features.fills.resolve import FillBlock, fill_block_of
 from transom.features.fills.spec import Fill

@@ -7,7 +7,7 @@ import numpy as np
 from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.check_builders import built_in
+from transom.engine.check_builders import built_in
 from transom.features.frames.algorithm.boundaries import AggregateThreshold
 from transom.features.frames.algorithm.readings import Readings
 from transom.features.frames.algorithm.reference import Aggregate, Boundary, Delta

@@ -6,7 +6,7 @@ reports. `frames`, the result: these.
 
 from collections.abc import Mapping
 
-from transom.features.check_builders import built_in
+from transom.engine.check_builders import built_in
 from transom.features.frames import fingerprints
 from transom.features.frames.checks import AWAY, INEXACT, MISCOUNTED, frame_checks, violates_rules
 from transom.features.frames.resolve import ResolvedFrames, frame_block_of

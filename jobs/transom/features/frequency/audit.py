@@ -103,7 +103,7 @@ def _counted(
     store: Store, book: LedgerSnapshot, block: FrequencyBlock, hours: Sequence[datetime]
 ) -> dict[str, int]:
     tables = {"events", tick_matrices.TABLE, frequencies.TABLE, *([cells.TABLE] if block.chained else [])}
-    pins = store.pin(tables, book)
+    pins = store.pin(tables, book.previous_versions())
     sketches = _sketches(pins, book, block, hours)
     due = (
         book.required_hours

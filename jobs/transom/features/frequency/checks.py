@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from math import log
 from typing import Any
 
-from transom.features.check_builders import built_in
+from transom.engine.check_builders import built_in
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.tables import LONG, SHORT
 from transom.ledger.check import Check

@@ -8,7 +8,6 @@ from transom.core.durations import format_bytes, format_duration
 from transom.core.intervals import HOUR
 from transom.features.frequency.spec import CHAINED, KEPT, Frequency
 from transom.features.items import validate as item_rules
-from transom.features.persistence.spec import Persistence
 from transom.spec.block_columns import BlockColumns
 from transom.spec.errors import Issue
 from transom.spec.impossible_conditions import Tested, own_where
@@ -29,8 +28,6 @@ def problems(stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the blocks of a stream, each of which is sound by itself."""
     for name, said in stream.blocks(Frequency).items():
         place = f"frequency.{name}"
-        if name in stream.blocks(Persistence):
-            yield Issue(place, f"persistence.{name} has the same name, in the same stage")
         yield from item_rules.problems(place, said, stream, COLUMNS, "frequent item")
         yield from _memory(place, said, stream)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from transom.features.check_builders import built_in, declared
+from transom.engine.check_builders import built_in, declared
 from transom.features.ingest.key_checks import key_checks
 from transom.ledger.check import Check
 from transom.spec.stream import Stream

@@ -8,10 +8,11 @@ from functools import cache
 from pyspark.sql import functions as F
 
 from transom.core.intervals import UNKNOWN_HOUR, moment_of
+from transom.core.partitions import CheckResult, PartitionKey
+from transom.engine.check_builders import Declared, columns_read, declared, row_meets, waivers_of
 from transom.engine.checks import evaluate_checks
 from transom.engine.failing_rows import SAMPLE, format_row, sample_failing_rows
 from transom.engine.staging import PART
-from transom.features.check_builders import Declared, columns_read, declared, row_meets, waivers_of
 from transom.features.ingest.checks import CAPTURES, SCATTERED, file_checks
 from transom.features.ingest.file_records import FileContent, ListedFile, source_id
 from transom.features.ingest.key_checks import CHECK as KEYS
@@ -22,7 +23,6 @@ from transom.features.ingest.staged_rows import StagedRows
 from transom.formats.record_format import Span
 from transom.ledger.check import Check, MetricResult
 from transom.ledger.stage import rows_where
-from transom.ledger.state import CheckResult, PartitionKey
 from transom.ledger.waivers import Waiver, check_result_of, format_failure
 from transom.spec.block_columns import Use
 from transom.spec.checks import MIN_LINES_FOR_SHARE

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
+from transom.core.partitions import WITHHELD_FILE
+from transom.core.reasons import Cause, Kind
 from transom.features.ingest.equal_files import EqualFile
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.periods import Periods
-from transom.ledger.reasons import Cause, Kind
-from transom.ledger.state import WITHHELD_FILE
 
 NONE_EQUAL: Mapping[str, EqualFile] = {}
 

@@ -7,13 +7,13 @@ hide that somebody has changed them. So they are compared first.
 from collections.abc import Mapping
 from datetime import datetime
 
+from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.lost_rows import WAITS, comes_back, format_awaited_files
 from transom.features.ingest.publish import NOTHING, IngestDecision, figures_of
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import node_of
 from transom.features.ingest.tables import Tables
-from transom.ledger.state import PartitionKey, PartitionState
 from transom.storage.store import cast_to_table
 
 DIFFERENT = "rows stand that are not those of the digest in the ledger"

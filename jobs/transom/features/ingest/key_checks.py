@@ -6,7 +6,7 @@ What reaches a pattern is what one of its steps or nevers may take: the other li
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from transom.features.check_builders import built_in
+from transom.engine.check_builders import built_in
 from transom.formats.record_format import FieldType
 from transom.ledger.check import Check
 from transom.spec.expressions import Expression, condition

@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
+from transom.core.partitions import PartitionKey
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import OWNS_ROWS, FileRecord, ListedFile
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.ledger.state import PartitionKey
 
 LOST = "rows were damaged and are lost until the landing folder holds the same file again"
 """How a file of which rows are lost says so, before the hours."""

@@ -9,12 +9,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.intervals import UNKNOWN_HOUR
+from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
+from transom.core.reasons import Cause, format_causes
+from transom.engine.check_builders import waivers_of
 from transom.engine.checks import evaluate_checks
 from transom.engine.damage_marks import publish_marks
 from transom.engine.failing_rows import SAMPLE
 from transom.engine.publisher import is_published, publish
 from transom.engine.runner import Outcome
-from transom.features.check_builders import waivers_of
 from transom.features.ingest.checks import hour_checks
 from transom.features.ingest.deduplicate import IS_DUPLICATE, compares, mark_duplicates
 from transom.features.ingest.equal_files import equal_files
@@ -28,9 +30,7 @@ from transom.features.ingest.specified import BLOCK, STAGE, node_of, scheduled
 from transom.features.ingest.staged_rows import StagedRows
 from transom.features.ingest.tables import Tables, candidates, file_rows, rejected, repeated_before
 from transom.ledger.ledger import Ledger
-from transom.ledger.reasons import Cause, format_causes
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
 from transom.ledger.waivers import check_result_of, format_failure
 from transom.spec.stream import Stream
 from transom.storage import digest as digests

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import EMPTY_DIGEST, PartitionKey
 from transom.features.ingest.equal_files import names_of
 from transom.features.ingest.file_records import (
     OWNS_ROWS,
@@ -27,7 +28,6 @@ from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
-from transom.ledger.state import EMPTY_DIGEST, PartitionKey
 from transom.spec.stream import Stream
 from transom.storage.packed_copy import SCATTERED, PackedCopy
 from transom.storage.store import PinnedTables, Store
@@ -176,7 +176,7 @@ def take_snapshot(
     # As in `refresh`: the tables are pinned between two readings of the ledger that agree.
     while True:
         book = ledger.snapshot([STAGE])
-        pins = store.pin((table.name for table in tables), book)
+        pins = store.pin((table.name for table in tables), book.previous_versions())
         if ledger.snapshot([STAGE]) == book:
             break
     asked_before = book.hours(STAGE)

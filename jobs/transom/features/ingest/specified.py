@@ -5,11 +5,11 @@ from datetime import datetime
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR
-from transom.features.check_builders import waivers_of
+from transom.core.partitions import PartitionKey
+from transom.engine.check_builders import waivers_of
 from transom.features.ingest.checks import OF_SCHEDULE, file_checks, hour_checks
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import completeness, fingerprint
-from transom.ledger.state import PartitionKey
 from transom.spec.stream import Stream
 
 STAGE = "ingest"

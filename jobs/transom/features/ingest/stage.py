@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 
 from transom.core.intervals import HOUR, Interval
+from transom.core.partitions import CheckResult, PartitionKey
 from transom.engine.runner import Outcome
 from transom.features.ingest.file_checks import check_files
 from transom.features.ingest.file_decisions import Decisions, decide
@@ -29,7 +30,6 @@ from transom.features.ingest.specified import node_of
 from transom.features.ingest.staged_rows import StagedRows
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
-from transom.ledger.state import CheckResult, PartitionKey
 from transom.spec.stream import Stream
 from transom.storage.filesystem import absolute
 from transom.storage.store import Store

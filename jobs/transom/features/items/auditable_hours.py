@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from transom.features.check_builders import waivers_of
+from transom.core.partitions import PartitionKey
+from transom.engine.check_builders import waivers_of
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage
 from transom.ledger.staleness import Staleness
-from transom.ledger.state import PartitionKey
 from transom.spec.stream import Stream
 
 

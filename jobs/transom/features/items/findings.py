@@ -4,8 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from transom.features.frequency.spec import Frequency
-from transom.features.persistence.spec import Persistence
+from transom.features.items.validate import ItemBlock
 from transom.findings.entities import EntityFindings
 from transom.findings.source import Row
 from transom.findings.text import as_time
@@ -43,7 +42,7 @@ class ItemFindings(EntityFindings):
         return "exact" if low == high else f"{low}..{high}"
 
 
-def common(name: str, block: Persistence | Frequency, is_so: str) -> dict[str, Any]:
+def common(name: str, block: ItemBlock, is_so: str) -> dict[str, Any]:
     """Return what the block of a stream gives the findings of its items.
 
     Args:

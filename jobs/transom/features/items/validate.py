@@ -1,7 +1,7 @@
 """Rules of blocks of items: the columns of an item, which events are seen, items that are listed, titles."""
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from transom.formats.record_format import FieldType
 from transom.spec.block_columns import BlockColumns, Use, sql_of, tested
@@ -25,6 +25,10 @@ class ItemBlock(Protocol):
     @property
     def watch(self) -> tuple[Any, ...]:
         """Items that are always reported."""
+
+    @property
+    def severity(self) -> Literal["high", "medium", "low"]:
+        """How bad its findings are."""
 
     @property
     def title(self) -> str | None:

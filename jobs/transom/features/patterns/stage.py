@@ -7,7 +7,7 @@ in the windows that end in an hour, two batches each, at every level. `episodes`
 from collections.abc import Iterable, Mapping
 
 from transom.core.durations import microseconds
-from transom.features.check_builders import built_in
+from transom.engine.check_builders import built_in
 from transom.features.patterns import fingerprints
 from transom.features.patterns.algorithm.episodes import Merging
 from transom.features.patterns.match_rows import kinds_of

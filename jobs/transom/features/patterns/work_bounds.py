@@ -9,7 +9,7 @@ import numpy as np
 from transom.arrays.arrow import hour_of_end
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.check_builders import built_in
+from transom.engine.check_builders import built_in
 from transom.features.patterns.algorithm.batches import DetectorWindows
 from transom.features.patterns.resolve import PatternBlock
 from transom.ledger.check import Check

@@ -112,7 +112,7 @@ def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) ->
 def _counted(
     store: Store, book: LedgerSnapshot, block: PersistenceBlock, hours: Sequence[datetime]
 ) -> dict[str, int]:
-    pins = store.pin({"events", tuples.TABLE}, book)
+    pins = store.pin({"events", tuples.TABLE}, book.previous_versions())
     due = extend_back(hours, block.back) & book.required_hours
     pairs = (
         observe_slots(pins.read("events", due), block).where("NOT long").select(*quoted(block.item), "slot")

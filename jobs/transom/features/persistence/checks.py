@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.check_builders import built_in
+from transom.engine.check_builders import built_in
 from transom.features.items.tables import LONG, SHORT
 from transom.features.persistence.algorithm.vectorised import Tuples
 from transom.features.persistence.resolve import PersistenceBlock

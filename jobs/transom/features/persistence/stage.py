@@ -6,7 +6,7 @@ that its report names (Lahiri, Tirthapura and Chandrashekar).
 
 from collections.abc import Mapping
 
-from transom.features.check_builders import built_in
+from transom.engine.check_builders import built_in
 from transom.features.items.tables import LONG, item_table
 from transom.features.persistence import fingerprints
 from transom.features.persistence.checks import (

@@ -19,9 +19,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from transom.core.intervals import HOUR, hour_of, merge_hours
+from transom.core.partitions import BITS, PartitionState
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.state import BITS, PartitionState
 from transom.spec.errors import did_you_mean
 from transom.storage.external_source import TIME, ExternalSource, Rows
 from transom.storage.tables import SPARK_TYPES, LakeError, one_line_message

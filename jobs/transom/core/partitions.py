@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from transom.ledger.reasons import Cause, read
+from transom.core.reasons import Cause, read
 
 if TYPE_CHECKING:
     pass
@@ -27,7 +27,7 @@ MISSING_DIGEST = "unmade"
 """The digest of what is due and has not been computed: like no other."""
 BITS = 128
 EXTERNAL_STAGE = "filler"
-"""The stage, in a book, of what is read that is not the stream's own (`transom.storage.external`)."""
+"""The stage, in a book, of what is read that is not the stream's own (`transom.engine.external`)."""
 TableKey = tuple[str, str, str]
 """A stage, a block and its table."""
 SOURCE_STAGE = "ingest"

@@ -1,11 +1,9 @@
 """The checks of a stream, as the stages compute and judge them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transom.features.aggregates.output_columns import report_types
-from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import FieldType
 from transom.ledger.check import Check
 from transom.ledger.waivers import Waiver, entries_of
@@ -88,11 +86,7 @@ def declared(stream: Stream, stage: str) -> list[Declared]:
             continue
         if gate.every is not None:
             metric = f"check_{gate.name}"
-            if stage == "ingest":
-                types = stream.event_types
-            else:
-                types = report_types(stream, judged_block(gate.block, stream))
-            met_by = condition(gate.every, types)
+            met_by = condition(gate.every, _types(stream, stage, gate.block))
             about = ", ".join(met_by.columns) or None
             rule = f"{gate.block}: {met_by.sql}"
             check = Check(gate.name, metric, gate.severity, at_least=gate.share, column=about, rule=rule)
@@ -114,9 +108,19 @@ def waivers_of(stream: Stream) -> Sequence[Waiver]:
     return entries_of(stream.accept)
 
 
-def judged_block(named: str | None, stream: Stream) -> str:
-    """Return the aggregation that a check is about; one that names none is about the first."""
-    return named or next(iter(stream.blocks(Aggregation)))
+def _types(stream: Stream, stage: str, block: str | None) -> Mapping[str, FieldType]:
+    """Return the types of the columns that a check of a stage sees."""
+    for feature in stream.features:
+        if feature.stage == stage and feature.row_types is not None:
+            types = feature.row_types(stream, judged_block(block, stream.blocks(feature.block)))
+            assert types is not None  # refused by `spec.validate` before
+            return types
+    return stream.event_types
+
+
+def judged_block(named: str | None, blocks: Iterable[str]) -> str:
+    """Return the block that a check is about; one that names none is about the first."""
+    return named or next(iter(blocks))
 
 
 def counts(rules: Sequence[Declared]) -> dict[str, Callable[[Mapping[str, Any]], float | None]]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from transom.cli.check import describe_stream
 from transom.features.aggregates.validate import COUNT
-from transom.spec.impossible_conditions import Domain, impossible, possible
+from transom.spec.impossible_conditions import impossible
+from transom.spec.value_domains import Domain, possible
 from transom.stream import parse
 
 BEAT: dict[str, Any] = {

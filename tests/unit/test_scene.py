@@ -230,12 +230,12 @@ def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
     node = node_of("events", at(10))
     pin, times = store.pin, []
 
-    def overtaking(names: Any, book: Any) -> PinnedTables:
-        times.append(len(book))
+    def overtaking(names: Any, previous: Any) -> PinnedTables:
+        times.append(len(ledger.snapshot([STAGE])))
         if len(times) == 1:
             ledger.claim(STAGE, [node], "other")
             ledger.publish(STAGE, {node: PartitionState("published", "other")}, "other")
-        return pin(names, book)
+        return pin(names, previous)
 
     monkeypatch.setattr(store, "pin", overtaking)
     found = take_snapshot(store, ledger, stream, tables, interval, interval)

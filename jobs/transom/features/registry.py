@@ -7,7 +7,8 @@ from transom.features.frequency import feature as frequency
 from transom.features.patterns import feature as patterns
 from transom.features.persistence import feature as persistence
 from transom.spec.feature import Feature
-from transom.spec.stream import Stream, built_in_of
+from transom.spec.stream import Stream
+from transom.spec.stream_fields import built_in_of
 
 FEATURES: tuple[Feature[Stream], ...] = (
     patterns.FEATURE,

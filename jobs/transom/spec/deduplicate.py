@@ -1,17 +1,14 @@
 """Which records say the same thing, and which of them stays."""
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from transom.formats.record_format import NUMERIC
+from transom.formats.record_format import NUMERIC, FieldType
 from transom.spec.base import NonEmptyStr, ShorthandModel
 from transom.spec.errors import Issue, no_column
-
-if TYPE_CHECKING:
-    from transom.spec.stream import Stream
 
 FIRST = "first"
 _LONGEST = "longest "
@@ -57,17 +54,14 @@ class Unique(ShorthandModel):
         return None if self.keep == FIRST else self.keep.removeprefix(_LONGEST)
 
 
-def problems(stream: "Stream") -> Iterator[Issue]:
+def problems(unique: Unique, types: Mapping[str, FieldType]) -> Iterator[Issue]:
     """Yield what the columns of `unique` break: each must be there, once, and the longest be a number's."""
-    if stream.unique is None:
-        return
-    types = stream.event_types
-    for index, name in enumerate(stream.unique.columns):
+    for index, name in enumerate(unique.columns):
         if name not in types:
             yield no_column("unique", name, types)
-        elif name in stream.unique.columns[:index]:
+        elif name in unique.columns[:index]:
             yield Issue("unique", f"names {name!r} more than once")
-    longest = stream.unique.longest
+    longest = unique.longest
     numeric = [name for name, kind in types.items() if kind in NUMERIC]
     if longest is not None and longest not in numeric:
         if longest in types:

@@ -19,7 +19,7 @@ from transom.spec.base import Model
 from transom.spec.block_columns import BlockColumns
 from transom.spec.checks import BuiltIn
 from transom.spec.errors import Issue
-from transom.spec.impossible_conditions import Tested
+from transom.spec.value_domains import Tested
 
 S = TypeVar("S")
 """The type of a stream, `transom.spec.stream.Stream`."""

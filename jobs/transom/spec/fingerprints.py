@@ -8,12 +8,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transom.core.durations import microseconds
-
-if TYPE_CHECKING:
-    from transom.spec.stream import Stream
+from transom.spec.stream_fields import StreamFields
 
 
 def canonical(value: Any) -> str:
@@ -21,7 +19,7 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def ingest(stream: "Stream") -> str:
+def ingest(stream: StreamFields) -> str:
     """Return what shapes events, duplicates, rejected and files."""
     layout = stream.layout()
     holds, unique, time = stream.source.holds, stream.unique, stream.time
@@ -66,7 +64,7 @@ def ingest(stream: "Stream") -> str:
     )
 
 
-def types_of(stream: "Stream", columns: Iterable[str]) -> dict[str, list[Any]]:
+def types_of(stream: StreamFields, columns: Iterable[str]) -> dict[str, list[Any]]:
     """Return the types and resolutions of columns of the events."""
     of = stream.event_columns
     return {column: [of[column].type, of[column].resolution] for column in columns}

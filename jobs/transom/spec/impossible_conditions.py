@@ -5,142 +5,13 @@ is left of one, there is no such row. What is not understood narrows nothing, so
 is never called impossible.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial, reduce
-from math import ceil, floor, inf, isinf, nextafter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
-from transom.spec.expressions.parser import parse
-
-if TYPE_CHECKING:
-    from transom.spec.stream import Stream
-
-EXACT = 2.0**53
-"""Below it a whole number is the same as a double."""
+from transom.spec.stream_fields import StreamFields
+from transom.spec.value_domains import Domain, Tested, possible
 
 
-@dataclass(frozen=True)
-class Domain:
-    """The values that a column may have: between two numbers, or one of some constants; or null.
-
-    Attributes:
-        low, high: the bounds.
-        whole: whether values are whole numbers.
-        among: the texts or truths that it may be; None is any.
-        null: whether it may be null.
-        some: whether it may be anything else.
-        but: values that it is not.
-    """
-
-    low: float = -inf
-    high: float = inf
-    whole: bool = False
-    among: frozenset[object] | None = None
-    null: bool = True
-    some: bool = True
-    but: frozenset[object] = frozenset()
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is neither such a value nor a null."""
-        return not self.null and self._no_value
-
-    @property
-    def _no_value(self) -> bool:
-        point = self.low == self.high and self.low in self.but
-        none = self.among is not None and not self.among - self.but
-        return not self.some or self.low > self.high or point or none
-
-    def restricted(self, sign: str, other: "Domain") -> "Domain":
-        """Return the values that meet a comparison with some value of another domain; no null does."""
-        if self.whole != other.whole:
-            # Spark compares both as doubles.
-            low = other.low if abs(other.low) < EXACT else -inf
-            other = replace(
-                other, low=low, high=other.high if abs(other.high) < EXACT else inf, but=frozenset()
-            )
-        found = replace(self, null=False)
-        if sign in ("<", "<=", "="):
-            found = replace(found, high=min(self.high, self._up_to(other.high, sign == "<")))
-        if sign in (">", ">=", "="):
-            found = replace(found, low=max(self.low, -self._up_to(-other.low, sign == ">")))
-        if sign == "=":
-            either = [one for one in (self.among, other.among) if one is not None]
-            among = frozenset.intersection(*either) if either else None
-            found = replace(found, among=among, but=self.but | other.but)
-        if sign == "<>":
-            found = replace(found, but=self.but | other._only)
-        if other._no_value:
-            return replace(found, some=False)
-        low, high = found.low, found.high
-        while self.whole and low in found.but:
-            low += 1
-        while self.whole and high in found.but:
-            high -= 1
-        return replace(found, low=low, high=high)
-
-    @property
-    def _only(self) -> frozenset[object]:
-        """The one value that it can be; nothing where there are more."""
-        if self.low == self.high:
-            return frozenset((self.low,))
-        return self.among if self.among is not None and len(self.among) == 1 else frozenset()
-
-    def _up_to(self, bound: float, outside: bool) -> float:
-        """Return the greatest number up to a bound, or below it; infinity where there is none."""
-        if isinf(bound):
-            return inf
-        if self.whole:
-            return ceil(bound) - 1 if outside else floor(bound)
-        return nextafter(bound, -inf) if outside else bound
-
-    def joined(self, other: "Domain") -> "Domain":
-        """Return a domain that holds both."""
-        among = None if self.among is None or other.among is None else self.among | other.among
-        return Domain(
-            min(self.low, other.low), max(self.high, other.high), self.whole and other.whole, among,
-            self.null or other.null, self.some or other.some, self.but & other.but,
-        )  # fmt: skip
-
-
-Domains = Mapping[str, Domain]
-_SIGNS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
-_TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_DENIED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-
-def possible(text: str, domains: Domains) -> bool:
-    """Return whether a row may meet a condition; True as well where this cannot be told.
-
-    Args:
-        text: a condition that has been compiled.
-        domains: of columns of which something is known.
-    """
-    tree = parse(text)
-    narrowed = _narrowed(tree, domains, True)
-    # Once more with what later parts say.
-    return narrowed is not None and _narrowed(tree, narrowed, True) is not None
-
-
-@dataclass(frozen=True)
-class Tested:
-    """A condition of a stream's file.
-
-    Attributes:
-        place: the path of its field.
-        text: the condition, which has been compiled.
-        domains: what is known of the columns that it reads.
-        why: the reason, in words, if no row meets it.
-    """
-
-    place: str
-    text: str
-    domains: Domains
-    why: str = ""
-
-
-def impossible(stream: "Stream") -> Iterator[str]:
+def impossible(stream: StreamFields) -> Iterator[str]:
     """Yield, in words, which conditions of a stream no row can meet."""
     tested = [Tested("where", stream.where, event_domains(stream))] if stream.where is not None else []
     for feature in stream.features:
@@ -150,13 +21,13 @@ def impossible(stream: "Stream") -> Iterator[str]:
             yield f"{one.place}: no row can meet {' '.join(one.text.split())!r}{one.why}"
 
 
-def own_where(stream: "Stream", path: str, where: str | None) -> Iterator[Tested]:
+def own_where(stream: StreamFields, path: str, where: str | None) -> Iterator[Tested]:
     """Yield the `where` of a block that takes events, unless it is the stream's."""
     if where is not None and where != stream.where:
         yield Tested(f"{path}.where", where, event_domains(stream))
 
 
-def event_domains(stream: "Stream") -> dict[str, Domain]:
+def event_domains(stream: StreamFields) -> dict[str, Domain]:
     """Return what is known of the columns of events: the kind of number, and what means no value."""
     known = {"event_time": Domain(null=False)}
     for name, field in stream.event_columns.items():
@@ -166,122 +37,3 @@ def event_domains(stream: "Stream") -> dict[str, Domain]:
         elif field.type == "string":
             known[name] = Domain(but=frozenset(field.missing))
     return known
-
-
-def because(text: str, counts: Domains, why: str) -> str:
-    """Return the reason, where bounds of counts alone make a condition impossible."""
-    by_itself = {name: Domain(whole=True, null=False) for name in counts}
-    return f": {why}" if possible(text, by_itself) and not possible(text, counts) else ""
-
-
-def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
-    """Return the domains of rows for which a condition is true, or is false; None where there is none."""
-    kind = type(node).__name__
-    match kind:
-        case "Paren":
-            return _narrowed(node.this, domains, truth)
-        case "Not":
-            return _narrowed(node.this, domains, not truth)
-        case "Boolean":
-            return domains if bool(node.this) is truth else None
-        case "Null":
-            return None
-        case "Column":
-            return _kept(node, _value(node, domains).restricted("=", _constant(truth)), domains)
-        case "Is":
-            return _is(node, domains, truth)
-        case "And" | "Or":
-            parts = [partial(_narrowed, part, truth=truth) for part in node.flatten()]
-            return _combined(parts, domains, (kind == "And") is truth)
-        case "In":
-            parts = [partial(_compared, "=", node.this, one, truth=truth) for one in node.expressions]
-            return _combined(parts, domains, not truth)
-        case "Between":
-            ends = ((">=", node.args["low"]), ("<=", node.args["high"]))
-            parts = [partial(_compared, sign, node.this, end, truth=truth) for sign, end in ends]
-            return _combined(parts, domains, truth)
-    if kind in _SIGNS:
-        return _compared(_SIGNS[kind], node.this, node.expression, domains, truth)
-    return domains
-
-
-def _combined(
-    parts: Iterable[Callable[[Domains], Domains | None]], domains: Domains, all_: bool
-) -> Domains | None:
-    """Return what is known where all of some conditions are met, or one of them."""
-    if all_:
-        narrowed: Domains | None = domains
-        for part in parts:
-            narrowed = None if narrowed is None else part(narrowed)
-        return narrowed
-    branches = [branch for part in parts if (branch := part(domains)) is not None]
-    if not branches:
-        return None
-    names = {name for branch in branches for name in branch}
-    return {
-        name: reduce(Domain.joined, [one.get(name, domains.get(name, Domain())) for one in branches])
-        for name in names
-    }
-
-
-def _kept(node: Any, domain: Domain, domains: Domains) -> Domains | None:
-    """Return the domains with what is now known of one part; None where nothing is left of it."""
-    while type(node).__name__ == "Paren":
-        node = node.this
-    if domain.empty:
-        return None
-    return {**domains, node.name: domain} if type(node).__name__ == "Column" else domains
-
-
-def _compared(sign: str, left: Any, right: Any, domains: Domains, truth: bool) -> Domains | None:
-    sign = sign if truth else _DENIED[sign]
-    mine, theirs = _value(left, domains), _value(right, domains)
-    narrowed = _kept(left, mine.restricted(sign, theirs), domains)
-    return None if narrowed is None else _kept(right, theirs.restricted(_TURNED[sign], mine), narrowed)
-
-
-def _is(node: Any, domains: Domains, truth: bool) -> Domains | None:
-    if type(node.expression).__name__ == "Boolean":
-        return _narrowed(node.this, domains, bool(node.expression.this)) if truth else domains
-    domain = _value(node.this, domains)
-    return _kept(node.this, replace(domain, some=False) if truth else replace(domain, null=False), domains)
-
-
-def _constant(value: object) -> Domain:
-    return Domain(among=frozenset((value,)), null=False)
-
-
-def _value(node: Any, domains: Domains) -> Domain:
-    """Return what is known of the value of an expression."""
-    match type(node).__name__:
-        case "Paren":
-            return _value(node.this, domains)
-        case "Column":
-            return domains.get(node.name, Domain())
-        case "Boolean":
-            return _constant(bool(node.this))
-        case "Literal" if node.is_string:
-            return _constant(str(node.this))
-        case "Literal":
-            digits = str(node.this)
-            number = int(digits) if digits.isdecimal() else float(digits)
-            return Domain(number, number, isinstance(number, int), null=False)
-        case "Neg":
-            value = _value(node.this, domains)
-            # Of doubles there is one that is no number; only a constant is sure to be one.
-            constant = value.low == value.high
-            null = value.null or not constant
-            return (
-                Domain(-value.high, -value.low, value.whole, null=null)
-                if value.whole or constant
-                else Domain()
-            )
-        case "Add" | "Sub" as kind:
-            one, other = _value(node.this, domains), _value(node.expression, domains)
-            if not (one.whole and other.whole):
-                return Domain()
-            low, high = (other.low, other.high) if kind == "Add" else (-other.high, -other.low)
-            return Domain(one.low + low, one.high + high, whole=True)
-        case "Length":
-            return Domain(low=0, whole=True)
-    return Domain()

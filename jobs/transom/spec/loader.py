@@ -13,7 +13,8 @@ from transom.formats.record_format import REST
 from transom.spec import checks
 from transom.spec.checks import BuiltIn
 from transom.spec.errors import Issue, Location, SpecificationError, problems_of, unknown_fields
-from transom.spec.stream import Stream, built_in_of
+from transom.spec.stream import Stream
+from transom.spec.stream_fields import built_in_of
 from transom.spec.yaml_file import read_mapping
 
 

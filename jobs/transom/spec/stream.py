@@ -1,102 +1,24 @@
-"""The whole of a stream's file as one frozen model."""
+"""The whole of a stream's file as one frozen model, validated."""
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
-from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import Any
 
-from pydantic import Field, StrictBool, create_model, model_validator
+from pydantic import Field, create_model, model_validator
 
-from transom.core.durations import Duration
-from transom.core.intervals import HOUR, hour_of
-from transom.core.path_pattern import Match, PathPattern
-from transom.formats import record_format as layout
-from transom.formats.record_format import FieldType, RecordFormat, Span
-from transom.spec import derived_columns as derived
 from transom.spec import fingerprints as shapes
 from transom.spec import validate as rules
-from transom.spec.base import Hour, Model, Name, NonEmptyStr
-from transom.spec.block_columns import BlockColumns
-from transom.spec.checks import OF_INGEST, Accept, BuiltIn, CheckSpec, ResolvedCheck, resolve
-from transom.spec.deduplicate import Unique
+from transom.spec.base import Name
 from transom.spec.errors import IssuesError
-from transom.spec.event_time import Time
-from transom.spec.expressions import Expression, condition
 from transom.spec.feature import Feature
 from transom.spec.presets import with_defaults
-from transom.spec.source import Column, Source
-
-B = TypeVar("B", bound=Model)
+from transom.spec.stream_fields import StreamFields
 
 
-class HasWhere(Protocol):
-    """A block with a condition on the events that it takes."""
-
-    @property
-    def where(self) -> str | None:
-        """The condition as written; None takes every event."""
-
-
-class Stream(Model):
+class Stream(StreamFields):
     """A declared log.
 
     The blocks of features are fields of the type that `stream_type` makes of this one.
     """
-
-    features: ClassVar[tuple[Feature["Stream"], ...]] = ()
-
-    name: Name
-    """The folder of its tables in the lake, and the id of its DAG."""
-    title: NonEmptyStr | None = None
-    """For people: the heading of the DAG's page. No table depends on it."""
-    description: NonEmptyStr | None = None
-    """For people: the DAG's page opens with it."""
-    owner: NonEmptyStr | None = None
-    """For people: the owner of the DAG."""
-    tags: tuple[NonEmptyStr, ...] = ()
-    """Tags of the DAG, beside `transom`."""
-    preset: NonEmptyStr | None = None
-    """A known log, such as apache/combined or zeek/conn: defaults for format, options, columns, time and
-    checks."""
-    source: Source
-    """The files: where they are, what their names say, how they are read."""
-    columns: dict[Name, Column] = Field(default_factory=dict)
-    """Columns of the events, by name, beside the preset's: where a value stands in a record, or more about
-    it; null leaves a column of the preset out. Captures of the path are added."""
-    time: Time | None = None
-    """How the time of an event is made."""
-    rest: Literal["keep", "drop"] = "drop"
-    """What becomes of the fields that neither a column nor the time takes: drop, or keep, as JSON text in a
-    column rest."""
-    unique: Unique | None = None
-    """Columns that make a record one; what repeats it is kept in the table duplicates."""
-    key: tuple[str, ...] = ()
-    """The columns that a figure is for each value of; the default of the blocks."""
-    where: NonEmptyStr | None = None
-    """A condition on the events, such as status >= 500; the default of the blocks."""
-    checks: dict[Name, CheckSpec] = Field(default_factory=dict)
-    """Own checks, and changes of built-in ones."""
-    accept: tuple[Accept, ...] = ()
-    """Failed checks that somebody answers for."""
-    heal: Duration = timedelta(days=2)
-    """How far around its interval a run mends stale hours; whole hours."""
-    retention: Duration | None = None
-    """How long private state is kept before the last hour that was asked for; whole hours, none is
-    for ever. State that an older hour needs is made again from the events. State that
-    other stages read is kept for ever."""
-    start: Hour | None = None
-    """The first hour, UTC, that the DAG may schedule."""
-    until: Hour | None = None
-    """The end of the hours, exclusive, UTC, that the DAG may schedule."""
-    schedule: StrictBool = True
-    """Whether the DAG runs every hour by itself; false: only by hand."""
-    catchup: StrictBool = False
-    """Whether the DAG makes up for the hours since `start`."""
-    submit: Literal["each", "together"] = "each"
-    """How the DAG submits the stages: each as an application of its own, or together in one, which is quicker
-    where hours are small. The gates are the same."""
-    chunk: Duration = timedelta(days=7)
-    """The length of the pieces in which a long interval is done; whole hours."""
 
     @model_validator(mode="before")
     @classmethod
@@ -110,127 +32,9 @@ class Stream(Model):
             raise IssuesError(problems)
         return self
 
-    @property
-    def path_pattern(self) -> PathPattern:
-        """Which files are the stream's, and what their names say."""
-        return self.source.pattern
-
-    @property
-    def captures(self) -> tuple[str, ...]:
-        """The names of the path's captures, in order of appearance."""
-        return self.path_pattern.captures
-
-    @cached_property
-    def event_columns(self) -> dict[str, layout.Field]:
-        """The columns of the events in their order: the declared ones, the `rest` where it is kept, then the
-        captures, as strings."""
-        read = self.read_columns
-        own = {name: read.get(name) or derived.field(self, name) for name in self.columns}
-        return own | {name: field for name, field in read.items() if name not in own}
-
-    @cached_property
-    def read_columns(self) -> dict[str, layout.Field]:
-        """The same, without those that are derived from the others."""
-        declared = {name: column.field(name) for name, column in self.columns.items() if column.is_ is None}
-        if self.rest == "keep":
-            declared |= {layout.REST: layout.Field(layout.REST, (layout.REST,))}
-        return declared | {name: layout.Field(name, (name,)) for name in self.captures}
-
-    @cached_property
-    def derived(self) -> dict[str, Expression]:
-        """What the derived columns are, compiled."""
-        return {
-            name: derived.expression(self, name)
-            for name, column in self.columns.items()
-            if column.is_ is not None
-        }
-
-    @cached_property
-    def event_types(self) -> dict[str, FieldType]:
-        """The types that conditions on events see: the columns, and `event_time`."""
-        types: dict[str, FieldType] = {name: field.type for name, field in self.event_columns.items()}
-        return types | {"event_time": "timestamp"}
-
-    def blocks(self, of: type[B]) -> Mapping[str, B]:
-        """Return the blocks of a feature by name, none where the stream knows no such feature.
-
-        Args:
-            of: the type of a block.
-        """
-        name = next((feature.name for feature in self.features if feature.block is of), None)
-        return {} if name is None else cast(Mapping[str, B], getattr(self, name))
-
-    def fingerprint(self, table: str, block: str) -> str:
-        """Return what of a block shapes its rows of a table, as canonical JSON."""
-        feature = next(feature for feature in self.features if table in feature.fingerprints)
-        return feature.fingerprints[table](self, block)
-
-    @property
-    def stages(self) -> tuple[str, ...]:
-        """The stages that the stream has, in the order in which they run."""
-        present = (feature.stage for feature in self.features if self.blocks(feature.block))
-        return ("ingest", *dict.fromkeys(present))
-
-    def upstream_stage(self, stage: str) -> str | None:
-        """Return the stage whose tables one reads, and whose gate has to pass first; None of the first."""
-        upstream = (feature.upstream(self) for feature in self.features if feature.stage == stage)
-        return next(upstream, None)
-
-    @cached_property
-    def gates(self) -> tuple[ResolvedCheck, ...]:
-        """Every check of every stage, with defaults and changes applied."""
-        return resolve(self.checks, self.built_in)
-
-    @property
-    def key_without_block(self) -> tuple[str, ...]:
-        """Return the columns of the stream's key that it needs itself, beside its blocks: for `ties`, or
-        where no block says what the key is for."""
-        ties = self.time is not None and self.time.every is not None and self.time.ties != "keep"
-        return self.key if ties or self.stages == ("ingest",) else ()
-
-    @cached_property
-    def columns_read(self) -> tuple[BlockColumns, ...]:
-        """What every block of every feature needs of the events. Blocks that read none are not among them."""
-        return tuple(block for feature in self.features for block in feature.columns_read(self))
-
-    @cached_property
-    def built_in(self) -> dict[str, BuiltIn]:
-        """Every check that transom makes, by name."""
-        return built_in_of(self.features)
-
-    def where_of(self, block: HasWhere) -> Expression | None:
-        """Return the compiled `where` of a block, None where it takes every event."""
-        return None if block.where is None else condition(block.where, self.event_types)
-
-    def layout(self) -> RecordFormat:
-        """Return all that a parser is told."""
-        assert self.source.format is not None  # refused by `rules` before
-        assert self.time is not None
-        fields = tuple(self.read_columns[name] for name in self.columns if name in self.read_columns)
-        time = self.time.event_time(self.columns)
-        return RecordFormat(self.source.format, fields, time, dict(self.source.options), self.rest == "keep")
-
-    def span(self, match: Match) -> Span | None:
-        """Return what a file of that name may hold; None, anything, where the name has no time.
-
-        See `EventTimeRange`: the stretch that the name declares, or the hours around it where it is shorter
-        than an hour, and what `holds` adds at both ends.
-        """
-        if match.start is None or match.end is None:
-            return None
-        start, end = match.start, match.end
-        if match.unit in ("minute", "second"):
-            start, end = hour_of(start), max(hour_of(start) + HOUR, end)
-        return Span(start - self.source.holds.before, end + self.source.holds.after)
-
     def ingest_shape(self) -> str:
         """Return the canonical JSON of what shapes the tables of ingest."""
         return shapes.ingest(self)
-
-
-def built_in_of(features: Iterable[Feature[Any]]) -> dict[str, BuiltIn]:
-    """Return every check that transom makes, of ingest and of some features."""
-    return {**OF_INGEST, **{name: of for feature in features for name, of in feature.checks.items()}}
 
 
 def stream_type(name: str, module: str, features: Iterable[Feature[Stream]]) -> type[Stream]:

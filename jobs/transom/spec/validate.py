@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from transom.core.durations import format_duration
 from transom.core.intervals import HOUR, format_hour
@@ -15,15 +14,13 @@ from transom.spec.errors import Issue, Location, did_you_mean, find_duplicates, 
 from transom.spec.expressions import ExpressionError, condition
 from transom.spec.field_paths import split_paths
 from transom.spec.format_options import fields_of, has_field
-
-if TYPE_CHECKING:
-    from transom.spec.stream import Stream
+from transom.spec.stream_fields import StreamFields
 
 EVENT_COLUMNS = ("hour", "event_time", "source_id", "source_line")
 """Columns that every table of events has."""
 
 
-def problems(stream: "Stream") -> list[Issue]:
+def problems(stream: StreamFields) -> list[Issue]:
     """Return every broken rule, with full paths, in the order of the fields.
 
     What reads a derived column is not judged before that is sound, and what reads a block not before each
@@ -33,12 +30,12 @@ def problems(stream: "Stream") -> list[Issue]:
     if by_itself:
         return by_itself
     found = [*_source(stream), *_columns(stream)]
-    of_derived = list(derived.problems(stream))
+    of_derived = list(derived.problems(stream.columns, stream.read_columns, stream.time))
     if of_derived:
         return found + of_derived
     return [
         *found,
-        *unique.problems(stream),
+        *(unique.problems(stream.unique, stream.event_types) if stream.unique else ()),
         *key_problems("key", stream.key, stream),
         *_default_where(stream),
         *_block_names(stream),
@@ -49,7 +46,7 @@ def problems(stream: "Stream") -> list[Issue]:
     ]
 
 
-def _block_names(stream: "Stream") -> Iterator[Issue]:
+def _block_names(stream: StreamFields) -> Iterator[Issue]:
     """Two blocks of one stage need two names: its tables' hours are known by them."""
     seen: dict[tuple[str, str], str] = {}
     for feature in stream.features:
@@ -59,14 +56,14 @@ def _block_names(stream: "Stream") -> Iterator[Issue]:
                 yield Issue(f"{feature.name}.{name}", f"{other}.{name} has the same name, in the same stage")
 
 
-def _blocks(stream: "Stream") -> Iterator[Issue]:
+def _blocks(stream: StreamFields) -> Iterator[Issue]:
     for feature in stream.features:
         for name, block in stream.blocks(feature.block).items():
             for problem in feature.block_problems(block):
                 yield replace(problem, path=join(f"{feature.name}.{name}", problem.path))
 
 
-def _source(stream: "Stream") -> Iterator[Issue]:
+def _source(stream: StreamFields) -> Iterator[Issue]:
     if stream.source.format is None:
         yield Issue("source.format", "is required where no preset gives it")
     if stream.time is None:
@@ -79,7 +76,7 @@ def _source(stream: "Stream") -> Iterator[Issue]:
         )
 
 
-def _columns(stream: "Stream") -> Iterator[Issue]:
+def _columns(stream: StreamFields) -> Iterator[Issue]:
     taken = dict.fromkeys(EVENT_COLUMNS, "a column that every stream has")
     if stream.rest == "keep":
         taken[REST] = "the column of what `rest: keep` keeps"
@@ -94,7 +91,7 @@ def _columns(stream: "Stream") -> Iterator[Issue]:
     yield from _paths(stream)
 
 
-def _paths(stream: "Stream") -> Iterator[Issue]:
+def _paths(stream: StreamFields) -> Iterator[Issue]:
     """Return paths of columns and of the time that no record has."""
     format, options = stream.source.format, stream.source.options
     known, records = fields_of(format, options), options.get("records")
@@ -133,7 +130,7 @@ def _around(place: str, text: str, records: str) -> Iterator[Issue]:
             yield Issue(place, f"what stands around a record begins with {AROUND}: {AROUND}{path}")
 
 
-def key_problems(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator[Issue]:
+def key_problems(place: str, key: tuple[str, ...], stream: StreamFields) -> Iterator[Issue]:
     """Yield what is wrong with the columns of a key."""
     for index, name in enumerate(key):
         if name not in stream.event_columns:
@@ -141,12 +138,12 @@ def key_problems(place: str, key: tuple[str, ...], stream: "Stream") -> Iterator
     yield from find_duplicates(place, key)
 
 
-def _default_where(stream: "Stream") -> Iterator[Issue]:
+def _default_where(stream: StreamFields) -> Iterator[Issue]:
     if stream.where is not None:
         yield from condition_problems("where", stream.where, stream.event_types)
 
 
-def _checks(stream: "Stream") -> Iterator[Issue]:
+def _checks(stream: StreamFields) -> Iterator[Issue]:
     owners = {feature.stage: feature for feature in stream.features if feature.row_types is not None}
     for name, check in stream.checks.items():
         place, feature = f"checks.{name}", owners.get(check.stage or "")
@@ -168,7 +165,7 @@ def _checks(stream: "Stream") -> Iterator[Issue]:
                 yield from condition_problems(f"{place}.every", check.every, types, *needs)
 
 
-def _accept(stream: "Stream") -> Iterator[Issue]:
+def _accept(stream: StreamFields) -> Iterator[Issue]:
     stages = {name: default.stage for name, default in stream.built_in.items()}
     stages |= {
         name: check.stage for name, check in stream.checks.items() if name not in stages and check.stage
@@ -182,7 +179,7 @@ def _accept(stream: "Stream") -> Iterator[Issue]:
             yield Issue(f"{place}.stage", f"{name} is a check of {stages[name]}; got {accepted.stage}")
 
 
-def _times(stream: "Stream") -> Iterator[Issue]:
+def _times(stream: StreamFields) -> Iterator[Issue]:
     if stream.heal % HOUR:
         yield Issue("heal", f"must be whole hours; got {format_duration(stream.heal)}")
     if stream.retention is not None:

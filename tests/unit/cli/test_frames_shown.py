@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from transom.features.fills.render import print_fills
 from transom.features.frames.render import print_frames
 from transom.stream import Stream, parse
 from unit.small_stream import changed
@@ -54,6 +55,7 @@ def shown(
     write_deltalake(f"{folder}/frames", pa.Table.from_pylist(frames))
     write_deltalake(f"{folder}/fills", pa.Table.from_pylist(fills))
     print_frames(stream, str(folder))
+    print_fills(stream, str(folder))
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 

@@ -46,10 +46,9 @@ def report_checks(stream: Stream) -> tuple[Check, ...]:
 
 def report_filters(stream: Stream) -> dict[str, str]:
     """Return, for each declared condition on reports, which rows do not meet it."""
+    blocks = stream.blocks(Aggregation)
     return {
-        rule.check.name: (
-            f"NOT {row_meets(rule.every, report_types(stream, judged_block(rule.block, stream.blocks(Aggregation))))}"
-        )
+        rule.check.name: f"NOT {row_meets(rule.every, report_types(stream, judged_block(rule.block, blocks)))}"
         for rule in declared(stream, "aggregate")
         if rule.every is not None
     }

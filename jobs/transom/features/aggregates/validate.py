@@ -16,9 +16,10 @@ from transom.features.aggregates.output_columns import (
 from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import NUMERIC, FieldType
 from transom.spec.errors import Issue, find_duplicates, no_column
-from transom.spec.impossible_conditions import Domain, Tested, because, own_where
+from transom.spec.impossible_conditions import own_where
 from transom.spec.stream import Stream
 from transom.spec.validate import condition_problems, key_problems
+from transom.spec.value_domains import Domain, Tested, because
 
 
 def problems(stream: Stream) -> Iterator[Issue]:

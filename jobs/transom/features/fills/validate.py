@@ -15,8 +15,9 @@ from transom.spec.block_columns import BlockColumns, Use, sql_of, tested
 from transom.spec.errors import Issue, did_you_mean, no_column, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
 from transom.spec.external_source import EVENTS
-from transom.spec.impossible_conditions import Tested, event_domains
+from transom.spec.impossible_conditions import event_domains
 from transom.spec.stream import Stream
+from transom.spec.value_domains import Tested
 
 FILL_COLUMNS = (
     "hour", "block", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",

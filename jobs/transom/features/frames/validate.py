@@ -15,9 +15,10 @@ from transom.formats.record_format import NUMERIC, FieldType
 from transom.spec.block_columns import BlockColumns, Use, both, sql_of, tested
 from transom.spec.errors import Issue, did_you_mean, no_column, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
-from transom.spec.impossible_conditions import Tested, because, event_domains
+from transom.spec.impossible_conditions import event_domains
 from transom.spec.stream import Stream
 from transom.spec.titles import title_problems
+from transom.spec.value_domains import Tested, because
 
 FRAME_COLUMNS = (
     "hour", "block", "frame_id", "start", "end", "length_s", "records", "missing", "fragment", "state",

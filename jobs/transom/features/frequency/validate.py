@@ -10,8 +10,9 @@ from transom.features.frequency.spec import CHAINED, KEPT, Frequency
 from transom.features.items import validate as item_rules
 from transom.spec.block_columns import BlockColumns
 from transom.spec.errors import Issue
-from transom.spec.impossible_conditions import Tested, own_where
+from transom.spec.impossible_conditions import own_where
 from transom.spec.stream import Stream
+from transom.spec.value_domains import Tested
 
 COLUMNS = (
     "hour", "block", "window_end", "heavy_id", "rank", "estimate", "low", "high", "window_records", "margin",

@@ -9,9 +9,10 @@ from transom.formats.record_format import FieldType
 from transom.spec.block_columns import BlockColumns, Use, both, tested
 from transom.spec.errors import Issue, item_path, no_column, of_expression
 from transom.spec.expressions import Expression, ExpressionError, condition
-from transom.spec.impossible_conditions import Tested, event_domains, own_where
+from transom.spec.impossible_conditions import event_domains, own_where
 from transom.spec.stream import Stream
 from transom.spec.titles import title_problems
+from transom.spec.value_domains import Tested
 
 MATCH_COLUMNS = (
     "hour", "block", "match_id", "level", "first_time", "last_time", "detected_at", "window_delay_s", "steps",

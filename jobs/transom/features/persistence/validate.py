@@ -7,8 +7,9 @@ from transom.features.items import validate as item_rules
 from transom.features.persistence.spec import Persistence, state_lookback
 from transom.spec.block_columns import BlockColumns
 from transom.spec.errors import Issue, no_column
-from transom.spec.impossible_conditions import Tested, own_where
+from transom.spec.impossible_conditions import own_where
 from transom.spec.stream import Stream
+from transom.spec.value_domains import Tested
 
 PERSISTENT_COLUMNS = (
     "hour", "block", "window_end", "stay_id", "low", "high", "estimate", "certain", "watched", "change",

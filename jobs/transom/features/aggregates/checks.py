@@ -46,12 +46,12 @@ def report_checks(stream: Stream) -> tuple[Check, ...]:
 
 def report_filters(stream: Stream) -> dict[str, str]:
     """Return, for each declared condition on reports, which rows do not meet it."""
-    blocks = stream.blocks(Aggregation)
-    return {
-        rule.check.name: f"NOT {row_meets(rule.every, report_types(stream, judged_block(rule.block, blocks)))}"
-        for rule in declared(stream, "aggregate")
-        if rule.every is not None
-    }
+    blocks, filters = stream.blocks(Aggregation), {}
+    for rule in declared(stream, "aggregate"):
+        if rule.every is not None:
+            types = report_types(stream, judged_block(rule.block, blocks))
+            filters[rule.check.name] = f"NOT {row_meets(rule.every, types)}"
+    return filters
 
 
 def sums_exact(stream: Stream, names: Sequence[str]) -> tuple[Check, ...]:

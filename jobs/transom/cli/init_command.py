@@ -7,7 +7,7 @@ import typer
 
 from transom.app.command_lines import cli_command
 from transom.cli.arguments import UsageError, cli_errors
-from transom.cli.init.yaml_text import comment
+from transom.cli.init.render_yaml import comment
 
 if TYPE_CHECKING:
     from transom.cli.init.try_draft import DraftTrial

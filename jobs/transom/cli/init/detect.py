@@ -12,7 +12,7 @@ from transom.cli.init.detect_key_value import labelled, pairs
 from transom.cli.init.detect_plain import apache, own_form, strace, syscalls
 from transom.cli.init.detected_format import MIN_SHARE, SAMPLE_LINES, DetectedFormat, NearMiss
 from transom.cli.init.infer_regex import guess
-from transom.cli.init.yaml_text import comment, scalar
+from transom.cli.init.render_yaml import comment, scalar
 
 FORMS: Mapping[str, Callable[[Sequence[str]], DetectedFormat | NearMiss]] = {
     "Zeek": zeek, "W3C extended": w3c, "JSON": json_lines, "a container's log": container, "CEF": cef,

@@ -1,5 +1,7 @@
 """The text of a drafted stream file: what it declares, with comments for the person who goes on with it."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +14,6 @@ from transom.cli.init.infer_period_ends import NamedEnds
 from transom.cli.init.infer_time import InferredTime
 from transom.cli.init.suggest_blocks import tolerance_of
 from transom.cli.init.try_draft import DraftTrial
-from transom.cli.init.yaml_text import comment, flow, lined, scalar
 from transom.cli.log_sample import MAX_BYTES, LogSample
 from transom.core.intervals import HOUR, format_hour, hour_of
 from transom.core.path_pattern import PathPattern
@@ -188,3 +189,43 @@ def _blocks(data: Mapping[str, Any], found: DraftTrial) -> list[str]:
             f"#   checks: {{rejected_share: {{at_most: {at_most}}}}}",
         ]
     return lines
+
+
+_PLAIN = re.compile(r"[A-Za-z_/][\w ./()<>=-]*(?<! )", re.ASCII)
+
+
+_OTHERWISE = {"true", "false", "null", "~"}
+
+
+def scalar(value: object) -> str:
+    """A value, in quotes where YAML would read another one without."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    text = str(value)
+    if _PLAIN.fullmatch(text) and text.lower() not in _OTHERWISE:
+        return text
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def flow(value: object) -> str:
+    """A value on one line: `{from: bytes, missing: ["-"]}`."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{scalar(name)}: {flow(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    return scalar(value)
+
+
+def comment(text: str) -> str:
+    """A text that may stand behind a `#`: on one line, of characters that are printed."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+
+
+def lined(rows: Sequence[tuple[str, str]], indent: int = 0, widest: int = 76) -> list[str]:
+    """Lines with comments behind them, which stand below each other where the lines are not too long."""
+    column = max((len(text) for text, _ in rows if len(text) <= widest), default=0)
+    return [
+        " " * indent + (f"{text:<{column}}  # {comment(words)}" if words else text) for text, words in rows
+    ]

@@ -17,6 +17,7 @@ from transom.core.durations import format_duration
 from transom.features.aggregates.spec import Aggregation
 from transom.features.frequency.spec import Frequency
 from transom.features.persistence.spec import Persistence
+from transom.features.registry import INGEST_OUTLETS
 from transom.spec.stream import Stream
 from transom_operators import Gate, Report, Settle, SubmitStage, cause, hour_text
 
@@ -55,7 +56,7 @@ def jobs_of(stream: Stream) -> tuple[Job, ...]:
 
 def _task(stream: Stream, stage: str) -> StageTask:
     if stage == "ingest":
-        outlets: tuple[str, ...] = ("events", "duplicates", "rejected", "files")
+        outlets: tuple[str, ...] = INGEST_OUTLETS
         doc = "Files become events, duplicates, rejections and file records."
     else:
         features = [feature for feature in stream.features if feature.stage == stage]

@@ -161,6 +161,7 @@ FEATURE: Feature[Stream] = Feature(
     block=Crowd,
     meaning="Keys with many events in an hour.",
     noun="crowd",
+    rows="crowds",
     doc="Events become keys with many of them.",
     outlets=("crowds",),
     upstream=lambda stream: "ingest",

@@ -37,6 +37,7 @@ from transom.features.frequency.queries import Answer, frequency_of, sketch_of
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.spec import Frequency
 from transom.features.items import validate as item_rules
+from transom.features.registry import FEATURES, INGEST_OUTLETS
 from transom.findings import store as findings
 from transom.findings.from_ledger import Finding
 from transom.formats.record_format import FieldType
@@ -47,22 +48,7 @@ from transom.storage.store import Store
 from transom.storage.tables import ATTEMPTS, in_hours_sql, instant, query
 from transom.stream import Stream, load
 
-RESULTS = (
-    "events",
-    "duplicates",
-    "rejected",
-    "files",
-    "aggregates",
-    "recurring",
-    "alerts",
-    "matches",
-    "episodes",
-    "frames",
-    "fills",
-    "persistent_items",
-    "frequencies",
-    "findings",
-)
+RESULTS = (*INGEST_OUTLETS, *(table for feature in FEATURES for table in feature.outlets), "findings")
 """The tables that carry a promise of form; those of state are private."""
 
 ITEM_PYTHON_TYPES: dict[FieldType, type] = {**item_rules.TYPES, "timestamp": datetime}

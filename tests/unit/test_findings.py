@@ -240,7 +240,7 @@ def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> No
 def test_hours_that_wait_for_anything_else_are_one() -> None:
     waits = waiting(blocking_reason(node(1), replace(WITHHELD, status="writing", cause=None)))
     both = aggregated({"site": waits, "traffic": waits}, replace(WITHHELD, status="writing"))
-    (found,) = from_ledger("web", "aggregate", both, [])
+    (found,) = from_ledger("web", "aggregate", both, [], noun="figures")
     assert str(found) == (
         "high gate: web: figures, 2015-05-17T02:00, could not be computed: "
         "ingest events 2015-05-17T01:00 is writing"
@@ -261,7 +261,7 @@ def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
         }
     )
     left = [n for n in hours if n.hour in (at(0), at(1)) and (n.block == "site" or n.hour == at(1))]
-    (found,) = from_ledger("web", "aggregate", hours, [], left)
+    (found,) = from_ledger("web", "aggregate", hours, [], left, noun="figures")
     assert found == Finding(
         stage="aggregate",
         hour=at(1),

@@ -162,10 +162,12 @@ def sync_findings(
     Args:
         stale: as in `findings.publish`.
     """
-    findings.publish(ledger, stream.name, stage, stale, stream.built_in)
+    nouns = {feature.stage: feature.rows for feature in reversed(stream.features)}
+    noun = nouns.get(stage, "events")
+    findings.publish(ledger, stream.name, stage, stale, stream.built_in, noun)
     gone = findings.stages(ledger.root) - {*stream.stages, stage} if stage == SOURCE_STAGE else set()
     for name in gone:
-        findings.publish(ledger, stream.name, name, {}, stream.built_in)
+        findings.publish(ledger, stream.name, name, {}, stream.built_in, nouns.get(name, "rows"))
     for feature in stream.features:
         if feature.stage in {stage, *gone} and feature.findings is not None:
             sync.publish(ledger, stream, resolve_name(feature.findings))

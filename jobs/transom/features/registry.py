@@ -22,3 +22,5 @@ STAGES = ("ingest", *dict.fromkeys(feature.stage for feature in FEATURES))
 """Every stage, in the order in which they run."""
 BUILT_IN = built_in_of(FEATURES)
 """Every check that transom makes, by name."""
+INGEST_OUTLETS = ("events", "duplicates", "rejected", "files")
+"""The tables of results that ingest writes."""

@@ -43,11 +43,6 @@ REMEDIES: Mapping[str, str] = {
     DAMAGED: "run",
 }
 """What makes good what has become of an hour."""
-NOUNS = {
-    "ingest": "events", "widen": "episodes", "aggregate": "figures", "frame": "frames", "fill": "fills",
-    "sketch": "sketches",
-}  # fmt: skip
-"""What the rows of a stage are."""
 MAX_EVIDENCE = 5
 """How many hours and how many rows at fault are evidence of one finding."""
 
@@ -147,6 +142,7 @@ def from_ledger(
     failures: Sequence[CheckResult],
     stale: Collection[PartitionKey] = (),
     rules: Mapping[str, BuiltIn] = OF_INGEST,
+    noun: str = "events",
 ) -> list[Finding]:
     """The findings of a stage as its ledger stands, the worst first.
 
@@ -158,6 +154,7 @@ def from_ledger(
         failures: failed checks of the stage, by the run that each node stands by.
         stale: nodes of the stage that are out of date, and that no run near them makes again.
         rules: the checks that transom makes, by name.
+        noun: what the rows of the stage are called.
     """
     counted = [verdict for verdict in failures if _counts(verdict, book.get(verdict.node))]
     troubled = list(book.troubled())
@@ -175,7 +172,7 @@ def from_ledger(
         by_cause.setdefault(sign.cause, {}).setdefault(sign.hour, []).append(sign)
     last = book.hours(stage).last or UNKNOWN_HOUR
     findings = [
-        _finding(stream, stage, [sign for hour in hours for sign in by_hour[hour]], last, rules)
+        _finding(stream, stage, [sign for hour in hours for sign in by_hour[hour]], last, rules, noun)
         for by_hour in by_cause.values()
         for hours in _in_a_row(by_hour)
     ]
@@ -305,7 +302,12 @@ def _in_a_row(hours: Collection[datetime]) -> list[list[datetime]]:
 
 
 def _finding(
-    stream: str, stage: str, signs: Sequence[_Symptom], last: datetime, rules: Mapping[str, BuiltIn]
+    stream: str,
+    stage: str,
+    signs: Sequence[_Symptom],
+    last: datetime,
+    rules: Mapping[str, BuiltIn],
+    noun: str,
 ) -> Finding:
     cause, hours = signs[0].cause, sorted({sign.hour for sign in signs})
     worst = min(signs, key=lambda sign: SEVERITIES.index(sign.severity))
@@ -320,7 +322,7 @@ def _finding(
         kind=cause.kind,
         block=cause.block,
         severity=severity,
-        title=_title(stream, stage, cause, worst, hours, ongoing),
+        title=_title(stream, noun, cause, worst, hours, ongoing),
         start=start,
         end=end,
         ongoing=ongoing,
@@ -330,12 +332,11 @@ def _finding(
 
 
 def _title(
-    stream: str, stage: str, cause: _Cause, worst: _Symptom, hours: Sequence[datetime], ongoing: bool
+    stream: str, noun: str, cause: _Cause, worst: _Symptom, hours: Sequence[datetime], ongoing: bool
 ) -> str:
     if cause.kind == "silent":
         when = f"since {_hours(hours[:1])}" if ongoing else f"for {_hours(hours)}"
         return f"no file of {stream} {when} ({_format_count(hours)})"
-    noun = NOUNS.get(stage, "rows")
     of_block = f" of {cause.block}" if cause.block not in (None, noun) else ""
     when = f"{_hours(hours)}{f' ({_format_count(hours)})' if len(hours) > 1 else ''}"
     return f"{stream}: {noun}{of_block}, {when}, {worst.fate}: {worst.message}"

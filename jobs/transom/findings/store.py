@@ -152,6 +152,7 @@ def publish(
     stage: str,
     stale: Mapping[PartitionKey, PartitionState | None],
     rules: Mapping[str, BuiltIn] = OF_INGEST,
+    noun: str = "events",
 ) -> bool:
     """Brings a stage's findings up to date with its ledger.
 
@@ -162,6 +163,7 @@ def publish(
     Args:
         stale: what the run saw to be out of date and left; what has changed since is not.
         rules: the checks that transom makes, by name.
+        noun: what the rows of the stage are called.
 
     Returns:
         Whether something was written.
@@ -170,7 +172,7 @@ def publish(
     written = False
     for _ in range(ATTEMPTS):
         held = ledger.open(NAME)
-        wanted = _current_findings(ledger, stream, stage, stale, rules)
+        wanted = _current_findings(ledger, stream, stage, stale, rules, noun)
         if sorted(_read(held, _of_ledger(stage)), key=_ID) == sorted(wanted, key=_ID):
             return written
         try:
@@ -187,12 +189,13 @@ def _current_findings(
     stage: str,
     stale: Mapping[PartitionKey, PartitionState | None],
     rules: Mapping[str, BuiltIn],
+    noun: str,
 ) -> list[Finding]:
     book = ledger.snapshot([stage])
     if any(entry.status == "blocked" for _, entry in book.troubled()):
         book = ledger.snapshot()
     left = [node for node, seen in stale.items() if book.get(node) == seen]
-    return from_ledger(stream, stage, book, ledger.failures(book, stage), left, rules)
+    return from_ledger(stream, stage, book, ledger.failures(book, stage), left, rules, noun)
 
 
 def _of_ledger(stage: str) -> str:

@@ -44,6 +44,7 @@ class Feature(Generic[S]):
         block: the type of a block.
         meaning: what its blocks are, for editors of stream files.
         noun: what one block is called.
+        rows: what its rows are called in findings.
         doc: what the stage does, for its task in Airflow.
         outlets: the tables of results, which Airflow tells other DAGs of.
         input_table: the table without which the stage cannot have run, where other stages read its tables.
@@ -74,6 +75,7 @@ class Feature(Generic[S]):
     block: type[Model]
     meaning: str
     noun: str
+    rows: str
     doc: str
     outlets: tuple[str, ...]
     upstream: Callable[[S], str]

@@ -12,6 +12,7 @@ FEATURE: Feature[Stream] = Feature(
     block=Aggregation,
     meaning="Blocks of figures over sliding windows.",
     noun="aggregate",
+    rows="figures",
     doc="Events become figures over sliding windows.",
     outlets=("aggregates", "recurring", "alerts"),
     upstream=lambda stream: "ingest",

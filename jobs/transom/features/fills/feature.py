@@ -11,6 +11,7 @@ FEATURE: Feature[Stream] = Feature(
     block=Fill,
     meaning="What lies between the ends of frames, in the log or in its past.",
     noun="fill",
+    rows="fills",
     doc="Frames are filled with what lies between their ends, in the log or in its past.",
     outlets=("fills",),
     upstream=lambda stream: "frame",

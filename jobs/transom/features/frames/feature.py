@@ -12,6 +12,7 @@ FEATURE: Feature[Stream] = Feature(
     block=Frame,
     meaning="Periods of time that the data of each key delimits.",
     noun="frames",
+    rows="frames",
     doc="Readings become frames: periods of time that the data delimits.",
     outlets=("frames",),
     upstream=lambda stream: "aggregate" if stream.blocks(Aggregation) else "ingest",

@@ -11,6 +11,7 @@ FEATURE: Feature[Stream] = Feature(
     block=Frequency,
     meaning="How often items are seen in the last hours.",
     noun="frequency",
+    rows="sketches",
     doc="Events become items that are there all the time, and how often items are seen, in little memory.",
     outlets=("frequencies",),
     upstream=lambda stream: "ingest",

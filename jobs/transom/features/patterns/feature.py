@@ -11,6 +11,7 @@ FEATURE: Feature[Stream] = Feature(
     block=Pattern,
     meaning="Episodes of several steps, minutes or days apart, in the events of each key.",
     noun="pattern",
+    rows="episodes",
     doc="Events become what patterns match in windows that widen, and episodes.",
     outlets=("matches", "episodes"),
     upstream=lambda stream: "ingest",

@@ -11,6 +11,7 @@ FEATURE: Feature[Stream] = Feature(
     block=Persistence,
     meaning="Items that are there all the time, however rarely each time.",
     noun="persistence",
+    rows="sketches",
     doc="Events become items that are there all the time, and how often items are seen, in little memory.",
     outlets=("persistent_items",),
     upstream=lambda stream: "ingest",

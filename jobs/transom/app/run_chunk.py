@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from transom.app.definitions import all_definitions, definition, shared_state
+from transom.app.definitions import definition, shared_state, stage_names
 from transom.core.intervals import Interval
 from transom.core.partitions import SOURCE_STAGE
 from transom.engine.check_builders import waivers_of
@@ -60,11 +60,12 @@ def _ingest(context: Context) -> Outcome:
             context.recompute,
         )  # fmt: skip
         # No run of its own takes away what a stage has left that the stream has no longer.
-        stages = all_definitions(context.stream)
-        gone = [name for name in stages if name not in context.stream.stages]
+        gone = [name for name in stage_names(context.stream) if name not in context.stream.stages]
         if gone and context.ledger.snapshot(gone):
             for name in gone:
-                drop_removed_blocks(context.store, context.ledger, stages[name], context.run_id)
+                drop_removed_blocks(
+                    context.store, context.ledger, definition(context.stream, name), context.run_id
+                )
     return outcome
 
 

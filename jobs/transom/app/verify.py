@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from transom.app.definitions import all_definitions, stage_names
+from transom.app.definitions import all_definitions, definition, stage_names
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.damage_marks import mark_unreadable, repair
@@ -75,10 +75,10 @@ def layouts_of(stream: Stream) -> list[TableLayout]:
     found = [
         TableLayout(STAGE, table, {BLOCK: table.digest_columns()}, ingested) for table in Tables.of(stream)
     ]
-    for stage, definition in all_definitions(stream).items():
-        for step in definition.steps:
+    for stage, defined in all_definitions(stream).items():
+        for step in defined.steps:
             shapes = {block: fingerprint(part.spec_fingerprint) for block, part in step.parts.items()}
-            computed = partial(_is_of, shapes, str(definition.version))
+            computed = partial(_is_of, shapes, str(defined.version))
             blocks = {block: part.columns for block, part in step.parts.items()}
             found.append(TableLayout(stage, step.table, blocks, computed))
     return found
@@ -174,8 +174,7 @@ def of_reading(error: BaseException | None) -> bool:
 def read_by(stream: Stream, stage: str) -> set[str]:
     """Return the tables that a stage reads: its own, and what these are computed from."""
     tables = {layout.table.name for layout in layouts_of(stream) if layout.stage == stage}
-    stages = all_definitions(stream)
-    steps = stages[stage].steps if stage in stages else ()
+    steps = () if stage == STAGE else definition(stream, stage).steps
     return tables.union(of.table for step in steps for part in step.parts.values() for of in part.reads)
 
 

@@ -5,15 +5,12 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from transom.core.reasons import Cause, read
-
-if TYPE_CHECKING:
-    pass
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

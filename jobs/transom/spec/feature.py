@@ -1,6 +1,6 @@
 """What the rest of transom knows of a feature: the kernel reads this, and no feature's name.
 
-A feature is one object of the class `Feature`, in `features/<noun>/__init__.py`. `transom.features.registry`
+A feature is one object of the class `Feature`, in `features/<noun>/feature.py`. `transom.features.registry`
 lists them, and `transom.spec.stream.stream_type` makes the type of a stream's file from the list.
 
 The object is made whenever a stream's file is read, as Airflow does every half minute. So what needs numpy,

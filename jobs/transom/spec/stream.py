@@ -1,6 +1,7 @@
 """The whole of a stream's file as one frozen model, validated."""
 
 from collections.abc import Iterable, Mapping
+from types import GenericAlias
 from typing import Any
 
 from pydantic import Field, create_model, model_validator
@@ -46,7 +47,7 @@ def stream_type(name: str, module: str, features: Iterable[Feature[Stream]]) -> 
     features = tuple(features)
     fields: dict[str, Any] = {
         feature.name: (
-            dict.__class_getitem__((Name, feature.block)),
+            GenericAlias(dict, (Name, feature.block)),
             Field(default_factory=dict, description=feature.meaning),
         )
         for feature in features

@@ -1,4 +1,4 @@
-"""The whole of a stream's file as one frozen model."""
+"""The fields of a stream's file that no feature declares, each sound by itself."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -34,10 +34,7 @@ class HasWhere(Protocol):
 
 
 class StreamFields(Model):
-    """A declared log.
-
-    The blocks of features are fields of the type that `stream_type` makes of this one.
-    """
+    """What a stream's file declares beside the blocks of features, and what follows from it."""
 
     features: ClassVar[tuple[Feature[Any], ...]] = ()
 

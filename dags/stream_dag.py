@@ -59,9 +59,8 @@ def _task(stream: Stream, stage: str) -> StageTask:
         outlets: tuple[str, ...] = INGEST_OUTLETS
         doc = "Files become events, duplicates, rejections and file records."
     else:
-        features = [feature for feature in stream.features if feature.stage == stage]
-        outlets = tuple(table for feature in features for table in feature.outlets)
-        doc = features[0].doc
+        feature = stream.feature(stage)
+        outlets, doc = feature.outlets, feature.doc
     return StageTask(stage, (*outlets, "findings"), doc)
 
 

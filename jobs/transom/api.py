@@ -230,8 +230,8 @@ class Results:
         """The rows of the hours of a window, of items that meet every one of some conditions; and what cells
         hold."""
         hours = [last - back * HOUR for back in range(block.back, -1, -1)]
-        nodes = [PartitionKey("sketch", block.name, "tick_matrices", hour) for hour in hours]
-        held = [PartitionKey("sketch", block.name, "cells", last)] if block.chained else []
+        nodes = [PartitionKey("frequency", block.name, "tick_matrices", hour) for hour in hours]
+        held = [PartitionKey("frequency", block.name, "cells", last)] if block.chained else []
         of_block = f"block = {_literal(block.name)}"
         wanted = f"(\"row\" IN ('hour', 'rest') OR (\"row\" = 'item' AND {' AND '.join(is_item)}))"
 
@@ -271,7 +271,7 @@ class Results:
 
     def _of_granules(self, window: Horizon, take: Callable[[], T]) -> tuple[T, Int64s]:
         """The same as `_read_consistently` of the granules of a window."""
-        nodes = [PartitionKey("aggregate", window.block.name, "granules", hour) for hour in window.hours]
+        nodes = [PartitionKey("aggregates", window.block.name, "granules", hour) for hour in window.hours]
         return self._read_consistently(nodes, take)
 
     def _read_consistently(self, nodes: Sequence[PartitionKey], take: Callable[[], T]) -> tuple[T, Int64s]:

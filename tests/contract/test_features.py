@@ -37,7 +37,7 @@ ToyStream = stream_type("ToyStream", __name__, [*FEATURES, toy_feature.FEATURE])
 def test_feature_describes_its_tables_fingerprints_and_checks(feature: Feature[Stream]) -> None:
     stage = feature.definition(STREAM)
     tables = [step.table.name for step in stage.steps]
-    assert stage.name == feature.stage
+    assert stage.name == feature.name
     assert tables == list(feature.fingerprints)
     assert {*feature.outlets} <= {*tables}
     keys: set[str] = set()
@@ -52,7 +52,7 @@ def test_feature_describes_its_tables_fingerprints_and_checks(feature: Feature[S
     assert feature.labels.keys() - keys <= optional
     made = {check.name for step in stage.steps for check in step.checks}
     assert made <= feature.checks.keys()
-    assert {check.stage for check in feature.checks.values()} == {feature.stage}
+    assert {check.stage for check in feature.checks.values()} == {feature.name}
 
 
 def test_every_check_of_a_feature_is_made_by_one_of_its_tables() -> None:

@@ -10,11 +10,11 @@ from datetime import timedelta
 
 import pytest
 from deltalake import DeltaTable
+from sketch import audited
 
 from contract import sketched
 from contract.sketched import HOUR, Event, by_item, bytes_of, events_of, live, micros
 from house import House, hour, line
-from sketch import audited
 from transom.api import StaleDataError, frequency, read
 from transom.features.frequency.algorithm.reference import (
     Perfect,

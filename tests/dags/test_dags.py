@@ -104,7 +104,7 @@ def test_submits_are_as_written_down_and_the_jobs_take_them(dags: dict[str, Any]
                 for text in task.application_args
             ]
             job = importlib.import_module(task.task_id)
-            parsed = job.arg_parser().parse_args(arguments)
+            parsed = job.JOB.arg_parser().parse_args(arguments)
             assert (parsed.start, parsed.end) == ("2015-05-17T10:00", "2015-05-17T11:00")
             home = str(ROOT)
             seen[task.task_id] = [text.replace(home, "HOME") for text in [task.application, *arguments]]

@@ -34,6 +34,7 @@ from demo.frequent import most_asked_for
 from demo.page import DEMO, LAKE, book, console, rows, show, step, stretches
 from demo.persistent import always_here, beacons
 from transom.core.intervals import format_hour
+from transom.features.registry import STAGES
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 
@@ -42,10 +43,7 @@ END = datetime(2015, 5, 21, tzinfo=UTC)
 LATE = datetime(2015, 5, 20, 12, tzinfo=UTC)
 BAD = datetime(2015, 5, 20, 19, tzinfo=UTC)
 MARKS = {"success": "[green]ok[/]", "failed": "[red]red[/]", "upstream_failed": "[yellow]not run[/]"}
-ORDER = (
-    "settle", "ingest", "ingest_gate", "widen", "widen_gate", "aggregate", "aggregate_gate",
-    "frame", "frame_gate", "fill", "fill_gate", "sketch", "sketch_gate", "report",
-)  # fmt: skip
+ORDER = ("settle", *(task for stage in STAGES for task in (stage, f"{stage}_gate")), "report")
 
 
 def follow(server: Airflow, dag: str, run: str) -> None:

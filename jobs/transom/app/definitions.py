@@ -6,22 +6,18 @@ from transom.spec.stream import Stream
 
 
 def definition(stream: Stream, name: str) -> Stage:
-    """Return a stage, with the tables of all of its features.
+    """Return the stage of a feature.
 
     Raises:
-        KeyError: no feature has it.
+        KeyError: no feature has the name.
     """
-    parts: list[Stage] = [feature.definition(stream) for feature in stream.features if feature.stage == name]
-    if not parts:
-        raise KeyError(name)
-    steps = tuple(step for part in parts for step in part.steps)
-    fillers = tuple(filler for part in parts for filler in part.fillers)
-    return Stage(name, parts[0].version, steps, fillers)
+    stage: Stage = stream.feature(name).definition(stream)
+    return stage
 
 
 def stage_names(stream: Stream) -> tuple[str, ...]:
     """Return every stage there is, whether or not the stream has it, in the order in which they run."""
-    return (SOURCE_STAGE, *dict.fromkeys(feature.stage for feature in stream.features))
+    return (SOURCE_STAGE, *(feature.name for feature in stream.features))
 
 
 def all_definitions(stream: Stream) -> dict[str, Stage]:

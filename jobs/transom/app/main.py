@@ -5,10 +5,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from transom.app.audit import audit
 from transom.app.command_lines import submit
 from transom.app.pipeline import run_stages, select_stages
 from transom.app.run_stage import require_inputs, root_of
@@ -16,9 +19,49 @@ from transom.app.verify import DamagedInputsError
 from transom.core.intervals import Interval
 from transom.engine.checks import preload
 from transom.features.ingest.landing import LandingError
+from transom.features.registry import FEATURES
 from transom.storage.session import session
 from transom.storage.tables import LakeError, RunSuperseded, TableMismatch
 from transom.stream import Stream, load
+
+
+@dataclass(frozen=True)
+class Job:
+    """A script for spark-submit.
+
+    Attributes:
+        stage: the stage that it runs; None of the one that runs several.
+        description: what `--help` prints.
+    """
+
+    stage: str | None
+    description: str | None
+
+    def arg_parser(self) -> argparse.ArgumentParser:
+        """Return a parser of the job's arguments."""
+        parser = arg_parser(self.description)
+        if self.stage is None:
+            parser.add_argument(
+                "--stages",
+                type=lambda text: text.split(","),
+                help="which, such as ingest,aggregates; all stages of the stream where it is not given",
+            )
+        elif any(feature.name == self.stage and feature.audit for feature in FEATURES):
+            parser.add_argument(
+                "--audit",
+                action="store_true",
+                help="count the windows exactly as well, and print what is missed, wrong and saved",
+            )
+        return parser
+
+    def main(self) -> None:
+        """Read the arguments and run."""
+        arguments = self.arg_parser().parse_args()
+        if self.stage is None:
+            run("run", arguments, arguments.stages)
+            return
+        audited = getattr(arguments, "audit", False)
+        run(self.stage, arguments, [self.stage], partial(audit, self.stage) if audited else None)
 
 
 def arg_parser(description: str | None) -> argparse.ArgumentParser:

@@ -63,7 +63,7 @@ def require_inputs(stage: str, stream: Stream, lake: str) -> None:
     before, root = stream.upstream_stage(stage), root_of(lake, stream)
     if before is None:
         return
-    tables = {feature.stage: feature.input_table for feature in stream.features}
+    tables = {feature.name: feature.input_table for feature in stream.features}
     table = tables.get(before) or "events"
     try:
         there = DeltaTable.is_deltatable(f"{root}/{table}")
@@ -121,8 +121,8 @@ def run_stage(
     found = time.monotonic()
     sync_findings(ledger, stream, stage, total.stale)
     seconds["findings"] = round(time.monotonic() - found, 3)
-    gauges = [feature.gauges(stream) for feature in stream.features if feature.stage == stage]
-    figures = {**total.counters, **total.gauges, **{name: n for of in gauges for name, n in of.items()}}
+    gauges = {} if stage == SOURCE_STAGE else stream.feature(stage).gauges(stream)
+    figures = {**total.counters, **total.gauges, **gauges}
     published = f"{total.published} published"
     if total.incomplete:
         published += f" ({total.incomplete} of them incomplete)"
@@ -162,41 +162,12 @@ def sync_findings(
     Args:
         stale: as in `findings.publish`.
     """
-    nouns = {feature.stage: feature.rows for feature in reversed(stream.features)}
+    nouns = {feature.name: feature.rows for feature in stream.features}
     noun = nouns.get(stage, "events")
     findings.publish(ledger, stream.name, stage, stale, stream.built_in, noun)
     gone = findings.stages(ledger.root) - {*stream.stages, stage} if stage == SOURCE_STAGE else set()
     for name in gone:
         findings.publish(ledger, stream.name, name, {}, stream.built_in, nouns.get(name, "rows"))
     for feature in stream.features:
-        if feature.stage in {stage, *gone} and feature.findings is not None:
+        if feature.name in {stage, *gone} and feature.findings is not None:
             sync.publish(ledger, stream, resolve_name(feature.findings))
-
-
-def record_audit(stage: str, root: str, interval: Interval, work: Mapping[str, int], began: float) -> None:
-    """Records that what a stage has published over an interval was counted a second time.
-
-    Args:
-        root: where the tables of the stream are.
-        work: what was counted, by name.
-        began: when it began on the monotonic clock.
-    """
-    Ledger(root).record_run(
-        Run(
-            run_id=f"{stage} audit {uuid.uuid4().hex[:12]}",
-            cause="audit",
-            stage=stage,
-            start=interval.start,
-            end=interval.end,
-            hours_healed=0,
-            stale_since=None,
-            rows_read=0,
-            rows_out=0,
-            seconds={"total": round(time.monotonic() - began, 3)},
-            peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-            code_version=__version__,
-            finished_at=datetime.now(UTC),
-            work=dict(work),
-            bound={},
-        )
-    )

@@ -140,11 +140,11 @@ def print_results(
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
     ran = {run["stage"] for run in Ledger(root).runs()}
     for feature in stream.features:
-        if feature.stage in ran and feature.render is not None:
+        if feature.name in ran and feature.render is not None:
             feature.render(stream, root)
     for feature in stream.features:
-        for name in stream.blocks(feature.block) if feature.stage not in ran else ():
-            typer.echo(f"\n{name}: not run, as stage {feature.stage} did not")
+        for name in stream.blocks(feature.block) if feature.name not in ran else ():
+            typer.echo(f"\n{name}: not run, as stage {feature.name} did not")
 
 
 def print_cost(root: str, interval: Interval) -> None:

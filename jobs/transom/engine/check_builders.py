@@ -111,7 +111,7 @@ def waivers_of(stream: Stream) -> Sequence[Waiver]:
 def _types(stream: Stream, stage: str, block: str | None) -> Mapping[str, FieldType]:
     """Return the types of the columns that a check of a stage sees."""
     for feature in stream.features:
-        if feature.stage == stage and feature.row_types is not None:
+        if feature.name == stage and feature.row_types is not None:
             types = feature.row_types(stream, judged_block(block, stream.blocks(feature.block)))
             assert types is not None  # refused by `spec.validate` before
             return types

@@ -18,7 +18,7 @@ FEATURES: tuple[Feature[Stream], ...] = (
     persistence.FEATURE,
     frequency.FEATURE,
 )
-STAGES = ("ingest", *dict.fromkeys(feature.stage for feature in FEATURES))
+STAGES = ("ingest", *(feature.name for feature in FEATURES))
 """Every stage, in the order in which they run."""
 BUILT_IN = built_in_of(FEATURES)
 """Every check that transom makes, by name."""

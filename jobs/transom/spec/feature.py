@@ -8,7 +8,7 @@ pyarrow, pyspark or deltalake is named by its path, as `lazy("transom.features.f
 imported when it is called.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pkgutil import resolve_name
@@ -39,8 +39,7 @@ class Feature(Generic[S]):
     """One feature.
 
     Attributes:
-        name: the field of the stream's file that declares its blocks.
-        stage: the stage that computes its tables.
+        name: the field of the stream's file that declares its blocks, and the stage that computes its tables.
         block: the type of a block.
         meaning: what its blocks are, for editors of stream files.
         noun: what one block is called.
@@ -65,13 +64,14 @@ class Feature(Generic[S]):
         definition: the stage with the tables of this feature, `ledger.stage.Stage`.
         findings: where the `findings.source.FindingSource` of its findings is, as `module:name`.
         gauges: what the ledger notes of each run of the stage beside its work.
+        audit: compares what an interval has published with an exact count; of a session, a stream, an
+            interval and the folder of the stream's tables. One result a block.
         render: prints the first rows of its results for `transom try`, of a stream and its folder.
         summary: a block in a line, for `transom check`.
         facts: a block in a line, for the DAG's page.
     """
 
     name: str
-    stage: str
     block: type[Model]
     meaning: str
     noun: str
@@ -96,4 +96,5 @@ class Feature(Generic[S]):
     optional_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     findings: str | None = None
     gauges: Callable[[S], Mapping[str, int]] = lambda stream: {}
+    audit: Callable[..., Sequence[Any]] | None = None
     render: Callable[[S, str], None] | None = None

@@ -27,8 +27,8 @@ def schema_text(of: type[Stream]) -> str:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **of.model_json_schema(by_alias=True, mode="validation", schema_generator=_Schema),
     }
-    stages = ["ingest", *dict.fromkeys(feature.stage for feature in of.features)]
-    checked = ["ingest", *(feature.stage for feature in of.features if feature.row_types is not None)]
+    stages = ["ingest", *(feature.name for feature in of.features)]
+    checked = ["ingest", *(feature.name for feature in of.features if feature.row_types is not None)]
     schema["$defs"]["Accept"]["properties"]["stage"]["enum"] = stages
     schema["$defs"]["CheckSpec"]["properties"]["stage"]["anyOf"][0]["enum"] = checked
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -152,13 +152,19 @@ class StreamFields(Model):
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages that the stream has, in the order in which they run."""
-        present = (feature.stage for feature in self.features if self.blocks(feature.block))
-        return ("ingest", *dict.fromkeys(present))
+        return ("ingest", *(feature.name for feature in self.features if self.blocks(feature.block)))
 
     def upstream_stage(self, stage: str) -> str | None:
         """Return the stage whose tables one reads, and whose gate has to pass first; None of the first."""
-        upstream = (feature.upstream(self) for feature in self.features if feature.stage == stage)
-        return next(upstream, None)
+        return None if stage == "ingest" else self.feature(stage).upstream(self)
+
+    def feature(self, name: str) -> Feature[Any]:
+        """Return a feature by name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {feature.name: feature for feature in self.features}[name]
 
     @cached_property
     def gates(self) -> tuple[ResolvedCheck, ...]:

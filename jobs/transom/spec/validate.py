@@ -38,22 +38,11 @@ def problems(stream: StreamFields) -> list[Issue]:
         *(unique.problems(stream.unique, stream.event_types) if stream.unique else ()),
         *key_problems("key", stream.key, stream),
         *_default_where(stream),
-        *_block_names(stream),
         *(problem for feature in stream.features for problem in feature.problems(stream)),
         *_checks(stream),
         *_accept(stream),
         *_times(stream),
     ]
-
-
-def _block_names(stream: StreamFields) -> Iterator[Issue]:
-    """Two blocks of one stage need two names: its tables' hours are known by them."""
-    seen: dict[tuple[str, str], str] = {}
-    for feature in stream.features:
-        for name in stream.blocks(feature.block):
-            other = seen.setdefault((feature.stage, name), feature.name)
-            if other != feature.name:
-                yield Issue(f"{feature.name}.{name}", f"{other}.{name} has the same name, in the same stage")
 
 
 def _blocks(stream: StreamFields) -> Iterator[Issue]:
@@ -144,7 +133,7 @@ def _default_where(stream: StreamFields) -> Iterator[Issue]:
 
 
 def _checks(stream: StreamFields) -> Iterator[Issue]:
-    owners = {feature.stage: feature for feature in stream.features if feature.row_types is not None}
+    owners = {feature.name: feature for feature in stream.features if feature.row_types is not None}
     for name, check in stream.checks.items():
         place, feature = f"checks.{name}", owners.get(check.stage or "")
         blocks = [] if feature is None else list(stream.blocks(feature.block))

@@ -64,7 +64,7 @@ def first_blocks(stream: Stream, seen: Sequence[ColumnValues], found: DraftTrial
     first, last = found.extent
     blocks: dict[str, Any] = {"key": [key.name]} if key is not None else {}
     levels = LONG if last - first > timedelta(hours=12) else SHORT
-    blocks["aggregate"] = {"activity": {"measures": measures, "levels": levels}}
+    blocks["aggregates"] = {"activity": {"measures": measures, "levels": levels}}
     at_most = tolerance_of(found)
     if at_most is not None and at_most <= LOOSEST:
         blocks["checks"] = {"rejected_share": {"at_most": at_most}}

@@ -40,14 +40,14 @@ def report_checks(stream: Stream) -> tuple[Check, ...]:
         *built_in(stream, "ends_inside_hour", metric="ends_outside", at_most=0),
         *built_in(stream, "wide_covers_narrow", metric="wide_short_of_narrow", at_most=0),
         *built_in(stream, "wide_holds_extremes", metric="narrow_beyond_wide", at_most=0),
-        *(rule.check for rule in declared(stream, "aggregate")),
+        *(rule.check for rule in declared(stream, "aggregates")),
     )
 
 
 def report_filters(stream: Stream) -> dict[str, str]:
     """Return, for each declared condition on reports, which rows do not meet it."""
     blocks, filters = stream.blocks(Aggregation), {}
-    for rule in declared(stream, "aggregate"):
+    for rule in declared(stream, "aggregates"):
         if rule.every is not None:
             types = report_types(stream, judged_block(rule.block, blocks))
             filters[rule.check.name] = f"NOT {row_meets(rule.every, types)}"

@@ -7,8 +7,7 @@ from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
-    name="aggregate",
-    stage="aggregate",
+    name="aggregates",
     block=Aggregation,
     meaning="Blocks of figures over sliding windows.",
     noun="aggregate",

@@ -173,4 +173,4 @@ def templates(stream: Stream) -> Iterator[AlertFindings]:
             )
 
 
-SOURCE = FindingSource("aggregate", "alerts", "alert", templates)
+SOURCE = FindingSource("aggregates", "alerts", "alert", templates)

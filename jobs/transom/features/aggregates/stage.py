@@ -41,7 +41,7 @@ from transom.ledger.stage import (
 from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES, Table
 
-NAME = "aggregate"
+NAME = "aggregates"
 VERSION = 4
 
 

@@ -31,7 +31,7 @@ def reports_of(request: StepRequest, blocks: Mapping[str, AggregateBlock], strea
         by_block.append(BlockTask(name, rows, made))
 
     def covering(rows: DataFrame) -> list[DataFrame]:
-        rules = declared(stream, "aggregate")
+        rules = declared(stream, "aggregates")
         return [_wide_beside_narrow(rows, measures_of_columns(stream)), *_shares(rules, rows, stream)]
 
     return StepResult(by_block, covering)

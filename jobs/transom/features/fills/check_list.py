@@ -4,6 +4,6 @@ from transom.spec.checks import BuiltIn
 
 CHECKS = {
     "fills_counted": BuiltIn(
-        "fill", "error", "a few fills have as many rows as a plain filter finds between their ends"
+        "fills", "error", "a few fills have as many rows as a plain filter finds between their ends"
     ),
 }

@@ -7,14 +7,13 @@ from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
     name="fills",
-    stage="fill",
     block=Fill,
     meaning="What lies between the ends of frames, in the log or in its past.",
     noun="fill",
     rows="fills",
     doc="Frames are filled with what lies between their ends, in the log or in its past.",
     outlets=("fills",),
-    upstream=lambda stream: "frame",
+    upstream=lambda stream: "frames",
     problems=validate.problems,
     columns_read=validate.columns_read,
     lookback=validate.lookback,

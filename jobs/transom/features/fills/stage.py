@@ -12,7 +12,7 @@ from transom.ledger.stage import BlockOutput, InputRange, Stage, StepRequest, St
 from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
-NAME = "fill"
+NAME = "fills"
 VERSION = 1
 COLUMNS = (
     "hour", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",
@@ -40,7 +40,7 @@ def _fills(stream: Stream, blocks: Mapping[str, FillBlock]) -> TableStep:
     )
     parts = {
         name: BlockOutput(
-            (InputRange("frame", block.frame.name, "frames"), *block.reads),
+            (InputRange("frames", block.frame.name, "frames"), *block.reads),
             fingerprints.fills(stream, name),
             (*COLUMNS, *block.frame.key, *block.kinds),
         )

@@ -4,24 +4,24 @@ from transom.spec.checks import BuiltIn
 
 CHECKS = {
     "frames_keep_rules": BuiltIn(
-        "frame", "error", "every frame is of its kind: its lengths, and what its values come to together"
+        "frames", "error", "every frame is of its kind: its lengths, and what its values come to together"
     ),
     "frames_counted": BuiltIn(
-        "frame",
+        "frames",
         "error",
         "frames hold as many readings as lie between their ends, all of which meet a threshold",
     ),
     "sums_grow": BuiltIn(
-        "frame",
+        "frames",
         "warning",
         "of frames that end when their sum has come to something, no value leads away from it",
         advice="values of the other sign, with which the sum may never get there, are in the sample",
     ),
     "frames_apart": BuiltIn(
-        "frame", "error", "no two frames of a key overlap, where they are of a kind that cannot"
+        "frames", "error", "no two frames of a key overlap, where they are of a kind that cannot"
     ),
     "frames_exact": BuiltIn(
-        "frame",
+        "frames",
         "error",
         "no mean is left out, which one is where the sum might not be exact",
         advice="frames whose largest magnitude times their number of values reaches 2**62 steps of the "

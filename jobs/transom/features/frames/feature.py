@@ -8,14 +8,13 @@ from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
     name="frames",
-    stage="frame",
     block=Frame,
     meaning="Periods of time that the data of each key delimits.",
     noun="frames",
     rows="frames",
     doc="Readings become frames: periods of time that the data delimits.",
     outlets=("frames",),
-    upstream=lambda stream: "aggregate" if stream.blocks(Aggregation) else "ingest",
+    upstream=lambda stream: "aggregates" if stream.blocks(Aggregation) else "ingest",
     block_problems=spec_rules.problems,
     problems=validate.problems,
     columns_read=validate.columns_read,

@@ -67,4 +67,4 @@ def templates(stream: Stream) -> Iterator[FrameFindings]:
             )
 
 
-SOURCE = FindingSource("frame", "frames", "frame", templates)
+SOURCE = FindingSource("frames", "frames", "frame", templates)

@@ -48,7 +48,7 @@ class FrameSource:
             return self.filler.series
         if self.over is None:
             return "ingest", "events", "events"
-        return "aggregate", self.over.name, "granules"
+        return "aggregates", self.over.name, "granules"
 
     def unit(self, name: str) -> Unit:
         """In which a number is counted."""

@@ -23,7 +23,7 @@ from transom.ledger.stage import (
 from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
-NAME = "frame"
+NAME = "frames"
 VERSION = 1
 FRAME_COLUMNS = (
     "hour", "frame_id", "start", "end", "length_s", "records", "missing", "new_records", "fragment", "state",

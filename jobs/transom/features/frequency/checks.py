@@ -6,8 +6,9 @@ from math import log
 from typing import Any
 
 from transom.engine.check_builders import built_in
+from transom.features.frequency.check_list import SHORT
 from transom.features.frequency.resolve import FrequencyBlock
-from transom.features.items.tables import LONG, SHORT
+from transom.features.items.tables import LONG
 from transom.ledger.check import Check
 from transom.spec.stream import Stream
 

@@ -7,12 +7,11 @@ from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
     name="frequency",
-    stage="sketch",
     block=Frequency,
     meaning="How often items are seen in the last hours.",
     noun="frequency",
     rows="sketches",
-    doc="Events become items that are there all the time, and how often items are seen, in little memory.",
+    doc="Events become how often items are seen, in little memory.",
     outlets=("frequencies",),
     upstream=lambda stream: "ingest",
     problems=validate.problems,
@@ -31,6 +30,7 @@ FEATURE: Feature[Stream] = Feature(
     facts=describe.facts,
     findings="transom.features.frequency.findings:SOURCE",
     render=lazy("transom.features.frequency.render:print_frequencies"),
+    audit=lazy("transom.features.frequency.audit:audit"),
     inherits=lambda block: frozenset(("where",)),
     optional_keys={"cells": ("splitter",), "frequencies": ("splitter",)},
 )

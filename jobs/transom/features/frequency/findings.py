@@ -53,4 +53,4 @@ def templates(stream: Stream) -> Iterator[HeavyFindings]:
             )
 
 
-SOURCE = FindingSource("sketch", "frequencies", "top", templates)
+SOURCE = FindingSource("frequency", "frequencies", "top", templates)

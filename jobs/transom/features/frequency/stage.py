@@ -45,8 +45,7 @@ FREQUENCY_COLUMNS = (
     "watched", "change", "state", "entered", "since",
 )  # fmt: skip
 """Columns of `frequencies` beside block and item."""
-
-
+NAME = "frequency"
 VERSION = 4
 
 
@@ -55,7 +54,7 @@ def definition(stream: Stream) -> Stage:
     blocks = {name: frequency_block_of(stream, name) for name in stream.blocks(Frequency)}
     chained = {name: block for name, block in blocks.items() if block.chained}
     steps = (_tick_matrices(stream, blocks), _cells(stream, chained), _frequencies(stream, blocks))
-    return Stage("sketch", VERSION, steps)
+    return Stage(NAME, VERSION, steps)
 
 
 def _tick_matrices(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> TableStep:
@@ -90,8 +89,8 @@ def _cells(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> TableStep:
     parts = {
         name: BlockOutput(
             (
-                InputRange("sketch", name, "tick_matrices"),
-                InputRange("sketch", name, "cells", back=block.cells_back, forward=-1),
+                InputRange(NAME, name, "tick_matrices"),
+                InputRange(NAME, name, "cells", back=block.cells_back, forward=-1),
             ),
             fingerprints.cells(stream, name),
             CELL_COLUMNS,
@@ -117,9 +116,9 @@ def _frequencies(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> TableS
     parts = {
         name: BlockOutput(
             (
-                InputRange("sketch", name, "tick_matrices", back=block.back),
-                *((InputRange("sketch", name, "cells"),) if block.chained else ()),
-                InputRange("sketch", name, "frequencies", back=block.hours, forward=-1),
+                InputRange(NAME, name, "tick_matrices", back=block.back),
+                *((InputRange(NAME, name, "cells"),) if block.chained else ()),
+                InputRange(NAME, name, "frequencies", back=block.hours, forward=-1),
             ),
             fingerprints.frequencies(stream, name),
             (*FREQUENCY_COLUMNS, *block.item),

@@ -22,6 +22,7 @@ from transom.engine.hours import hour_number, quoted
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
 from transom.features.frequency.algorithm.top_items import top_k_and_watched
+from transom.features.frequency.check_list import SHORT
 from transom.features.frequency.checks import MISCOUNTED
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
@@ -145,7 +146,7 @@ class MergedMatrices:
         """The rows of some hours, one after the other."""
         for rows in by_value(batches, AT):
             hour = rows[AT][0].as_py()
-            rows = without_long(rows, list(self.block.item), AT, tally)
+            rows = without_long(rows, list(self.block.item), AT, tally, SHORT)
             if rows.num_rows:
                 yield from self._matrices(hour, _of(rows, TICK), tally)
                 yield from self._items(hour, _of(rows, ITEM), _of(rows, REST))

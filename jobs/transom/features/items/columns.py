@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import int64s
-from transom.features.items.tables import LONG, SHORT
+from transom.features.items.tables import LONG
 from transom.features.items.validate import LONGEST
 from transom.ledger.task_counters import NOTES, TaskCounters
 
@@ -46,12 +46,13 @@ def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:
     return reduce(or_, same, F.lit(False))
 
 
-def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: TaskCounters) -> pa.Table:
+def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: TaskCounters, check: str) -> pa.Table:
     """Rows less those of items that are too long, which are counted and noted.
 
     Args:
         rows: each with how many `records` it stands for.
         hour: the column of the rows' hours.
+        check: the check whose failing rows the notes are.
     """
     is_long = pc.fill_null(rows["long"], False)
     if not pc.any(is_long).as_py():
@@ -63,5 +64,5 @@ def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: TaskCoun
     for at in np.unique(hours).tolist():
         # The first of each hour, as the tasks of a run keep them, too.
         for text in sorted(items.filter(pa.array(hours == at)).unique().to_pylist())[:NOTES]:
-            tally.note(SHORT, at, text)
+            tally.note(check, at, text)
     return rows.filter(pc.invert(is_long)).combine_chunks()

@@ -1,11 +1,11 @@
-"""Tables of items, and the check that all of these are short enough."""
+"""Tables of items."""
 
 from collections.abc import Iterable, Mapping
 
 from transom.storage.tables import Table
 
-SHORT, LONG = "items_short", "items_long"
-"""The check that no item is too long, and how many records of such items are passed over."""
+LONG = "items_long"
+"""How many records of items that are too long are passed over."""
 
 
 def item_table(name: str, items: Iterable[Mapping[str, str]]) -> Table:

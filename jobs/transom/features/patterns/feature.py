@@ -7,7 +7,6 @@ from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
     name="patterns",
-    stage="widen",
     block=Pattern,
     meaning="Episodes of several steps, minutes or days apart, in the events of each key.",
     noun="pattern",

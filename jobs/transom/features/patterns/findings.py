@@ -66,7 +66,7 @@ def templates(stream: Stream) -> Iterator[EpisodeFindings]:
         )
 
 
-SOURCE = FindingSource("widen", "episodes", "episode", templates)
+SOURCE = FindingSource("patterns", "episodes", "episode", templates)
 
 
 def _rule(pattern: Pattern) -> str:

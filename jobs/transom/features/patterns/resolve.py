@@ -91,7 +91,7 @@ class PatternBlock:
     @property
     def reads_of_batches(self) -> InputRange:
         """What an hour reads of the stored batches, of which its long windows are made."""
-        return InputRange("widen", self.name, "batches", back_of=self.reach_of_batches)
+        return InputRange("patterns", self.name, "batches", back_of=self.reach_of_batches)
 
 
 def block_of(stream: Stream, name: str) -> PatternBlock:

@@ -26,7 +26,7 @@ from transom.ledger.stage import (
 from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
-NAME = "widen"
+NAME = "patterns"
 VERSION = 1
 BEYOND = "(`end` >= `hour` + INTERVAL 1 HOUR) OR (`end` < `start`)"
 """Whether an episode ends outside its hour: a match is detected after its last record."""

@@ -1,22 +1,24 @@
 """The checks that transom makes of persistence, with their severities and bounds."""
 
-from transom.features.items import check_list as items
+from transom.features.items.check_list import items_short
 from transom.spec.checks import BuiltIn
 
+SHORT = "tracked_items_short"
+
 CHECKS = {
-    **items.CHECKS,
+    SHORT: items_short("persistence"),
     "tuples_expected": BuiltIn(
-        "sketch",
+        "persistence",
         "error",
         "an hour starts as many tuples as chance has it of its pairs of an item and a slot, at most six "
         "deviations off",
     ),
     "tuples_in_window": BuiltIn(
-        "sketch", "error", "every tuple starts in the window that ends with its hour's slot"
+        "persistence", "error", "every tuple starts in the window that ends with its hour's slot"
     ),
-    "slots_counted": BuiltIn("sketch", "error", "every tuple counts as many slots as it has bits"),
+    "slots_counted": BuiltIn("persistence", "error", "every tuple counts as many slots as it has bits"),
     "persistence_bounded": BuiltIn(
-        "sketch",
+        "persistence",
         "error",
         "what is told of an item is in its bounds: seen in no more slots than the window has, and in as many "
         "as the guarantee asks for",

@@ -9,8 +9,9 @@ import numpy as np
 
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.check_builders import built_in
-from transom.features.items.tables import LONG, SHORT
+from transom.features.items.tables import LONG
 from transom.features.persistence.algorithm.vectorised import Tuples
+from transom.features.persistence.check_list import SHORT
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.check import Check
 from transom.spec.stream import Stream

@@ -7,12 +7,11 @@ from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
     name="persistence",
-    stage="sketch",
     block=Persistence,
     meaning="Items that are there all the time, however rarely each time.",
     noun="persistence",
     rows="sketches",
-    doc="Events become items that are there all the time, and how often items are seen, in little memory.",
+    doc="Events become items that are there all the time, in little memory.",
     outlets=("persistent_items",),
     upstream=lambda stream: "ingest",
     problems=validate.problems,
@@ -30,6 +29,7 @@ FEATURE: Feature[Stream] = Feature(
     facts=describe.facts,
     findings="transom.features.persistence.findings:SOURCE",
     render=lazy("transom.features.persistence.render:print_persistent_items"),
+    audit=lazy("transom.features.persistence.audit:audit"),
     gauges=lazy("transom.features.persistence.stage:epsilons"),
     inherits=lambda block: frozenset(("where",)),
 )

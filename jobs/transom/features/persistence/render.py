@@ -57,7 +57,7 @@ def print_persistent_items(stream: Stream, root: str) -> None:
 
 def _latest(root: str, said: Persistence, block: str) -> tuple[datetime, list[dict[str, Any]]]:
     """The hour of the last report, and what the last one names that names anything."""
-    series = Ledger(root).snapshot().series("sketch", block, "persistent_items")
+    series = Ledger(root).snapshot().series("persistence", block, "persistent_items")
     # A slot of several hours is reported when it is over.
     reports = [h for h in series if (h + HOUR - EPOCH) % max(said.slot, HOUR) == timedelta(0)]
     if not reports:

@@ -36,8 +36,7 @@ COLUMNS = (
     "entered", "since", "slots", "first_slot", "last_slot", "records", "gap_mean_s", "gap_cv",
 )  # fmt: skip
 """Columns of `persistent_items` beside block and item."""
-
-
+NAME = "persistence"
 VERSION = 4
 
 
@@ -47,7 +46,7 @@ def definition(stream: Stream) -> Stage:
     # A table without a block has a step, too: it removes what a block has left that the stream has no longer.
     steps = (_tuples(stream, blocks), _persistent_items(stream, blocks))
     known = (block.known_table for block in blocks.values())
-    return Stage("sketch", VERSION, steps, tuple(filter(None, known)))
+    return Stage(NAME, VERSION, steps, tuple(filter(None, known)))
 
 
 def epsilons(stream: Stream) -> dict[str, int]:
@@ -68,7 +67,7 @@ def _tuples(stream: Stream, blocks: Mapping[str, PersistenceBlock]) -> TableStep
         name: BlockOutput(
             (
                 InputRange("ingest", "events", "events"),
-                InputRange("sketch", name, "tuples", back=block.back, forward=-1),
+                InputRange(NAME, name, "tuples", back=block.back, forward=-1),
             ),
             fingerprints.tuples(stream, name),
             tuple(item_table("tuples", [block.item]).block_schema().names),
@@ -97,7 +96,7 @@ def _persistent_items(stream: Stream, blocks: Mapping[str, PersistenceBlock]) ->
     parts = {
         name: BlockOutput(
             (
-                InputRange("sketch", name, "tuples"),
+                InputRange(NAME, name, "tuples"),
                 *(InputRange(*known.series) for known in (block.known_table,) if known is not None),
             ),
             fingerprints.persistent_items(stream, name),

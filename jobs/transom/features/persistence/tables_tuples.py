@@ -34,6 +34,7 @@ from transom.features.persistence.algorithm.vectorised import (
     Tuples,
     advance,
 )
+from transom.features.persistence.check_list import SHORT
 from transom.features.persistence.checks import MISCOUNTED, PAIRS, STARTS, miscounted
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
@@ -110,7 +111,7 @@ class PersistenceTracker:
         if table is None:
             return
         columns = list(self.block.item)
-        table = without_long(table, columns, AT, tally)
+        table = without_long(table, columns, AT, tally, SHORT)
         item, firsts = encode_keys(table, columns)
         for rows, first, behind in _some_items(item, len(firsts)):
             of_item = table.select(columns).take(pa.array(firsts[first:behind]))

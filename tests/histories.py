@@ -55,7 +55,7 @@ preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: ON_CHANGE, equal_files: one}
 key: [client]
 heal: 1 hour
-aggregate: {traffic: {measures: {n: count, sent: sum(bytes)}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}
+aggregates: {traffic: {measures: {n: count, sent: sum(bytes)}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}
 checks: {rejected_share: {at_most: 0.3}}
 """
 
@@ -107,7 +107,7 @@ HAPPENING = st.builds(
     *(st.sampled_from(range(count)) for count in (SIDE_BY_SIDE, WIDTH, len(NAMES), WIDTH, len(NAMES), 4)),
 )
 HAPPENINGS = st.lists(HAPPENING, min_size=2 * SIDE_BY_SIDE, max_size=4 * SIDE_BY_SIDE)
-STAGES = (("ingest",), ("ingest", "aggregate"), ("ingest", "aggregate"), ("aggregate",))
+STAGES = (("ingest",), ("ingest", "aggregates"), ("ingest", "aggregates"), ("aggregates",))
 INTERVALS = [(start, end) for start in range(HOURS) for end in range(start + 1, HOURS + 1)]
 RUNS = st.sampled_from(INTERVALS).flatmap(
     lambda bounds: st.builds(
@@ -307,7 +307,7 @@ def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tu
         landing.happens(what)
     landing.mended()
     landing.noted()
-    _run(day, ("ingest", "aggregate"), 0, HOURS)
+    _run(day, ("ingest", "aggregates"), 0, HOURS)
     kinds.update(f"file {row['status']}" for row in _files(day))
     kinds.update(f"hour {entry.status}" for entry in day.book().values())
     return day, landing
@@ -333,7 +333,7 @@ def told_anew(day: House, landing: Landing, make: Make, folder: Path, whole: Int
 def _run(day: House, stages: Sequence[str], start: int, end: int) -> None:
     for stage in stages:
         # Nobody aggregates what nobody has ever ingested.
-        if stage == "aggregate" and not Path(day.root, "files/_delta_log").exists():
+        if stage == "aggregates" and not Path(day.root, "files/_delta_log").exists():
             continue
         getattr(day, stage)(start, end)
 

@@ -41,7 +41,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
 key: [client]
-aggregate:
+aggregates:
   traffic:
     measures: {n: count, sent: sum(bytes), kinds: distinct(status)}
     levels: RANGES 6 HOURS, 2 HOURS, 30 MINUTES SLIDES 1 HOUR, 30 MINUTES, 10 MINUTES
@@ -113,25 +113,29 @@ class House:
         """The first stage over hours `[start, end)`."""
         return self._stage("ingest", self.context(start, end))
 
-    def frame(self, start: int, end: int) -> Outcome:
+    def frames(self, start: int, end: int) -> Outcome:
         """The stage of frames over hours `[start, end)`."""
-        return self._stage("frame", self.context(start, end))
+        return self._stage("frames", self.context(start, end))
 
-    def fill(self, start: int, end: int) -> Outcome:
+    def fills(self, start: int, end: int) -> Outcome:
         """The stage of fills over hours `[start, end)`."""
-        return self._stage("fill", self.context(start, end))
+        return self._stage("fills", self.context(start, end))
 
-    def sketch(self, start: int, end: int) -> Outcome:
+    def persistence(self, start: int, end: int) -> Outcome:
         """The stage of persistent items over hours `[start, end)`."""
-        return self._stage("sketch", self.context(start, end))
+        return self._stage("persistence", self.context(start, end))
 
-    def aggregate(self, start: int, end: int) -> Outcome:
+    def frequency(self, start: int, end: int) -> Outcome:
+        """The stage of frequent items over hours `[start, end)`."""
+        return self._stage("frequency", self.context(start, end))
+
+    def aggregates(self, start: int, end: int) -> Outcome:
         """The second stage over hours `[start, end)`."""
-        return self._stage("aggregate", self.context(start, end))
+        return self._stage("aggregates", self.context(start, end))
 
-    def widen(self, start: int, end: int) -> Outcome:
+    def patterns(self, start: int, end: int) -> Outcome:
         """The stage of patterns over hours `[start, end)`."""
-        return self._stage("widen", self.context(start, end))
+        return self._stage("patterns", self.context(start, end))
 
     def in_chunks(self, stage: str, start: int, end: int) -> None:
         """A stage over hours `[start, end)`, in the stream's chunks."""

@@ -157,7 +157,6 @@ def no_conditions(stream: Stream) -> Iterator[Any]:
 
 FEATURE: Feature[Stream] = Feature(
     name="crowds",
-    stage="crowds",
     block=Crowd,
     meaning="Keys with many events in an hour.",
     noun="crowd",

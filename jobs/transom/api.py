@@ -125,7 +125,7 @@ class Results:
             key: a value for each column of the block's key; None is null.
             until: the end, outside; with a zone.
             h: how far back, as "90 minutes" or a timedelta.
-            block: of `aggregate`; need not be named where there is one.
+            block: of `aggregates`; need not be named where there is one.
 
         Returns:
             The columns of `aggregates` but level and hour; `complete` is False where an hour is incomplete.
@@ -262,10 +262,10 @@ class Results:
     def _window(self, until: datetime, h: timedelta | str, block: str | None) -> Horizon:
         blocks = list(self.stream.blocks(Aggregation))
         if block is None and len(blocks) != 1:
-            raise ValueError(f"block: must be one of aggregate's: {', '.join(blocks) or 'it has none'}")
+            raise ValueError(f"block: must be one of aggregates': {', '.join(blocks) or 'it has none'}")
         name = block or blocks[0]
         if name not in blocks:
-            raise ValueError(f"block: aggregate has no block {name!r}{did_you_mean(name, blocks)}")
+            raise ValueError(f"block: aggregates has no block {name!r}{did_you_mean(name, blocks)}")
         back = parse_duration(h) if isinstance(h, str) else h
         return Horizon.of(block_of(self.stream, name), _with_zone(until), back)
 

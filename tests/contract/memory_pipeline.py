@@ -32,7 +32,7 @@ preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 heal: 2 hours
-aggregate:
+aggregates:
   traffic:
     measures: {n: count, sent: sum(bytes)}
     levels: RANGES 3 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES

@@ -19,7 +19,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
 key: [client]
-aggregate:
+aggregates:
   traffic:
     measures: {n: count, sent: sum(bytes)}
     levels: RANGES 2 HOURS, 30 MINUTES SLIDES 30 MINUTES, 10 MINUTES
@@ -81,14 +81,14 @@ def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make
 
 @pytest.mark.full
 def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(house: Make) -> None:
-    """Slow (half a minute): a run of aggregate for each commit."""
+    """Slow (half a minute): a run of aggregates for each commit."""
     never = house(ALERTING, "never")
     grown(never, 2)
     never.run(0, 1)
     never.ingest(1, 2)
 
     def run() -> None:
-        house(ALERTING, "never").aggregate(1, 2)
+        house(ALERTING, "never").aggregates(1, 2)
 
     states = remains(Path(never.root), run, never.folder / "copies")
     assert {finding.hour for finding in never.findings()} == {hour(1)}
@@ -97,7 +97,7 @@ def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(house: Make
     for state in states:
         killed = house(ALERTING, str(state.parent.relative_to(never.folder)))
         untold += killed.findings() != never.findings()
-        killed.aggregate(1, 2)
+        killed.aggregates(1, 2)
         killed.assert_same(never, state.parent.name)
         assert killed.findings() == never.findings()
     assert untold > 4

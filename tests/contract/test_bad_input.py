@@ -28,7 +28,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/{site} logs/access.%Y-%m-%dT%H:00:00.log"}
 key: [site, client]
-aggregate: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+aggregates: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """
 
 
@@ -70,7 +70,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 checks: {rejected_share: {at_most: 1}}
-aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """)
     path = day.land(2, [])
     path.write_bytes(gzip.compress(bytes(range(256)) * 3))
@@ -152,7 +152,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", holds: {before: 1 hour, after: 0 seconds}}
 checks: {rejected_share: {at_most: 0.5}}
-aggregate: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """
     )
     day.land(5, [line(5 * 3600 + 1), line(4 * 3600), line(4 * 3600 - 1)])
@@ -225,7 +225,7 @@ source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: json}
 columns: {at: {from: at, type: timestamp}, n: {from: n, type: integer}, late: {from: late, type: integer}}
 time: {column: at}
 checks: {rejected_share: {at_most: 0.5}}
-aggregate: {all: {key: [], measures: {total: sum(n)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+aggregates: {all: {key: [], measures: {total: sum(n)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """
     )
     records: list[dict[str, object]] = [

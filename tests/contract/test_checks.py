@@ -33,7 +33,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
 key: [client]
-aggregate:
+aggregates:
   site:
     {key: [], measures: {n: count}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR",
      recurring: [status]}
@@ -51,7 +51,7 @@ frequency:
   answers: {item: [client, status], window: 2 hours, tick: 15 minutes, epsilon: 0.5, delta: 0.5,
             variant: splitter}
 checks:
-  calm: {stage: aggregate, every: "n <= 100"}
+  calm: {stage: aggregates, every: "n <= 100"}
 """
 GOOD = [line(3600 * 2 + i) for i in range(10)]
 
@@ -90,14 +90,14 @@ def rows_of_hour(day: House, table: str, block: str) -> int:
 
 @pytest.mark.xdist_group("checks of a lake")
 def gate_words(day: House, start: int, end: int) -> str:
-    """What the gate of aggregate says of an interval that it does not let pass, in one line."""
-    failures = evaluate_gate(day.ledger, "aggregate", "web", Interval(hour(start), hour(end)), "").failures
+    """What the gate of aggregates says of an interval that it does not let pass, in one line."""
+    failures = evaluate_gate(day.ledger, "aggregates", "web", Interval(hour(start), hour(end)), "").failures
     return " ".join(" ".join(failures).split())
 
 
 def test_good_data_fails_no_check(day: House) -> None:
-    day.aggregate(1, 3)
-    assert failed(day, "ingest") == failed(day, "aggregate") == {}
+    day.aggregates(1, 3)
+    assert failed(day, "ingest") == failed(day, "aggregates") == {}
     assert {entry.status for entry in day.book().values()} == {"published"}
 
 
@@ -140,16 +140,16 @@ def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
             marks=pytest.mark.full,
         ),
         (
-            partial(definition, name="sketch"),
+            partial(definition, name="frequency"),
             "answers",
             "tick_matrices",
             {"matrices_miscounted": 1},
             "rows_counted",
             0,
-            ("clients", "tuples"),
+            None,
         ),
     ],
-    ids=["aggregate", "frame", "fill", "sketch"],
+    ids=["aggregates", "frames", "fills", "frequency"],
 )
 def test_table_with_a_fault_is_withheld_and_others_are_published(
     day: House,
@@ -163,7 +163,7 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
 ) -> None:
     """Two stages in the quick tier: every stage is published by the same means."""
     stage = make(day.stream)
-    if stage.name == "fill":
+    if stage.name == "fills":
         run(day, frame_stage.definition(day.stream))
     changed = (
         overcounted(stage, table, fault) if isinstance(fault, Mapping) else tampered(stage, table, fault)
@@ -187,10 +187,10 @@ def test_block_with_a_fault_is_withheld_and_others_are_published(day: House) -> 
         return rows if "status" in rows.columns else rows.withColumn("new_matches", F.lit(8))
 
     run(day, tampered(widen_stage.definition(day.stream), "episodes", at_fault))
-    found = {name: (of.node.block, of.observed) for name, of in failed(day, "widen").items()}
+    found = {name: (of.node.block, of.observed) for name, of in failed(day, "patterns").items()}
     assert found == {"episodes_inside_hour": ("of_client", 1), "matches_in_episodes": ("of_all", 1)}
     statuses = {
-        block: day.book()[PartitionKey("widen", block, "episodes", hour(2))].status
+        block: day.book()[PartitionKey("patterns", block, "episodes", hour(2))].status
         for block in day.stream.patterns
     }
     assert statuses == {"of_client": "quarantined", "of_all": "quarantined", "sound": "published"}
@@ -206,12 +206,12 @@ def test_hour_with_a_fault_is_withheld_until_a_run_without_it(day: House) -> Non
         return rows.withColumn("counts", F.expr("array(counts[0], 0L)"))
 
     run(day, tampered(stage, "recurring", without_the_last))
-    (verdict,) = failed(day, "aggregate").values()
+    (verdict,) = failed(day, "aggregates").values()
     assert (verdict.check, verdict.observed) == ("recurring_in_every_ring", 1)
-    statuses = [day.book()[PartitionKey("aggregate", "site", "recurring", hour(n))].status for n in (1, 2)]
+    statuses = [day.book()[PartitionKey("aggregates", "site", "recurring", hour(n))].status for n in (1, 2)]
     assert statuses == ["published", "quarantined"]
     assert day.rows_of("recurring") == []
-    day.aggregate(1, 3)
+    day.aggregates(1, 3)
     assert [row["counts"] for row in day.rows_of("recurring")] == [[10, 1]]
 
 
@@ -232,8 +232,8 @@ def test_value_that_leads_away_from_a_sum_is_reported(house: Make) -> None:
     day.land(2, ["at,user,n", "2015-05-17T02:10:00Z,a,5", "2015-05-17T02:20:00Z,b,-7"])
     day.land(3, ["at,user,n", "2015-05-17T03:10:00Z,a,6"])
     day.run(2, 4)
-    node = PartitionKey("frame", "enough", "open_frames", hour(2))
-    seen = failed(day, "frame")
+    node = PartitionKey("frames", "enough", "open_frames", hour(2))
+    seen = failed(day, "frames")
     assert {name: (check.node, check.observed) for name, check in seen.items()} == {"sums_grow": (node, 1)}
     assert seen["sums_grow"].sample == ("2015-05-17T02:20:00.000000 b: -7 steps",)
     assert day.book()[node].status == "published"
@@ -250,7 +250,7 @@ frequency: {often: {item: [user, path], window: 4 hours, tick: 1 hour, epsilon: 
 """
 
 
-@makes_fail("items_short")
+@makes_fail("tracked_items_short", "counted_items_short")
 def test_item_of_nearly_a_megabyte_is_left_out_and_reported(house: Make) -> None:
     day = house(LONG_ITEMS)
     whole, more = "p" * 4095, "p" * 900_000
@@ -261,8 +261,9 @@ def test_item_of_nearly_a_megabyte_is_left_out_and_reported(house: Make) -> None
     assert {row["user"] for row in day.rows_of("persistent_items")} == {"a"}
     assert {row["user"] for row in day.rows_of("tuples")} == {"a"}
     assert {(row["user"], row["estimate"]) for row in day.rows_of("frequencies")} == {("a", 1), ("a", 2)}
-    assert list(failed(day, "sketch")) == ["items_short"]
-    seen = day.ledger.failures(day.book(), "sketch")
+    assert list(failed(day, "persistence")) == ["tracked_items_short"]
+    assert list(failed(day, "frequency")) == ["counted_items_short"]
+    seen = [v for stage in ("persistence", "frequency") for v in day.ledger.failures(day.book(), stage)]
     assert {(verdict.node.block, verdict.node.hour) for verdict in seen} == {
         (block, hour(number)) for block in ("paths", "often") for number in (2, 3)
     }
@@ -277,7 +278,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: []
-aggregate:
+aggregates:
   sent: {measures: {sent: mean(bytes)}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
   site: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
@@ -306,12 +307,12 @@ def test_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> Non
     assert f"values_sent 600, min_sent {2**53}, max_sent {2**53}" in words
     assert f"2015-05-17T04:00 sent: sums_exact, column sum_bytes: observed 1, {helps}" in words
     assert f"values_bytes 512, min_bytes {2**53}" in words
-    assert set(failed(day, "aggregate")) == {"sums_exact"}
-    judged = day.ledger.checks(day.book(), "aggregate", {hour(2)})
+    assert set(failed(day, "aggregates")) == {"sums_exact"}
+    judged = day.ledger.checks(day.book(), "aggregates", {hour(2)})
     assert {v.node.block for v in judged if v.check == "sums_exact"} == {"sent"}
 
     let_pass = house(LARGE + "checks: {sums_exact: {severity: warning}}\n")
-    let_pass.aggregate(2, 5)
+    let_pass.aggregates(2, 5)
     let_pass.assert_ledger_true()
     rows = let_pass.table("aggregates").where("block = 'sent'").orderBy("level", "hour").collect()
     assert [(row.values_sent, row.sum_sent, row.mean_sent, row.max_sent) for row in rows] == [
@@ -331,8 +332,8 @@ def test_line_that_might_not_be_exact_is_withheld(house: Make) -> None:
         day.land(number, [line(3600 * number, sent=2**42 if number == 4 else 2**41)])
     day.run(2, 5)
     book = day.book()
-    assert set(failed(day, "aggregate")) == {"lines_exact"}
-    statuses = [book[PartitionKey("aggregate", "sent", "aggregates", hour(n))].status for n in (2, 3, 4)]
+    assert set(failed(day, "aggregates")) == {"lines_exact"}
+    statuses = [book[PartitionKey("aggregates", "sent", "aggregates", hour(n))].status for n in (2, 3, 4)]
     assert statuses == ["published", "published", "quarantined"]
     words = gate_words(day, 4, 5)
     helps = "expected at most 0 (windows with a unit whose value reaches 2**42 steps of its column's "

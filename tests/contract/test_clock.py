@@ -23,7 +23,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
 key: [client]
-aggregate: {traffic: {measures: {n: count}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}
+aggregates: {traffic: {measures: {n: count}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}
 """
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from house import House, line
 from transom.cli.freshness import Freshness
+from transom.features.registry import STAGES
 
 Make = Callable[..., House]
 BASE = """
@@ -42,7 +43,9 @@ def test_blocks_of_sketches_leave_nothing(house: Make, left: str) -> None:
     fresh.run(0, 3)
     assert lived.state() == fresh.state()
     lived.assert_ledger_true()
-    assert not Freshness(lived.stream, lived.book()).stale("sketch")
+    fresh = Freshness(lived.stream, lived.book())
+    assert not fresh.stale("persistence")
+    assert not fresh.stale("frequency")
     for table in ("tuples", "persistent_items", "tick_matrices", "cells", "frequencies"):
         assert {row["block"] for row in lived.rows_of(table)} <= {
             *lived.stream.persistence,
@@ -52,7 +55,7 @@ def test_blocks_of_sketches_leave_nothing(house: Make, left: str) -> None:
 
 
 EVERYTHING = """
-aggregate:
+aggregates:
   traffic: {measures: {n: count}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR",
             alert: {many: n > 0}, recurring: [path]}
 patterns:
@@ -72,7 +75,7 @@ def test_stages_of_which_no_block_is_left_leave_nothing(house: Make) -> None:
         whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])
     whole.run(0, 3)
     before = {*whole.book()}
-    assert {node.stage for node in before} == {"ingest", "aggregate", "widen", "frame", "fill", "sketch"}
+    assert {node.stage for node in before} == {*STAGES}
     assert kinds(whole) >= {"alert", "episode", "frame", "persistent", "top"}
     for left in (EVERYTHING, ""):
         lived, fresh = house(BASE + left, "lived"), house(BASE + left, f"fresh{len(left)}")

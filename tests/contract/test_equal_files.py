@@ -14,12 +14,16 @@ from transom.features.ingest.specified import node_of
 
 Make = Callable[..., House]
 SITE = """
-aggregate:
+aggregates:
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
-HOSTS = WEB.partition("aggregate:")[0].replace("access.%H*.log.gz", "web*.%H.log*").replace("1}", "2}") + SITE
+HOSTS = (
+    WEB.partition("aggregates:")[0].replace("access.%H*.log.gz", "web*.%H.log*").replace("1}", "2}") + SITE
+)
 PERIODS = (
-    WEB.partition("aggregate:")[0].replace("access.%H*", "lb_%H%M").replace("expect: 1", "covers: 20 minutes")
+    WEB.partition("aggregates:")[0]
+    .replace("access.%H*", "lb_%H%M")
+    .replace("expect: 1", "covers: 20 minutes")
     + SITE
 )
 

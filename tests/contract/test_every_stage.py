@@ -19,7 +19,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
-aggregate:
+aggregates:
   traffic:
     measures: {n: count, sent: sum(bytes)}
     levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES

@@ -196,24 +196,24 @@ def test_state_that_another_run_drops_meanwhile_is_not_taken_for_empty() -> None
     dropped = Pipeline()
     for number in range(6):
         dropped.tell(number, [number])
-    run_with_retention(dropped, 0, 6, "aggregate")
+    run_with_retention(dropped, 0, 6, "aggregates")
     dropped.tell(1, [1, 9])
-    whole = dropped.anew(["aggregate"])
+    whole = dropped.anew(["aggregates"])
     said = []
     # Commits and pins from the plan of the second table on, for which state is made again, to its own rows.
     for point in range(7, 19):
         lake = dropped.copied()
 
         def others(lake: Pipeline = lake) -> None:
-            lake.run(5, 6, heal=0, retention=3, stages=["aggregate"])
+            lake.run(5, 6, heal=0, retention=3, stages=["aggregates"])
 
         with lake.commits.struck(point, "before", others):
             try:
-                lake.run(1, 2, stages=["aggregate"])
+                lake.run(1, 2, stages=["aggregates"])
             except RunSuperseded as overtaken:
                 said.append(str(overtaken))
         lake.assert_ledger_true()
-        lake.run(0, 6, stages=["aggregate"])
+        lake.run(0, 6, stages=["aggregates"])
         gone = expired(lake)
         for node, wanted in whole.state().items():
             assert lake.state()[node].digest == wanted.digest, (point, node)
@@ -221,7 +221,7 @@ def test_state_that_another_run_drops_meanwhile_is_not_taken_for_empty() -> None
     assert any("another run has let state expire that run run " in words for words in said)
 
 
-@pytest.mark.parametrize("stage", ["frame", "fill"])
+@pytest.mark.parametrize("stage", ["frames", "fills"])
 def test_state_that_other_stages_read_does_not_expire_before_they_do(stage: str) -> None:
     """One run of 12 hours would let granules expire before the stages run that read them."""
     kept, dropped = Pipeline(), Pipeline()
@@ -239,14 +239,14 @@ def test_state_that_expired_before_others_read_it_is_made_again_or_waited_for() 
     lake = Pipeline(WITHOUT_FRAMES)
     for number in range(12):
         lake.tell(number, [number])
-    lake.run(0, 12, retention=4, stages=["aggregate"])
+    lake.run(0, 12, retention=4, stages=["aggregates"])
     lake.specify(STREAM)
     lake.run(6, 12, heal=0, retention=4)
     causes = {
         node: entry.cause for node, entry in lake.ledger.snapshot().items() if entry.status == "blocked"
     }
-    assert {node.stage for node in causes} == {"frame", "fill"}
-    assert any(" has expired: run aggregate over that hour again" in str(cause) for cause in causes.values())
+    assert {node.stage for node in causes} == {"frames", "fills"}
+    assert any(" has expired: run aggregates over that hour again" in str(cause) for cause in causes.values())
     lake.run(0, 12, retention=4)
     kept = lake.anew()
     for node, row in kept.state().items():

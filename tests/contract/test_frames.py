@@ -28,7 +28,7 @@ preset: apache/combined
 heal: 1 hour  # a longer gap between hours that are asked for stays one
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
-aggregate:
+aggregates:
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 30 MINUTES}
   clients: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 30 MINUTES}
 frames:
@@ -350,7 +350,7 @@ def _nothing_asked() -> Iterator[None]:
 @pytest.mark.full
 def test_a_baseline_is_of_the_readings_that_ties_leave(house: Make) -> None:
     text = (
-        FRAMING[: FRAMING.index("aggregate:")]
+        FRAMING[: FRAMING.index("aggregates:")]
         + """
 time: {column: time, every: 10 minutes, ties: keep}
 frames:

@@ -22,9 +22,9 @@ source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", on_change: replace}
 key: [client]
 heal: 1 hour
 chunk: 5 hours
-aggregate:
+aggregates:
   traffic: {measures: {n: count}, levels: "RANGES 4 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
-checks: {few: {stage: aggregate, every: n < 6}}
+checks: {few: {stage: aggregates, every: n < 6}}
 """
 
 
@@ -62,7 +62,7 @@ class Asked:
         """The stale hours of each stage."""
         fresh = Freshness(self.day.stream, self.day.book())
         return {
-            stage: [n for n in HOURS if hour(n) in fresh.stale(stage)] for stage in ("ingest", "aggregate")
+            stage: [n for n in HOURS if hour(n) in fresh.stale(stage)] for stage in ("ingest", "aggregates")
         }
 
     def run(self, interval: Interval, *stages: str) -> None:
@@ -90,7 +90,7 @@ def lines(number: int, count: int) -> list[str]:
 def test_what_is_said_to_mend_an_hour_mends_it(house: Make) -> None:
     day = house(TEXT)
     asked = Asked(day, TEXT)
-    fresh: dict[str, list[int]] = {"ingest": [], "aggregate": []}
+    fresh: dict[str, list[int]] = {"ingest": [], "aggregates": []}
     for number in HOURS:
         day.land(number, lines(number, 3 if number == 6 else 1))
     asked.run(Interval(hour(0), hour(len(HOURS))))
@@ -105,7 +105,7 @@ def test_what_is_said_to_mend_an_hour_mends_it(house: Make) -> None:
     assert asked.explain(1)[1] == Interval(hour(1), hour(2))
     assert asked.stale() == fresh
     asked.run(Interval(hour(1), hour(2)), "ingest")
-    assert asked.stale() == {"ingest": [], "aggregate": [1, 2, 3, 4]}
+    assert asked.stale() == {"ingest": [], "aggregates": [1, 2, 3, 4]}
     since = "the {} of 2015-05-17T01:00 have changed since it was computed from them"
     by_granules = "the granules{} that it is computed from are stale"
     assert asked.troubled() == withheld | {
@@ -115,7 +115,7 @@ def test_what_is_said_to_mend_an_hour_mends_it(house: Make) -> None:
 
     # A run as near as that leaves what lies beyond `heal`; the command goes back to the cause.
     asked.mend(1)
-    assert asked.stale() == {"ingest": [], "aggregate": [3, 4]}
+    assert asked.stale() == {"ingest": [], "aggregates": [3, 4]}
     assert asked.troubled() == withheld | {
         3: [since.format("granules")],
         4: [since.format("granules")],
@@ -127,7 +127,7 @@ def test_what_is_said_to_mend_an_hour_mends_it(house: Make) -> None:
     # What is withheld is stale when other checks would judge it.
     text = TEXT.replace("n < 6", "n < 9")
     asked = Asked(house(text), text)
-    assert asked.stale() == {"ingest": [], "aggregate": [6, 7]}
+    assert asked.stale() == {"ingest": [], "aggregates": [6, 7]}
     others = "its checks, or what is accepted of them, have changed since they withheld it"
     assert asked.troubled() == {number: [others, *reasons] for number, reasons in withheld.items()}
     asked.mend(6)

@@ -20,7 +20,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
     day.land(1, [line(3600 + i) for i in range(20)] + ["junk"] * 6)
     ingested = day.ingest(0, 3)
     assert (ingested.published, ingested.quarantined) == (2, 1)
-    day.aggregate(0, 3)
+    day.aggregates(0, 3)
     counts = day.table("events").groupBy(F.hour("hour")).count().collect()
     assert {tuple(row) for row in counts} == {(0, 20), (2, 20)}
     verdict = evaluate_gate(
@@ -33,11 +33,11 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
     assert "line 21: no_match: junk" in failure
     assert "--from 2015-05-17T01:00 --to 2015-05-17T02:00" in failure
 
-    blocked = {name: state[0] for name, state in day.state().items() if name.startswith("aggregate.")}
-    assert blocked["aggregate.traffic.granules 2015-05-17T00:00"] == "published"
-    assert blocked["aggregate.traffic.granules 2015-05-17T01:00"] == "blocked"
-    assert blocked["aggregate.traffic.aggregates 2015-05-17T02:00"] == "blocked"
-    assert blocked["aggregate.site.aggregates 2015-05-17T02:00"] == "published"
+    blocked = {name: state[0] for name, state in day.state().items() if name.startswith("aggregates.")}
+    assert blocked["aggregates.traffic.granules 2015-05-17T00:00"] == "published"
+    assert blocked["aggregates.traffic.granules 2015-05-17T01:00"] == "blocked"
+    assert blocked["aggregates.traffic.aggregates 2015-05-17T02:00"] == "blocked"
+    assert blocked["aggregates.site.aggregates 2015-05-17T02:00"] == "published"
 
     # One cause: what waits for the hour is told by it.
     (told,) = day.findings()
@@ -72,15 +72,15 @@ def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None
 @pytest.mark.full
 def test_a_declared_check_withholds_reports_and_keeps_what_stood(house: Make) -> None:
     checked = WEB + (
-        "checks: {not_too_many: {stage: aggregate, block: site, every: 'n <= 5', severity: error}}\n"
+        "checks: {not_too_many: {stage: aggregates, block: site, every: 'n <= 5', severity: error}}\n"
     )
     day = house(checked)
     day.land(0, [line(i) for i in range(4)])
     day.run(0, 1)
     day.land(0, [line(i) for i in range(4)] + [line(100 + i) for i in range(4)])
     day.ingest(0, 1)
-    assert day.aggregate(0, 1).quarantined == 1
+    assert day.aggregates(0, 1).quarantined == 1
     rows = day.table("aggregates").where("block = 'site'").collect()
     assert [row.n for row in rows] == [4]
-    verdict = evaluate_gate(day.ledger, "aggregate", "web", Interval(hour(0), hour(1)), "")
+    verdict = evaluate_gate(day.ledger, "aggregates", "web", Interval(hour(0), hour(1)), "")
     assert "not_too_many, column n: observed 0, expected at least 1" in verdict.failures[0]

@@ -85,7 +85,7 @@ def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(house: Make) ->
 @pytest.mark.full
 def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
     """Slow (half a minute): a run killed at each of its commits, and one after each."""
-    careful = WEB + "checks: {few: {stage: aggregate, block: site, every: n < 3 }}\n"
+    careful = WEB + "checks: {few: {stage: aggregates, block: site, every: n < 3 }}\n"
     day = house(careful)
     before(day)
     day.run(0, 1)
@@ -96,10 +96,10 @@ def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
     for step in (3, 7):
         loose = house(WEB)
         with killed_at(step):
-            loose.aggregate(0, 1)
-    house(careful).aggregate(0, 1)
+            loose.aggregates(0, 1)
+    house(careful).aggregates(0, 1)
     state = day.state()
-    name = "aggregate.site.aggregates 2015-05-17T00:00"
+    name = "aggregates.site.aggregates 2015-05-17T00:00"
     assert (state[name][0], state[name][2]) == ("quarantined", stood[name][2])
     day.assert_ledger_true()
 
@@ -122,13 +122,13 @@ def test_chunks_leave_no_trace(house: Make, chunk: int) -> None:
     """Slow (20 seconds): a run in one chunk, and one in several."""
     # Each file of a day holds an hour of the other: a chunk begins where they meet, or does not.
     text = (
-        DAILY + "aggregate:\n  site: {key: [], measures: {n: count}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
+        DAILY + "aggregates:\n  site: {key: [], measures: {n: count}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
     )
-    text = text[: text.index("aggregate:")] + text[text.rindex("aggregate:") :]
+    text = text[: text.index("aggregates:")] + text[text.rindex("aggregates:") :]
     cut = house(text + f"chunk: {chunk} hours\n", f"cut-{chunk}")
     daily(cut, 0, -1, 20, 21, 24)
     daily(cut, 1, 23, 24, 25, 28)
-    for stage in ("ingest", "aggregate"):
+    for stage in ("ingest", "aggregates"):
         cut.in_chunks(stage, 0, 30)
     whole = house(text, f"whole-{chunk}")
     whole.run(0, 30)
@@ -187,7 +187,7 @@ def test_two_files_in_an_hour_one_of_them_junk(house: Make) -> None:
     day.run(0, 1)
     state = day.state()
     assert state["ingest.events.events 2015-05-17T00:00"][:2] == ("quarantined", False)
-    assert state["aggregate.site.granules 2015-05-17T00:00"][0] == "blocked"
+    assert state["aggregates.site.granules 2015-05-17T00:00"][0] == "blocked"
     # The file is withheld, not the other files of its hour.
     assert day.table("events").count() == 2
     day.assert_ledger_true()
@@ -273,9 +273,9 @@ def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make
     assert day.ingest(5, 6).stale_since is None
     # Nobody has computed anew what is computed from it, and no run of that stage has seen so.
     assert day.findings() == []
-    day.aggregate(5, 6)
-    assert {told.stage for told in day.findings()} == {"aggregate"}
-    day.aggregate(0, 6)
+    day.aggregates(5, 6)
+    assert {told.stage for told in day.findings()} == {"aggregates"}
+    day.aggregates(0, 6)
     assert day.findings() == []
 
 

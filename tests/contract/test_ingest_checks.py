@@ -36,7 +36,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
 key: [client]
-aggregate:
+aggregates:
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 checks:
   no_errors: {stage: ingest, every: "status < 500", share: 0.9}
@@ -199,7 +199,7 @@ columns:
   mib: {is: kept / 1048576, resolution: 0.1}
   kept: {type: integer}
 time: {column: at}
-aggregate: {all: {key: [user], measures: {n: count, kib: max(kib)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+aggregates: {all: {key: [user], measures: {n: count, kib: max(kib)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """
 
 
@@ -239,7 +239,7 @@ columns:
   map: map
   os: {from: os, type: integer}
 time: {column: at}
-aggregate:
+aggregates:
   sales:
     {key: [currency], where: "kind = 'purchase'", measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
   play: {key: [map, os], where: "kind = 'end'", measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}

@@ -22,7 +22,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: replace}
 key: [client]
-aggregate: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+aggregates: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """
 LENIENT = f"{ONE}checks: {{rejected_share: {{at_most: 1}}}}\n"
 BEFORE, AFTER = [line(1, "10.0.0.1"), line(2, "10.0.0.2")], [line(1, "10.0.0.1"), line(3, "10.0.0.3")]

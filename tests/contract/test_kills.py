@@ -21,7 +21,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 3, on_change: replace}
 key: [client]
-aggregate:
+aggregates:
   traffic: {measures: {n: count, sent: sum(bytes)}, levels: "RANGES 2 HOURS SLIDES 1 HOUR"}
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 checks: {rejected_share: {at_most: 0.5}}
@@ -33,7 +33,10 @@ PATTERNS = """patterns:
     merge: 1 hour
     steps: [{id: one, where: status = 200}, {id: other, where: status = 200, gap: {min: 1 second}}]
 """
-TEXTS = {"ingest": TINY, "widen": TINY[: TINY.index("aggregate")] + PATTERNS + TINY[TINY.index("checks") :]}
+TEXTS = {
+    "ingest": TINY,
+    "patterns": TINY[: TINY.index("aggregates")] + PATTERNS + TINY[TINY.index("checks") :],
+}
 
 
 def first(day: House) -> None:
@@ -65,7 +68,7 @@ def full(stage: str, again: bool, most: int) -> ParameterSet:
         ("ingest", True, small.MAX_DRIVER_BYTES, 4),
         full("ingest", True, small.MAX_DRIVER_BYTES),
         full("ingest", False, small.MAX_DRIVER_BYTES),
-        full("widen", True, 0),
+        full("patterns", True, 0),
     ],
 )
 def test_a_stage_killed_between_any_two_commits_is_made_good(

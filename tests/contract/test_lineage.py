@@ -14,6 +14,7 @@ from transom.app.freshness import reason, stale_hours
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey
 from transom.engine.gate import evaluate_gate
+from transom.features import registry
 from transom.features.ingest.specified import node_of
 from transom.ledger.lineage import Lineage
 from transom.ledger.staleness import Staleness
@@ -22,12 +23,12 @@ from unit.cli import by_hand as hand
 from unit.cli.by_hand import WEB, Lake
 from unit.small_lake import at
 
-STAGES = ["widen", "aggregate", "frame", "fill", "sketch"]
+STAGES = registry.STAGES[1:]
 
 
 def lineage(lake: Pipeline) -> Lineage:
     """What the product says of a lake whose events are up to date."""
-    book = lake.book("fill")
+    book = lake.book("fills")
     books = {name: lake.book(name) for name in lake.doubles}
     stages = [Staleness(double.stage, books[name], ()) for name, double in lake.doubles.items()]
     return Lineage(book, stages, lambda hour: False)
@@ -91,15 +92,15 @@ def test_the_reason_lies_upstream() -> None:
     assert all(lineage(lake).root(node) is None for node in nodes(lake))
     lake.tell(2, [1, 2, 3])
     found = lineage(lake)
-    frames = PartitionKey("frame", "busy", "frames", at(2))
-    granules = PartitionKey("aggregate", "site", "granules", at(2))
+    frames = PartitionKey("frames", "busy", "frames", at(2))
+    granules = PartitionKey("aggregates", "site", "granules", at(2))
     # Frames over granules equal their inputs: what these are computed from has changed.
     assert frames not in lake.stale()
     assert found.root(frames) == found.root(granules) == granules
     assert reason(granules, lake.ledger.snapshot()) == (
-        f"aggregate site (granules) of {at(2):%Y-%m-%dT%H:%M} is out of date"
+        f"aggregates site (granules) of {at(2):%Y-%m-%dT%H:%M} is out of date"
     )
-    assert set(found.of_stage("frame")) >= {at(2)}
+    assert set(found.of_stage("frames")) >= {at(2)}
     lake.run(0, 3)
     assert all(lineage(lake).root(node) is None for node in nodes(lake))
 
@@ -118,12 +119,12 @@ REASON = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out 
 
 def test_a_gate_says_what_is_stale_and_for_what_reason(tmp_path: Path) -> None:
     lake, interval = changed_lake(tmp_path), Interval(hand.at(0), hand.at(3))
-    fresh = stale_hours(parse(yaml.safe_load(WEB)), lake.ledger, "aggregate", interval)
+    fresh = stale_hours(parse(yaml.safe_load(WEB)), lake.ledger, "aggregates", interval)
     assert fresh == {}
-    stale = stale_hours(lake.stream, lake.ledger, "aggregate", interval)
-    judged = evaluate_gate(lake.ledger, "aggregate", "web", interval, "run", stale=stale)
+    stale = stale_hours(lake.stream, lake.ledger, "aggregates", interval)
+    judged = evaluate_gate(lake.ledger, "aggregates", "web", interval, "run", stale=stale)
     assert judged.passed
-    assert judged.warnings == (f"stale: aggregate of 2015-05-17T00:00 to 2015-05-17T03:00, as {REASON}",)
+    assert judged.warnings == (f"stale: aggregates of 2015-05-17T00:00 to 2015-05-17T03:00, as {REASON}",)
     assert judged.summary.endswith(f"3 of 3 hours published, 3 of them stale, as {REASON}, 1 warning")
 
 
@@ -142,12 +143,12 @@ def test_damage_is_the_reason_for_all_that_is_computed_from_it(tmp_path: Path) -
     lake.mark(node_of("events", hand.at(1)))
     why = "ingest events (events) of 2015-05-17T01:00 is damaged"
     assert stale_hours(lake.stream, lake.ledger, "ingest", interval) == {why: [hand.at(1)]}
-    assert stale_hours(lake.stream, lake.ledger, "aggregate", interval) == {why: [hand.at(1), hand.at(2)]}
+    assert stale_hours(lake.stream, lake.ledger, "aggregates", interval) == {why: [hand.at(1), hand.at(2)]}
     lake.ingest([1])
     lake.mark(node_of("files", hand.at(1)))
     why = "ingest events (files) of 2015-05-17T01:00 is damaged"
     assert stale_hours(lake.stream, lake.ledger, "ingest", interval) == {why: [hand.at(1)]}
-    assert stale_hours(lake.stream, lake.ledger, "aggregate", interval) == {}
+    assert stale_hours(lake.stream, lake.ledger, "aggregates", interval) == {}
 
 
 def test_what_is_computed_from_damage_is_not_read(tmp_path: Path) -> None:

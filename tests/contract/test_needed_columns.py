@@ -23,7 +23,7 @@ columns:
   often: often
   other: other
 time: {column: at}
-aggregate:
+aggregates:
   load:
     {key: [user], where: "kind = 'a'", measures: {n: sum(sum_of)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 patterns:
@@ -47,7 +47,7 @@ WHOLE = {
     "lasting": "l", "often": "o", "other": "z",
 }  # fmt: skip
 LACKS = {
-    1: ("a", "sum_of", "aggregate"),
+    1: ("a", "sum_of", "aggregates"),
     2: ("p", "in_step", "patterns"),
     3: ("q", "kept", "patterns"),
     4: ("f", "framed", "frames"),

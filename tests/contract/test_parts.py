@@ -115,7 +115,7 @@ def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> Non
     # One block's rows stand beside what comes of the other one: they are written together.
     text = WEB.replace("sent: sum(bytes)", "sent: max(bytes)")
     changed = house(text)
-    changed.aggregate(0, 2)
+    changed.aggregates(0, 2)
     for table in AGGREGATE:
         assert there(changed, table) == named(changed, table)
     assert there(changed, "granules") == read(changed, "granules", "made")
@@ -164,7 +164,7 @@ def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
         with pytest.raises(
             LakeError, match=rf"lake: 1 of \d+ files that were written for {table} cannot be found; run the"
         ):
-            day.aggregate(0, 2)
+            day.aggregates(0, 2)
     assert there(day, "aggregates") == set()
     day.run(0, 2)
     day.assert_ledger_true()

@@ -265,22 +265,22 @@ def test_what_is_known_is_not_told_and_is_remembered(house: Make, tmp_path: Path
         (table, {"10.0.0.2", "::7"}),
     ):
         day = house(text.replace("IGNORED", known))
-        day.sketch(0, 3)
+        day.persistence(0, 3)
         assert clients(day) == left, known
         # What is remembered does not depend on it.
         assert day.store.pin(["tuples"]).versions == tuples
     write_deltalake(path, pa.table({"ip": ["10.0.0.2"]}), mode="append")
-    assert day.sketch(0, 3).published == 3
+    assert day.persistence(0, 3).published == 3
     assert clients(day) == {"::7"}
     DeltaTable(path).delete()
-    day.sketch(0, 3)
+    day.persistence(0, 3)
     assert clients(day) == seen["{}"]
-    assert day.sketch(0, 3).published == 0
+    assert day.persistence(0, 3).published == 0
     write_deltalake(path, pa.table({"host": ["10.0.0.2"]}), mode="overwrite", schema_mode="overwrite")
     with pytest.raises(
         LakeError, match=r"^persistence.known.ignore.table.columns.client: .* has no column 'ip'"
     ):
-        day.sketch(0, 3)
+        day.persistence(0, 3)
 
 
 def clients(house: House) -> set[str]:

@@ -33,7 +33,7 @@ def traffic(house: House, hours: int) -> None:
 
 
 LOUD = WEB.replace("expect: 1", "expect: 2") + (
-    "checks: {quiet: {stage: aggregate, block: site, every: n < 3, severity: warning}}\n"
+    "checks: {quiet: {stage: aggregates, block: site, every: n < 3, severity: warning}}\n"
 )
 """A stream of which each stage has something to tell."""
 
@@ -97,20 +97,20 @@ def test_a_late_file_heals_exactly_the_hours_that_it_reaches(house: Make) -> Non
     before = healed.state()
     healed.land(1, [line(3600 + 120, "10.9.9.9")], ".late")
     healed.ingest(3, 4)
-    outcome = healed.aggregate(3, 4)
+    outcome = healed.aggregates(3, 4)
     changed = {name for name, state in healed.state().items() if before.get(name) != state}
     assert {name.split()[0] for name in changed} == {
         "ingest.events.events",
         "ingest.events.files",
-        "aggregate.traffic.granules",
-        "aggregate.traffic.aggregates",
-        "aggregate.traffic.item_granules",
-        "aggregate.traffic.recurring",
-        "aggregate.site.granules",
-        "aggregate.site.aggregates",
+        "aggregates.traffic.granules",
+        "aggregates.traffic.aggregates",
+        "aggregates.traffic.item_granules",
+        "aggregates.traffic.recurring",
+        "aggregates.site.granules",
+        "aggregates.site.aggregates",
     }
     # A window of six hours that begins in hour 1 reports until hour 6; hours after 3 nobody asked for.
-    traffic_hours = {name.split()[1] for name in changed if name.startswith("aggregate.traffic.aggregates")}
+    traffic_hours = {name.split()[1] for name in changed if name.startswith("aggregates.traffic.aggregates")}
     assert traffic_hours == {f"{hour(number):%Y-%m-%dT%H:%M}" for number in (1, 2, 3)}
     assert outcome.stale_since is None
 
@@ -183,7 +183,7 @@ def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_b
     traffic(lived, 4)
     lived.run(0, 4)
     lived = house(brief + "  late: {key: [], measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n")
-    outcome = lived.aggregate(3, 4)
+    outcome = lived.aggregates(3, 4)
     assert outcome.stale_since == hour(0)
     (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
     assert row.n == lived.table("events").count()
@@ -191,7 +191,7 @@ def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_b
     changed = (
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n"
     )
-    house(brief + changed).aggregate(3, 4)
+    house(brief + changed).aggregates(3, 4)
     (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
     assert row.values_worst == lived.table("events").count()
 
@@ -203,17 +203,17 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 heal: 1 hour
-aggregate:
+aggregates:
   old: {measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}
 """
     lived = house(text)
     traffic(lived, 4)
     lived.run(0, 4)
     lived = house(text.replace("old:", "new:"))
-    assert [lived.aggregate(3, 4).stale_since for _ in range(2)] == [hour(0)] * 2
+    assert [lived.aggregates(3, 4).stale_since for _ in range(2)] == [hour(0)] * 2
     (row,) = lived.table("aggregates").where(f"hour = '{hour(3).isoformat()}'").collect()
     assert (row.block, row.n) == ("new", lived.table("events").count())
-    lived.aggregate(0, 4)
+    lived.aggregates(0, 4)
     whole = house(text.replace("old:", "new:"), "whole")
     whole.run(0, 4)
     assert_equal(lived, whole)
@@ -234,16 +234,16 @@ def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make)
     lived.run(0, 2)
     lived.run(3, 5)
     before = lived.state()
-    lived.aggregate(0, 6)
+    lived.aggregates(0, 6)
     assert lived.state() == before
-    told = evaluate_gate(lived.ledger, "aggregate", "web", Interval(hour(0), hour(6)), "jobs/aggregate.py")
+    told = evaluate_gate(lived.ledger, "aggregates", "web", Interval(hour(0), hour(6)), "jobs/aggregates.py")
     assert told.failures == (
-        "aggregate leaves out 2015-05-17T02:00, 2015-05-17T05:00, which ingest has not been asked for; "
+        "aggregates leaves out 2015-05-17T02:00, 2015-05-17T05:00, which ingest has not been asked for; "
         "jobs/run.py over these hours runs them all",
     )
     assert (
         told.summary
-        == "aggregate web [2015-05-17T00:00, 2015-05-17T06:00): 4 of 6 hours published, 0 warnings"
+        == "aggregates web [2015-05-17T00:00, 2015-05-17T06:00): 4 of 6 hours published, 0 warnings"
     )
     lived.run(2, 3)
     lived.run(0, 5)
@@ -265,11 +265,11 @@ def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(ho
     lived.run(0, 9)
     lived.land(3, [line(3600 * 3 + n) for n in range(5)], name="late")
     lived.ingest(3, 4)
-    outcome = lived.aggregate(7, 8)
+    outcome = lived.aggregates(7, 8)
     # The widest window is of six hours; 3, 4 and 5 reach it too, and lie beyond healing.
     assert sorted({node.hour for node in outcome.stale}) == [hour(3), hour(4), hour(5)]
     told = evaluate_gate(
-        lived.ledger, "aggregate", "web", Interval(hour(7), hour(8)), "--from {from} --to {to}"
+        lived.ledger, "aggregates", "web", Interval(hour(7), hour(8)), "--from {from} --to {to}"
     )
     assert told.failures == ()
     assert "stale since 2015-05-17T03:00: --from 2015-05-17T03:00 --to 2015-05-17T06:00" in told.warnings
@@ -277,5 +277,5 @@ def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(ho
     whole.run(0, 9)
     rows = [day.table("aggregates").where(f"hour >= '{hour(6).isoformat()}'") for day in (lived, whole)]
     assert rows[0].exceptAll(rows[1]).count() == rows[1].exceptAll(rows[0]).count() == 0
-    lived.aggregate(3, 6)
+    lived.aggregates(3, 6)
     assert_equal(lived, whole)

@@ -23,7 +23,7 @@ source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 heal: 1 hour
 retention: 4 hours
-aggregate:
+aggregates:
   traffic: {measures: {n: count}, levels: "RANGES 2 HOURS SLIDES 30 MINUTES"}
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
@@ -76,7 +76,7 @@ def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make
     assert hourly.state() == whole.state()
     hourly.assert_ledger_true()
     # What is gone is no failure, and nothing is stale for it.
-    assert evaluate_gate(hourly.ledger, "aggregate", "web", Interval(hour(0), hour(7)), "").passed
+    assert evaluate_gate(hourly.ledger, "aggregates", "web", Interval(hour(0), hour(7)), "").passed
     versions = hourly.store.pin(["granules", "aggregates"]).versions
     hourly.run(0, 7)
     assert hourly.store.pin(["granules", "aggregates"]).versions == versions
@@ -154,10 +154,10 @@ def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> No
     for number in range(7):
         day.land(number, [line(number * 3600)])
     day.ingest(0, 7)
-    day.aggregate(0, 5)
+    day.aggregates(0, 5)
     changed = house(SHORT.replace('{n: count}, levels: "', '{n: count}, where: status = 200, levels: "'))
     for _ in range(2):
-        assert changed.aggregate(6, 7).stale_since == hour(0)
+        assert changed.aggregates(6, 7).stale_since == hour(0)
         assert expired(changed) == {0, 1}
         assert [(told.kind, told.start, told.end) for told in changed.findings()] == [
             # Hour 4 reaches the granules of hour 2, which no run has had to make since.
@@ -174,7 +174,7 @@ def test_granules_that_frames_are_made_of_do_not_expire(house: Make) -> None:
     assert {
         node.block
         for node, entry in day.book().items()
-        if entry.status == "expired" and node.stage == "aggregate"
+        if entry.status == "expired" and node.stage == "aggregates"
     } == {"traffic"}
     frames = [(row["hour"], row["end"], row["state"]) for row in day.rows()["frames"]]
     assert sorted(frames) == [
@@ -187,11 +187,11 @@ def test_hours_that_are_not_due_are_forgotten(house: Make) -> None:
     day = house(SHORT)
     day.land(0, [line(60)])
     day.run(0, 1)
-    beyond = PartitionKey("aggregate", "site", "granules", hour(3))
-    day.ledger.claim("aggregate", [beyond], "earlier")
+    beyond = PartitionKey("aggregates", "site", "granules", hour(3))
+    day.ledger.claim("aggregates", [beyond], "earlier")
     day.ledger.publish(
-        "aggregate", {beyond: PartitionState("published", "earlier", digest="1:5", rows=1)}, "earlier"
+        "aggregates", {beyond: PartitionState("published", "earlier", digest="1:5", rows=1)}, "earlier"
     )
-    day.aggregate(0, 1)
+    day.aggregates(0, 1)
     assert beyond not in day.book()
     day.assert_ledger_true()

@@ -14,7 +14,7 @@ source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: csv}
 columns: {host: {}}
 time: {column: at}
 key: [host]
-aggregate:
+aggregates:
   lines: {measures: {n: count}, levels: "RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES"}
 frames:
   silent:

@@ -20,7 +20,7 @@ source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: csv}
 columns: {at: {type: timestamp}, user: {}, n: {type: number, resolution: 0.1}}
 time: {column: at, format: iso, every: 10 minutes, ties: keep}
 key: [user]
-aggregate:
+aggregates:
   flow: {measures: {n: mean(n)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 frames:
   first: {kind: threshold, where: n > 0, of: n, ties: first}

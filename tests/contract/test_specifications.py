@@ -88,7 +88,7 @@ FEW = """
 name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
-aggregate:
+aggregates:
   traffic: {key: [client], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
 MORE = FEW.replace("{n: count}", "{n: count, sent: sum(bytes)}")
@@ -103,12 +103,12 @@ def test_a_run_with_an_older_file_takes_no_rows_of_blocks_that_it_does_not_know(
 
     def meanwhile(number: int, side: Side) -> None:
         if (number, side) == (1, "before"):
-            house(MORE + late).aggregate(0, 2)
+            house(MORE + late).aggregates(0, 2)
 
     with watched(meanwhile):
-        house(FEW).aggregate(0, 2)
+        house(FEW).aggregates(0, 2)
     newest, whole = house(MORE + late), house(MORE + late, "whole")
-    newest.aggregate(0, 2)
+    newest.aggregates(0, 2)
     whole.run(0, 2)
     newest.assert_same(whole)
     newest.assert_ledger_true()
@@ -117,7 +117,7 @@ def test_a_run_with_an_older_file_takes_no_rows_of_blocks_that_it_does_not_know(
 def test_what_a_killed_run_took_comes_back_with_columns_that_are_no_longer_declared(house: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
     former = FEW.replace("{n: count}", "{n: count, worst: max(status)}")
-    careful = FEW + "checks: {few: {stage: aggregate, every: n < 3}}\n"
+    careful = FEW + "checks: {few: {stage: aggregates, every: n < 3}}\n"
     never, killed = house(former, "never"), house(former, "killed")
     never.land(0, [line(1)])
     for day in (never, killed):
@@ -127,9 +127,9 @@ def test_what_a_killed_run_took_comes_back_with_columns_that_are_no_longer_decla
         day.ingest(0, 1)
     # Of each of two tables: claim, rows, checks, publication.
     with killed_at(7):
-        killed.aggregate(0, 1)
+        killed.aggregates(0, 1)
         pytest.fail("there is no commit 7")
     for lake in ("never", "killed"):
-        house(careful, lake).aggregate(0, 1)
+        house(careful, lake).aggregates(0, 1)
     killed.assert_same(never)
     assert killed.table("aggregates").select("values_worst").first() == (1,)

@@ -13,7 +13,7 @@ preset: syscalls/trace
 rest: keep
 source: {path: "landing/%Y-%m-%d.%H.log"}
 time: {lines: 20 minutes, from: name}
-aggregate:
+aggregates:
   calls: {key: [call], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
 

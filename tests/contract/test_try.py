@@ -121,7 +121,7 @@ def test_a_bad_file_leaves_the_results_of_the_others(
     stream.write_text(
         "name: web\npreset: apache/combined\nkey: [client]\n"
         'source: {path: "landing/%Y-%m-%d/web.%H.log"}\n'
-        "aggregate: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}\n"
+        "aggregates: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}\n"
     )
     folder = tmp_path / "landing" / "2015-05-17"
     folder.mkdir(parents=True)
@@ -136,6 +136,6 @@ def test_a_bad_file_leaves_the_results_of_the_others(
     assert sorted(row["window_end"].hour for row in rows) == [1, 3]
     assert "traffic: 1 hour every 1 hour" in said.out
     assert f"quarantined: ingest events, 2015-05-17T01:00: {files[1]}: rejected_share:" in said.err
-    assert "blocked: aggregate traffic, 2015-05-17T01:00" in said.err
+    assert "blocked: aggregates traffic, 2015-05-17T01:00" in said.err
     assert "- {hour: 2015-05-17T01:00, stage: ingest, check: rejected_share, observed: 0.5," in said.err
     assert "not run" not in said.out

@@ -19,7 +19,7 @@ columns:
   uid: {missing: [""]}
   took: {type: integer, missing: [""]}
 time: {column: at, format: epoch}
-aggregate: {all: {key: [], measures: {n: count, t: sum(took)}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}
+aggregates: {all: {key: [], measures: {n: count, t: sum(took)}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}
 """
 FIRST = SHIPPED + "unique: [uid]\n"
 LONGEST = SHIPPED + "unique: {columns: [uid], keep: longest took}\n"

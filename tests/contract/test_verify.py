@@ -27,7 +27,7 @@ preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 unique: [client, bytes, status]
-aggregate:
+aggregates:
   traffic:
     measures: {n: count, sent: sum(bytes)}
     levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES
@@ -225,7 +225,7 @@ def test_job_that_meets_damage_says_so_and_goes_on(house: Make) -> None:
     book = lake.ledger.snapshot()
     assert book[node_of("events", hour(0))].status == "damaged"
     waiting = {node for node, entry in book.items() if entry.status == "blocked"}
-    assert waiting == {PartitionKey("fill", "around", "fills", hour(2))}, (
+    assert waiting == {PartitionKey("fills", "around", "fills", hour(2))}, (
         "all else needs no events of that hour"
     )
     all_stages(lake)

@@ -295,7 +295,7 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
     )
     assert day.table("matches").count() == 2
     # It is what a person is told, too.
-    told = [finding for finding in day.findings() if finding.stage == "widen" and finding.kind == "gate"]
+    told = [finding for finding in day.findings() if finding.stage == "patterns" and finding.kind == "gate"]
     assert any("10.0.0.2" in words for finding in told for words in finding.evidence)
     assert all(finding.evidence[-1].startswith("to mend it: mend the detector, then run") for finding in told)
 
@@ -313,7 +313,7 @@ def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(house: M
     assert lived.table("events").count() == 2
     assert lived.table("matches").count() == 0
     lived.ingest(0, 1)
-    lived.widen(0, 1)
+    lived.patterns(0, 1)
     assert lived.table("matches").count() == 1
     whole.run(0, 2)
     assert_equal(lived, whole)

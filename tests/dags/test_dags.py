@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from transom.features.registry import STAGES
+
 ROOT = Path(__file__).resolve().parents[2]
-STAGES = ("ingest", "widen", "aggregate", "frame", "fill", "sketch")
 STREAMS = sorted(path.stem for path in (ROOT / "schemas" / "streams").glob("*.yaml"))
 ARGV = Path(__file__).parent / "argv"
 
@@ -58,7 +59,7 @@ def test_stages_that_are_submitted_together_keep_their_gates_and_what_they_write
     edges = {(task.task_id, after) for task in together.tasks for after in task.downstream_task_ids}
     assert edges == {("settle", "run"), ("run", "ingest_gate")} | {
         edge
-        for branch in (["widen"], ["aggregate", "frame", "fill"], ["sketch"])
+        for branch in (["patterns"], ["aggregates", "frames", "fills"], ["persistence"], ["frequency"])
         for edge in pairwise(["ingest_gate", *(f"{stage}_gate" for stage in branch), "report"])
     }
     written = {
@@ -238,7 +239,7 @@ def test_gates_look_as_far_around_as_the_stream_heals(
     file = ROOT / "schemas/streams/web.yaml"
     for heal, warned in ((timedelta(days=7), 1), (timedelta(days=1), 0)):
         dag = build(
-            load(file).model_copy(update={"heal": heal, "aggregate": {}, "frames": {}, "fills": {}}), file
+            load(file).model_copy(update={"heal": heal, "aggregates": {}, "frames": {}, "fills": {}}), file
         )
         for name in ("ingest_gate", "report"):
             caplog.clear()
@@ -268,7 +269,7 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     file = ROOT / "schemas/streams/web.yaml"
     none: dict[str, Any] = {
-        stage: {} for stage in ("aggregate", "patterns", "frames", "fills", "persistence", "frequency")
+        stage: {} for stage in ("aggregates", "patterns", "frames", "fills", "persistence", "frequency")
     }
     dag = build(load(file).model_copy(update=none), file)
     task: Any = dag.get_task("report")
@@ -331,7 +332,7 @@ def test_the_report_says_what_the_run_did(
     monkeypatch.setattr("transom.app.freshness.stale_hours", lambda *of: {})
     file = ROOT / "schemas/streams/web.yaml"
     none: dict[str, Any] = {
-        stage: {} for stage in ("aggregate", "patterns", "frames", "fills", "persistence", "frequency")
+        stage: {} for stage in ("aggregates", "patterns", "frames", "fills", "persistence", "frequency")
     }
     task: Any = build(load(file).model_copy(update=none), file).get_task("report")
     context = {
@@ -400,7 +401,7 @@ def test_the_page_of_a_dag_says_what_its_stream_asks_for() -> None:
             "columns": {"user": {}, "bytes": {"type": "integer"}},
             "time": {"column": "at"},
             "key": ["user"],
-            "aggregate": {
+            "aggregates": {
                 "load": {
                     "measures": {"n": "count"},
                     "levels": "RANGES 2 HOURS SLIDES 1 HOUR",

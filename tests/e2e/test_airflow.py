@@ -37,7 +37,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", on_change: replace}
 key: [client]
-aggregate:
+aggregates:
   traffic:
     measures: {n: count, sent: sum(bytes)}
     levels: RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR
@@ -54,7 +54,7 @@ frequency:
   answers: {item: [client, status], window: 4 hours, tick: 1 hour, epsilon: 0.1, delta: 0.1,
             variant: splitter}
 checks:
-  nobody_alone: {stage: aggregate, every: "n < 200 or level > 0"}
+  nobody_alone: {stage: aggregates, every: "n < 200 or level > 0"}
 start: 2015-05-17T10:00
 schedule: false
 """
@@ -263,17 +263,19 @@ def test_application_of_all_stages_stops_at_the_gate_that_fails_and_leaves_the_s
     run, interval = whole("crowd")
     server.trigger("together", run, **interval)
     assert server.wait("together", run, 900) == {
-        **dict.fromkeys(["settle", "run", "ingest_gate", "widen_gate", "sketch_gate"], "success"),
-        "aggregate_gate": "failed",
-        **dict.fromkeys(["frame_gate", "fill_gate", "report"], "upstream_failed"),
+        **dict.fromkeys(
+            ["settle", "run", "ingest_gate", "patterns_gate", "persistence_gate", "frequency_gate"], "success"
+        ),
+        "aggregates_gate": "failed",
+        **dict.fromkeys(["frames_gate", "fills_gate", "report"], "upstream_failed"),
     }
-    said = server.task_log("together", run, "aggregate_gate")
+    said = server.task_log("together", run, "aggregates_gate")
     for words in (
         format_hour(CROWDED), "nobody_alone", "expected at least 1", f"client {loud}, count 30", "jobs/run.py"
     ):  # fmt: skip
         assert words in said, said
     assert not_published(ledger(folder, "together").snapshot()) == {("aggregates", CROWDED)}
-    assert told(folder, "together") == [("aggregate", "gate", CROWDED, CROWDED + HOUR)]
+    assert told(folder, "together") == [("aggregates", "gate", CROWDED, CROWDED + HOUR)]
     assert figures(folder, 0, CROWDED + HOUR, "together") == {}
     # The next hour's reports hold the crowd in their wider windows, and are published.
     assert figures(folder, 1, FIRST + 8 * HOUR, "together")[loud] > 300
@@ -283,7 +285,7 @@ def test_application_of_all_stages_stops_at_the_gate_that_fails_and_leaves_the_s
     assert set(server.wait("together", run, 900).values()) == {"success"}
     own = ledger(folder, "together")
     runs = [row["run_id"].rpartition(" ")[0] for row in own.runs()]
-    first = ["ingest", "widen", "aggregate", "sketch"]
+    first = ["ingest", "patterns", "aggregates", "persistence", "frequency"]
     assert sorted(runs) == sorted(
         [*(f"crowd run 1 {stage}" for stage in first), *(f"crowd run 2 {stage}" for stage in STAGES)]
     )

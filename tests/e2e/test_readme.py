@@ -56,7 +56,7 @@ def test_nothing_in_it_is_left_to_be_written() -> None:
 
 def test_stream_files_can_be_read_and_have_these_blocks() -> None:
     streams = [parse(yaml.safe_load(text)) for text in of_kind("yaml")]
-    kinds = ("aggregate", "patterns", "frames", "fills", "persistence", "frequency")
+    kinds = ("aggregates", "patterns", "frames", "fills", "persistence", "frequency")
     blocks = {stream.name: [name for kind in kinds for name in getattr(stream, kind)] for stream in streams}
     assert len(blocks) == len(streams)
     assert blocks == {

@@ -34,7 +34,7 @@ preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: replace, equal_files: one}
 key: [client]
 heal: 2 hours
-aggregate:
+aggregates:
   traffic:
     measures: {n: count, sent: sum(bytes), pages: distinct(path)}
     levels: RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES

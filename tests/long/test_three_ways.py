@@ -27,7 +27,7 @@ name: {name}
 preset: apache/combined
 source: {{path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}}
 key: [client]
-aggregate:
+aggregates:
   traffic:
     measures: {{n: count, sent: sum(bytes), pages: distinct(path)}}
     levels: RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR

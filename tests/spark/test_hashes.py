@@ -20,7 +20,7 @@ NOON = datetime(2015, 5, 17, 12, tzinfo=UTC)
 def test_a_granule_holds_the_smallest_hashes_of_its_values(spark: SparkSession, column: str) -> None:
     """Of the values of each user and granule, whether few, more than are held, or none."""
     of = block_of(
-        parse(changed(aggregate__load__measures={"kinds": f"distinct({column})"}), "app.yaml"), "load"
+        parse(changed(aggregates__load__measures={"kinds": f"distinct({column})"}), "app.yaml"), "load"
     )
     values: dict[tuple[str | None, int], list[int | None]] = {
         ("many", 0): [*range(SIZE + 200), *range(50), None],

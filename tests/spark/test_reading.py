@@ -25,7 +25,7 @@ source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
 key: [client]
 heal: 1 hour
 retention: 4 hours
-aggregate:
+aggregates:
   traffic:
     measures: {n: count, sent: mean(bytes), kinds: distinct(status)}
     levels: RANGES 3 HOURS, 40 MINUTES SLIDES 1 HOUR, 20 MINUTES
@@ -138,10 +138,10 @@ def test_what_is_not_fresh_is_not_told(lived: House) -> None:
     lived.land(4, [line(3600 * 4 + 5, "it's1")], ".late")
     lived.ingest(4, 5)
     with pytest.raises(
-        StaleDataError, match="granules of aggregate traffic 2015-05-17T04:00 are out of date"
+        StaleDataError, match="granules of aggregates traffic 2015-05-17T04:00 are out of date"
     ):
         web.horizon(one, hour(5), "2 hours")
-    lived.aggregate(4, 5)
+    lived.aggregates(4, 5)
     healed = web.horizon(one, hour(5), "2 hours")
     assert whole is not None
     assert healed is not None
@@ -155,7 +155,7 @@ def test_what_is_not_fresh_is_not_told(lived: House) -> None:
     found = web.horizon(one, hour(7), "2 hours")
     assert found is not None
     assert (found["n"], found["complete"]) == (1, False)
-    with pytest.raises(StaleDataError, match="granules of aggregate traffic 2015-05-17T00:00 are expired"):
+    with pytest.raises(StaleDataError, match="granules of aggregates traffic 2015-05-17T00:00 are expired"):
         web.horizon(one, hour(2), "2 hours")
 
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_asked_is_refused_in_words(lived: House) -> None:
         "key: must have a value for each of its columns (client); got {'user': 'x'}": lambda: web.horizon(
             {"user": "x"}, hour(5), "1 hour"
         ),
-        "block: aggregate has no block 'trafic'; nearest: traffic": lambda: web.horizon(
+        "block: aggregates has no block 'trafic'; nearest: traffic": lambda: web.horizon(
             one, hour(5), "1 hour", "trafic"
         ),
     }.items():

@@ -34,11 +34,11 @@ class Lake(NamedTuple):
 
 
 LAKES = {
-    "aggregate": Lake(
+    "aggregates": Lake(
         SOURCE
         + """
 key: [client]
-aggregate:
+aggregates:
   site:
     key: []
     measures: {n: count, most: max(bytes), sent: mean(bytes)}
@@ -46,13 +46,13 @@ aggregate:
     fit: 1 hour
     recurring: [status]
 checks:
-  calm: {stage: aggregate, every: "n <= 100"}
-  few_rows: {stage: aggregate, rows: {at_most: 2}}
+  calm: {stage: aggregates, every: "n <= 100"}
+  few_rows: {stage: aggregates, rows: {at_most: 2}}
 """,
         {1: [line(3600)], 2: GOOD},
-        ("aggregate",),
+        ("aggregates",),
     ),
-    "widen": Lake(
+    "patterns": Lake(
         SOURCE
         + """
 key: [client]
@@ -62,7 +62,7 @@ patterns:
   bounded: {within: 3 hours, max_records: 5, steps: [{id: two, where: status = 404, times: 2}]}
 """,
         {2: [*GOOD, line(2 * 3600 + 60, status=404)]},
-        ("widen",),
+        ("patterns",),
     ),
     "frames": Lake(
         SOURCE
@@ -75,20 +75,28 @@ fills:
   around: {frame: fine}
 """,
         {2: GOOD},
-        ("frame", "fill"),
+        ("frames", "fills"),
     ),
-    "sketch": Lake(
+    "persistence": Lake(
         SOURCE
         + """
 key: [client]
 persistence:
   clients: {item: [client], slot: 1 hour, window: 4 hours, alpha: 1, epsilon: 0.9}
+""",
+        {2: [line(7200 + number, f"10.0.0.{number}") for number in range(9)]},
+        ("persistence",),
+    ),
+    "frequency": Lake(
+        SOURCE
+        + """
+key: [client]
 frequency:
   answers: {item: [client, status], window: 2 hours, tick: 15 minutes, epsilon: 0.5, delta: 0.5,
             variant: splitter}
 """,
         {2: [line(7200 + number, f"10.0.0.{number}") for number in range(9)]},
-        ("sketch",),
+        ("frequency",),
     ),
 }
 
@@ -124,55 +132,55 @@ def twice(**columns: str) -> Callable[[DataFrame], DataFrame]:
 
 
 CASES = [
-    Case("aggregate", "granules", "site", one_more_where("true"), {"granules_add_up": -1}),
+    Case("aggregates", "granules", "site", one_more_where("true"), {"granules_add_up": -1}),
     Case(
-        "aggregate",
+        "aggregates",
         "aggregates",
         "site",
         set_to(count="count + if(level = 0, 2, 0)"),
         {"wide_covers_narrow": 1},
     ),
     Case(
-        "aggregate",
+        "aggregates",
         "aggregates",
         "site",
         set_to(max_most="max_most + if(level = 0, 1, 0)"),
         {"wide_holds_extremes": 1},
     ),
     Case(
-        "aggregate",
+        "aggregates",
         "aggregates",
         "site",
         set_to(window_end="window_end + INTERVAL 1 MICROSECOND"),
         {"ends_inside_hour": 2},
     ),
-    Case("aggregate", "granules", "site", set_to(sum_bytes="null"), {"sums_exact": 1}),
-    Case("aggregate", "aggregates", "site", set_to(sum_sent="null"), {"sums_exact": 2}),
-    Case("aggregate", "aggregates", "site", set_to(slope_n="1.0"), {"lines_of_two": 1}),
-    Case("aggregate", "aggregates", "site", set_to(slope_n="null"), {"lines_exact": 1}),
-    Case("aggregate", "aggregates", "site", one_more_where("false"), {}),
-    Case("aggregate", "aggregates", "site", twice(), {"few_rows": 4}),
-    Case("aggregate", "aggregates", "site", set_to(n="101"), {"calm": 0}),
+    Case("aggregates", "granules", "site", set_to(sum_bytes="null"), {"sums_exact": 1}),
+    Case("aggregates", "aggregates", "site", set_to(sum_sent="null"), {"sums_exact": 2}),
+    Case("aggregates", "aggregates", "site", set_to(slope_n="1.0"), {"lines_of_two": 1}),
+    Case("aggregates", "aggregates", "site", set_to(slope_n="null"), {"lines_exact": 1}),
+    Case("aggregates", "aggregates", "site", one_more_where("false"), {}),
+    Case("aggregates", "aggregates", "site", twice(), {"few_rows": 4}),
+    Case("aggregates", "aggregates", "site", set_to(n="101"), {"calm": 0}),
     Case(
-        "aggregate",
+        "aggregates",
         "recurring",
         "site",
         set_to(counts="array(counts[0], 0L)"),
         {"recurring_in_every_ring": 1},
     ),
     Case(
-        "widen",
+        "patterns",
         "episodes",
         "two_of_client",
         set_to(end="hour + INTERVAL 1 HOUR"),
         {"episodes_inside_hour": 1},
     ),
-    Case("widen", "episodes", "two_of_all", set_to(new_matches="8"), {"matches_in_episodes": 1}),
+    Case("patterns", "episodes", "two_of_all", set_to(new_matches="8"), {"matches_in_episodes": 1}),
     # An hour holds parts of a batch, each of 2L records at most.
-    Case("widen", "batches", "bounded", {"longest_batch": 12}, {"batches_within_bound": 2}),
+    Case("patterns", "batches", "bounded", {"longest_batch": 12}, {"batches_within_bound": 2}),
     # Of one key 12, 6, 3, 1, 1, 1 and 0 windows end in the hour, at levels of 5 minutes to 5 hours.
     Case(
-        "widen",
+        "patterns",
         "matches",
         "bounded",
         {"longest_batch": 11, "longest_window": 21, "records_shown": 482, "detector_failures": 1},
@@ -183,21 +191,33 @@ CASES = [
     Case("frames", "frames", "fine", twice(fragment="2"), {"frames_apart": 1}),
     Case("frames", "frames", "fine", set_to(mean="null"), {"frames_exact": 1}),
     Case("frames", "fills", "around", set_to(rows_matched="9"), {"fills_counted": 1}),
-    Case("sketch", "tuples", "clients", set_to(start="start - INTERVAL 4 HOURS"), {"tuples_in_window": 8}),
-    Case("sketch", "tuples", "clients", {"pairs": 5000}, {"tuples_expected": pytest.approx(5253, abs=1)}),
     Case(
-        "sketch", "tuples", "clients", {"tuples_started": 40}, {"tuples_expected": pytest.approx(19, abs=1)}
+        "persistence", "tuples", "clients", set_to(start="start - INTERVAL 4 HOURS"), {"tuples_in_window": 8}
     ),
-    Case("sketch", "tuples", "clients", {"tuples_miscounted": 1}, {"slots_counted": 1}),
-    Case("sketch", "persistent_items", "clients", set_to(high="5"), {"persistence_bounded": 6}),
-    Case("sketch", "persistent_items", "clients", set_to(slots="'?0?0'"), {"persistence_bounded": 6}),
-    Case("sketch", "tick_matrices", "answers", {"matrices_miscounted": 1}, {"rows_counted": 1}),
     Case(
-        "sketch", "cells", "answers", {"sub_cells": 5000}, {"sub_cells_bounded": pytest.approx(4610, abs=1)}
+        "persistence", "tuples", "clients", {"pairs": 5000}, {"tuples_expected": pytest.approx(5253, abs=1)}
     ),
-    Case("sketch", "frequencies", "answers", set_to(low="high + 1"), {"frequency_bounded": 9}),
-    Case("sketch", "frequencies", "answers", set_to(high="99"), {"frequency_bounded": 9}),
-    Case("sketch", "frequencies", "answers", {"totals_off": 1}, {"totals_kept": 1}),
+    Case(
+        "persistence",
+        "tuples",
+        "clients",
+        {"tuples_started": 40},
+        {"tuples_expected": pytest.approx(19, abs=1)},
+    ),
+    Case("persistence", "tuples", "clients", {"tuples_miscounted": 1}, {"slots_counted": 1}),
+    Case("persistence", "persistent_items", "clients", set_to(high="5"), {"persistence_bounded": 6}),
+    Case("persistence", "persistent_items", "clients", set_to(slots="'?0?0'"), {"persistence_bounded": 6}),
+    Case("frequency", "tick_matrices", "answers", {"matrices_miscounted": 1}, {"rows_counted": 1}),
+    Case(
+        "frequency",
+        "cells",
+        "answers",
+        {"sub_cells": 5000},
+        {"sub_cells_bounded": pytest.approx(4610, abs=1)},
+    ),
+    Case("frequency", "frequencies", "answers", set_to(low="high + 1"), {"frequency_bounded": 9}),
+    Case("frequency", "frequencies", "answers", set_to(high="99"), {"frequency_bounded": 9}),
+    Case("frequency", "frequencies", "answers", {"totals_off": 1}, {"totals_kept": 1}),
 ]
 
 

@@ -26,7 +26,7 @@ def base() -> dict[str, Any]:
         },
         "time": {"column": "at"},
         "key": ["user"],
-        "aggregate": {
+        "aggregates": {
             "load": {
                 "measures": {"n": "count", "slow": "max(took)"},
                 "levels": "RANGES 1 HOUR SLIDES 5 MINUTES",

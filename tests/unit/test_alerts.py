@@ -34,9 +34,9 @@ def stream_of(said: Any = None, key: tuple[str, ...] = ("user",)) -> Stream:
     return parse(
         changed(
             key=list(key),
-            aggregate__load__alert=declared,
-            aggregate__load__levels="RANGES 2 HOURS, 1 HOUR SLIDES 30 MINUTES, 10 MINUTES",
-            aggregate__load__fit="10 minutes",
+            aggregates__load__alert=declared,
+            aggregates__load__levels="RANGES 2 HOURS, 1 HOUR SLIDES 30 MINUTES, 10 MINUTES",
+            aggregates__load__fit="10 minutes",
         )
     )
 
@@ -71,10 +71,10 @@ def hold(ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str
         entry = PartitionState(
             "published", "run", digest=f"{len(own)}:{hash(str(own))}", inputs=inputs, rows=len(own)
         )
-        entries[PartitionKey("aggregate", "load", "alerts", at(number))] = entry
-    ledger.claim("aggregate", entries, "run", versions=before)
+        entries[PartitionKey("aggregates", "load", "alerts", at(number))] = entry
+    ledger.claim("aggregates", entries, "run", versions=before)
     if status == "published":
-        ledger.publish("aggregate", entries, "run")
+        ledger.publish("aggregates", entries, "run")
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger:
     assert publish(ledger, stream)
     first, other, many = findings(ledger.root)
     assert first == Finding(
-        stage="aggregate",
+        stage="aggregates",
         hour=at(2),
         finding_id=first.finding_id,
         kind="alert",
@@ -151,7 +151,7 @@ def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger:
     # Nothing is written without need; what the ledger finds leaves it alone, and the other way round.
     stood = version(ledger)
     assert not publish(Ledger(ledger.root), stream)
-    publish_ledger(ledger, stream.name, "aggregate", {})
+    publish_ledger(ledger, stream.name, "aggregates", {})
     assert version(ledger) == stood
 
 
@@ -169,8 +169,8 @@ def test_hours_follow_each_other_that_lie_a_slide_apart(
 ) -> None:
     declared = changed(
         key=["user"],
-        aggregate__load__alert={"many": "n >= 7"},
-        aggregate__load__levels=f"RANGES 6 HOURS, 3 HOURS SLIDES {slides}",
+        aggregates__load__alert={"many": "n >= 7"},
+        aggregates__load__levels=f"RANGES 6 HOURS, 3 HOURS SLIDES {slides}",
     )
     stream = parse(declared)
     hold(ledger, stream, [row(number, "many", 60, level=level) for number in hours])
@@ -254,11 +254,11 @@ def test_findings_say_the_same_when_their_files_are_brought_together(
     monkeypatch.setattr(tidying, "SCATTERED", 1)
     stream = stream_of()
     # Before anything was found there is no table.
-    tidying.compact(ledger, "aggregate")
+    tidying.compact(ledger, "aggregates")
     hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
     publish(ledger, stream)
     found = findings(ledger.root)
     assert (len(found), files()) == (2, 2)
-    tidying.compact(ledger, "aggregate")
+    tidying.compact(ledger, "aggregates")
     assert (findings(ledger.root), files()) == (found, 1)
     assert not publish(ledger, stream)

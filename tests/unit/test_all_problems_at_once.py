@@ -14,7 +14,7 @@ SOUND: dict[str, Any] = {
     "columns": {"user": {}, "size": {"type": "integer"}, "twice": {"type": "integer", "is": "size * 2"}},
     "time": {"column": "at"},
     "key": ["user"],
-    "aggregate": {
+    "aggregates": {
         "load": {
             "measures": {"n": "count", "sent": "sum(size)"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR",
             "alert": {"many": {"when": "n > 3", "title": "{user} is busy"}},
@@ -44,7 +44,7 @@ SOUND: dict[str, Any] = {
         "often": {"item": ["user"], "window": "2 hours", "tick": "30 minutes", "epsilon": 0.5, "delta": 0.5}
     },
     "checks": {
-        "calm": {"stage": "aggregate", "block": "load", "every": "n < 5"},
+        "calm": {"stage": "aggregates", "block": "load", "every": "n < 5"},
         "sound": {"stage": "ingest", "every": "size > 0"},
     },
     "accept": [
@@ -55,7 +55,7 @@ SOUND: dict[str, Any] = {
     ],
 }  # fmt: skip
 PARTS = {
-    "columns": "size", "aggregate": "load", "patterns": "back", "frames": "large", "fills": "beside",
+    "columns": "size", "aggregates": "load", "patterns": "back", "frames": "large", "fills": "beside",
     "persistence": "regulars", "frequency": "often", "checks": "sound",
 }  # fmt: skip
 """A part of each kind; others use columns, blocks, frames and checks."""
@@ -132,7 +132,7 @@ def test_everything_wrong_is_reported_together() -> None:
 def test_what_depends_on_an_invalid_part_is_not_reported_again() -> None:
     for changes, expected in (
         # Of the frames over it, the fills of these, its alert and its check nothing can be said.
-        ({"aggregate": {"load": {"levels": "none"}}}, ["aggregate.load.levels"]),
+        ({"aggregates": {"load": {"levels": "none"}}}, ["aggregates.load.levels"]),
         ({"frames": {"busy": {"kind": "none"}}}, ["frames.busy.kind"]),
         ({"checks": {"sound": {"severity": "none"}}}, ["checks.sound.severity"]),
         ({"columns": {"user": {"type": "none"}}}, ["columns.user.type"]),
@@ -165,5 +165,5 @@ def test_what_looks_like_the_words_of_another_problem_is_reported() -> None:
     """Problems are told apart by what they are of, not by how their text begins."""
     data = deepcopy(SOUND)
     data["columns"] |= {"no": {"type": "none"}, "nobody": {}}
-    data["aggregate"]["load"]["where"] = "nob = 'x'"
-    assert paths(data) == ["columns.no.type", "aggregate.load.where"]
+    data["aggregates"]["load"]["where"] = "nob = 'x'"
+    assert paths(data) == ["columns.no.type", "aggregates.load.where"]

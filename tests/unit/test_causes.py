@@ -99,7 +99,7 @@ def test_a_lake_of_earlier_code_is_read_and_what_only_words_say_is_computed_agai
 
     def row(number: int, cause: str | None, status: str = "published") -> dict[str, object]:
         return {
-            "stage": "frame", "block": "busy", "table": "open_frames", "hour": at(number), "status": status,
+            "stage": "frames", "block": "busy", "table": "open_frames", "hour": at(number), "status": status,
             "complete": cause is None, "asked": True, "digest": "1:2", "inputs": "{}", "rows": 1,
             "cause": cause, "run_id": "old",
         }  # fmt: skip
@@ -115,7 +115,7 @@ def test_a_lake_of_earlier_code_is_read_and_what_only_words_say_is_computed_agai
     ledger = Ledger(str(tmp_path))
     assert "causes" in {field.name for field in DeltaTable(f"{tmp_path}/hours").schema().fields}
     found = ledger.snapshot()
-    entries = [found[PartitionKey("frame", "busy", "open_frames", at(number))] for number in (1, 2, 3, 4)]
+    entries = [found[PartitionKey("frames", "busy", "open_frames", at(number))] for number in (1, 2, 3, 4)]
     assert [entry.in_old_form for entry in entries] == [False, True, True, True]
     # One that lacks something counts as lacking it itself, until it is computed again.
     assert [entry.has_own_gap for entry in entries] == [False, True, True, True]

@@ -21,14 +21,14 @@ def data() -> dict[str, Any]:
         "columns": {"user": "who", "status": {"type": "integer"}},
         "time": {"column": "at"},
         "key": ["user"],
-        "aggregate": {
+        "aggregates": {
             "load": {"measures": {"n": "count"}, "levels": LEVELS},
             "sites": {"key": ["site", "user"], "measures": {"n": "count"}, "levels": LEVELS},
         },
         "checks": {
             "sound": {"stage": "ingest", "every": "status < 500 and user is not null"},
             "enough": {"stage": "ingest", "rows": {"at_least": 1}},
-            "calm": {"stage": "aggregate", "block": "sites", "every": "n < 5"},
+            "calm": {"stage": "aggregates", "block": "sites", "every": "n < 5"},
         },
     }
 
@@ -66,43 +66,43 @@ def test_a_key_is_held_against_the_events_that_a_block_takes() -> None:
         "b": {"where": "status=1", "measures": {"n": "count"}, "levels": LEVELS},
         "c": {"key": ["status"], "measures": {"n": "count"}, "levels": LEVELS},
     }
-    assert held(aggregate=blocks) == [("status", None, "c"), ("user", "(`status` = 1L)", "a and b")]
+    assert held(aggregates=blocks) == [("status", None, "c"), ("user", "(`status` = 1L)", "a and b")]
     # One for all blocks is that of each.
-    assert held(where="status = 2", aggregate={"c": blocks["c"]}) == [("status", "(`status` = 2L)", "c")]
+    assert held(where="status = 2", aggregates={"c": blocks["c"]}) == [("status", "(`status` = 2L)", "c")]
 
 
 def test_a_key_of_a_pattern_is_held_against_the_events_that_its_steps_may_take() -> None:
     steps = [{"id": "a", "where": "status = 1"}, {"id": "b", "where": "status = 2"}]
     plain = {"x": {"within": "1 day", "steps": steps}}
     taken = "((`status` = 1L) OR (`status` = 2L))"
-    assert held(aggregate={}, patterns=plain) == [("user", taken, "x")]
+    assert held(aggregates={}, patterns=plain) == [("user", taken, "x")]
     never = {"x": {**plain["x"], "never": [{"where": "status = 1", "between": ["a", "b"]}]}}
-    assert held(aggregate={}, patterns=never, where="status > 0") == [
+    assert held(aggregates={}, patterns=never, where="status > 0") == [
         ("user", f"(`status` > 0L) AND {taken}", "x")
     ]
     own = {"x": {"within": "1 day", "detector": "transom.core.intervals.parse"}}
-    assert held(aggregate={}, patterns=own) == [("user", None, "x")]
-    assert held(aggregate={}, patterns=own, where="status > 0") == [("user", "(`status` > 0L)", "x")]
+    assert held(aggregates={}, patterns=own) == [("user", None, "x")]
+    assert held(aggregates={}, patterns=own, where="status > 0") == [("user", "(`status` > 0L)", "x")]
     ties = {"column": "at", "every": "1 minute", "ties": "first"}
-    assert held(aggregate={}, patterns=plain, where="status > 0", time=ties) == [
+    assert held(aggregates={}, patterns=plain, where="status > 0", time=ties) == [
         ("user", f"(`status` > 0L) AND {taken}", "x"),
         ("user", None, "the stream"),
     ]
 
 
 def test_a_stream_may_need_its_key_itself() -> None:
-    assert held(key=[], aggregate={}) == []
-    assert held(aggregate={}) == [("user", None, "the stream")]
-    assert held(aggregate={}, where="status = 2") == [("user", "(`status` = 2L)", "the stream")]
+    assert held(key=[], aggregates={}) == []
+    assert held(aggregates={}) == [("user", None, "the stream")]
+    assert held(aggregates={}, where="status = 2") == [("user", "(`status` = 2L)", "the stream")]
     keyed = {"c": {"key": ["status"], "measures": {"n": "count"}, "levels": LEVELS}}
     ties = {"column": "at", "every": "1 minute", "ties": "first"}
-    assert held(aggregate=keyed, time=ties) == [("status", None, "c"), ("user", None, "the stream")]
-    assert held(aggregate=keyed, time=ties | {"ties": "keep"}) == [("status", None, "c")]
+    assert held(aggregates=keyed, time=ties) == [("status", None, "c"), ("user", None, "the stream")]
+    assert held(aggregates=keyed, time=ties | {"ties": "keep"}) == [("status", None, "c")]
 
 
 def test_a_column_of_a_block_that_takes_nothing_is_not_used() -> None:
     block = {"key": ["user"], "where": "site = 'a'", "measures": {"n": "sum(status)"}, "levels": LEVELS}
-    stream = parse({**data(), "key": [], "aggregate": {"load": block}, "checks": {}})
+    stream = parse({**data(), "key": [], "aggregates": {"load": block}, "checks": {}})
     assert columns_read(stream) == {"user", "site", "status"}
     # No event meets the condition, and one may: what decides is used, and nothing else.
     assert columns_read(stream, lambda use: use.decides) == {"site"}
@@ -112,7 +112,7 @@ def test_a_column_of_a_block_that_takes_nothing_is_not_used() -> None:
 def test_a_check_of_reports_names_the_columns_that_it_is_about() -> None:
     stream = parse(data())
     (ends,) = built_in(stream, "ends_inside_hour", metric="ends_outside", at_most=0)
-    (calm,) = declared(stream, "aggregate")
+    (calm,) = declared(stream, "aggregates")
     assert (ends.column, calm.check.column) == ("window_end", "n")
 
 
@@ -137,7 +137,7 @@ def test_the_columns_that_something_is_computed_from() -> None:
 
 
 @pytest.mark.parametrize("severity", ["error", "incomplete"])
-@pytest.mark.parametrize("stage", ["ingest", "aggregate"])
+@pytest.mark.parametrize("stage", ["ingest", "aggregates"])
 def test_a_check_with_another_condition_is_another_check(stage: str, severity: str) -> None:
     """Else an hour that it has withheld, or called incomplete, would not be looked at again."""
     column = "bytes" if stage == "ingest" else "n"
@@ -147,7 +147,7 @@ def test_a_check_with_another_condition_is_another_check(stage: str, severity: s
         stream = parse(
             {
                 "name": "web", "preset": "apache/combined", "source": {"path": "l/%Y-%m-%d.%H.log"},
-                "aggregate": {"all": {"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"}},
+                "aggregates": {"all": {"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"}},
                 "checks": {"few": check},
             }
         )  # fmt: skip

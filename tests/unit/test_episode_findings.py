@@ -63,12 +63,12 @@ def hold(
     if not DeltaTable.is_deltatable(uri):
         DeltaTable.create(uri, SCHEMA)
     entries = {
-        PartitionKey("widen", "x", "episodes", at(n)): PartitionState("published", "run") for n in hours
+        PartitionKey("patterns", "x", "episodes", at(n)): PartitionState("published", "run") for n in hours
     }
-    ledger.claim("widen", entries, "run", versions={"episodes": DeltaTable(uri).version()})
+    ledger.claim("patterns", entries, "run", versions={"episodes": DeltaTable(uri).version()})
     write_deltalake(uri, pa.Table.from_pylist(rows, SCHEMA), mode="overwrite")
     if not killed:
-        ledger.publish("widen", entries, "run")
+        ledger.publish("patterns", entries, "run")
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
     assert publish(ledger, stream)
     first, second = findings(ledger.root)
     assert first == Finding(
-        stage="widen",
+        stage="patterns",
         hour=at(3),
         finding_id=first.finding_id,
         kind="episode",
@@ -131,7 +131,7 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
     assert (second.key, second.hour, second.title[:20]) == ("null", at(2), "app: it's null, 1 ti")
     stood = version(ledger)
     assert not publish(Ledger(ledger.root), stream)
-    publish_ledger(ledger, stream.name, "widen", {})
+    publish_ledger(ledger, stream.name, "patterns", {})
     assert version(ledger) == stood
 
     # An hour that says only that it is over is no news: it belongs to the hour that showed the last match.
@@ -247,12 +247,12 @@ def test_one_that_no_hour_can_close_any_more_goes_on_no_longer(ledger: Ledger) -
         assert [f.ongoing for f in findings(ledger.root)] == [ongoing]
         # Hours that wait for others have not looked.
         waits = {
-            PartitionKey("widen", "x", "episodes", at(20)): PartitionState(
+            PartitionKey("patterns", "x", "episodes", at(20)): PartitionState(
                 "blocked", "run", cause="of another"
             )
         }
-        ledger.claim("widen", waits, "run")
-        ledger.publish("widen", waits, "run")
+        ledger.claim("patterns", waits, "run")
+        ledger.publish("patterns", waits, "run")
         assert not publish(ledger, stream_of(batch="1 hour"))
 
 
@@ -270,7 +270,7 @@ def test_many_are_told_by_several_commits_and_one_that_meets_another_is_made_aga
 
     monkeypatch.setattr(sync, "_replace", met)
     hold(ledger, [])
-    with pytest.raises(CommitFailedError, match="widen: findings were written by others at every one of"):
+    with pytest.raises(CommitFailedError, match="patterns: findings were written by others at every one of"):
         publish(ledger, stream_of())
 
 

@@ -122,8 +122,8 @@ def test_the_step_reads_matches_of_its_hour_and_its_own_rows_as_far_as_one_may_b
     (part,) = step.parts.values()
     # The longest batches take 42 hours and 40 minutes.
     assert part.reads == (
-        InputRange("widen", "x", "matches"),
-        InputRange("widen", "x", "episodes", back=67, forward=-1),
+        InputRange("patterns", "x", "matches"),
+        InputRange("patterns", "x", "episodes", back=67, forward=-1),
     )
     assert (part.spec_fingerprint, {*part.columns, "block"}) == (
         stream.fingerprint("episodes", "x"),

@@ -50,7 +50,7 @@ def test_every_feature_says_what_it_needs() -> None:
 CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
     (
         {
-            "aggregate": {
+            "aggregates": {
                 "x": {
                     "key": ["user"], "where": "a > 1", "recurring": ["host"],
                     "measures": {"n": "count", "b": "sum(b)", "c": "distinct(c)"},
@@ -118,7 +118,7 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
     ),
     (
         {
-            "aggregate": AGGREGATE,
+            "aggregates": AGGREGATE,
             "frames": {"x": FRAME},
             "fills": {"y": {"frame": "x", "from": "events", "where": "a = 1", "measures": {"s": "sum(b)"}}},
         },
@@ -127,7 +127,7 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
     ),
     (
         {
-            "aggregate": AGGREGATE,
+            "aggregates": AGGREGATE,
             "frames": {"x": FRAME},
             "fills": {
                 "y": {"frame": "x", "from": "load", "measures": {"s": "sum(n)"}},

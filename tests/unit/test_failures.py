@@ -54,10 +54,10 @@ def test_errors_of_reading(error: Exception, expected: bool) -> None:
 
 def test_tables_that_a_stage_reads() -> None:
     assert read_by(STREAM, "ingest") == {"events", "duplicates", "rejected", "files"}
-    assert read_by(STREAM, "aggregate") == {
+    assert read_by(STREAM, "aggregates") == {
         "events", "granules", "aggregates", "item_granules", "recurring", "alerts",
     }  # fmt: skip
-    assert "frames" in read_by(STREAM, "fill")
+    assert "frames" in read_by(STREAM, "fills")
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_damage_of_a_table_that_a_stage_does_not_read_is_no_reason(lake: Lake) -
     found = explain_failure(stream, root, "ingest", error)
     assert found is not None
     assert {damage.table for damage in found.damages} == {"files"}
-    assert explain_failure(stream, root, "aggregate", error) is None
+    assert explain_failure(stream, root, "aggregates", error) is None
     assert explain_failure(stream, root, "ingest", OverflowError("int too large")) is None
 
 

@@ -52,7 +52,7 @@ def stream_of(blocks: dict[str, Any]) -> Stream:
             "source": {"path": "in/%Y.json", "format": "json"},
             "columns": COLUMNS,
             "time": {"column": "at"},
-            "aggregate": {name: {**block, "levels": LEVELS} for name, block in blocks.items()},
+            "aggregates": {name: {**block, "levels": LEVELS} for name, block in blocks.items()},
         }
     )
 

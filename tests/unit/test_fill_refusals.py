@@ -24,7 +24,7 @@ def columns(**types: object) -> dict[str, Any]:
         ({"frame": ...}, "frame: is required"),
         ({"frame": "y"}, "frame: no kind of frame 'y'; known: x"),
         ({"fro": "load"}, "fills.f: unknown field 'fro'; nearest: from"),
-        ({"from": "laod"}, "from: must be events or a block of aggregate; no 'laod'; nearest: load"),
+        ({"from": "laod"}, "from: must be events or a block of aggregates; no 'laod'; nearest: load"),
         ({"from": 7}, "from: must be a mapping; got 7"),
         ({"by": ["usr"]}, "by[0]: must be of the key of x; no column 'usr'; nearest: user"),
         ({"by": ["status"]}, "by[0]: must be of the key of x; no column 'status'; known: user"),

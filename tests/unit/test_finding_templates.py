@@ -140,7 +140,7 @@ CASES = [
 def stream_with(source: FindingSource, block: dict[str, Any]) -> Stream:
     """The small stream with one block `x` that has such findings."""
     if source is ALERTS:
-        return parse(changed(aggregate__load__alert={"x": block}))
+        return parse(changed(aggregates__load__alert={"x": block}))
     names = {EPISODES: "patterns", FRAMES: "frames", PERSISTENT: "persistence", HEAVY: "frequency"}
     return parse(base() | {names[source]: {"x": block}})
 

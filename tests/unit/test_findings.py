@@ -216,7 +216,7 @@ def test_a_row_at_fault_is_shown_as_far_as_a_line_goes() -> None:
 
 
 def aggregated(entries: Mapping[str, PartitionState], ingest: PartitionState = GOOD) -> LedgerSnapshot:
-    own = {node(2, block, "aggregate", "aggregates"): entry for block, entry in entries.items()}
+    own = {node(2, block, "aggregates", "aggregates"): entry for block, entry in entries.items()}
     return LedgerSnapshot({node(1): ingest, node(2): GOOD} | own)
 
 
@@ -227,45 +227,45 @@ def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> No
     said = Cause("waits", "it waits", node(1).key)
     for root in (WITHHELD, replace(WITHHELD, status="damaged")):
         both = aggregated({"site": waits, "traffic": waiting(said)}, root)
-        assert from_ledger("web", "aggregate", both, []) == []
-        assert from_ledger("web", "aggregate", both, [], [n for n in both if n.stage == "aggregate"]) == []
+        assert from_ledger("web", "aggregates", both, []) == []
+        assert from_ledger("web", "aggregates", both, [], [n for n in both if n.stage == "aggregates"]) == []
     # One whose words alone are those of another hour that is withheld waits for something else.
     other = replace(waits, causes=(Cause("waits", str(waits.cause), node(0).key),))
-    (found,) = from_ledger("web", "aggregate", aggregated({"site": other}, WITHHELD), [])
+    (found,) = from_ledger("web", "aggregates", aggregated({"site": other}, WITHHELD), [])
     assert found.kind == "gate"
     inherits = lacking(Cause("inputs", "1 incomplete hours, first 2015-05-17T01:00"))
-    assert from_ledger("web", "aggregate", aggregated({"site": inherits}, PARTIAL), []) == []
+    assert from_ledger("web", "aggregates", aggregated({"site": inherits}, PARTIAL), []) == []
 
 
 def test_hours_that_wait_for_anything_else_are_one() -> None:
     waits = waiting(blocking_reason(node(1), replace(WITHHELD, status="writing", cause=None)))
     both = aggregated({"site": waits, "traffic": waits}, replace(WITHHELD, status="writing"))
-    (found,) = from_ledger("web", "aggregate", both, [], noun="figures")
+    (found,) = from_ledger("web", "aggregates", both, [], noun="figures")
     assert str(found) == (
         "high gate: web: figures, 2015-05-17T02:00, could not be computed: "
         "ingest events 2015-05-17T01:00 is writing"
     )
     # What was in its way has been mended by a run that was too far to compute it.
     mended = aggregated({"site": waits, "traffic": waits})
-    (found,) = from_ledger("web", "aggregate", mended, [], [n for n in mended if n.stage == "aggregate"])
+    (found,) = from_ledger("web", "aggregates", mended, [], [n for n in mended if n.stage == "aggregates"])
     assert (found.kind, found.evidence[:2]) == ("stale", ("block site", "block traffic"))
 
 
 def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
     hours = LedgerSnapshot(
         {
-            node(number, block, "aggregate", of): GOOD
+            node(number, block, "aggregates", of): GOOD
             for number in range(4)
             for block in ("site", "traffic")
             for of in ("granules", "aggregates")
         }
     )
     left = [n for n in hours if n.hour in (at(0), at(1)) and (n.block == "site" or n.hour == at(1))]
-    (found,) = from_ledger("web", "aggregate", hours, [], left, noun="figures")
+    (found,) = from_ledger("web", "aggregates", hours, [], left, noun="figures")
     assert found == Finding(
-        stage="aggregate",
+        stage="aggregates",
         hour=at(1),
-        finding_id=identity("web", "aggregate", "stale", None, "", at(0)),
+        finding_id=identity("web", "aggregates", "stale", None, "", at(0)),
         kind="stale",
         block=None,
         severity="medium",
@@ -277,15 +277,15 @@ def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
         evidence=(
             "block site",
             "block traffic",
-            "to mend it: run aggregate from 2015-05-17T00:00 to 2015-05-17T02:00",
+            "to mend it: run aggregates from 2015-05-17T00:00 to 2015-05-17T02:00",
         ),
         first_hour=at(0),
     )
     # A new block has no row there yet; what is withheld is found as that.
-    (new,) = from_ledger("web", "aggregate", hours, [], [node(0, "new", "aggregate")])
+    (new,) = from_ledger("web", "aggregates", hours, [], [node(0, "new", "aggregates")])
     assert new.evidence[0] == "block new"
     withheld = hours.updated({left[0]: WITHHELD})
-    assert [f.kind for f in from_ledger("web", "aggregate", withheld, [], [left[0]])] == ["gate"]
+    assert [f.kind for f in from_ledger("web", "aggregates", withheld, [], [left[0]])] == ["gate"]
 
 
 @given(

@@ -76,12 +76,12 @@ def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> No
         1: blocking_reason(node(1), ledger.snapshot()[node(1)]),
         2: Cause("waits", "it has not run", node(2).key),
     }
-    entries = {node(number, "traffic", "aggregate"): waiting(cause) for number, cause in why.items()}
-    ledger.claim("aggregate", entries, "b")
-    ledger.publish("aggregate", entries, "b")
-    for stage in ("ingest", "aggregate"):
+    entries = {node(number, "traffic", "aggregates"): waiting(cause) for number, cause in why.items()}
+    ledger.claim("aggregates", entries, "b")
+    ledger.publish("aggregates", entries, "b")
+    for stage in ("ingest", "aggregates"):
         publish(ledger, "web", stage, {})
-    assert [(f.stage, f.start) for f in findings(ledger.root)] == [("ingest", at(1)), ("aggregate", at(2))]
+    assert [(f.stage, f.start) for f in findings(ledger.root)] == [("ingest", at(1)), ("aggregates", at(2))]
 
 
 def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
@@ -89,7 +89,7 @@ def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
     publish(ledger, "web", "ingest", {})
     (own,) = findings(ledger.root)
     episode = replace(own, kind="episode", finding_id="e", key="10.0.0.1", exactness="1..3")
-    others = [episode, replace(own, stage="aggregate", finding_id="o")]
+    others = [episode, replace(own, stage="aggregates", finding_id="o")]
     write_deltalake(f"{ledger.root}/findings", table.to_arrow(others), mode="append")
     ran(ledger, "b", [])
     publish(ledger, "web", "ingest", {})
@@ -194,12 +194,12 @@ def test_many_findings_of_one_kind_and_block_hide_no_other(ledger: Ledger) -> No
     (withheld,) = findings(ledger.root)
     noisy = [
         replace(
-            withheld, stage="widen", kind="episode", block="noisy", severity="high",
+            withheld, stage="patterns", kind="episode", block="noisy", severity="high",
             finding_id=f"{number:04}", start=at(number % 4), ongoing=True,
         )
         for number in range(1000)
     ]  # fmt: skip
-    beacon = replace(withheld, stage="sketch", kind="persistent", block="contacts", severity="low")
+    beacon = replace(withheld, stage="persistence", kind="persistent", block="contacts", severity="low")
     write_deltalake(f"{ledger.root}/findings", table.to_arrow([*noisy, beacon]), mode="append")
     for most, each, episodes in ((20, 3, 3), (4, 3, 2), (1, 3, 1), (50, 1, 1)):
         found = select_findings(ledger.root, most, each)

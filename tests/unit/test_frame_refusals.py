@@ -151,7 +151,7 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
         ),
         (
             {**T, "missing": "satisfies", "known": "1 day"},
-            "known: needs readings at known times: over a block of aggregate, or with time.every",
+            "known: needs readings at known times: over a block of `aggregates`, or with time.every",
         ),
         (
             {**K, "idle": "1 day"},
@@ -179,7 +179,7 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
         ),
         ({**G, "ties": "first"}, "ties: goes with frames over events; granules have those of their block"),
         ({**G, "key": ["user"]}, "key: goes with frames over events; granules have those of their block"),
-        ({**G, "over": "laod"}, "over: no block of aggregate 'laod'; nearest: load"),
+        ({**G, "over": "laod"}, "over: no block of aggregates 'laod'; nearest: load"),
         ({**G, "where": "m > 3"}, "where: no column 'm'; known: user, n, slow, event_time\n    m > 3\n    ^"),
         ({**T, "key": ["usr"]}, "key[0]: no column 'usr'; nearest: user"),
         ({**T, "key": ["user", "user"]}, "key: names 'user' 2 times"),
@@ -249,7 +249,7 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
         ),
         (
             {**T, "baseline": {"of": "took", "shift": ["-7 days"]}},
-            "baseline: needs readings at known times: over a block of aggregate, or with time.every",
+            "baseline: needs readings at known times: over a block of `aggregates`, or with time.every",
         ),
         (
             {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["7 days"]}},

@@ -111,14 +111,6 @@ def test_no_item_is_called_as_what_is_computed_with_it(name: str) -> None:
     assert f" {name} {rule}" in refusal(data)
 
 
-def test_two_sketches_of_one_stage_have_two_names() -> None:
-    data = base()
-    data["frequency"] = {"x": F}
-    persistent = {"item": ["user"], "slot": "1 hour", "window": "3 days", "alpha": 0.7, "epsilon": 0.2}
-    data["persistence"] = {"x": persistent}
-    assert refusal(data) == "app.yaml: frequency.x: persistence.x has the same name, in the same stage"
-
-
 def test_what_is_counted_is_told() -> None:
     data = base()
     for variant, wrong in (

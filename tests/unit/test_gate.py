@@ -66,35 +66,35 @@ def test_the_gate_of_a_later_stage_is_red_for_what_is_not_made_and_for_what_it_l
     ledger.claim("ingest", claimed, "a")
     ledger.publish("ingest", claimed, "a")
     made = {
-        PartitionKey("aggregate", "site", table, DAY + n * HOUR): published("b")
+        PartitionKey("aggregates", "site", table, DAY + n * HOUR): published("b")
         for table, n in (("granules", 0), ("recurring", 0), *((table, 1) for table in tables))
     }
-    ledger.claim("aggregate", made, "b")
-    ledger.publish("aggregate", made, "b")
+    ledger.claim("aggregates", made, "b")
+    ledger.publish("aggregates", made, "b")
     judged = evaluate_gate(
-        ledger, "aggregate", "web", Interval(DAY, DAY + 4 * HOUR), "run --from {from} --to {to}"
+        ledger, "aggregates", "web", Interval(DAY, DAY + 4 * HOUR), "run --from {from} --to {to}"
     )
     assert judged.failures == (
-        "aggregate leaves out 2015-05-17T03:00, which ingest has not been asked for; jobs/run.py over these "
+        "aggregates leaves out 2015-05-17T03:00, which ingest has not been asked for; jobs/run.py over these "
         "hours runs them all",
-        "aggregate has not run for 2015-05-17T00:00, 2015-05-17T02:00; "
+        "aggregates has not run for 2015-05-17T00:00, 2015-05-17T02:00; "
         "run --from 2015-05-17T00:00 --to 2015-05-17T03:00",
     )
     assert "1 of 4 hours published, 0 warnings" in judged.summary
 
 
 def test_a_stage_that_has_made_state_alone_has_not_run(ledger: Ledger) -> None:
-    for of in (node(0), PartitionKey("aggregate", "site", "granules", DAY)):
+    for of in (node(0), PartitionKey("aggregates", "site", "granules", DAY)):
         ledger.claim(of.stage, [of], "a")
         ledger.publish(of.stage, {of: published("a")}, "a")
-    judged = evaluate_gate(ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "run it")
-    assert judged.failures == ("aggregate has not run for 2015-05-17T00:00; run it",)
+    judged = evaluate_gate(ledger, "aggregates", "web", Interval(DAY, DAY + HOUR), "run it")
+    assert judged.failures == ("aggregates has not run for 2015-05-17T00:00; run it",)
 
 
 def test_a_gate_warns_of_many_stretches_in_short(ledger: Ledger) -> None:
-    left = {PartitionKey("aggregate", "site", "aggregates", DAY + 2 * n * HOUR): None for n in range(7)}
-    publish(ledger, "web", "aggregate", left)
-    warnings = evaluate_gate(ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "").warnings
+    left = {PartitionKey("aggregates", "site", "aggregates", DAY + 2 * n * HOUR): None for n in range(7)}
+    publish(ledger, "web", "aggregates", left)
+    warnings = evaluate_gate(ledger, "aggregates", "web", Interval(DAY, DAY + HOUR), "").warnings
     assert warnings[4:] == (
         "stale since 2015-05-17T08:00: ",
         "stale in 2 more stretches; `transom status` tells all",
@@ -105,11 +105,11 @@ def test_a_gate_warns_of_each_stretch_that_its_stage_has_left_stale(ledger: Ledg
     claimed = {node(n): published("a") for n in range(9)}
     ledger.claim("ingest", claimed, "a")
     ledger.publish("ingest", claimed, "a")
-    for stage, hours in (("ingest", (8,)), ("aggregate", (1, 2, 5))):
+    for stage, hours in (("ingest", (8,)), ("aggregates", (1, 2, 5))):
         left = {PartitionKey(stage, "site", "aggregates", DAY + n * HOUR): None for n in hours}
         publish(ledger, "web", stage, left)
     warnings = evaluate_gate(
-        ledger, "aggregate", "web", Interval(DAY, DAY + HOUR), "--from {from} --to {to}"
+        ledger, "aggregates", "web", Interval(DAY, DAY + HOUR), "--from {from} --to {to}"
     ).warnings
     assert warnings == (
         "stale since 2015-05-17T01:00: --from 2015-05-17T01:00 --to 2015-05-17T03:00",
@@ -239,7 +239,7 @@ def test_a_gate_says_what_helps_first_with_the_entry_to_paste_and_a_near_miss(le
     for other in (
         replace(ACCEPTED, hour=DAY + HOUR),
         replace(ACCEPTED, check="x"),
-        replace(ACCEPTED, stage="widen"),
+        replace(ACCEPTED, stage="patterns"),
     ):
         (failure,) = evaluate_gate(ledger, "ingest", "web", interval, "run it", accepted=[other]).failures
         assert "your file says" not in failure
@@ -334,7 +334,7 @@ def test_a_gate_has_a_line_for_each_kind_of_remark_about_files(ledger: Ledger) -
 
 def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger) -> None:
     lacking = {
-        PartitionKey("aggregate", "traffic", table, DAY + n * HOUR): replace(
+        PartitionKey("aggregates", "traffic", table, DAY + n * HOUR): replace(
             published("b"),
             complete=False,
             causes=(Cause("inputs", f"{n + 1} incomplete hours, first 2015-05-16T2{n}:00"),),
@@ -354,7 +354,7 @@ def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger)
         )
         for n in range(3)
     }  # fmt: skip
-    for stage, nodes in (("ingest", files), ("aggregate", lacking)):
+    for stage, nodes in (("ingest", files), ("aggregates", lacking)):
         ledger.claim(stage, nodes, "a")
         ledger.publish(stage, nodes, "a")
     hours = Interval(DAY, DAY + 3 * HOUR)
@@ -363,8 +363,8 @@ def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger)
         f"incomplete: ingest events, {when}: cut: 6 files: in/0.log, in/0.b.log, in/1.log and 3 more",
         f"incomplete: ingest events, {when}: files_expected: observed 1, expected at least 2",
     )
-    assert evaluate_gate(ledger, "aggregate", "web", hours, "").warnings == (
-        f"incomplete: aggregate traffic (aggregates, granules), {when}: hours that it is computed from are "
+    assert evaluate_gate(ledger, "aggregates", "web", hours, "").warnings == (
+        f"incomplete: aggregates traffic (aggregates, granules), {when}: hours that it is computed from are "
         "incomplete",
     )
 

@@ -21,7 +21,7 @@ STREAM = parse(
             "since": {"type": "timestamp"},
         },
         "time": {"column": "at"},
-        "aggregate": {
+        "aggregates": {
             name: {"key": [name], "measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"}
             for name in ("host", "port", "load", "up", "since")
         },

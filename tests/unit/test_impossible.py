@@ -22,7 +22,7 @@ BEAT: dict[str, Any] = {
     "columns": {"host": {}, "status": {"type": "integer"}},
     "time": {"column": "at"},
     "key": ["host"],
-    "aggregate": {
+    "aggregates": {
         "lines": {
             "measures": {"n": "count", "worst": "max(status)", "codes": "distinct(status)"},
             "levels": "RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES",
@@ -123,24 +123,24 @@ def test_what_bounds_of_columns_tell(text: str, holds: bool) -> None:
         (
             {"alert": {"none": {"when": "n = 0", "level": 0}, "few": {"when": "n < 40", "level": 1}}},
             [
-                "aggregate.lines.alert.none.when: no row can meet 'n = 0': a window without a record is no "
+                "aggregates.lines.alert.none.when: no row can meet 'n = 0': a window without a record is no "
                 "row; frames over lines find keys that are silent, with missing: satisfies and known: 1 day"
             ],
         ),
         ({"alert": "level = 1 and worst > 5"}, []),
         (
             {"alert": {"odd": {"when": "level = 1", "level": 0}}},
-            ["aggregate.lines.alert.odd.when: no row can meet 'level = 1'"],
+            ["aggregates.lines.alert.odd.when: no row can meet 'level = 1'"],
         ),
         (
             {"where": "status = 200 and status = 404"},
-            ["aggregate.lines.where: no row can meet 'status = 200 and status = 404'"],
+            ["aggregates.lines.where: no row can meet 'status = 200 and status = 404'"],
         ),
     ],
 )
 def test_conditions_of_a_block(changes: dict[str, Any], said: list[str]) -> None:
-    block = BEAT["aggregate"]["lines"] | changes
-    assert list(impossible(parse(BEAT | {"aggregate": {"lines": block}}))) == said
+    block = BEAT["aggregates"]["lines"] | changes
+    assert list(impossible(parse(BEAT | {"aggregates": {"lines": block}}))) == said
 
 
 def test_conditions_of_frames_over_granules() -> None:

@@ -97,14 +97,14 @@ def test_a_lake_that_cannot_be_written_is_said_in_one_line(
     hours = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
     monkeypatch.setattr("sys.argv", ["ingest.py", "--stream", WEB, "--lake", str(lake), *hours])
     with pytest.raises(SystemExit) as refused:
-        ingest.main()
+        ingest.JOB.main()
     said = str(refused.value)
     assert said.startswith(f"ingest: lake: {lake}/web/hours cannot be opened or created: ")
     assert "Not a directory" in said
     assert "\n" not in said
 
 
-@pytest.mark.parametrize("asked", [["aggregate"], ["run", "--stages", "aggregate"]])
+@pytest.mark.parametrize("asked", [["aggregates"], ["run", "--stages", "aggregates"]])
 def test_what_has_to_run_first_is_said_before_spark_is_started(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str]
 ) -> None:
@@ -112,15 +112,15 @@ def test_what_has_to_run_first_is_said_before_spark_is_started(
     arguments = ["--stream", WEB, "--lake", str(tmp_path / "lake"), *HOURS, *asked[1:]]
     monkeypatch.setattr("sys.argv", [f"{asked[0]}.py", *arguments])
     with pytest.raises(SystemExit) as refused:
-        importlib.import_module(asked[0]).main()
+        importlib.import_module(asked[0]).JOB.main()
     root = f"{tmp_path}/lake/web"
     words = (
-        f"lake: aggregate reads the table events, and ingest of web has never run in {root}; run "
+        f"lake: aggregates reads the table events, and ingest of web has never run in {root}; run "
         "jobs/ingest.py over the interval first, or jobs/run.py, which runs them all"
     )
     assert str(refused.value) == f"{asked[0]}: {words}"
     with pytest.raises(LakeError) as again:
-        job.run_stage(Mock(), "aggregate", load(WEB), TWO_HOURS, lake=str(tmp_path / "lake"))
+        job.run_stage(Mock(), "aggregates", load(WEB), TWO_HOURS, lake=str(tmp_path / "lake"))
     assert str(again.value) == words
     assert not (tmp_path / "lake").exists()
 
@@ -182,14 +182,20 @@ def performed(
     return ran
 
 
+REPORTS = {"aggregates": 2, "frames": 2, "fills": 2}
+SKETCHES = {"persistence": 2, "frequency": 2}
 STAGES_BEHIND_GATES = [
-    (["run"], None, {"ingest": 2, "widen": 2, "aggregate": 2, "frame": 2, "fill": 2, "sketch": 2}),
+    (["run"], None, {"ingest": 2, "patterns": 2, **REPORTS, **SKETCHES}),
     (["run"], ("ingest", TEN), {"ingest": 1}),
     # Neither reads what the other publishes.
-    (["run"], ("widen", TEN), {"ingest": 2, "widen": 1, "aggregate": 2, "frame": 2, "fill": 2, "sketch": 2}),
-    (["run"], ("aggregate", TEN), {"ingest": 2, "widen": 2, "aggregate": 1, "sketch": 2}),
-    (["run"], ("frame", TEN), {"ingest": 2, "widen": 2, "aggregate": 2, "frame": 1, "sketch": 2}),
-    (["run", "--stages", "aggregate,ingest"], None, {"ingest": 2, "aggregate": 2}),
+    (
+        ["run"],
+        ("patterns", TEN),
+        {"ingest": 2, "patterns": 1, "aggregates": 2, "frames": 2, "fills": 2, **SKETCHES},
+    ),
+    (["run"], ("aggregates", TEN), {"ingest": 2, "patterns": 2, "aggregates": 1, **SKETCHES}),
+    (["run"], ("frames", TEN), {"ingest": 2, "patterns": 2, "aggregates": 2, "frames": 1, **SKETCHES}),
+    (["run", "--stages", "aggregates,ingest"], None, {"ingest": 2, "aggregates": 2}),
     (["run", "--stages", "ingest"], ("ingest", TEN), {"ingest": 1}),
     (["ingest"], ("ingest", TEN), {"ingest": 1}),
 ]
@@ -208,7 +214,7 @@ def test_a_job_says_what_each_gate_says_and_runs_no_stage_behind_one_that_does_n
     ran = performed(monkeypatch, withheld)
     arguments = ["--stream", WEB, "--lake", str(tmp_path), *HOURS, "--run-id", "r", *job[1:]]
     monkeypatch.setattr("sys.argv", [f"{job[0]}.py", *arguments])
-    importlib.import_module(job[0]).main()
+    importlib.import_module(job[0]).JOB.main()
     alone = job[0] == "ingest" or job[1:] == ["--stages", "ingest"]
     assert ran == [(stage, "r" if alone else f"r {stage}") for stage in runs]
     again = submit(job[0], WEB, str(tmp_path)).partition(" --from")[0]
@@ -222,7 +228,11 @@ def test_a_job_says_what_each_gate_says_and_runs_no_stage_behind_one_that_does_n
                 f"  {again} --from 2015-05-17T10:00 --to 2015-05-17T11:00",
             ]
         expected.append(f"{stage} web {TWO_HOURS}: {hours} of 2 hours published, 0 warnings")
-    behind = {"ingest": "widen, aggregate, frame, fill, sketch", "aggregate": "frame, fill", "frame": "fill"}
+    behind = {
+        "ingest": "patterns, aggregates, frames, fills, persistence, frequency",
+        "aggregates": "frames, fills",
+        "frames": "fills",
+    }
     if withheld and withheld[0] in behind and not alone:
         expected.append(f"not run, as the gate of {withheld[0]} does not pass: {behind[withheld[0]]}")
     assert capsys.readouterr().out.splitlines() == expected
@@ -231,15 +241,15 @@ def test_a_job_says_what_each_gate_says_and_runs_no_stage_behind_one_that_does_n
 @pytest.mark.parametrize(
     ("stages", "words"),
     [
-        ("ingest,agregate", "got 'agregate'; nearest: aggregate"),
-        ("", "got ''; known: ingest, widen, aggregate, frame, fill, sketch"),
+        ("ingest,agregates", "got 'agregates'; nearest: aggregates"),
+        ("", "got ''; known: ingest, patterns, aggregates, frames, fills, persistence, frequency"),
     ],
 )
 def test_stages_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch, stages: str, words: str) -> None:
     ran = performed(monkeypatch, None)
     monkeypatch.setattr("sys.argv", ["run.py", "--stream", WEB, "--lake", "x", *HOURS, "--stages", stages])
     with pytest.raises(SystemExit) as refused:
-        importlib.import_module("run").main()
+        importlib.import_module("run").JOB.main()
     assert str(refused.value) == f"run: stages: must be stages of web, with commas between them; {words}"
     assert ran == []
 
@@ -251,8 +261,8 @@ def test_a_job_whose_stage_the_stream_does_not_have_is_refused(
     file = tmp_path / "bare.yaml"
     file.write_text("name: bare\npreset: apache/combined\nsource: {path: landing/x.log}\n")
     arguments = application.arg_parser("a job").parse_args(["--stream", str(file), "--lake", "x", *HOURS])
-    with pytest.raises(SystemExit, match=r"aggregate: stages: must be stages of bare, .*; known: ingest"):
-        application.run("aggregate", arguments, ["aggregate"])
+    with pytest.raises(SystemExit, match=r"aggregates: stages: must be stages of bare, .*; known: ingest"):
+        application.run("aggregates", arguments, ["aggregates"])
     assert ran == []
 
 

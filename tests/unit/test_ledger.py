@@ -123,8 +123,8 @@ def test_a_ledger_that_remembers_reads_what_another_reads(ledger: Ledger) -> Non
             node(number): published(run, f"1:{number}"),
         }
         own.publish("ingest", result, run)
-        own.claim("aggregate", [node(number, "aggregate")], run)
-        for stages in (None, ["ingest"], ["aggregate"], ["aggregate", "ingest"]):
+        own.claim("aggregates", [node(number, "aggregates")], run)
+        for stages in (None, ["ingest"], ["aggregates"], ["aggregates", "ingest"]):
             assert other.snapshot(stages) == own.snapshot(stages) == Ledger(ledger.root).snapshot(stages)
 
 
@@ -177,7 +177,7 @@ def said(root: str) -> object:
     ledger = Ledger(root)
     book = ledger.snapshot()
     every = {of.hour for of in book}
-    checks = {stage: ledger.checks(book, stage, every) for stage in ("ingest", "aggregate")}
+    checks = {stage: ledger.checks(book, stage, every) for stage in ("ingest", "aggregates")}
     return dict(book), checks, ledger.failures(book, "ingest"), ledger.runs()
 
 
@@ -194,16 +194,16 @@ def test_a_ledger_says_the_same_when_its_files_are_brought_together(
     monkeypatch.setattr(tidying, "SCATTERED", 3)
     for number in range(4):
         run_of(ledger, number)
-        run_of(ledger, number, "aggregate")
+        run_of(ledger, number, "aggregates")
         if number < 3:
             tidying.compact(ledger, "ingest")
     scattered = said(ledger.root)
-    assert [run["run_id"] for run in ledger.runs()][-2:] == ["aggregate 3", "ingest 3"]
+    assert [run["run_id"] for run in ledger.runs()][-2:] == ["aggregates 3", "ingest 3"]
     token = ledger.open("hours").version()
     assert files(ledger, "ingest") == {"hours": 4, "checks": 4, "runs": 4}
     tidying.compact(ledger, "ingest")
     assert files(ledger, "ingest") == {"hours": 1, "checks": 1, "runs": 1}
-    assert files(ledger, "aggregate") == {"hours": 4, "checks": 4, "runs": 4}
+    assert files(ledger, "aggregates") == {"hours": 4, "checks": 4, "runs": 4}
     assert said(ledger.root) == scattered
     # One that remembers sees it, and the token of a claim is above all earlier ones.
     assert ledger.snapshot() == Ledger(ledger.root).snapshot()

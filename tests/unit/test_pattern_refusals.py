@@ -228,7 +228,7 @@ def test_a_column_must_not_mean_two_things_in_the_tables_of_patterns(named: str,
         # Patterns share their tables: what one keeps is no other's key.
         whole["patterns"]["y"] = {"within": "1 hour", "key": ["user"], "keep": ["took"], "steps": [A]}
         whole["columns"][named] = named
-        return {**whole, "key": key, "aggregate": {}}
+        return {**whole, "key": key, "aggregates": {}}
 
     assert parse(data([named], ["user"])).key == (named,)
     assert refusal(data(["user"], [named])) == f"app.yaml: patterns.x.{message}"
@@ -237,7 +237,7 @@ def test_a_column_must_not_mean_two_things_in_the_tables_of_patterns(named: str,
 
 
 def test_a_column_of_the_streams_key_that_is_not_there_is_told_once() -> None:
-    data = small() | {"key": ["usr"], "aggregate": {}}
+    data = small() | {"key": ["usr"], "aggregates": {}}
     data["patterns"]["y"] = data["patterns"]["x"]
     assert refusal(data) == "app.yaml: key[0]: no column 'usr'; nearest: user"
 
@@ -249,7 +249,7 @@ def test_private_state_is_kept_as_long_as_patterns_reach() -> None:
     assert refusal(data | {"retention": "389 hours"}) == f"app.yaml: retention: {rule}; got 389 hours"
     assert parse(data | {"retention": "390 hours"}).retention is not None
     wide = "RANGES 400 HOURS SLIDES 1 HOUR"
-    data["aggregate"]["load"]["levels"] = wide
+    data["aggregates"]["load"]["levels"] = wide
     assert refusal(data | {"retention": "447 hours"}) == (
         "app.yaml: retention: must be whole hours, and no less than heal and the widest range together, 448 hours; "
         "got 447 hours"
@@ -268,5 +268,5 @@ def test_what_is_wrong_with_several_patterns_is_said_at_once() -> None:
 
 
 def test_own_checks_are_not_of_patterns() -> None:
-    data = small() | {"checks": {"x": {"stage": "widen", "rows": {"at_most": 5}}}}
-    assert refusal(data) == "app.yaml: checks.x.stage: must be one of 'ingest', 'aggregate'; got 'widen'"
+    data = small() | {"checks": {"x": {"stage": "patterns", "rows": {"at_most": 5}}}}
+    assert refusal(data) == "app.yaml: checks.x.stage: must be one of 'ingest', 'aggregates'; got 'patterns'"

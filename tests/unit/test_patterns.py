@@ -37,7 +37,7 @@ def of(**changes: Any) -> Pattern:
 
 def test_patterns_that_people_look_for_are_read() -> None:
     stream = pickle.loads(pickle.dumps(streams()))
-    assert stream.stages == ("ingest", "widen")
+    assert stream.stages == ("ingest", "patterns")
     patterns: dict[str, Pattern] = stream.patterns
     facts = {
         name: (p.key, p.levels, p.batch, p.max_records, p.takes, [[s.id for s in e] for e in p.elements])
@@ -158,11 +158,11 @@ def test_an_instance_spans_a_hundred_records_or_twice_what_it_takes() -> None:
 
 
 def test_stages_are_those_that_have_blocks() -> None:
-    assert parse(small()).stages == ("ingest", "widen", "aggregate")
-    assert parse(small() | {"aggregate": {}}).stages == ("ingest", "widen")
+    assert parse(small()).stages == ("ingest", "patterns", "aggregates")
+    assert parse(small() | {"aggregates": {}}).stages == ("ingest", "patterns")
     # A key that a pattern is for is not the stream's own.
-    assert parse(small() | {"aggregate": {}}).key_without_block == ()
-    assert parse(changed(aggregate={})).key_without_block == ("user",)
+    assert parse(small() | {"aggregates": {}}).key_without_block == ()
+    assert parse(changed(aggregates={})).key_without_block == ("user",)
 
 
 def test_what_a_stream_looks_for_is_told_in_a_line_each() -> None:
@@ -383,5 +383,5 @@ def test_where_a_detectors_file_lies_shapes_nothing(tmp_path: Path, monkeypatch:
 
 def test_a_stream_without_patterns_is_what_it_was() -> None:
     stream = parse(base())
-    assert (stream.patterns, stream.stages, stream.key_without_block) == ({}, ("ingest", "aggregate"), ())
+    assert (stream.patterns, stream.stages, stream.key_without_block) == ({}, ("ingest", "aggregates"), ())
     assert parse(base() | {"patterns": {}}) == stream

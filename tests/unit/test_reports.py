@@ -35,7 +35,7 @@ Event = tuple[str | None, int, int | None]
 
 def block(**more: Any) -> AggregateBlock:
     data = base()
-    data["aggregate"]["load"] |= {
+    data["aggregates"]["load"] |= {
         "levels": "RANGES 3 HOURS, 1 HOUR SLIDES 1 HOUR, 20 MINUTES",
         "measures": {"n": "count", "took": "mean(took)"},
         **more,

@@ -27,16 +27,16 @@ STREAM = parse(
         "preset": "apache/combined",
         "source": {"path": "landing/web/%Y-%m-%d/access.%H*.log.gz"},
         "key": [],
-        "aggregate": {"site": {"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"}},
+        "aggregates": {"site": {"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"}},
     }
 )
 STAGE = definition(STREAM)
 STOOD = PartitionState("published", "first", digest="2:7", inputs={"specification": "s"}, rows=2)
-REPORT = PartitionKey("aggregate", "site", "aggregates", DAY)
+REPORT = PartitionKey("aggregates", "site", "aggregates", DAY)
 
 
 def node(number: int) -> PartitionKey:
-    return PartitionKey("aggregate", "site", "granules", DAY + number * HOUR)
+    return PartitionKey("aggregates", "site", "granules", DAY + number * HOUR)
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def lake(tmp_path: Path) -> tuple[Store, Ledger]:
     store, ledger = Store(Mock(), str(tmp_path)), Ledger(str(tmp_path))
     store.create(step.table for step in STAGE.steps)
     nodes = [REPORT, *map(node, range(7))]
-    ledger.claim("aggregate", nodes, "first")
-    ledger.publish("aggregate", dict.fromkeys(nodes, STOOD), "first")
+    ledger.claim("aggregates", nodes, "first")
+    ledger.publish("aggregates", dict.fromkeys(nodes, STOOD), "first")
     return store, ledger
 
 
@@ -82,7 +82,7 @@ def time_goes_by(ledger: Ledger, time: timedelta) -> None:
 def test_a_run_is_silent_since_its_latest_commit(lake: tuple[Store, Ledger]) -> None:
     _, ledger = lake
     for number, run in enumerate(("a", "b")):
-        ledger.claim("aggregate", [node(number)], run)
+        ledger.claim("aggregates", [node(number)], run)
     redated(ledger, lambda version, _: version * 3_600_000)
     latest = DeltaTable(f"{ledger.root}/hours").version()
     # One of which the log knows nothing may have been at work before all of it.
@@ -93,10 +93,10 @@ def test_a_run_is_silent_since_its_latest_commit(lake: tuple[Store, Ledger]) -> 
 def test_what_another_run_is_writing_is_left_to_it(lake: tuple[Store, Ledger]) -> None:
     _, ledger = lake
     versions = {"granules": DeltaTable(f"{ledger.root}/granules").version()}
-    ledger.claim("aggregate", [node(0)], "backfill", versions=versions)
+    ledger.claim("aggregates", [node(0)], "backfill", versions=versions)
     assert drop(lake, "hourly") == 1
     assert statuses(ledger) == ["writing", "expired", *["published"] * 5]
-    ledger.publish("aggregate", {node(0): replace(STOOD, run_id="backfill")}, "backfill")
+    ledger.publish("aggregates", {node(0): replace(STOOD, run_id="backfill")}, "backfill")
     assert drop(lake, "hourly again") == 1
     assert statuses(ledger) == ["expired", "expired", *["published"] * 5]
 
@@ -105,13 +105,13 @@ def test_what_a_killed_run_has_left_expires_when_it_has_been_silent_for_long(
     lake: tuple[Store, Ledger],
 ) -> None:
     _, ledger = lake
-    ledger.claim("aggregate", [node(0)], "killed")
+    ledger.claim("aggregates", [node(0)], "killed")
     time_goes_by(ledger, DEAD_CLAIM_AFTER - timedelta(minutes=1))
     assert drop(lake, "too early") == 1
     assert statuses(ledger)[:2] == ["writing", "expired"]
     time_goes_by(ledger, timedelta(minutes=1))
     # A run that says nothing of hours shows no time; the next one that does shows how much has gone by.
-    ledger.claim("aggregate", [node(6)], "at work")
+    ledger.claim("aggregates", [node(6)], "at work")
     assert drop(lake, "later") == 1
     assert statuses(ledger) == ["expired", "expired", *["published"] * 4, "writing"]
     # What they were is known, so that what was computed from them stays fresh.
@@ -126,7 +126,7 @@ def test_a_run_that_meets_another_while_it_tidies_up_has_done_its_work(
     publish = retention.publish
 
     def and_is_overtaken(*arguments: Any) -> None:
-        ledger.claim("aggregate", [node(1)], "backfill")
+        ledger.claim("aggregates", [node(1)], "backfill")
         publish(*arguments)
 
     monkeypatch.setattr(retention, "publish", and_is_overtaken)

@@ -35,8 +35,8 @@ def test_a_stream_has_its_defaults() -> None:
     assert stream.source.holds.after == HOUR
     assert stream.source.on_change == "hold"
     assert stream.source.expect is None
-    assert stream.stages == ("ingest", "aggregate")
-    assert parse(changed(aggregate=...)).stages == ("ingest",)
+    assert stream.stages == ("ingest", "aggregates")
+    assert parse(changed(aggregates=...)).stages == ("ingest",)
 
 
 def test_a_stream_does_not_change() -> None:
@@ -51,12 +51,12 @@ def test_a_time_may_be_made_of_a_capture() -> None:
     data["source"] = {**regex, "path": "in/{year}-*.log"}
     data["columns"] = {"host": "host"}
     data["time"] = {"column": ["year", "at"], "format": "%Y %b %d %H:%M:%S", "zone": "UTC"}
-    stream = parse(data | {"key": ["host"], "aggregate": {}})
+    stream = parse(data | {"key": ["host"], "aggregates": {}})
     assert stream.layout().time.paths == ("year",)
     assert json.loads(stream.ingest_shape())["time_captures"] == ["year"]
     data["time"]["column"] = ["yaer", "at"]
     with pytest.raises(SpecificationError, match=r"time.column\[0\]: regex records have no field 'yaer'"):
-        parse(data | {"key": ["host"], "aggregate": {}})
+        parse(data | {"key": ["host"], "aggregates": {}})
     assert "time_captures" not in json.loads(parse(base()).ingest_shape())
 
 
@@ -127,15 +127,17 @@ def test_a_resolution_is_plain_decimal_text(written: object, text: str) -> None:
 
 
 def test_levels_are_read_from_text_or_a_list() -> None:
-    text = parse(changed(aggregate__load__levels="ranges 6 hours, 1 h slides 1 HOUR, 90 s")).aggregate["load"]
+    text = parse(changed(aggregates__load__levels="ranges 6 hours, 1 h slides 1 HOUR, 90 s")).aggregates[
+        "load"
+    ]
     listed = parse(
         changed(
-            aggregate__load__levels=[
+            aggregates__load__levels=[
                 {"range": "6 hours", "slide": "1 hour"},
                 {"range": "1 hour", "slide": "90 seconds"},
             ]
         )
-    ).aggregate["load"]
+    ).aggregates["load"]
     assert text == listed
     assert text.levels[0] == Level(range=6 * HOUR, slide=HOUR)
     assert text.levels[-1].slide == timedelta(seconds=90)
@@ -155,19 +157,19 @@ def test_a_block_has_the_streams_key_and_condition_unless_it_says_otherwise() ->
     levels = "RANGES 1 HOUR SLIDES 1 HOUR"
     data = changed(
         where="status = 1",
-        aggregate__all={"key": [], "where": "ok", "measures": {"n": "count"}, "levels": levels},
+        aggregates__all={"key": [], "where": "ok", "measures": {"n": "count"}, "levels": levels},
     )
     stream = parse(data)
-    assert (stream.aggregate["load"].key, stream.aggregate["load"].where) == (("user",), "status = 1")
-    assert (stream.aggregate["all"].key, stream.aggregate["all"].where) == ((), "ok")
-    found = stream.where_of(stream.aggregate["all"])
+    assert (stream.aggregates["load"].key, stream.aggregates["load"].where) == (("user",), "status = 1")
+    assert (stream.aggregates["all"].key, stream.aggregates["all"].where) == ((), "ok")
+    found = stream.where_of(stream.aggregates["all"])
     assert found is not None
     assert found.sql == "`ok`"
-    assert parse(base()).where_of(parse(base()).aggregate["load"]) is None
+    assert parse(base()).where_of(parse(base()).aggregates["load"]) is None
 
 
 def test_a_key_may_be_a_capture() -> None:
-    assert parse(changed(key=["host", "user"])).aggregate["load"].key == ("host", "user")
+    assert parse(changed(key=["host", "user"])).aggregates["load"].key == ("host", "user")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_checks_are_changed_turned_off_and_added() -> None:
             "times_inside_hour": {"off": True},
             "enough": {"stage": "ingest", "rows": {"at_least": 10}, "severity": "incomplete"},
             "answered": {"stage": "ingest", "every": "status > 0", "share": 0.9},
-            "few": {"stage": "aggregate", "block": "load", "every": "n < 100 and user is not null"},
+            "few": {"stage": "aggregates", "block": "load", "every": "n < 100 and user is not null"},
         }
     )
     stream = parse(data)
@@ -229,7 +231,7 @@ def test_checks_are_changed_turned_off_and_added() -> None:
     assert (gates["enough"].rows.at_least, gates["enough"].rows.at_most) == (10, None)
     assert (gates["answered"].every, gates["answered"].share) == ("status > 0", 0.9)
     assert gates["answered"].severity == "error"
-    assert (gates["few"].stage, gates["few"].block) == ("aggregate", "load")
+    assert (gates["few"].stage, gates["few"].block) == ("aggregates", "load")
     assert gates["granules_add_up"].block is None
 
 
@@ -262,8 +264,8 @@ def test_a_derived_column_is_a_column_that_no_parser_is_told_of() -> None:
             columns__seconds={"is": "took / 1000", "resolution": 0.1, "unit": "s"},
             columns__whole={"is": "status", "type": "number", "resolution": 10},
             columns__last="end",
-            aggregate__load__where="slow",
-            aggregate__load__measures__n="sum(seconds)",
+            aggregates__load__where="slow",
+            aggregates__load__measures__n="sum(seconds)",
         )
     )
     assert [field.name for field in stream.layout().fields] == ["user", "status", "took", "ok", "last"]
@@ -295,12 +297,12 @@ def test_the_web_stream_is_the_documented_example() -> None:
     stream = load(STREAMS / "web.yaml")
     assert stream.source.expect == 1
     assert (stream.start, stream.until) == (TEN, datetime(2015, 5, 21, tzinfo=UTC))
-    assert [str(level) for level in stream.aggregate["traffic"].levels] == [
+    assert [str(level) for level in stream.aggregates["traffic"].levels] == [
         "range 1 day, slide 6 hours",
         "range 6 hours, slide 3 hours",
         "range 1 hour, slide 1 hour",
     ]
-    assert stream.aggregate["site"].key == ()
+    assert stream.aggregates["site"].key == ()
     match = stream.path_pattern.match("landing/web/2015-05-17/access.10.log.gz")
     assert match is not None
     assert match.hour == TEN

@@ -13,7 +13,7 @@ from transom.stream import SpecificationError, parse
 from unit.small_patterns import small
 from unit.small_stream import ACCEPT, BLOCK, changed, refusal
 
-TWO_LEVELS = {"aggregate__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
+TWO_LEVELS = {"aggregates__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
 
 
 def pattern(text: str) -> dict[str, Any]:
@@ -34,13 +34,13 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"name": 5}, "name: must be text (in quotes, if it looks like something else); got 5"),
         ({"title": ""}, "title: must not be empty; got ''"),
         ({"tags": "web"}, "tags: must be a list; got 'web'"),
-        ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregate"),
-        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, rest, unique, key, where, patterns, aggregate, frames, fills, persistence, frequency, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
+        ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregates"),
+        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, rest, unique, key, where, patterns, aggregates, frames, fills, persistence, frequency, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
         ({"source__pth": "x"}, "source: unknown field 'pth'; nearest: path"),
         ({"source__holds": {"befor": "1 day"}}, "source.holds: unknown field 'befor'; nearest: before"),
         ({"columns__user": {"frm": "x"}}, "columns.user: unknown field 'frm'; nearest: from"),
         ({"columns__user": {"iz": "x"}}, "columns.user: unknown field 'iz'; known: from, is, type, unit, resolution, missing, format, zone"),
-        ({"aggregate__load__measure": {}}, "aggregate.load: unknown field 'measure'; nearest: measures"),
+        ({"aggregates__load__measure": {}}, "aggregates.load: unknown field 'measure'; nearest: measures"),
         ({"accept": [{**ACCEPT, "whi": "x"}]}, "accept[0]: unknown field 'whi'; nearest: why"),
         ({"schedule": "yes"}, "schedule: must be true or false; got 'yes'"),
         ({"submit": "all"}, "submit: must be one of 'each', 'together'; got 'all'"),
@@ -121,8 +121,8 @@ def refused(rule: str, text: str, place: int) -> str:
         (pattern("(?P<a>(?:y{40}){40})"), refused("repeats a part at most 1000 times; got 1600", "(?P<a>(?:y{40}){40})", 15)),
         (pattern(r"(?P<a>x)\Z"), refused(r"\Z is not known here", r"(?P<a>x)\Z", 8)),
         (pattern("(?P<a>x)(?x: y)"), refused("of the flags, i, m and s are known here; got x", "(?P<a>x)(?x: y)", 8)),
-        ({**pattern("(?P<user>.) (?P<status>.)"), "columns": {"usr": "usr | name", "status": {"type": "integer"}}, "key": [], "aggregate": ...}, "2 problems\n  columns.usr.from: regex records have no field 'usr | name'; known: user, status\n  time.column: regex records have no field 'at'; known: user, status"),
-        ({**pattern("(?P<date>.) (?P<user>.)"), "columns": {}, "key": [], "aggregate": ..., "time": {"column": ["date", "tiem"]}}, "time.column[1]: regex records have no field 'tiem'; known: date, user"),
+        ({**pattern("(?P<user>.) (?P<status>.)"), "columns": {"usr": "usr | name", "status": {"type": "integer"}}, "key": [], "aggregates": ...}, "2 problems\n  columns.usr.from: regex records have no field 'usr | name'; known: user, status\n  time.column: regex records have no field 'at'; known: user, status"),
+        ({**pattern("(?P<date>.) (?P<user>.)"), "columns": {}, "key": [], "aggregates": ..., "time": {"column": ["date", "tiem"]}}, "time.column[1]: regex records have no field 'tiem'; known: date, user"),
         # columns
         ({"columns__Bad": "x"}, "columns.Bad: must be lower-case letters, digits and underscores, a letter first, at most 63; got 'Bad'"),
         ({"columns__hour": "x"}, "columns.hour: is a column that every stream has; choose another name"),
@@ -199,90 +199,90 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"key": ["user", "user"]}, "key: names 'user' 2 times"),
         ({"columns__level": "x", "key": ["level"]}, "key[0]: level is a column that every report has; name the column otherwise"),
         ({"where": "status"}, "where: a condition must be a boolean; got an integer\n    status\n    ^"),
-        ({"aggregate__load__where": "stats = 1"}, "aggregate.load.where: no column 'stats'; nearest: status\n    stats = 1\n    ^"),
-        ({"aggregate__load__key": ["usr"]}, "aggregate.load.key[0]: no column 'usr'; nearest: user"),
+        ({"aggregates__load__where": "stats = 1"}, "aggregates.load.where: no column 'stats'; nearest: status\n    stats = 1\n    ^"),
+        ({"aggregates__load__key": ["usr"]}, "aggregates.load.key[0]: no column 'usr'; nearest: user"),
         # measures
-        ({"aggregate__load__measures": {}}, "aggregate.load.measures: must have at least 1; got {}"),
-        ({"aggregate__load__measures": ...}, "aggregate.load.measures: is required"),
-        ({"aggregate__load__measures__n": "sum took"}, "aggregate.load.measures.n: must be count, or sum, mean, min, max or distinct of a column, as sum(bytes); got 'sum took'"),
-        ({"aggregate__load__measures__n": 5}, "aggregate.load.measures.n: must be count, or sum, mean, min, max or distinct of a column, as sum(bytes); got 5"),
-        ({"aggregate__load__measures__n": "summ(took)"}, "aggregate.load.measures.n: unknown function 'summ' in 'summ(took)'; nearest: sum"),
-        ({"aggregate__load__measures__n": "count(took)"}, "aggregate.load.measures.n: count counts records and takes no column; got 'count(took)'"),
-        ({"aggregate__load__measures__n": "sum"}, "aggregate.load.measures.n: sum needs a column, as sum(bytes); got 'sum'"),
-        ({"aggregate__load__measures__n": "sum(tok)"}, "aggregate.load.measures.n: no column 'tok' in 'sum(tok)'; nearest: took"),
-        ({"aggregate__load__measures__n": "max(user)"}, "aggregate.load.measures.n: max takes an integer or a number; user is a string"),
-        ({"aggregate__load__measures__n": "sum(ok)"}, "aggregate.load.measures.n: sum takes an integer or a number; ok is a boolean"),
-        ({"aggregate__load__measures__n": "distinct"}, "aggregate.load.measures.n: distinct needs a column, as distinct(bytes); got 'distinct'"),
-        ({"aggregate__load__measures__n": "distinct(hots)"}, "aggregate.load.measures.n: no column 'hots' in 'distinct(hots)'; nearest: host"),
-        ({"aggregate__load__measures": {"users": "distinct(host)", "error_users": "count"}}, "aggregate.load.measures.error_users: error_users is a figure of users; choose another name"),
-        ({"columns__hashes_host": "h", "aggregate__load__key": ["hashes_host"], "aggregate__load__measures__hosts": "distinct(host)"}, "aggregate.load.key: hashes_host is a column of the granules for host; choose another name"),
-        ({"aggregate__load__measures__level": "count"}, "aggregate.load.measures.level: level is a column that every report has; choose another name"),
-        ({"aggregate__load__measures__user": "count"}, "aggregate.load.measures.user: user is a column of the key; choose another name"),
-        ({"aggregate__load__measures__max_slow": "count"}, "aggregate.load.measures.max_slow: max_slow is a figure of slow; choose another name"),
-        ({"aggregate__load__measures": {"sum_slow": "count", "slow": "max(took)"}}, "aggregate.load.measures.sum_slow: sum_slow is a figure of slow; choose another name"),
-        ({"columns__sum_slow": "x", "key": ["sum_slow"]}, "aggregate.load.key: sum_slow is a figure of slow; choose another name"),
-        ({"columns__sum_took": {"type": "integer"}, "key": ["sum_took"]}, "aggregate.load.key: sum_took is a column of the granules for took; choose another name"),
+        ({"aggregates__load__measures": {}}, "aggregates.load.measures: must have at least 1; got {}"),
+        ({"aggregates__load__measures": ...}, "aggregates.load.measures: is required"),
+        ({"aggregates__load__measures__n": "sum took"}, "aggregates.load.measures.n: must be count, or sum, mean, min, max or distinct of a column, as sum(bytes); got 'sum took'"),
+        ({"aggregates__load__measures__n": 5}, "aggregates.load.measures.n: must be count, or sum, mean, min, max or distinct of a column, as sum(bytes); got 5"),
+        ({"aggregates__load__measures__n": "summ(took)"}, "aggregates.load.measures.n: unknown function 'summ' in 'summ(took)'; nearest: sum"),
+        ({"aggregates__load__measures__n": "count(took)"}, "aggregates.load.measures.n: count counts records and takes no column; got 'count(took)'"),
+        ({"aggregates__load__measures__n": "sum"}, "aggregates.load.measures.n: sum needs a column, as sum(bytes); got 'sum'"),
+        ({"aggregates__load__measures__n": "sum(tok)"}, "aggregates.load.measures.n: no column 'tok' in 'sum(tok)'; nearest: took"),
+        ({"aggregates__load__measures__n": "max(user)"}, "aggregates.load.measures.n: max takes an integer or a number; user is a string"),
+        ({"aggregates__load__measures__n": "sum(ok)"}, "aggregates.load.measures.n: sum takes an integer or a number; ok is a boolean"),
+        ({"aggregates__load__measures__n": "distinct"}, "aggregates.load.measures.n: distinct needs a column, as distinct(bytes); got 'distinct'"),
+        ({"aggregates__load__measures__n": "distinct(hots)"}, "aggregates.load.measures.n: no column 'hots' in 'distinct(hots)'; nearest: host"),
+        ({"aggregates__load__measures": {"users": "distinct(host)", "error_users": "count"}}, "aggregates.load.measures.error_users: error_users is a figure of users; choose another name"),
+        ({"columns__hashes_host": "h", "aggregates__load__key": ["hashes_host"], "aggregates__load__measures__hosts": "distinct(host)"}, "aggregates.load.key: hashes_host is a column of the granules for host; choose another name"),
+        ({"aggregates__load__measures__level": "count"}, "aggregates.load.measures.level: level is a column that every report has; choose another name"),
+        ({"aggregates__load__measures__user": "count"}, "aggregates.load.measures.user: user is a column of the key; choose another name"),
+        ({"aggregates__load__measures__max_slow": "count"}, "aggregates.load.measures.max_slow: max_slow is a figure of slow; choose another name"),
+        ({"aggregates__load__measures": {"sum_slow": "count", "slow": "max(took)"}}, "aggregates.load.measures.sum_slow: sum_slow is a figure of slow; choose another name"),
+        ({"columns__sum_slow": "x", "key": ["sum_slow"]}, "aggregates.load.key: sum_slow is a figure of slow; choose another name"),
+        ({"columns__sum_took": {"type": "integer"}, "key": ["sum_took"]}, "aggregates.load.key: sum_took is a column of the granules for took; choose another name"),
         ({"columns__granule": "x", "key": ["granule"]}, "key[0]: granule is a column that every granule has; name the column otherwise"),
         # between blocks
-        ({"aggregate__all": {**BLOCK, "measures": {"user": "count"}}}, "aggregate.all.measures.user: user is a column of the key of block load; choose another name"),
-        ({"columns__sum_slow": "x", "aggregate__all": {**BLOCK, "key": ["sum_slow"]}}, "aggregate.all.key: sum_slow is a figure of slow of block load; choose another name"),
-        ({"columns__min_took": "x", "aggregate__all": {**BLOCK, "key": ["min_took"]}}, "aggregate.all.key: min_took is a column of the granules for took of block load; choose another name"),
-        ({"aggregate__all": {**BLOCK, "measures": {"n": "mean(status)"}}}, "aggregate.all.measures.n: n would be a number here and an integer in block load; choose another name"),
-        ({"aggregate__all": {**BLOCK, "measures": {"slow": "max(status)"}}}, "aggregate.all.measures.slow: slow would be an integer here and a number in block load; choose another name"),
-        ({"aggregate__all": {**BLOCK, "measures": {"sum_slow": "max(status)"}}}, "aggregate.all.measures.sum_slow: sum_slow would be an integer here and a number in block load; choose another name"),
+        ({"aggregates__all": {**BLOCK, "measures": {"user": "count"}}}, "aggregates.all.measures.user: user is a column of the key of block load; choose another name"),
+        ({"columns__sum_slow": "x", "aggregates__all": {**BLOCK, "key": ["sum_slow"]}}, "aggregates.all.key: sum_slow is a figure of slow of block load; choose another name"),
+        ({"columns__min_took": "x", "aggregates__all": {**BLOCK, "key": ["min_took"]}}, "aggregates.all.key: min_took is a column of the granules for took of block load; choose another name"),
+        ({"aggregates__all": {**BLOCK, "measures": {"n": "mean(status)"}}}, "aggregates.all.measures.n: n would be a number here and an integer in block load; choose another name"),
+        ({"aggregates__all": {**BLOCK, "measures": {"slow": "max(status)"}}}, "aggregates.all.measures.slow: slow would be an integer here and a number in block load; choose another name"),
+        ({"aggregates__all": {**BLOCK, "measures": {"sum_slow": "max(status)"}}}, "aggregates.all.measures.sum_slow: sum_slow would be an integer here and a number in block load; choose another name"),
         # levels
-        ({"aggregate__load__fit": "7 minutes"}, "aggregate.load.fit.unit: must divide the slide of level 0 (range 1 hour, slide 5 minutes); got 7 minutes"),
-        ({"aggregate__load__fit": "10 minutes"}, "aggregate.load.fit.unit: must divide the slide of level 0 (range 1 hour, slide 5 minutes); got 10 minutes"),
-        ({"aggregate__load__levels": "RANGES 365 DAYS SLIDES 5 MINUTES", "aggregate__load__fit": "5 minutes"}, "aggregate.load.fit.unit: a window has at most 32768 units, level 0 (range 365 days, slide 5 minutes) has 105120"),
-        ({"aggregate__load__measures": {"hosts": "distinct(host)"}, "aggregate__load__fit": "5 minutes"}, "aggregate.load.fit: no measure has a line: counts of distinct values have none"),
-        ({"aggregate__load__measures": {"n": "count"}, "aggregate__load__aging": [1]}, "aggregate.load.aging: no measure has a mean: it takes sum, mean, min or max of a column"),
-        ({"aggregate__load__fit": "0 seconds"}, "aggregate.load.fit.unit: must be whole seconds, at least one; got 0 seconds"),
-        ({"aggregate__load__fit": {"unit": 5}}, "aggregate.load.fit.unit: must be a whole number and a unit, such as 5 minutes; got 5"),
-        ({"aggregate__load__fit": {"unt": "5 minutes"}}, "aggregate.load.fit: unknown field 'unt'; nearest: unit"),
-        ({"aggregate__load__fit": {"value": "median"}}, "aggregate.load.fit.value: must be one of 'mean', 'sum', 'min', 'max'; got 'median'"),
-        ({"aggregate__load__aging": [1, 0.5]}, "aggregate.load.aging: must have a weight for each of 1 levels; got 2"),
-        ({"aggregate__load__aging": []}, "aggregate.load.aging: must have a weight for each of 1 levels; got 0"),
-        ({"aggregate__load__aging": [0]}, "aggregate.load.aging[0]: must be at least 0.001; got 0"),
-        ({"aggregate__load__aging": [1001]}, "aggregate.load.aging[0]: must be at most 1000; got 1001"),
-        ({"aggregate__load__aging": ["1"]}, "aggregate.load.aging[0]: must be a number; got '1'"),
-        ({"aggregate__load__aging": [1, 1], "aggregate__load__levels": "RANGES 5 HOURS, 4 HOURS SLIDES 5 HOURS, 4 HOURS"}, "aggregate.load.aging: level 1 (range 5 hours, slide 5 hours): the slide must be a multiple of level 0's (range 4 hours, slide 4 hours)"),
-        ({"aggregate__load__recurring": ["status"]}, "aggregate.load.recurring: needs at least two levels, as rings lie between them; got 1"),
-        ({"aggregate__load__alert": "slo > 1"}, "aggregate.load.alert: no column 'slo'; nearest: slow\n    slo > 1\n    ^"),
-        ({"aggregate__load__alert": "n + 1"}, "aggregate.load.alert: a condition must be a boolean; got an integer\n    n + 1\n    ^"),
-        ({"aggregate__load__alert": "user > 1"}, "aggregate.load.alert: > takes parts of one type; got a string and an integer\n    user > 1\n           ^"),
-        ({"aggregate__load__alert": {"when": "n > 1", "title": "busy"}}, "aggregate.load.alert: an alert with settings needs a name, as in many: {when: ...}; got when, title"),
-        ({"aggregate__load__alert": {"when": "n > 1", "titel": "busy"}}, "aggregate.load.alert: an alert with settings needs a name, as in many: {when: ...}; got when, titel"),
-        ({"aggregate__load__alert": {"when": "n > 1"}}, "aggregate.load.alert: an alert with settings needs a name, as in many: {when: ...}; got when"),
-        ({"aggregate__load__alert": 5}, "aggregate.load.alert: must be a mapping; got 5"),
-        ({"aggregate__load__alert": {"many": "stat > 1"}}, "aggregate.load.alert.many.when: no column 'stat'; known: level, window_start, window_end, count, user, n, slow, values_slow, sum_slow, mean_slow, min_slow, max_slow\n    stat > 1\n    ^"),
-        ({"aggregate__load__alert": {"many": {"when": "n > 1", "level": 1}}}, "aggregate.load.alert.many.level: must be the number of a level, from 0 to 0; got 1"),
-        ({"aggregate__load__alert": {"many": {"when": "n > 1", "level": -1}}}, "aggregate.load.alert.many.level: must be at least 0; got -1"),
-        ({"aggregate__load__alert": {"many": {"when": "n > 1", "severity": "warning"}}}, "aggregate.load.alert.many.severity: must be one of 'high', 'medium', 'low'; got 'warning'"),
-        ({"aggregate__load__alert": {"many": {"wen": "n > 1"}}}, "aggregate.load.alert.many: unknown field 'wen'; nearest: when"),
-        ({"aggregate__load__alert": {"many": {"when": "n > 1", "title": "{usr} asks"}}}, "aggregate.load.alert.many.title: a title names columns of the key and of its condition; no column 'usr'; nearest: user"),
-        ({"aggregate__load__alert": {"many": {"when": "n > 1", "title": "{user:>9}"}}}, "aggregate.load.alert.many.title: has no formats in braces; got '{user:>9}'"),
-        ({"aggregate__load__alert": {"many": {"when": "n > 1", "title": "{user"}}}, "aggregate.load.alert.many.title: must be a text with names in braces; got '{user'"),
-        ({"columns__alert": "x", "key": ["alert"], "aggregate__load__alert": "n > 1"}, "aggregate.load.alert: alert is a column that every alert has; name the column otherwise"),
-        ({"aggregate__load__recurring": ["statu"], **TWO_LEVELS}, "aggregate.load.recurring[0]: no column 'statu'; nearest: status"),
-        ({"aggregate__load__recurring": ["user"], **TWO_LEVELS}, "aggregate.load.recurring[0]: user is a column of the key; every item of a key has the same"),
-        ({"aggregate__load__recurring": ["status", "status"], **TWO_LEVELS}, "aggregate.load.recurring: names 'status' 2 times"),
-        ({"aggregate__load__recurring": "status", **TWO_LEVELS}, "aggregate.load.recurring: must be a list; got 'status'"),
-        ({"aggregate__load__recurring": ["counts"], "columns__counts": "status", **TWO_LEVELS}, "aggregate.load.recurring: counts is a column that every recurring item has; name the column otherwise"),
-        ({"aggregate__load__recurring": ["status"], "aggregate__load__levels": "RANGES 5 HOURS, 4 HOURS SLIDES 5 HOURS, 4 HOURS"}, "aggregate.load.recurring: level 1 (range 5 hours, slide 5 hours): the slide must be a multiple of level 0's (range 4 hours, slide 4 hours)"),
-        ({"aggregate__load__levels": ...}, "aggregate.load.levels: is required"),
-        ({"aggregate__load__levels": []}, "aggregate.load.levels: must have at least 1; got []"),
-        ({"aggregate__load__levels": "1 hour"}, "aggregate.load.levels: must read like RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES, or be a list; got '1 hour'"),
-        ({"aggregate__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR"}, "aggregate.load.levels: must have as many slides as ranges; got 2 ranges, 1 slides"),
-        ({"aggregate__load__levels": "RANGES 2 HOURS, 1 HUOR SLIDES 1 HOUR, 1 HOUR"}, "aggregate.load.levels[1]: unknown unit 'HUOR' in '1 HUOR'; nearest: hour"),
-        ({"aggregate__load__levels": "RANGES 1 HOUR SLIDES 0 SECONDS"}, "aggregate.load.levels[0]: level 0 (range 1 hour, slide 0 seconds): the slide must be whole seconds, at least one"),
-        ({"aggregate__load__levels": "RANGES 1 HOUR SLIDES 1500 MS"}, "aggregate.load.levels[0]: level 0 (range 1 hour, slide 1500 milliseconds): the slide must be whole seconds, at least one"),
-        ({"aggregate__load__levels": "RANGES 6 HOURS, 1 HOUR SLIDES 4 HOURS, 1 HOUR"}, "aggregate.load.levels[0]: level 1 (range 6 hours, slide 4 hours): the range must be a whole multiple of the slide"),
-        ({"aggregate__load__levels": "RANGES 0 HOURS SLIDES 1 HOUR"}, "aggregate.load.levels[0]: level 0 (range 0 seconds, slide 1 hour): the range must be a whole multiple of the slide"),
-        ({"aggregate__load__levels": "RANGES 1 HOUR, 6 HOURS SLIDES 1 HOUR, 1 HOUR"}, "aggregate.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the range must be longer than level 0's (range 6 hours, slide 1 hour)"),
-        ({"aggregate__load__levels": "RANGES 1 HOUR, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}, "aggregate.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the range must be longer than level 0's (range 1 hour, slide 1 hour)"),
-        ({"aggregate__load__levels": "RANGES 6 HOURS, 2 HOURS SLIDES 1 HOUR, 2 HOURS"}, "aggregate.load.levels[0]: level 1 (range 6 hours, slide 1 hour): the slide must not be shorter than level 0's (range 2 hours, slide 2 hours)"),
+        ({"aggregates__load__fit": "7 minutes"}, "aggregates.load.fit.unit: must divide the slide of level 0 (range 1 hour, slide 5 minutes); got 7 minutes"),
+        ({"aggregates__load__fit": "10 minutes"}, "aggregates.load.fit.unit: must divide the slide of level 0 (range 1 hour, slide 5 minutes); got 10 minutes"),
+        ({"aggregates__load__levels": "RANGES 365 DAYS SLIDES 5 MINUTES", "aggregates__load__fit": "5 minutes"}, "aggregates.load.fit.unit: a window has at most 32768 units, level 0 (range 365 days, slide 5 minutes) has 105120"),
+        ({"aggregates__load__measures": {"hosts": "distinct(host)"}, "aggregates__load__fit": "5 minutes"}, "aggregates.load.fit: no measure has a line: counts of distinct values have none"),
+        ({"aggregates__load__measures": {"n": "count"}, "aggregates__load__aging": [1]}, "aggregates.load.aging: no measure has a mean: it takes sum, mean, min or max of a column"),
+        ({"aggregates__load__fit": "0 seconds"}, "aggregates.load.fit.unit: must be whole seconds, at least one; got 0 seconds"),
+        ({"aggregates__load__fit": {"unit": 5}}, "aggregates.load.fit.unit: must be a whole number and a unit, such as 5 minutes; got 5"),
+        ({"aggregates__load__fit": {"unt": "5 minutes"}}, "aggregates.load.fit: unknown field 'unt'; nearest: unit"),
+        ({"aggregates__load__fit": {"value": "median"}}, "aggregates.load.fit.value: must be one of 'mean', 'sum', 'min', 'max'; got 'median'"),
+        ({"aggregates__load__aging": [1, 0.5]}, "aggregates.load.aging: must have a weight for each of 1 levels; got 2"),
+        ({"aggregates__load__aging": []}, "aggregates.load.aging: must have a weight for each of 1 levels; got 0"),
+        ({"aggregates__load__aging": [0]}, "aggregates.load.aging[0]: must be at least 0.001; got 0"),
+        ({"aggregates__load__aging": [1001]}, "aggregates.load.aging[0]: must be at most 1000; got 1001"),
+        ({"aggregates__load__aging": ["1"]}, "aggregates.load.aging[0]: must be a number; got '1'"),
+        ({"aggregates__load__aging": [1, 1], "aggregates__load__levels": "RANGES 5 HOURS, 4 HOURS SLIDES 5 HOURS, 4 HOURS"}, "aggregates.load.aging: level 1 (range 5 hours, slide 5 hours): the slide must be a multiple of level 0's (range 4 hours, slide 4 hours)"),
+        ({"aggregates__load__recurring": ["status"]}, "aggregates.load.recurring: needs at least two levels, as rings lie between them; got 1"),
+        ({"aggregates__load__alert": "slo > 1"}, "aggregates.load.alert: no column 'slo'; nearest: slow\n    slo > 1\n    ^"),
+        ({"aggregates__load__alert": "n + 1"}, "aggregates.load.alert: a condition must be a boolean; got an integer\n    n + 1\n    ^"),
+        ({"aggregates__load__alert": "user > 1"}, "aggregates.load.alert: > takes parts of one type; got a string and an integer\n    user > 1\n           ^"),
+        ({"aggregates__load__alert": {"when": "n > 1", "title": "busy"}}, "aggregates.load.alert: an alert with settings needs a name, as in many: {when: ...}; got when, title"),
+        ({"aggregates__load__alert": {"when": "n > 1", "titel": "busy"}}, "aggregates.load.alert: an alert with settings needs a name, as in many: {when: ...}; got when, titel"),
+        ({"aggregates__load__alert": {"when": "n > 1"}}, "aggregates.load.alert: an alert with settings needs a name, as in many: {when: ...}; got when"),
+        ({"aggregates__load__alert": 5}, "aggregates.load.alert: must be a mapping; got 5"),
+        ({"aggregates__load__alert": {"many": "stat > 1"}}, "aggregates.load.alert.many.when: no column 'stat'; known: level, window_start, window_end, count, user, n, slow, values_slow, sum_slow, mean_slow, min_slow, max_slow\n    stat > 1\n    ^"),
+        ({"aggregates__load__alert": {"many": {"when": "n > 1", "level": 1}}}, "aggregates.load.alert.many.level: must be the number of a level, from 0 to 0; got 1"),
+        ({"aggregates__load__alert": {"many": {"when": "n > 1", "level": -1}}}, "aggregates.load.alert.many.level: must be at least 0; got -1"),
+        ({"aggregates__load__alert": {"many": {"when": "n > 1", "severity": "warning"}}}, "aggregates.load.alert.many.severity: must be one of 'high', 'medium', 'low'; got 'warning'"),
+        ({"aggregates__load__alert": {"many": {"wen": "n > 1"}}}, "aggregates.load.alert.many: unknown field 'wen'; nearest: when"),
+        ({"aggregates__load__alert": {"many": {"when": "n > 1", "title": "{usr} asks"}}}, "aggregates.load.alert.many.title: a title names columns of the key and of its condition; no column 'usr'; nearest: user"),
+        ({"aggregates__load__alert": {"many": {"when": "n > 1", "title": "{user:>9}"}}}, "aggregates.load.alert.many.title: has no formats in braces; got '{user:>9}'"),
+        ({"aggregates__load__alert": {"many": {"when": "n > 1", "title": "{user"}}}, "aggregates.load.alert.many.title: must be a text with names in braces; got '{user'"),
+        ({"columns__alert": "x", "key": ["alert"], "aggregates__load__alert": "n > 1"}, "aggregates.load.alert: alert is a column that every alert has; name the column otherwise"),
+        ({"aggregates__load__recurring": ["statu"], **TWO_LEVELS}, "aggregates.load.recurring[0]: no column 'statu'; nearest: status"),
+        ({"aggregates__load__recurring": ["user"], **TWO_LEVELS}, "aggregates.load.recurring[0]: user is a column of the key; every item of a key has the same"),
+        ({"aggregates__load__recurring": ["status", "status"], **TWO_LEVELS}, "aggregates.load.recurring: names 'status' 2 times"),
+        ({"aggregates__load__recurring": "status", **TWO_LEVELS}, "aggregates.load.recurring: must be a list; got 'status'"),
+        ({"aggregates__load__recurring": ["counts"], "columns__counts": "status", **TWO_LEVELS}, "aggregates.load.recurring: counts is a column that every recurring item has; name the column otherwise"),
+        ({"aggregates__load__recurring": ["status"], "aggregates__load__levels": "RANGES 5 HOURS, 4 HOURS SLIDES 5 HOURS, 4 HOURS"}, "aggregates.load.recurring: level 1 (range 5 hours, slide 5 hours): the slide must be a multiple of level 0's (range 4 hours, slide 4 hours)"),
+        ({"aggregates__load__levels": ...}, "aggregates.load.levels: is required"),
+        ({"aggregates__load__levels": []}, "aggregates.load.levels: must have at least 1; got []"),
+        ({"aggregates__load__levels": "1 hour"}, "aggregates.load.levels: must read like RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES, or be a list; got '1 hour'"),
+        ({"aggregates__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR"}, "aggregates.load.levels: must have as many slides as ranges; got 2 ranges, 1 slides"),
+        ({"aggregates__load__levels": "RANGES 2 HOURS, 1 HUOR SLIDES 1 HOUR, 1 HOUR"}, "aggregates.load.levels[1]: unknown unit 'HUOR' in '1 HUOR'; nearest: hour"),
+        ({"aggregates__load__levels": "RANGES 1 HOUR SLIDES 0 SECONDS"}, "aggregates.load.levels[0]: level 0 (range 1 hour, slide 0 seconds): the slide must be whole seconds, at least one"),
+        ({"aggregates__load__levels": "RANGES 1 HOUR SLIDES 1500 MS"}, "aggregates.load.levels[0]: level 0 (range 1 hour, slide 1500 milliseconds): the slide must be whole seconds, at least one"),
+        ({"aggregates__load__levels": "RANGES 6 HOURS, 1 HOUR SLIDES 4 HOURS, 1 HOUR"}, "aggregates.load.levels[0]: level 1 (range 6 hours, slide 4 hours): the range must be a whole multiple of the slide"),
+        ({"aggregates__load__levels": "RANGES 0 HOURS SLIDES 1 HOUR"}, "aggregates.load.levels[0]: level 0 (range 0 seconds, slide 1 hour): the range must be a whole multiple of the slide"),
+        ({"aggregates__load__levels": "RANGES 1 HOUR, 6 HOURS SLIDES 1 HOUR, 1 HOUR"}, "aggregates.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the range must be longer than level 0's (range 6 hours, slide 1 hour)"),
+        ({"aggregates__load__levels": "RANGES 1 HOUR, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}, "aggregates.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the range must be longer than level 0's (range 1 hour, slide 1 hour)"),
+        ({"aggregates__load__levels": "RANGES 6 HOURS, 2 HOURS SLIDES 1 HOUR, 2 HOURS"}, "aggregates.load.levels[0]: level 1 (range 6 hours, slide 1 hour): the slide must not be shorter than level 0's (range 2 hours, slide 2 hours)"),
         # checks
-        ({"checks": {"rejected_shar": {"at_most": 0.1}}}, "3 problems\n  checks.rejected_shar.at_most: only built-in checks have it; nearest: rejected_share\n  checks.rejected_shar.stage: is required, one of ingest, aggregate (or is it a built-in check; nearest: rejected_share)\n  checks.rejected_shar: must have either every or rows; it has neither"),
+        ({"checks": {"rejected_shar": {"at_most": 0.1}}}, "3 problems\n  checks.rejected_shar.at_most: only built-in checks have it; nearest: rejected_share\n  checks.rejected_shar.stage: is required, one of ingest, aggregates (or is it a built-in check; nearest: rejected_share)\n  checks.rejected_shar: must have either every or rows; it has neither"),
         ({"checks": {"rejected_share": {"at_most": 5}}}, "checks.rejected_share.at_most: must be at most 1; got 5"),
         ({"checks": {"rejected_share": {"at_most": "5%"}}}, "checks.rejected_share.at_most: must be a number; got '5%'"),
         ({"checks": {"rejected_share": {"rows": {"at_least": 1}}}}, "checks.rejected_share.rows: rejected_share is built in, only at_most, off, severity may be set"),
@@ -294,14 +294,14 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"checks": {"x": {"stage": "ingest", "rows": {"at_least": 2, "at_most": 1}}}}, "checks.x.rows: at_least must not be above at_most; got at_least 2, at_most 1"),
         ({"checks": {"x": {"stage": "ingest", "rows": {"at_least": 1}, "share": 0.5}}}, "checks.x.share: goes with every, which is missing"),
         ({"checks": {"x": {"stage": "ingest", "every": "stats > 1"}}}, "checks.x.every: no column 'stats'; nearest: status\n    stats > 1\n    ^"),
-        ({"checks": {"x": {"stage": "aggregate", "every": "status > 1"}}}, "checks.x.every: no column 'status'; known: level, window_start, window_end, count, user, n, slow, values_slow, sum_slow, mean_slow, min_slow, max_slow\n    status > 1\n    ^"),
+        ({"checks": {"x": {"stage": "aggregates", "every": "status > 1"}}}, "checks.x.every: no column 'status'; known: level, window_start, window_end, count, user, n, slow, values_slow, sum_slow, mean_slow, min_slow, max_slow\n    status > 1\n    ^"),
         ({"checks": {"x": {"stage": "ingest", "block": "load", "every": "ok"}}}, "checks.x.block: ingest has no blocks; got 'load'"),
-        ({"checks": {"x": {"stage": "aggregate", "block": "laod", "every": "ok"}}}, "checks.x.block: no block 'laod'; nearest: load"),
+        ({"checks": {"x": {"stage": "aggregates", "block": "laod", "every": "ok"}}}, "checks.x.block: no block 'laod'; nearest: load"),
         ({"checks": {"x": {"stage": "ingest", "every": "ok", "severity": "fatal"}}}, "checks.x.severity: must be one of 'error', 'incomplete', 'warning'; got 'fatal'"),
-        ({"aggregate": ..., "checks": {"x": {"stage": "aggregate", "every": "true"}}}, "checks.x.stage: the stream has no block of aggregate"),
+        ({"aggregates": ..., "checks": {"x": {"stage": "aggregates", "every": "true"}}}, "checks.x.stage: the stream has no block of aggregates"),
         # accept
         ({"accept": [{**ACCEPT, "check": "rejected"}]}, "accept[0].check: no check 'rejected'; nearest: rejected_share"),
-        ({"accept": [{**ACCEPT, "stage": "aggregate"}]}, "accept[0].stage: rejected_share is a check of ingest; got aggregate"),
+        ({"accept": [{**ACCEPT, "stage": "aggregates"}]}, "accept[0].stage: rejected_share is a check of ingest; got aggregates"),
         ({"accept": [{**ACCEPT, "observed": "1"}]}, "accept[0].observed: must be a number; got '1'"),
         ({"accept": [{**ACCEPT, "observed": True}]}, "accept[0].observed: must be a number; got True"),
         ({"accept": [{**ACCEPT, "who": ""}]}, "accept[0].who: must not be empty; got ''"),
@@ -320,21 +320,21 @@ def test_everything_that_is_wrong_is_said_at_once_in_the_order_of_the_fields() -
         chunk="90 minutes",
         heal="soon",
         colour="red",
-        aggregate__load__levels="RANGES 1 HOUR, 6 HOURS SLIDES 1 HOUR, 4 HOURS",
-        aggregate__other={"measures": {"n": "sum(tok)"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
+        aggregates__load__levels="RANGES 1 HOUR, 6 HOURS SLIDES 1 HOUR, 4 HOURS",
+        aggregates__other={"measures": {"n": "sum(tok)"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
         key=["usr"],
     )
     assert refusal(data) == (
         "app.yaml: 8 problems\n"
         "  unknown field 'colour'; nearest: columns\n"
         "  key[0]: no column 'usr'; nearest: user\n"
-        "  aggregate.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the range must be longer than "
+        "  aggregates.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the range must be longer than "
         "level 0's (range 6 hours, slide 4 hours)\n"
-        "  aggregate.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the slide must not be shorter "
+        "  aggregates.load.levels[0]: level 1 (range 1 hour, slide 1 hour): the slide must not be shorter "
         "than level 0's (range 6 hours, slide 4 hours)\n"
-        "  aggregate.load.levels[1]: level 0 (range 6 hours, slide 4 hours): the range must be a whole "
+        "  aggregates.load.levels[1]: level 0 (range 6 hours, slide 4 hours): the range must be a whole "
         "multiple of the slide\n"
-        "  aggregate.other.measures.n: no column 'tok' in 'sum(tok)'; nearest: took\n"
+        "  aggregates.other.measures.n: no column 'tok' in 'sum(tok)'; nearest: took\n"
         "  heal: must be a whole number and a unit, such as 5 minutes; got 'soon'\n"
         "  chunk: must be whole hours, at least one; got 90 minutes"
     )
@@ -361,7 +361,7 @@ def test_a_mistyped_field_is_told_without_what_follows_from_it() -> None:
 def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
     data = changed(
         name="Web", source__format="xml", source__options={"a": 1}, time=..., rest="maybe",
-        columns__took={"type": "float"}, key=["usr"], aggregate__load__measures={"n": "max(took)"},
+        columns__took={"type": "float"}, key=["usr"], aggregates__load__measures={"n": "max(took)"},
         checks={
             "keys_not_null": {"at_most": 100, "rows": {"at_least": 1}},
             "x": {"stage": "ingest", "every": "statu > 1"},
@@ -390,15 +390,15 @@ def test_a_value_out_of_bounds_of_a_field_that_a_built_in_check_has_not() -> Non
 
 def test_a_block_with_a_wrong_key_does_not_hide_what_is_wrong_with_its_checks() -> None:
     data = changed(
-        aggregate__load__key=["usr"], checks={"x": {"stage": "aggregate", "every": "n > 1", "share": 2}}
+        aggregates__load__key=["usr"], checks={"x": {"stage": "aggregates", "every": "n > 1", "share": 2}}
     )
     assert refusal(data) == (
         "app.yaml: 2 problems\n"
-        "  aggregate.load.key[0]: no column 'usr'; nearest: user\n"
+        "  aggregates.load.key[0]: no column 'usr'; nearest: user\n"
         "  checks.x.share: must be at most 1; got 2"
     )
     data["checks"]["x"]["share"] = 1
-    assert refusal(data) == "app.yaml: aggregate.load.key[0]: no column 'usr'; nearest: user"
+    assert refusal(data) == "app.yaml: aggregates.load.key[0]: no column 'usr'; nearest: user"
 
 
 def test_an_error_survives_pickling() -> None:
@@ -409,8 +409,8 @@ def test_an_error_survives_pickling() -> None:
 
 def test_several_blocks_need_the_block_of_a_check() -> None:
     data = changed(
-        aggregate__other={"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
-        checks={"x": {"stage": "aggregate", "every": "n > 1"}},
+        aggregates__other={"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
+        checks={"x": {"stage": "aggregates", "every": "n > 1"}},
     )
     assert refusal(data) == (
         "app.yaml: checks.x.block: is required where there are several; known: load, other"
@@ -424,8 +424,8 @@ json_like = st.recursive(
 )
 places = st.sampled_from(
     ["name", "source", "source__path", "source__format", "source__options", "source__holds", "columns",
-     "columns__user", "columns__took", "time", "time__format", "key", "where", "aggregate",
-     "aggregate__load", "aggregate__load__levels", "aggregate__load__measures", "aggregate__load__key",
+     "columns__user", "columns__took", "time", "time__format", "key", "where", "aggregates",
+     "aggregates__load", "aggregates__load__levels", "aggregates__load__measures", "aggregates__load__key",
      "unique", "unique__keep", "columns__took__is", "patterns", "patterns__x", "patterns__x__steps",
      "patterns__x__never", "patterns__x__within", "patterns__x__keep", "checks", "accept", "heal", "chunk", "preset", "start", "until", "tags"]
 )  # fmt: skip

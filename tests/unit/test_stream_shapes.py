@@ -23,8 +23,8 @@ from unit.small_stream import ACCEPT, base, changed
         {"chunk": "9 days"},
         {"schedule": False},
         {"columns__took": {"from": "ms", "type": "number", "resolution": "0.0010", "unit": "s"}},
-        {"aggregate__load__title": "x"},
-        {"where": "true", "aggregate__load__where": None},
+        {"aggregates__load__title": "x"},
+        {"where": "true", "aggregates__load__where": None},
     ],
 )
 def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
@@ -51,7 +51,7 @@ def test_the_order_of_columns_shapes_no_table() -> None:
     assert parse(turned).ingest_shape() == parse(data).ingest_shape()
 
 
-TWO_LEVELS = {"aggregate__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
+TWO_LEVELS = {"aggregates__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
 
 
 @pytest.mark.parametrize(
@@ -75,20 +75,20 @@ TWO_LEVELS = {"aggregate__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 
             {"columns__took": {"from": "ms", "type": "number", "resolution": 0.01}},
             {"ingest", "granules", "reports"},
         ),
-        ({"aggregate__load__where": "ok"}, {"granules", "item_granules"}),
+        ({"aggregates__load__where": "ok"}, {"granules", "item_granules"}),
         ({"key": ["host"]}, {"granules", "reports", "item_granules", "recurring"}),
-        ({"aggregate__load__measures__n": "sum(took)"}, {"granules", "reports"}),
-        ({"aggregate__load__levels": "RANGES 2 HOURS SLIDES 5 MINUTES"}, {"reports", "recurring"}),
+        ({"aggregates__load__measures__n": "sum(took)"}, {"granules", "reports"}),
+        ({"aggregates__load__levels": "RANGES 2 HOURS SLIDES 5 MINUTES"}, {"reports", "recurring"}),
         (
-            {"aggregate__load__levels": "RANGES 1 HOUR SLIDES 1 MINUTE"},
+            {"aggregates__load__levels": "RANGES 1 HOUR SLIDES 1 MINUTE"},
             {"granules", "reports", "item_granules", "recurring"},
         ),
-        ({"aggregate__load__aging": [2]}, {"reports"}),
-        ({"aggregate__load__fit": "5 minutes"}, {"reports"}),
+        ({"aggregates__load__aging": [2]}, {"reports"}),
+        ({"aggregates__load__fit": "5 minutes"}, {"reports"}),
         # Granules as long as the unit.
-        ({"aggregate__load__fit": "1 minute"}, {"granules", "reports"}),
+        ({"aggregates__load__fit": "1 minute"}, {"granules", "reports"}),
         (
-            {"aggregate__load__recurring": ["status"], **TWO_LEVELS},
+            {"aggregates__load__recurring": ["status"], **TWO_LEVELS},
             {"granules", "reports", "item_granules", "recurring"},
         ),
     ],
@@ -110,10 +110,10 @@ def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], pa
 @pytest.mark.parametrize("more", [{"value": "sum"}, {"missing": "zero"}, {"unit": "1 minute"}])
 def test_all_that_a_line_is_made_of_shapes_reports(more: dict[str, str]) -> None:
     fit = {"unit": "5 minutes", "value": "mean", "missing": "last"}
-    one, other = (parse(changed(aggregate__load__fit=said)) for said in (fit, fit | more))
+    one, other = (parse(changed(aggregates__load__fit=said)) for said in (fit, fit | more))
     assert one.fingerprint("aggregates", "load") != other.fingerprint("aggregates", "load")
     assert one.fingerprint("aggregates", "load") == parse(
-        changed(aggregate__load__fit="5 minutes")
+        changed(aggregates__load__fit="5 minutes")
     ).fingerprint("aggregates", "load")
 
 
@@ -129,8 +129,10 @@ def test_how_a_rule_is_written_shapes_nothing() -> None:
 
 
 def test_a_condition_shapes_by_what_it_says_not_by_its_spaces() -> None:
-    one = parse(changed(aggregate__load__where="status=1 and ok")).fingerprint("granules", "load")
-    assert one == parse(changed(aggregate__load__where="status = 1 AND (ok)")).fingerprint("granules", "load")
+    one = parse(changed(aggregates__load__where="status=1 and ok")).fingerprint("granules", "load")
+    assert one == parse(changed(aggregates__load__where="status = 1 AND (ok)")).fingerprint(
+        "granules", "load"
+    )
     assert '"where":"((`status` = 1L) AND `ok`)"' in one
 
 

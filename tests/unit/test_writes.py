@@ -27,7 +27,7 @@ def at(*hours: int) -> list[datetime]:
 
 
 def known(table: str = "granules", **hours: tuple[int, ...]) -> list[PartitionKey]:
-    return [PartitionKey("aggregate", block, table, hour) for block in hours for hour in at(*hours[block])]
+    return [PartitionKey("aggregates", block, table, hour) for block in hours for hour in at(*hours[block])]
 
 
 def between(start: int, end: int) -> str:
@@ -67,7 +67,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *outcomes: Exception | None) -> Ma
     monkeypatch.setattr(store, "_token", lambda *_: 7)
     write = Write(TABLE, rows, {None: at(1)}, gathered=True)
     try:
-        Store(MagicMock(), "lake").write(write, stage="aggregate", token=7, run_id="a")
+        Store(MagicMock(), "lake").write(write, stage="aggregates", token=7, run_id="a")
     finally:
         assert {call.args for call in save.call_args_list} == {("lake/granules",)}
     return save
@@ -158,5 +158,5 @@ def test_parts_are_taken_only_where_no_other_block_has_their_hours(monkeypatch: 
     rows = TABLE.arrow_schema().empty_table()
     write = Write(TABLE, rows, {"a": at(1, 2)}, parts=[])
     for nodes in (known(a=(1, 2), b=(3,)), known(b=(2,))):
-        Store(MagicMock(), "lake").write(write, stage="aggregate", token=1, run_id="run", known=nodes)
+        Store(MagicMock(), "lake").write(write, stage="aggregates", token=1, run_id="run", known=nodes)
     assert taken == [[], rows]

@@ -170,7 +170,7 @@ def main(
         return spark.read.format("delta").load(f"{store.root}/events")
 
     def staged(copy: str) -> DataFrame:
-        job.run_stage(spark, "aggregate", stream, interval, lake=copy)
+        job.run_stage(spark, "aggregates", stream, interval, lake=copy)
         return spark.read.format("delta").load(f"{copy}/{stream.name}/aggregates")
 
     # Those that keep their rows are asked for them when the time is over.

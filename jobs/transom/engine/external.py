@@ -141,7 +141,7 @@ class _Stream:
             if self._ledger is None:
                 if not DeltaTable.is_deltatable(f"{root}/events"):
                     raise NeverRun(
-                        f"{filler.place}: the stage fill waits for the stream {filler.name}, of which no run "
+                        f"{filler.place}: it waits for the stream {filler.name}, of which no run "
                         "is in this lake: run its ingest, then fill again. Stages before fill do not wait"
                     )
                 _require(filler, DeltaTable(f"{root}/events"))

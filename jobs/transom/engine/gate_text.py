@@ -137,7 +137,7 @@ def _of_files(kind: str, files: Sequence[str]) -> str:
 
 
 def _tables(stage: str, block: str, tables: set[str]) -> str:
-    """A block of a stage with its tables: `aggregate traffic (aggregates, granules)`."""
+    """A block of a stage with its tables: `aggregates traffic (aggregates, granules)`."""
     beside = f" ({', '.join(sorted(tables))})" if tables != {block} else ""
     return f"{stage} {block}{beside}"
 

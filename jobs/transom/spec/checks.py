@@ -145,7 +145,7 @@ class CheckSpec(Model):
     stage: str | None = None
     """Whose output is checked; only for own checks, and required there."""
     block: str | None = None
-    """Which block, where the stage has several; only for own checks of aggregate."""
+    """Which block, where the stage has several; only for own checks of `aggregates`."""
     every: NonEmptyStr | None = None
     """A condition on the rows; `share` of an hour's rows must meet it, of ingest `share` of a
     file's. Rows for which it is null do not."""

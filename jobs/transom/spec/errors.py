@@ -21,7 +21,7 @@ class Issue:
     """One broken rule.
 
     Attributes:
-        path: the field, as `aggregate.traffic.levels[1]`; "" is the whole file.
+        path: the field, as `aggregates.traffic.levels[1]`; "" is the whole file.
         message: the rule and the value.
         needs: the parts of the file that the rule looks at beside the field itself, as ("columns", "user").
             Where one of them is wrong and left out, the problem says nothing.
@@ -117,7 +117,7 @@ def item_path(several: Sequence[object], index: int) -> str:
 
 
 def render(location: Location) -> str:
-    """Return pydantic's location as a path: `aggregate.traffic.levels[1]`."""
+    """Return pydantic's location as a path: `aggregates.traffic.levels[1]`."""
     path = ""
     for part in location:
         if part != "[key]":  # pydantic's way to say that a mapping's key is at fault

@@ -49,7 +49,7 @@ class Filler(ShorthandModel):
     SHORT: ClassVar[tuple[str, tuple[type, ...], dict[str, Any]]] = ("block", (str,), {"type": "string"})
 
     block: Name | None = None
-    """Of the stream itself: events, or a block of aggregate, by its finest granules."""
+    """Of the stream itself: events, or a block of `aggregates`, by its finest granules."""
     stream: Name | None = None
     """Another stream of the lake, by its name: its events."""
     table: NonEmptyStr | None = None

@@ -26,7 +26,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log"}
 key: [client]
-aggregate:
+aggregates:
   traffic:
     measures: {n: count}
     levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR
@@ -110,20 +110,20 @@ class Lake:
         write_deltalake(f"{self.folder}/lake/web/files", rows, mode="overwrite")
 
     def aggregate(self, hours: Iterable[int], name: str = "b", minute: int = 1) -> None:
-        """A run of aggregate whose hours are published."""
+        """A run of aggregates whose hours are published."""
         for table in ("granules", "aggregates"):
             entries = {
-                PartitionKey("aggregate", "traffic", table, at(n)): PartitionState("published", name)
+                PartitionKey("aggregates", "traffic", table, at(n)): PartitionState("published", name)
                 for n in hours
             }
-            self.ledger.claim("aggregate", entries, name)
-            self.ledger.publish("aggregate", entries, name)
+            self.ledger.claim("aggregates", entries, name)
+            self.ledger.publish("aggregates", entries, name)
             fresh = Freshness(self.stream, self.ledger.snapshot())
             done = {
                 node: PartitionState("published", name, digest="1:3", inputs=fresh.expected(node), rows=1)
                 for node in entries
             }
-            self.run(name, "aggregate", done, minute)
+            self.run(name, "aggregates", done, minute)
 
     def mark(self, node: PartitionKey) -> None:
         """Marks a node as damaged."""

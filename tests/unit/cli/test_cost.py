@@ -15,7 +15,7 @@ TEN = datetime(2015, 5, 17, 10, tzinfo=UTC)
 def cost(root: Path, hours: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """What is printed of two stages, of which the first has waited for Spark."""
     ledger, interval = Ledger(str(root)), Interval(TEN, TEN + hours * HOUR)
-    for number, (stage, session, total) in enumerate([("ingest", 8.0, 20.0), ("aggregate", 0.0, 6.0)]):
+    for number, (stage, session, total) in enumerate([("ingest", 8.0, 20.0), ("aggregates", 0.0, 6.0)]):
         ledger.record_run(
             Run(
                 f"r {stage}", "try", stage, interval.start, interval.end, 0, None, 900 - 900 * number, 70,
@@ -30,7 +30,7 @@ def test_many_hours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     title, head, _, *rows, said, more = cost(tmp_path, 36, capsys)
     assert title == "cost of 36 hours, run together"
     assert head.split() == ["stage", "lines", "read", "rows", "out", "seconds"]
-    assert [row.split() for row in rows] == [["ingest", "900", "70", "12"], ["aggregate", "-", "70", "6"]]
+    assert [row.split() for row in rows] == [["ingest", "900", "70", "12"], ["aggregates", "-", "70", "6"]]
     assert said == (
         "One hour on its own: 8.5 to 26.0 s, of which 8.0 s are the start of Spark and 0.50 s its share of "
         "the rest."

@@ -42,8 +42,8 @@ def test_a_fresh_hour(run: Ask, lake: Lake) -> None:
     lake.aggregate(range(3))
     assert said(run, lake, "2015-05-17T02:00") == [
         "  ingest events: published, 1 row, by run a, 2015-05-20 12:00",
-        "  aggregate traffic, granules: published, 1 row, by run b, 2015-05-20 12:01",
-        "  aggregate traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
+        "  aggregates traffic, granules: published, 1 row, by run b, 2015-05-20 12:01",
+        "  aggregates traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
     ]
 
 
@@ -51,7 +51,7 @@ def test_an_hour_nobody_asked_for(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     assert said(run, lake, "2015-05-18T00:00") == [
         "  ingest: nobody has asked for it, so it counts as empty",
-        "  aggregate: nobody has asked for it, so it counts as empty",
+        "  aggregates: nobody has asked for it, so it counts as empty",
         "  to run it:",
         command(lake, "2015-05-18T00:00", "2015-05-18T01:00"),
     ]
@@ -61,7 +61,7 @@ def test_an_hour_that_a_gate_kept_from_a_stage(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     assert said(run, lake, "2015-05-17T00:00") == [
         "  ingest events: published, 1 row, by run a, 2015-05-20 12:00",
-        "  aggregate: stale: ingest has been asked for it, and aggregate has not run since",
+        "  aggregates: stale: ingest has been asked for it, and aggregates has not run since",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
     ]
@@ -86,9 +86,9 @@ def test_rows_that_are_others_since_are_named_with_their_hours(run: Ask, lake: L
     lake.aggregate(range(4))
     lake.ingest([1], "c", 2, digest="2:9")
     assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
-        "  aggregate traffic, granules: published, stale, 1 row, by run b, 2015-05-20 12:01",
+        "  aggregates traffic, granules: published, stale, 1 row, by run b, 2015-05-20 12:01",
         "    the events of 2015-05-17T01:00 have changed since it was computed from them",
-        "  aggregate traffic, aggregates: published, stale, 1 row, by run b, 2015-05-20 12:01",
+        "  aggregates traffic, aggregates: published, stale, 1 row, by run b, 2015-05-20 12:01",
         "    the granules that it is computed from are stale",
     ]
 
@@ -135,9 +135,9 @@ def test_a_changed_block_says_what_may_have_changed_and_its_figures_are_stale_wi
     state = "the granules of 2015-05-17T00:00 to 2015-05-17T02:00 that it is computed from are stale"
     reason = f"{OTHERWISE}: {aggregates}" if aggregates else state
     assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
-        f"  aggregate traffic, granules: {stale}, {by}",
+        f"  aggregates traffic, granules: {stale}, {by}",
         *([f"    {OTHERWISE}: {granules}"] if granules else []),
-        f"  aggregate traffic, aggregates: published, stale, {by}",
+        f"  aggregates traffic, aggregates: published, stale, {by}",
         f"    {reason}",
     ]
 
@@ -162,23 +162,23 @@ def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
     lake.ledger.claim("ingest", [node], "r ingest")
     assert said(run, lake, hours[0])[1:] == [
         "    a run has begun to write it and has not published it: it is at work, or was killed",
-        "  aggregate: not computed yet; run r ingest is at work, or was killed",
+        "  aggregates: not computed yet; run r ingest is at work, or was killed",
         waits[0].format("r ingest"),
         waits[1],
     ]
     lake.ingest(range(1))
-    granules = PartitionKey("aggregate", "traffic", "granules", at(0))
-    lake.ledger.claim("aggregate", [granules], "r aggregate")
+    granules = PartitionKey("aggregates", "traffic", "granules", at(0))
+    lake.ledger.claim("aggregates", [granules], "r aggregate")
     assert said(run, lake, hours[0])[3:] == [
-        "  aggregate traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
+        "  aggregates traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
         waits[0].format("r aggregate"),
         waits[1],
     ]
     # Between its two tables it has nothing begun.
     done = PartitionState("published", "r aggregate", digest="1:3", inputs={}, rows=1)
-    lake.ledger.publish("aggregate", {granules: done}, "r aggregate")
+    lake.ledger.publish("aggregates", {granules: done}, "r aggregate")
     assert said(run, lake, hours[0])[-3:] == [
-        "  aggregate traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
+        "  aggregates traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
         waits[0].format("r aggregate"),
         waits[1],
     ]
@@ -188,9 +188,9 @@ def test_an_hour_of_which_only_state_has_been_made(run: Ask, lake: Lake) -> None
     """For windows that reach it; by a block of others it is told that it is not there either."""
     lake.ingest(range(3))
     lake.aggregate([1])
-    granules = PartitionKey("aggregate", "traffic", "granules", at(0))
-    lake.run("b", "aggregate", {granules: replace(lake.ledger.snapshot()[replace(granules, hour=at(1))])})
-    assert "  aggregate traffic, aggregates: stale: it has not been computed" in said(
+    granules = PartitionKey("aggregates", "traffic", "granules", at(0))
+    lake.run("b", "aggregates", {granules: replace(lake.ledger.snapshot()[replace(granules, hour=at(1))])})
+    assert "  aggregates traffic, aggregates: stale: it has not been computed" in said(
         run, lake, "2015-05-17T00:00"
     )
 
@@ -210,9 +210,9 @@ def test_a_block_that_has_come_since(run: Ask, lake: Lake) -> None:
     lake.file.write_text(WEB + "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n")
     stale = "stale: the block has come since the hour was computed"
     assert said(run, lake, "2015-05-17T00:00")[2:] == [
-        f"  aggregate more, granules: {stale}",
-        "  aggregate traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
-        f"  aggregate more, aggregates: {stale}",
+        f"  aggregates more, granules: {stale}",
+        "  aggregates traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
+        f"  aggregates more, aggregates: {stale}",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
     ]
@@ -290,15 +290,17 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
     lake.run("bad", "ingest", {node: PartitionState("quarantined", "bad", False, inputs={}, cause=cause)})
     words = f"ingest events 2015-05-17T01:00 is quarantined: {cause}"
     blocked = {
-        PartitionKey("aggregate", "traffic", table, at(n)): PartitionState("blocked", "b", False, cause=words)
+        PartitionKey("aggregates", "traffic", table, at(n)): PartitionState(
+            "blocked", "b", False, cause=words
+        )
         for n, table in [(1, "granules"), (1, "aggregates"), (2, "aggregates")]
     }
-    lake.run("b", "aggregate", blocked)
+    lake.run("b", "aggregates", blocked)
     fresh = replace(PartitionState("published", "b"), digest="1:3", rows=1)
-    lake.run("b", "aggregate", {PartitionKey("aggregate", "traffic", "granules", at(2)): fresh})
+    lake.run("b", "aggregates", {PartitionKey("aggregates", "traffic", "granules", at(2)): fresh})
     lines = said(run, lake, "2015-05-17T02:00")
     assert lines[-5:] == [
-        "  aggregate traffic, aggregates: blocked, 0 rows, by run b, 2015-05-20 12:00",
+        "  aggregates traffic, aggregates: blocked, 0 rows, by run b, 2015-05-20 12:00",
         f"    not computed: {words}",
         f"    because {words}",
         "  mend the data, or accept the value in the stream's file, then run:",
@@ -522,7 +524,7 @@ def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -
     cause = "files_expected: observed 0, expected at least 1"
     for one in [
         node,
-        *(PartitionKey("aggregate", "traffic", table, at(1)) for table in ("granules", "aggregates")),
+        *(PartitionKey("aggregates", "traffic", table, at(1)) for table in ("granules", "aggregates")),
     ]:
         entry = replace(lake.ledger.snapshot()[one], complete=False, cause=cause)
         lake.run(entry.run_id, one.stage, {one: entry})
@@ -536,8 +538,8 @@ def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -
         f"because ingest events 2015-05-17T01:00 is incomplete: {cause}",
     ]
     assert lines[-1] == "    and as above"
-    assert [line[:32].rstrip() for line in lines if "  aggregate traffic" in line] == [
-        "  aggregate traffic, granules: p", "  aggregate traffic, aggregates:",
+    assert [line[:33].rstrip() for line in lines if "  aggregates traffic" in line] == [
+        "  aggregates traffic, granules: p", "  aggregates traffic, aggregates:",
     ]  # fmt: skip
 
 
@@ -548,7 +550,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     lake.file.write_text(WEB + "rest: keep\n")
     lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
     (at_granules,) = [number for number, line in enumerate(lines) if ", granules: " in line]
-    assert lines[at_granules].startswith("  aggregate traffic, granules: published, stale, ")
+    assert lines[at_granules].startswith("  aggregates traffic, granules: published, stale, ")
     assert lines[at_granules + 1] == (
         "    computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is out of date"
     )

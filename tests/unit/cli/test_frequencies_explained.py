@@ -27,12 +27,12 @@ def test_what_goes_back_for_ever_reads_hours_that_are_known_and_no_others() -> N
     }
     stream = parse(yaml.safe_load(TEXT))
     unmade = Freshness(stream, LedgerSnapshot(events))
-    made = [node for hour in hours for node in unmade.nodes("sketch", hour)]
+    made = [node for hour in hours for node in unmade.nodes("frequency", hour)]
     of = Freshness(
         stream, LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in made}})
     )
-    reads = of.reads(PartitionKey("sketch", "ever", "cells", hours[-1]))
+    reads = of.reads(PartitionKey("frequency", "ever", "cells", hours[-1]))
     assert [(node.table, node.hour) for node in reads] == [
         ("tick_matrices", hours[2]), ("cells", hours[0]), ("cells", hours[1])
     ]  # fmt: skip
-    assert of.stale("sketch").keys() == {*hours}
+    assert of.stale("frequency").keys() == {*hours}

@@ -83,7 +83,7 @@ def test_log_of_a_foreign_form_is_read_right(name: str) -> None:
     # Zeek's records end after their time.
     ends = [row["event_time"] - timedelta(seconds=row.get("duration") or 0) for row in rows[:1]]
     assert f"{ends[0].astimezone(UTC):%Y-%m-%dT%H:%M:%S}".startswith(start)
-    assert "sum" in {measure.function for measure in stream.aggregate["activity"].measures.values()} or (
+    assert "sum" in {measure.function for measure in stream.aggregates["activity"].measures.values()} or (
         name == "balancer"
     )
 
@@ -127,7 +127,7 @@ columns:
   ok: {from: ok, type: boolean}                                          # true
 time: {column: at, zone: UTC}  # 2024-05-01 07:00:00; ?: which zone these are in, such as Europe/Berlin
 key: [device_id]  # 3 values in these lines
-aggregate:
+aggregates:
   activity:
     measures: {n: count, mean_temp: mean(temp)}
     levels: RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES

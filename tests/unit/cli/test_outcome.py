@@ -47,12 +47,12 @@ def test_stages_that_did_not_run_are_said_not_to_have_run(
     )  # fmt: skip
     lines = [line for line in capsys.readouterr().out.splitlines() if line]
     assert lines[-6:] == [
-        "attack: not run, as stage widen did not",
-        "load: not run, as stage aggregate did not",
-        "busy: not run, as stage frame did not",
-        "bytes: not run, as stage fill did not",
-        "regulars: not run, as stage sketch did not",
-        "often: not run, as stage sketch did not",
+        "attack: not run, as stage patterns did not",
+        "load: not run, as stage aggregates did not",
+        "busy: not run, as stage frames did not",
+        "bytes: not run, as stage fills did not",
+        "regulars: not run, as stage persistence did not",
+        "often: not run, as stage frequency did not",
     ]
     assert not any("no episode" in line or "no frame" in line or ": no user" in line for line in lines)
     assert any("/var/log/access.log: observed" in line for line in lines)

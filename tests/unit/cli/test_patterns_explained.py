@@ -37,7 +37,7 @@ def made(stream: Stream) -> dict[PartitionKey, PartitionState]:
         node: PartitionState("published", "a", inputs=Freshness(stream, LedgerSnapshot({})).expected(node))
     }
     asked = Freshness(stream, LedgerSnapshot(events))
-    nodes = asked.nodes("widen", HOUR)
+    nodes = asked.nodes("patterns", HOUR)
     book = LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in nodes}})
     now = Freshness(stream, book)
     return {**events, **{node: PartitionState("published", "a", inputs=now.expected(node)) for node in nodes}}
@@ -46,13 +46,13 @@ def made(stream: Stream) -> dict[PartitionKey, PartitionState]:
 def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None:
     entries = made(parse(yaml.safe_load(TEXT)))
     of = fresh(TEXT, entries)
-    tables = {(node.block, node.table) for node in of.nodes("widen", HOUR)}
+    tables = {(node.block, node.table) for node in of.nodes("patterns", HOUR)}
     # A short pattern has no batch of an hour.
     both = {(name, table) for name in ("slow", "quick") for table in ("matches", "episodes")}
     assert tables == {("slow", "batches"), *both}
-    assert (of.nodes("aggregate", HOUR), of.stale("widen")) == ([], {})
+    assert (of.nodes("aggregates", HOUR), of.stale("patterns")) == ([], {})
     without = {node: entry for node, entry in entries.items() if node.table != "episodes"}
-    assert fresh(TEXT, without).stale("widen").keys() == {HOUR}
+    assert fresh(TEXT, without).stale("patterns").keys() == {HOUR}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None
 )
 def test_what_shapes_a_pattern_has_words(change: tuple[str, str], table: str, words: set[str]) -> None:
     of = fresh(TEXT.replace(*change, 1), made(parse(yaml.safe_load(TEXT))))
-    node = PartitionKey("widen", "slow", table, HOUR)
+    node = PartitionKey("patterns", "slow", table, HOUR)
     assert "specification" in of.differs(node)
     assert all(word in specification(of, node) for word in words)
     stream = of.stream

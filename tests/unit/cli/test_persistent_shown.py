@@ -40,9 +40,11 @@ def shown(
     last: datetime = START,
 ) -> list[list[str]]:
     ledger = Ledger(str(folder))
-    nodes = [PartitionKey("sketch", "regulars", "persistent_items", hour) for hour in (last - HOUR, last)]
-    ledger.claim("sketch", nodes, "a")
-    ledger.publish("sketch", dict.fromkeys(nodes, PartitionState("published", "a")), "a")
+    nodes = [
+        PartitionKey("persistence", "regulars", "persistent_items", hour) for hour in (last - HOUR, last)
+    ]
+    ledger.claim("persistence", nodes, "a")
+    ledger.publish("persistence", dict.fromkeys(nodes, PartitionState("published", "a")), "a")
     write_deltalake(f"{folder}/persistent_items", pa.Table.from_pylist(rows))
     print_persistent_items(stream, str(folder))
     return [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -44,11 +44,11 @@ def test_of_a_lake_that_a_try_has_made_no_files_are_looked_at(run: Ask, lake: La
 
 
 def granules(number: int) -> PartitionKey:
-    return PartitionKey("aggregate", "traffic", "granules", at(number))
+    return PartitionKey("aggregates", "traffic", "granules", at(number))
 
 
 def aggregates(number: int) -> PartitionKey:
-    return PartitionKey("aggregate", "traffic", "aggregates", at(number))
+    return PartitionKey("aggregates", "traffic", "aggregates", at(number))
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_a_block_that_is_gone_is_stale_in_both_commands(run: Ask, lake: Lake) ->
     lake.ingest(range(1))
     lake.aggregate(range(1))
     more = replace(lake.ledger.snapshot()[granules(0)], run_id="m")
-    lake.run("m", "aggregate", {replace(granules(0), block="more"): more}, 2)
+    lake.run("m", "aggregates", {replace(granules(0), block="more"): more}, 2)
     lake.file.write_text(WEB)
     assert said(run, lake, "2015-05-17T00:00")[1:] == [
-        f"  aggregate traffic, granules: published, {BY_B}",
-        f"  aggregate traffic, aggregates: published, {BY_B}",
-        "  aggregate more, granules: published, stale, 1 row, by run m, 2015-05-20 12:02",
+        f"  aggregates traffic, granules: published, {BY_B}",
+        f"  aggregates traffic, aggregates: published, {BY_B}",
+        "  aggregates more, granules: published, stale, 1 row, by run m, 2015-05-20 12:02",
         "    the stream's file has this block no longer",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
@@ -132,7 +132,7 @@ def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) 
     assert said(run, lake, "2015-05-17T05:00")[:2] == [
         "  ingest: nobody has asked for it, so it counts as empty; files of other hours have put 3 events in "
         "it",
-        "  aggregate: nobody has asked for it, so it counts as empty",
+        "  aggregates: nobody has asked for it, so it counts as empty",
     ]
 
 
@@ -145,7 +145,7 @@ def test_what_is_incomplete_says_so_and_in_what_it_lies(run: Ask, lake: Lake) ->
     assert said(run, lake, "2015-05-17T00:00")[:5] == [
         "  ingest events: published, incomplete, 1 row, by run a, 2015-05-20 12:00",
         f"    something is missing: {cause}",
-        f"  aggregate traffic, granules: published, incomplete, {BY_B}",
+        f"  aggregates traffic, granules: published, incomplete, {BY_B}",
         "    something is missing: incomplete hours, first 2015-05-17T00:00",
         f"    because ingest events 2015-05-17T00:00 is incomplete: {cause}",
     ]
@@ -162,7 +162,7 @@ def test_five_causes_are_told_and_the_others_counted(run: Ask, lake: Lake) -> No
         line for line in said(run, lake, "2015-05-17T07:00") if "  and for" in line or "because" in line
     ]
     assert because == [
-        *(f"    because aggregate traffic 2015-05-17T0{n}:00 is quarantined: sum {n}" for n in range(5)),
+        *(f"    because aggregates traffic 2015-05-17T0{n}:00 is quarantined: sum {n}" for n in range(5)),
         "    and for 3 further causes",
     ]
 
@@ -174,13 +174,13 @@ def test_a_run_at_work_goes_before_what_is_withheld(run: Ask, lake: Lake) -> Non
     lake.ledger.record_checks(
         "ingest", [CheckResult(node, "fields_known", "warning", 1, "at most 0", False, subject="a.log")], "a"
     )
-    lake.ledger.claim("aggregate", [granules(0)], "r")
+    lake.ledger.claim("aggregates", [granules(0)], "r")
     assert said(run, lake, "2015-05-17T00:00") == [
         "  ingest events: quarantined, 1 row, by run a, 2015-05-20 12:00",
         "    withheld, what was published before stays: a.log: few",
-        "  aggregate traffic, granules: writing, 0 rows, by run r",
+        "  aggregates traffic, granules: writing, 0 rows, by run r",
         "    a run has begun to write it and has not published it: it is at work, or was killed",
-        "  aggregate traffic, aggregates: not computed yet; run r is at work, or was killed",
+        "  aggregates traffic, aggregates: not computed yet; run r is at work, or was killed",
         "  nothing is to be done while run r is at work; if it was killed, run:",
         command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
     ]

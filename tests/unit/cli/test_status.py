@@ -41,13 +41,13 @@ def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lak
     lake.run("a", "ingest", {node_of("events", at(2)): replace(held, status="quarantined")})
     lake.ledger.claim("ingest", [node_of("files", at(3))], "killed")
     blocked = PartitionState("blocked", "b", False, cause="c")
-    lake.run("b", "aggregate", {PartitionKey("aggregate", "traffic", "aggregates", at(2)): blocked}, 3)
+    lake.run("b", "aggregates", {PartitionKey("aggregates", "traffic", "aggregates", at(2)): blocked}, 3)
     result = run("status", "web")
     assert result.exit_code == 1
     # Of the hours whose events others have changed: their granules, and the windows that reach them.
     assert rows(result) == [
         ["web", "ingest", "6", "3", "1", "1", "0", "1", "0", "0", "2015-05-20T12:00", "7.5", "schedule"],
-        ["web", "aggregate", "6", "5", "0", "0", "1", "0", "0", "1", "2015-05-20T12:03", "7.5", "schedule"],
+        ["web", "aggregates", "6", "5", "0", "0", "1", "0", "0", "1", "2015-05-20T12:03", "7.5", "schedule"],
     ]
 
 
@@ -74,7 +74,7 @@ def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, l
     lake.ingest(range(3))
     result = run("status", "web")
     assert result.exit_code == 1
-    assert rows(result)[1] == ["web", "aggregate", "3", "0", "0", "0", "0", "0", "0", "3", "-", "-", "-"]
+    assert rows(result)[1] == ["web", "aggregates", "3", "0", "0", "0", "0", "0", "0", "3", "-", "-", "-"]
     lake.aggregate(range(2))
     assert rows(run("status", "web"))[1][2:10] == ["3", "2", "0", "0", "0", "0", "0", "1"]
 
@@ -171,7 +171,7 @@ def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake)
         assert result.stderr == (
             f"{bad}: 2 problems\n"
             "  unknown field 'nmae'; nearest: name\n"
-            "  aggregate.traffic.measures.n: unknown function 'suum' in 'suum(bytes)'; nearest: sum\n"
+            "  aggregates.traffic.measures.n: unknown function 'suum' in 'suum(bytes)'; nearest: sum\n"
             "1 of 2 cannot be used\n"
         )
 
@@ -266,10 +266,10 @@ fills:
     result = run("status", "web")
     assert result.exit_code == 1
     assert [row[1:4] for row in rows(result)[:4]] == [
-        ["ingest", "2", "2"], ["aggregate", "2", "2"], ["frame", "2", "0"], ["fill", "2", "0"],
+        ["ingest", "2", "2"], ["aggregates", "2", "2"], ["frames", "2", "0"], ["fills", "2", "0"],
     ]  # fmt: skip
     waits = (
-        "fills.rain.from: the stage fill waits for the stream weather, of which no run is in this lake: "
+        "fills.rain.from: it waits for the stream weather, of which no run is in this lake: "
         "run its ingest, then fill again. Stages before fill do not wait"
     )
     assert waits in " ".join(result.stdout.split())
@@ -285,7 +285,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     assert (result.exit_code, [row[9] for row in rows(result)[:2]]) == (1, ["3", "3"])
     reason = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
     hours = "2015-05-17T00:00 to 2015-05-17T03:00"
-    assert f"  stale: aggregate of {hours}, as {reason}" in result.stdout.splitlines()
+    assert f"  stale: aggregates of {hours}, as {reason}" in result.stdout.splitlines()
 
 
 def test_what_is_out_of_date_is_built_once_of_each_stage(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,8 +298,8 @@ def test_what_is_out_of_date_is_built_once_of_each_stage(lake: Lake, monkeypatch
         init(self, stage, *rest)
 
     monkeypatch.setattr(Staleness, "__init__", counted)
-    assert Freshness(load(lake.file), lake.ledger.snapshot()).stale("aggregate")
-    assert built == ["aggregate"]
+    assert Freshness(load(lake.file), lake.ledger.snapshot()).stale("aggregates")
+    assert built == ["aggregates"]
 
 
 def test_damage_and_what_is_computed_from_it_is_stale(run: Ask, lake: Lake) -> None:

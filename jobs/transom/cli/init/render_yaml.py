@@ -175,7 +175,7 @@ def _blocks(data: Mapping[str, Any], found: DraftTrial) -> list[str]:
         values = counted(pc.count_distinct(found.events[key]).as_py(), "value")
         lines += lined([(f"key: {flow(data['key'])}", f"{values} in these lines")])
     block = data["aggregates"]["activity"]
-    lines += ["aggregate:", "  activity:", f"    measures: {flow(block['measures'])}"]
+    lines += ["aggregates:", "  activity:", f"    measures: {flow(block['measures'])}"]
     lines += [f"    levels: {block['levels']}", *MORE]
     reasons = "; ".join(dict.fromkeys(refused.reason for refused in found.refused))
     at_most = tolerance_of(found)

@@ -1,4 +1,4 @@
-"""The columns of aggregate's tables: how the key, the figures and the state of a block are called there.
+"""The columns of aggregates' tables: how the key, the figures and the state of a block are called there.
 
 All blocks of a stream stand in one table, so that a column must not mean two things: not within a
 block, where one would overwrite the other, and not between blocks, which may share a figure's column

@@ -179,7 +179,7 @@ MeasureText = Annotated[
 
 
 class Aggregation(Model):
-    """A block of `aggregate`: figures of each key over windows of several granularities."""
+    """A block of `aggregates`: figures of each key over windows of several granularities."""
 
     key: tuple[str, ...] = ()
     """The columns that a figure is for each value of; the stream's where nothing is said."""

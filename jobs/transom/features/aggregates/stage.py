@@ -1,4 +1,4 @@
-"""The aggregate stage: figures of every key over sliding windows of several granularities.
+"""The stage `aggregates`: figures of every key over sliding windows of several granularities.
 
 `granules`, state: events of an hour grouped by key and base granule, exact in whole units of each column's
 resolution. `aggregates`, the result: windows over granules. An hour's granules depend on that hour's events
@@ -46,7 +46,7 @@ VERSION = 4
 
 
 def definition(stream: Stream) -> Stage:
-    """Return the aggregate stage of a stream."""
+    """Return the stage `aggregates` of a stream."""
     blocks = {name: block_of(stream, name) for name in stream.blocks(Aggregation)}
     # Where no block has recurring items or alerts, the steps have no parts: rows of blocks that had some
     # once are taken away then.

@@ -1,4 +1,4 @@
-"""Alerts of the aggregate stage: the reports that meet a condition which the stream declares.
+"""Alerts of the stage `aggregates`: the reports that meet a condition which the stream declares.
 
 The table `alerts` is a function of the reports of its hour alone. What a person is told of them, in which
 words and how bad it is, shapes none of it (`transom.features.aggregates.findings`).

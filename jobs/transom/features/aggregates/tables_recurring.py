@@ -1,4 +1,4 @@
-"""Recurring items of the aggregate stage: what comes back at every granularity.
+"""Recurring items of the stage `aggregates`: what comes back at every granularity.
 
 Two tables. `item_granules`, state: how often each item of a key comes in each granule of an hour, by Spark's
 own groupBy. `recurring`, the result: items that are in every ring between neighbouring levels when the widest

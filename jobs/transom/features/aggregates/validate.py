@@ -39,7 +39,7 @@ def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
 
 
 def _block(name: str, block: Aggregation, stream: Stream) -> Iterator[Issue]:
-    place = f"aggregate.{name}"
+    place = f"aggregates.{name}"
     # What a block has from the stream is reported once, there.
     if block.key != stream.key:
         yield from key_problems(f"{place}.key", block.key, stream)
@@ -101,7 +101,7 @@ def _ambiguous(stream: Stream) -> Iterator[Issue]:
     seen: dict[str, tuple[str, FieldType]] = {}
     for block, measures in by_block.items():
         for name in measures:
-            at = f"aggregate.{block}.measures.{name}"
+            at = f"aggregates.{block}.measures.{name}"
             meaning = _meaning(name, block, measures, stream)
             if meaning:
                 yield Issue(at, f"{name} is {meaning}; choose another name")
@@ -133,7 +133,7 @@ def _key(
     name: str, block: str, by_block: Mapping[str, Mapping[str, Mapping[str, FieldType]]], stream: Stream
 ) -> Iterator[Issue]:
     """What a column of a key would mean as well, in whichever block."""
-    at = f"aggregate.{block}.key"
+    at = f"aggregates.{block}.key"
     for other, measures in by_block.items():
         for measure, columns in measures.items():
             of = stream.blocks(Aggregation)[other].measures[measure]
@@ -171,7 +171,7 @@ def count_domains(stream: Stream, block: str) -> dict[str, Domain]:
 def conditions(stream: Stream) -> Iterator[Tested]:
     """Yield the conditions of the blocks."""
     for name, block in stream.blocks(Aggregation).items():
-        yield from own_where(stream, f"aggregate.{name}", block.where)
+        yield from own_where(stream, f"aggregates.{name}", block.where)
         counts, levels = count_domains(stream, name), len(block.levels) - 1
         for alert, declared in block.alert.items():
             low, high = (0, levels) if declared.level is None else (declared.level, declared.level)
@@ -181,4 +181,4 @@ def conditions(stream: Stream) -> Iterator[Tested]:
                 "missing: satisfies and known: 1 day"
             )
             why = because(declared.when, counts | {"count": COUNT}, why)
-            yield Tested(f"aggregate.{name}.alert.{alert}.when", declared.when, domains, why)
+            yield Tested(f"aggregates.{name}.alert.{alert}.when", declared.when, domains, why)

@@ -28,7 +28,7 @@ class Fill(Model):
     frame: Name
     """The kind of frame."""
     from_: Filler = Field(default=Filler(block=EVENTS), alias="from")
-    """What fills it: events, or a block of `aggregate`, by its finest granules; or what is not the stream's
+    """What fills it: events, or a block of `aggregates`, by its finest granules; or what is not the stream's
     own: {stream: NAME, columns: ...}, {table: PATH, time: COLUMN, columns: ...}."""
     by: tuple[str, ...] | None = None
     """The columns in which a frame and what fills it agree, of the frame's key; all of these where nothing is

@@ -26,7 +26,7 @@ FILL_COLUMNS = (
 
 
 def over(fill: Fill) -> str | None:
-    """Return the block of aggregate whose granules fill frames; None where something else does."""
+    """Return the block of aggregates whose granules fill frames; None where something else does."""
     return None if fill.from_.block == EVENTS else fill.from_.block
 
 
@@ -119,8 +119,8 @@ def _source(place: str, fill: Fill, stream: Stream) -> Iterator[Issue]:
     block = over(fill)
     if block is not None and block not in stream.blocks(Aggregation):
         known = [EVENTS, *stream.blocks(Aggregation)]
-        rule = f"must be events or a block of aggregate; no {block!r}{did_you_mean(block, known)}"
-        yield Issue(f"{place}.from", rule, (("aggregate", block),))
+        rule = f"must be events or a block of aggregates; no {block!r}{did_you_mean(block, known)}"
+        yield Issue(f"{place}.from", rule, (("aggregates", block),))
     elif fill.from_.stream == stream.name:
         yield Issue(f"{place}.from.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
 

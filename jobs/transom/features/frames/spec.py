@@ -104,8 +104,8 @@ class Frame(Model):
     """Whether frames are findings. Where nothing is said, those of a kind that leaves readings between them
     are: threshold, trend and marked."""
     over: Name | None = None
-    """The block of `aggregate` whose finest granules are the readings, with its key; the events where nothing
-    is said."""
+    """The block of `aggregates` whose finest granules are the readings, with its key; the events where it is
+    not given."""
     key: tuple[str, ...] = ()
     """The columns of which every value has frames of its own; the stream's where nothing is said."""
     only: NonEmptyStr | None = None

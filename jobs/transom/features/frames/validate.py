@@ -28,7 +28,7 @@ FRAME_COLUMNS = (
 REPORTED_COLUMNS = ("start", "end", "records", "length_s", "peak", "peak_time", "mean")
 """Columns of a frame that a title may name, beside the key's."""
 BASELINE = "baseline"
-_AT_KNOWN_TIMES = "needs readings at known times: over a block of aggregate, or with time.every"
+_AT_KNOWN_TIMES = "needs readings at known times: over a block of `aggregates`, or with time.every"
 CONDITIONS = ("only", "where", "starts_when", "ends_when")
 """The fields of a kind of frame that are conditions on its readings."""
 
@@ -54,8 +54,8 @@ def types(stream: Stream, name: str) -> dict[str, FieldType]:
 
 
 def source_types(stream: Stream, over: str | None) -> dict[str, FieldType]:
-    """Return the types of the columns of events, or of the granules of a block of aggregate: the key, and the
-    measures of which a granule knows the figure."""
+    """Return the types of the columns of events, or of the granules of a block of aggregates: the key, and
+    the measures of which a granule knows the figure."""
     if over is None:
         return dict(stream.event_types)
     block = stream.blocks(Aggregation)[over]
@@ -109,8 +109,8 @@ def problems(stream: Stream) -> Iterator[Issue]:
         place = f"frames.{name}"
         if said.over is not None and said.over not in stream.blocks(Aggregation):
             known = list(stream.blocks(Aggregation))
-            message = f"no block of aggregate {said.over!r}{did_you_mean(said.over, known)}"
-            yield Issue(f"{place}.over", message, (("aggregate", said.over),))
+            message = f"no block of aggregates {said.over!r}{did_you_mean(said.over, known)}"
+            yield Issue(f"{place}.over", message, (("aggregates", said.over),))
             continue
         if said.over is not None and not figures.sound(stream, said.over):
             continue  # its readings are not known

@@ -1,4 +1,4 @@
-"""The widen stage: episodes of several steps, however slow, found in windows that widen (Tolpin).
+"""The stage `patterns`: episodes of several steps, however slow, found in windows that widen (Tolpin).
 
 `batches`, state: what long batches of each pattern and key are made of. `matches`: what a detector finds
 in the windows that end in an hour, two batches each, at every level. `episodes`: matches that lie together.
@@ -33,7 +33,7 @@ BEYOND = "(`end` >= `hour` + INTERVAL 1 HOUR) OR (`end` < `start`)"
 
 
 def definition(stream: Stream) -> Stage:
-    """Return the widen stage of a stream."""
+    """Return the stage `patterns` of a stream."""
     blocks = {name: block_of(stream, name) for name in stream.blocks(Pattern)}
     long = {name: block for name, block in blocks.items() if block.long}
     steps = (

@@ -140,7 +140,7 @@ def test_draft_reads_a_log_right(tmp_path: Path, name: str) -> None:
     assert found.events[0] | right.first == found.events[0]
     options = {key: value for key, value in found.stream.source.options.items() if key in right.options}
     assert options == dict(right.options)
-    assert tuple(found.stream.aggregate["activity"].measures) == right.measures
+    assert tuple(found.stream.aggregates["activity"].measures) == right.measures
     # Nothing is loosened, no time is invented.
     said = decided(found.text)
     assert "checks" not in said

@@ -84,7 +84,7 @@ def test_line_that_names_the_fields_is_found(
     assert (found.column("air_tc")[:2], found.column("record")[1]) == ([None, 12.5], 1)
     assert found.stream.columns["air_tc"].missing == ("NAN",)
     # A number of the record is no figure, and rain adds up.
-    assert found.stream.aggregate["activity"].measures.keys() == {"n", "total_rain_tot"}
+    assert found.stream.aggregates["activity"].measures.keys() == {"n", "total_rain_tot"}
 
 
 FLOW = ["version account-id srcaddr dstport bytes start action"]
@@ -99,7 +99,7 @@ def test_blanks_part_the_values_where_the_first_line_names_them(tmp_path: Path, 
     assert (found.stream.source.format, dict(found.stream.source.options)) == ("csv", {"delimiter": " "})
     assert (len(found.events), found.refused, found.header_lines) == (many - 1, [], 1)
     assert (found.times[1], found.column("srcaddr")[:2]) == ("2024-05-28T06:00:01.000", [None, "10.0.0.1"])
-    assert found.stream.aggregate["activity"].measures.keys() == {"n", "total_bytes"}
+    assert found.stream.aggregates["activity"].measures.keys() == {"n", "total_bytes"}
 
 
 AGENTS = ('"a  b"', "curl")
@@ -179,6 +179,6 @@ def test_nul_bytes_before_lines_are_skipped_and_counted(run: Callable[..., Resul
 def test_first_figure_adds_up(tmp_path: Path, name: str, kind: str | None) -> None:
     text = "{}.5" if name == "temp" else "17150000{:02}" if name == "last_seen" else "{}"
     rows = [f"2024-05-06T10:00:{n:02}Z,{text.format(n)}" for n in range(20)]
-    measures = drafted(tmp_path, [f"at,{name}", *rows]).stream.aggregate["activity"].measures
+    measures = drafted(tmp_path, [f"at,{name}", *rows]).stream.aggregates["activity"].measures
     assert next(iter(measures)) == "n"
     assert [measure.function for measure in measures.values()][1:] == ([kind] if kind else [])

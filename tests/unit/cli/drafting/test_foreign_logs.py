@@ -319,7 +319,7 @@ def test_decimal_commas_become_numbers_by_an_expression(tmp_path: Path) -> None:
         )
         for name, step in (("temp", "0.1"), ("wind", "0.01"))
     }
-    assert found.stream.aggregate["activity"].measures["mean_temp"].column == "temp"
+    assert found.stream.aggregates["activity"].measures["mean_temp"].column == "temp"
     assert "# ?: made of temp_text, which has a decimal comma\n" in found.text
 
 

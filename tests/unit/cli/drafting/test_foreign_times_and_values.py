@@ -135,9 +135,9 @@ def test_a_sparse_column_is_no_figure_where_another_is(tmp_path: Path) -> None:
     lines = [
         json.dumps(record(n) | {"took": n / 4} | ({"bytes": n} if n % 5 == 0 else {})) for n in range(40)
     ]
-    assert drafted(tmp_path, lines).stream.aggregate["activity"].measures.keys() == {"n", "mean_took"}
+    assert drafted(tmp_path, lines).stream.aggregates["activity"].measures.keys() == {"n", "mean_took"}
     lines = [json.dumps(record(n) | {"took": n / 4} | ({"bytes": n} if n != 5 else {})) for n in range(40)]
-    assert drafted(tmp_path, lines).stream.aggregate["activity"].measures.keys() == {"n", "total_bytes"}
+    assert drafted(tmp_path, lines).stream.aggregates["activity"].measures.keys() == {"n", "total_bytes"}
 
 
 def test_a_path_without_a_time_says_how_a_dag_wants_it(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_letters_of_a_zone_are_of_the_time(
     assert (found.times[0], found.times[-1], found.refused) == (first, last, [])
     assert f"# 2026-07-20 21:58:00.352 {months[7]}{note}\n" in found.text
     assert found.stream.columns.keys() == {"pid", "field_5", "field_6", "message"}
-    assert found.stream.aggregate["activity"].measures.keys() == {"n"}
+    assert found.stream.aggregates["activity"].measures.keys() == {"n"}
 
 
 def test_letters_that_name_no_zone_are_no_part_of_a_time(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def settings(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]
     """Yield what a stream file says, a column or another setting each."""
     for name, value in data.items():
         path = f"{above}{name}"
-        if isinstance(value, dict) and path in ("source", "columns", "aggregate", "aggregate.activity"):
+        if isinstance(value, dict) and path in ("source", "columns", "aggregates", "aggregates.activity"):
             yield from settings(value, f"{path}.")
         else:
             yield path, repr(value)

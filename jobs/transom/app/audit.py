@@ -1,0 +1,66 @@
+"""What a stage has published beside an exact count of the same windows."""
+
+import resource
+import sys
+import time
+import uuid
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from transom import __version__
+from transom.core.intervals import Interval
+from transom.ledger.ledger import Ledger, Run
+from transom.stream import Stream
+
+
+def audit(stage: str, spark: SparkSession, stream: Stream, interval: Interval, root: str) -> None:
+    """Count the windows of a stage exactly, print the comparison, and record it in `runs`.
+
+    Hours that are not published, or out of date, are left out.
+
+    Args:
+        root: the folder of the stream's tables.
+
+    Raises:
+        SystemExit: a row breaks the guarantee of its sketch.
+    """
+    start = time.monotonic()
+    feature = stream.feature(stage)
+    assert feature.audit is not None
+    results = feature.audit(spark, stream, interval, root)
+    # The ledger counts in whole numbers.
+    work = {
+        f"{result.block}.{name}": number
+        for result in results
+        for name, number in {
+            **result.counts,
+            **{f"{name}_millionths": round(rate * 1e6) for name, rate in result.rates.items()},
+        }.items()
+    }
+    Ledger(root).record_run(
+        Run(
+            run_id=f"{stage} audit {uuid.uuid4().hex[:12]}",
+            cause="audit",
+            stage=stage,
+            start=interval.start,
+            end=interval.end,
+            hours_healed=0,
+            stale_since=None,
+            rows_read=0,
+            rows_out=0,
+            seconds={"total": round(time.monotonic() - start, 3)},
+            peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            code_version=__version__,
+            finished_at=datetime.now(UTC),
+            work=work,
+            bound={},
+        )
+    )
+    for result in results:
+        print(f"audit of {result}")
+    for name in stream.blocks(feature.block):
+        if name not in {result.block for result in results}:
+            print(f"audit of {name}: no hour of {interval} is published, up to date, and reports a window")
+    if not all(result.sound for result in results):
+        sys.exit(f"{stage}: the audit has found items below the guarantee or outside their bounds")

@@ -354,7 +354,7 @@ def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
         one.land(number, lines)
     one.run(0, 6)
     interval = one.context(0, 6).interval
-    audit_stage("frequency", one.spark, one.stream, interval, one.root)
+    audit_stage(["frequency"], one.spark, one.stream, interval, one.root)
     run = one.ledger.runs()[-1]
     work = json.loads(run["work"])
     assert (run["cause"], run["from"], run["to"]) == ("audit", hour(0), hour(6))
@@ -367,5 +367,5 @@ def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
         updates={"low": "low - 1", "high": "low - 1"}, predicate=first
     )
     with pytest.raises(SystemExit, match="the audit has found items below the guarantee or outside"):
-        audit_stage("frequency", one.spark, one.stream, interval, one.root)
+        audit_stage(["frequency"], one.spark, one.stream, interval, one.root)
     assert json.loads(one.ledger.runs()[-1]["work"])["clients.outside"] == 6

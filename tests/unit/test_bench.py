@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bench import between, framing, scans, table, updates, version
 from bench.aggregate import FLOOR, OURS, STAGE, WINDOW, WRITTEN
-from bench.flat import AGGREGATE as STEADY
+from bench.flat import AGGREGATES as STEADY
 from bench.ingest import in_turn
 from bench.levels import FRAMES, levels_of
 from bench.measure import Failed, run
@@ -83,7 +83,7 @@ ROWS: list[dict[str, Any]] = [
     {**at_levels(FRAMES, 99.0, 3), "cold": 99.0, "warm": False},
     on_day(STEADY, 2, 1000, 1.0),
     on_day(STEADY, 60, 1060, 1.06),
-    on_day("widen, all read by Spark", 60, 960, 0.96),
+    on_day("patterns, all read by Spark", 60, 960, 0.96),
     on_day("ingest", 60, 2000, 2.0),
     {**HOUR, "who": "each", "seconds": 59.9, "all": [59.9], "phases": {"ingest": 5.0}},
     {**HOUR, "who": "together", "seconds": 35.0, "all": [35.0], "phases": {"run": 6.0}},

@@ -28,8 +28,9 @@ TOP = 32 * HOUR
 LINES = 200
 """Of an hour."""
 CLIENTS = 50
-INGEST, AGGREGATE, WIDEN, SKETCH = "ingest", "aggregate", "widen", "sketch"
-BY_SPARK = {f"{stage}, all read by Spark": stage for stage in (AGGREGATE, WIDEN, SKETCH)}
+INGEST, AGGREGATES, PATTERNS = "ingest", "aggregates", "patterns"
+SKETCHES = ("persistence", "frequency")
+BY_SPARK = {f"{stage}, all read by Spark": stage for stage in (AGGREGATES, PATTERNS, *SKETCHES)}
 TABLES = (
     "events", "granules", "item_granules", "batches", "matches", "episodes", "tuples", "persistent_items",
     "tick_matrices", "cells", "frequencies", scans.NEW, scans.HANDED,
@@ -46,7 +47,7 @@ def stream(folder: Path) -> Path:
         "preset": "apache/combined",
         "source": {"path": "steady/%Y-%m-%d/access.%H.log.gz", "expect": 1},
         "key": ["client"],
-        "aggregate": {
+        "aggregates": {
             "traffic": {
                 "measures": {"n": "count", "sent": "sum(bytes)"},
                 "levels": "RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES, 5 MINUTES",
@@ -126,7 +127,7 @@ def bench(folder: Path) -> Iterator[dict[str, Any]]:
     for day in DAYS:
         hour = _last_of_top(FIRST + timedelta(days=day))
         _submit(folder, file, [JOBS / "run.py"], Interval(past, hour))
-        for stage in (INGEST, AGGREGATE, WIDEN, SKETCH):
+        for stage in (INGEST, AGGREGATES, PATTERNS, *SKETCHES):
             seen.setdefault(stage, []).append(_measured(folder, file, stage, Interval.of_hour(hour)))
         _submit(folder, file, [JOBS / "run.py"], Interval(hour + HOUR, hour + TOP))
         _submit(folder, file, [JOBS / f"{INGEST}.py"], Interval.of_hour(hour + TOP))

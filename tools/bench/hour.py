@@ -27,7 +27,7 @@ BEFORE = Interval(FIRST, FIRST + 24 * HOUR)
 """What has been run before: the windows of a measured hour reach as far as they ever will."""
 
 
-JOBS = {"each": ("ingest", "aggregate"), "together": ("run",)}
+JOBS = {"each": ("ingest", "aggregates"), "together": ("run",)}
 """The jobs of each way in which a stream's stages can be submitted."""
 
 
@@ -38,7 +38,7 @@ def _stream(way: str, folder: Path) -> Path:
         "preset": "apache/combined",
         "source": {"path": LOGS["apache"].hourly, "expect": 1},
         "key": ["client"],
-        "aggregate": {
+        "aggregates": {
             "traffic": {
                 "measures": {"n": "count", "sent": "sum(bytes)"},
                 "levels": "RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR",

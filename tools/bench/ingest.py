@@ -48,7 +48,7 @@ class Case:
             "preset": PRESETS[self.name],
             "source": source,
             "key": [key],
-            "aggregate": {
+            "aggregates": {
                 "volume": {"measures": {"n": "count", "sent": f"sum({measured})"}, "levels": LEVELS}
             },
         }

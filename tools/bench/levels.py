@@ -67,7 +67,7 @@ def stream_of(many: int, folder: Path) -> Path:
         "preset": "zeek/conn",
         "source": {"path": "no/%Y-%m-%d/%H.log", "expect": 1},
         "key": ["orig_h"],
-        "aggregate": {
+        "aggregates": {
             "volume": {"measures": {"n": "count", "sent": "sum(orig_bytes)"}, "levels": levels_of(many)}
         },
     }

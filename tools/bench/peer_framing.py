@@ -116,7 +116,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     ways = ways_of(events, frame_block_of(stream, name), store)
     kept = Path(result).with_suffix(".kept")
     if way == "stage":
-        seconds = staged(spark, "frame", stream, INTERVAL, lake, kept, passes)
+        seconds = staged(spark, "frames", stream, INTERVAL, lake, kept, passes)
     else:
         seconds = timed(passes, lambda number: ways[way]().write.format("noop").mode("overwrite").save())
     shutil.rmtree(kept, ignore_errors=True)

@@ -124,7 +124,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         "exact_hour": lambda: most_of_one(held.unionByName(by_hour(last))),
     }
     if way == "stage":
-        seconds = staged(spark, "sketch", stream, INTERVAL, lake, kept, passes)
+        seconds = staged(spark, "frequency", stream, INTERVAL, lake, kept, passes)
     else:
         seconds = timed(
             passes,

@@ -95,7 +95,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         "exact_hour": lambda: window.groupBy("client").count().where(F.col("count") >= least),
     }
     if way == "stage":
-        seconds = staged(spark, "sketch", stream, INTERVAL, lake, kept, passes)
+        seconds = staged(spark, "persistence", stream, INTERVAL, lake, kept, passes)
     else:
         seconds = timed(passes, lambda number: ways[way]().write.format("noop").mode("overwrite").save())
     place = kept / str(len(seconds) - 1)

@@ -222,7 +222,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         return seen(rows.repartition(*key), Looking(block, key, of_groups))
 
     def staged(copy: str) -> tuple[pa.Table, TaskCounters]:
-        job.run_stage(spark, "widen", stream, INTERVAL, lake=copy)
+        job.run_stage(spark, "patterns", stream, INTERVAL, lake=copy)
         found = spark.read.format("delta").load(f"{copy}/{stream.name}/{matches.TABLE}")
         return found.select(*MATCH).toArrow(), TaskCounters()
 

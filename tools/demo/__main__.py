@@ -124,7 +124,7 @@ def audited(hour: datetime) -> bool:
     log = DEMO / "audit.log"
     command: list[str | Path] = [
         "spark-submit", "--properties-file", os.environ["TRANSOM_SPARK_PROPERTIES"],
-        jobs / "sketch.py", "--audit", "--stream", WEB_STREAM,
+        jobs / "run.py", "--stages", "persistence,frequency", "--audit", "--stream", WEB_STREAM,
         "--lake", LAKE, "--from", format_hour(hour), "--to", format_hour(hour + HOUR),
     ]  # fmt: skip
     with console.status("an exact count beside the sketch"), log.open("w") as output:

@@ -4,6 +4,7 @@ import resource
 import sys
 import time
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -11,22 +12,37 @@ from pyspark.sql import SparkSession
 from transom import __version__
 from transom.core.intervals import Interval
 from transom.ledger.ledger import Ledger, Run
+from transom.spec.feature import Feature
 from transom.stream import Stream
 
 
-def audit(stage: str, spark: SparkSession, stream: Stream, interval: Interval, root: str) -> None:
-    """Count the windows of a stage exactly, print the comparison, and record it in `runs`.
+def audit(
+    stages: Sequence[str] | None, spark: SparkSession, stream: Stream, interval: Interval, root: str
+) -> None:
+    """Count the windows of some stages exactly, print the comparison, and record it in `runs`.
 
     Hours that are not published, or out of date, are left out.
 
     Args:
+        stages: those without an audit of their own are passed over; None is all.
         root: the folder of the stream's tables.
 
     Raises:
         SystemExit: a row breaks the guarantee of its sketch.
     """
+    names = stream.stages if stages is None else stages
+    features = [feature for feature in stream.features if feature.name in names and feature.audit]
+    unsound = [feature.name for feature in features if not _audit(feature, spark, stream, interval, root)]
+    if unsound:
+        names = ", ".join(unsound)
+        sys.exit(f"{names}: the audit has found items below the guarantee or outside their bounds")
+
+
+def _audit(
+    feature: Feature[Stream], spark: SparkSession, stream: Stream, interval: Interval, root: str
+) -> bool:
+    """Return whether every row of a feature keeps to its guarantee."""
     start = time.monotonic()
-    feature = stream.feature(stage)
     assert feature.audit is not None
     results = feature.audit(spark, stream, interval, root)
     # The ledger counts in whole numbers.
@@ -40,9 +56,9 @@ def audit(stage: str, spark: SparkSession, stream: Stream, interval: Interval, r
     }
     Ledger(root).record_run(
         Run(
-            run_id=f"{stage} audit {uuid.uuid4().hex[:12]}",
+            run_id=f"{feature.name} audit {uuid.uuid4().hex[:12]}",
             cause="audit",
-            stage=stage,
+            stage=feature.name,
             start=interval.start,
             end=interval.end,
             hours_healed=0,
@@ -62,5 +78,4 @@ def audit(stage: str, spark: SparkSession, stream: Stream, interval: Interval, r
     for name in stream.blocks(feature.block):
         if name not in {result.block for result in results}:
             print(f"audit of {name}: no hour of {interval} is published, up to date, and reports a window")
-    if not all(result.sound for result in results):
-        sys.exit(f"{stage}: the audit has found items below the guarantee or outside their bounds")
+    return all(result.sound for result in results)

@@ -46,7 +46,7 @@ class Job:
                 type=lambda text: text.split(","),
                 help="which, such as ingest,aggregates; all stages of the stream where it is not given",
             )
-        elif any(feature.name == self.stage and feature.audit for feature in FEATURES):
+        if any(feature.audit for feature in FEATURES if self.stage in (None, feature.name)):
             parser.add_argument(
                 "--audit",
                 action="store_true",
@@ -57,11 +57,13 @@ class Job:
     def main(self) -> None:
         """Read the arguments and run."""
         arguments = self.arg_parser().parse_args()
-        if self.stage is None:
-            run("run", arguments, arguments.stages)
-            return
-        audited = getattr(arguments, "audit", False)
-        run(self.stage, arguments, [self.stage], partial(audit, self.stage) if audited else None)
+        stages = arguments.stages if self.stage is None else [self.stage]
+        run(
+            self.stage or "run",
+            arguments,
+            stages,
+            partial(audit, stages) if vars(arguments).get("audit") else None,
+        )
 
 
 def arg_parser(description: str | None) -> argparse.ArgumentParser:

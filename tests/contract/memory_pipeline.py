@@ -48,12 +48,12 @@ patterns:
 frames:
   served: {kind: threshold, where: status = 200, of: bytes, ties: sum, idle: 2 hours}
   busy:
-    {over: site, kind: threshold, where: n > baseline, baseline: {of: n, shift: [-2 hours]}, idle: 1 hour}
+    {over: site, kind: threshold, where: n > baseline, baseline: {of: n, shift: [2 hours]}, idle: 1 hour}
   silent: {over: site, kind: threshold, where: n < 1, missing: satisfies, known: 2 hours}
   apart: {over: site, kind: delta, of: n, below: 3, scheme: unconstrained, stretch: 3 hours}
 fills:
   around: {frame: served, lag: 90 minutes, reach: 2 hours, measures: {sent: sum(bytes)}}
-  before: {frame: busy, from: site, shift: [-3 hours], reach: 1 hour, measures: {n: sum(n)}}
+  before: {frame: busy, from: site, shift: [3 hours], reach: 1 hour, measures: {n: sum(n)}}
   beside:
     frame: apart
     by: []

@@ -183,7 +183,7 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
 def test_block_with_a_fault_is_withheld_and_others_are_published(day: House) -> None:
     def at_fault(rows: DataFrame) -> DataFrame:
         if "client" in rows.columns:
-            return rows.withColumn("end", F.expr("hour + INTERVAL 1 HOUR"))
+            return rows.withColumn("last_time", F.expr("hour + INTERVAL 1 HOUR"))
         return rows if "status" in rows.columns else rows.withColumn("new_matches", F.lit(8))
 
     run(day, tampered(widen_stage.definition(day.stream), "episodes", at_fault))

@@ -128,13 +128,13 @@ def check(lake: House, rows: list[Row], last: int) -> None:
     """
     first, behind = hour(0) - timedelta(hours=1), hour(last + 1)
     for fill in told(lake, "beside").values():
-        start, end = fill["start"], fill["end"]
+        start, end = fill["start_time"], fill["end_time"]
         near = [r for r in rows if start <= moment(r[0]) < end and r[1] == fill["client"] and r[3] != 13]
         losses = [round(r[2], 1) for r in near if r[2] is not None and r[2] < 1e20]
         inside = max(min(behind, end) - max(first, start), timedelta(0))
         assert (fill["rows_matched"], fill["most"]) == (len(near), max((r[3] for r in near), default=None))
         assert fill["lost"] == (pytest.approx(sum(losses)) if losses else None)
-        assert fill["covered"] == inside / (end - start)
+        assert fill["coverage"] == inside / (end - start)
     assert told(lake, "beside")
 
 
@@ -169,7 +169,7 @@ def test_another_stream_fills_as_ones_own_events_do(house: Make) -> None:
     for number in range(4):
         web.run(number, number + 1)
     early = told(web, "other")
-    assert {row["covered"] for row in early.values()} > {1.0}
+    assert {row["coverage"] for row in early.values()} > {1.0}
     copy.run(2, 4)
     assert web.fills(0, 4).published > 0
     alike = [

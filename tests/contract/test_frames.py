@@ -41,14 +41,14 @@ frames:
   rising: {over: site, kind: trend, of: n, direction: increasing}
   busy: {over: site, kind: threshold, where: n > 4, missing: bridged, extent: liberal, idle: 6 hours}
   unlike: {over: site, kind: threshold, where: n > baseline + 1, of: n,
-           baseline: {of: n, shift: [-1 hour, -2 hours], missing: zero}}
+           baseline: {of: n, shift: [1 hour, 2 hours], missing: zero}}
   quiet: {over: clients, kind: threshold, where: n < 2, missing: satisfies, known: 5 hours, extent: liberal}
   longest: {over: site, kind: threshold, where: n > 2, longest: true, stretch: 4 hours}
   spans: {kind: delta, of: bytes, below: 30, scheme: cover, stretch: 3 hours, ties: min}
 fills:
   around: {frame: failing, where: status = 200, lead: 10 minutes, lag: 30 minutes,
            measures: {sent: sum(bytes), biggest: max(bytes)}}
-  before: {frame: busy, from: site, shift: [-1 hour, -3 hours], take: median, measures: {asked: sum(n)},
+  before: {frame: busy, from: site, shift: [1 hour, 3 hours], take: median, measures: {asked: sum(n)},
            reach: 2 hours}
 """
 
@@ -200,7 +200,8 @@ def told(house: House, name: str) -> list[tuple[object, ...]]:
         (
             (
                 tuple(row[k] for k in block.key), micros(row["hour"]), row["state"], row["fragment"],
-                micros(row["start"]), micros(row["end"]), row["length_s"], row["records"], row["missing"],
+                micros(row["start_time"]), micros(row["last_time"]), row["length_s"],
+                row["records"], row["missing"],
                 row["new_records"], row["peak"], row["peak_time"] and micros(row["peak_time"]), row["mean"],
             )
             for row in house.table("frames").where(f"block = '{name}'").toArrow().to_pylist()
@@ -225,9 +226,11 @@ def filled(house: House, name: str, events: Sequence[Event]) -> list[tuple[objec
         of_shifts, turns = [], set[int]()
         for shift in fill.shift:
             ago = shift // timedelta(microseconds=1)
-            last = micros(row["end"]) + block.framing.every
-            whole = micros(row["start"]) - fill.lead // timedelta(microseconds=1) - ago
-            begin = max(micros(row["start"]), last - reach) - fill.lead // timedelta(microseconds=1) - ago
+            last = micros(row["last_time"]) + block.framing.every
+            whole = micros(row["start_time"]) - fill.lead // timedelta(microseconds=1) - ago
+            begin = (
+                max(micros(row["start_time"]), last - reach) - fill.lead // timedelta(microseconds=1) - ago
+            )
             end = last + fill.lag // timedelta(microseconds=1) - ago
             measures = (around if name == "around" else before)(row, events, begin, end)
             seen = sum(max(0, min(end, h + HOUR) - max(begin, h)) for h in ASKED)
@@ -237,7 +240,7 @@ def filled(house: House, name: str, events: Sequence[Event]) -> list[tuple[objec
             if covered >= 1:
                 turns |= turns_of(events, begin, end).keys()
             known = measures if covered else (None, *measures[1:])
-            found.append((row["frame_id"], row["fragment"], -ago / MICROS, covered, state, *known))
+            found.append((row["frame_id"], row["fragment"], ago / MICROS, covered, state, *known))
         if fill.take:
             whole_ones = [one for one in of_shifts if one[0] >= 1]
             state = "final" if all(one[1] == "final" for one in of_shifts) else "partial"
@@ -283,7 +286,7 @@ def fills_told(house: House, name: str) -> list[tuple[object, ...]]:
                         "frame_id",
                         "fragment",
                         "shift_s",
-                        "covered",
+                        "coverage",
                         "state",
                         "rows_matched",
                         *measures,
@@ -355,7 +358,7 @@ def test_a_baseline_is_of_the_readings_that_ties_leave(house: Make) -> None:
 time: {column: time, every: 10 minutes, ties: keep}
 frames:
   unlike: {kind: threshold, where: bytes > baseline, of: bytes, ties: TIES,
-           baseline: {of: bytes, shift: [-1 hour]}}
+           baseline: {of: bytes, shift: [1 hour]}}
 """
     )
     found = {}

@@ -206,7 +206,7 @@ def told_of(
         rows.append({
             "item": item, "end": at + HOUR, "low": low[item], "high": high,
             "estimate": told, "records": records,
-            "margin": None if block.variant in ("simple", "proportional") else pytest.approx(margin),
+            "error_bound": None if block.variant in ("simple", "proportional") else pytest.approx(margin),
             "watched": item in watched,
             "heavy": told >= block.heavy * records,
         })  # fmt: skip
@@ -215,7 +215,7 @@ def told_of(
         row["rank"] = rank
     told = [row for row in rows if row["rank"] <= block.top or row["watched"] or row["heavy"]]
     others = max([unseen, *(row["high"] for row in rows if row not in told)])
-    return [{**row, "others": others} for row in told]
+    return [{**row, "max_unreported": others} for row in told]
 
 
 def told(house: House, name: str) -> Iterator[Event]:
@@ -223,7 +223,8 @@ def told(house: House, name: str) -> Iterator[Event]:
     for said, row in sketched.told(house, "frequencies", name, block.item):
         if row["change"] != "left":
             said |= {
-                column: row[column] for column in ("low", "high", "estimate", "rank", "margin", "others")
+                column: row[column]
+                for column in ("low", "high", "estimate", "rank", "error_bound", "max_unreported")
             }
             said |= {"since": row["since"] and micros(row["since"]), "records": row["window_records"]}
         yield said
@@ -279,7 +280,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
     # Hours 6 and 7 are asked for last, after what comes behind them.
     early, later = ((0, 1), (1, 6), (8, HOURS)), ((2, 3), (4, 8), (8, HOURS))
     live(lived, whole, log, late, early, later, check)
-    stays = {row["heavy_id"] for row in whole.rows_of("frequencies") if row["block"] != "answers"} - {None}
+    stays = {row["spell_id"] for row in whole.rows_of("frequencies") if row["block"] != "answers"} - {None}
     findings = [finding for finding in whole.findings() if finding.kind == "top"]
     assert len(findings) == len(stays) > 3
     assert {finding.block for finding in findings} == FREQUENCIES - {"answers"}
@@ -307,7 +308,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
         for row in last[:2]:
             found = frequency(whole.folder / "whole", whole.stream, name, row["item"].decode(), hour(HOURS))
             assert (found.estimate, found.low, found.high) == (row["estimate"], row["low"], row["high"])
-            assert (found.margin, found.records) == (row["margin"], row["records"])
+            assert (found.margin, found.records) == (row["error_bound"], row["records"])
             sketch = read(whole.folder / "whole", whole.stream).sketch(name, hour(HOURS))
             raw = int(sketch.estimates([row["item"]])[0])
             assert min(max(raw, found.low), found.high) == found.estimate

@@ -30,7 +30,7 @@ frames:
 fills:
   last_of: {frame: open, reach: 3 hours, lead: 1 hour, where: m > 0, measures: {total: sum(m)}}
   of_short: {frame: short, lag: 90 minutes, measures: {total: sum(m)}}
-  of_parts: {frame: parts, shift: [0 hours, -1 hour], take: mean, measures: {usual: sum(m)}}
+  of_parts: {frame: parts, shift: [0 hours, 1 hour], take: mean, measures: {usual: sum(m)}}
 """
 
 
@@ -79,7 +79,7 @@ def test_frames_that_stay_open_for_days_whatever_the_runs(house: Make) -> None:
     longest = max(f["length_s"] for f in frames if f["block"] == "open")
     assert longest > 2 * 86400
     # One frame to an identity, however near they lie.
-    starts = {(f["block"], f["user"], f["frame_id"]): f["start"] for f in frames}
+    starts = {(f["block"], f["user"], f["frame_id"]): f["start_time"] for f in frames}
     assert len({(b, u, start) for (b, u, _), start in starts.items()}) == len(starts) > 30
     assert len({frame_id for _, _, frame_id in starts}) == len(starts)
     check(whole, frames, rows)
@@ -94,9 +94,9 @@ def check(lake: House, frames: list[dict[str, Any]], rows: list[Row]) -> None:
         said, frame = lake.stream.fills[fill["block"]], of[fill["hour"], fill["frame_id"], fill["fragment"]]
         taken = (lambda m: m > 0) if said.where else (lambda m: m != 13)
         own = [row for row in rows if row[1] == frame["user"] and taken(row[3])]
-        last = frame["end"] + MICROSECOND
-        begin = max(frame["start"], last - reach.get(fill["block"], timedelta(days=7))) - said.lead
-        shifts = said.shift if fill["shift_s"] is None else [-timedelta(seconds=fill["shift_s"])]
+        last = frame["last_time"] + MICROSECOND
+        begin = max(frame["start_time"], last - reach.get(fill["block"], timedelta(days=7))) - said.lead
+        shifts = said.shift if fill["shift_s"] is None else [timedelta(seconds=fill["shift_s"])]
         stretches = [(begin - shift, last + said.lag - shift) for shift in shifts]
         near = [row for row in own if any(first <= row[0] < behind for first, behind in stretches)]
         first_hour, end = hour(0), hour(HOURS)

@@ -131,7 +131,7 @@ def told_of(
     return {
         "item": item, "end": end, "change": change, "low": counted, "high": high,
         "estimate": pytest.approx(float(estimate)),
-        "certain": counted >= of.alpha * of.slots, "watched": watched, "since": since,
+        "is_certain": counted >= of.alpha * of.slots, "watched": watched, "since": since,
         "first": start * length, "last": max(times) * length, "records": sum(map(len, times.values())),
         "slots": "".join(
             "1" if slot in times else "0" if watched or slot >= start else "?"
@@ -145,9 +145,11 @@ def told_of(
 def told(house: House, name: str) -> Iterator[Event]:
     block = persistence_block_of(house.stream, name)
     for said, row in sketched.told(house, "persistent_items", name, block.item):
-        assert row["certain"] or row["low"] is None or row["low"] < block.tracking.params.min_certain
+        assert row["is_certain"] or row["low"] is None or row["low"] < block.tracking.params.min_certain
         if row["change"] != "left":
-            said |= {name: row[name] for name in ("low", "high", "estimate", "certain", "records", "slots")}
+            said |= {
+                name: row[name] for name in ("low", "high", "estimate", "is_certain", "records", "slots")
+            }
             said |= {
                 "since": row["since"] and micros(row["since"]), "first": micros(row["first_slot"]),
                 "last": micros(row["last_slot"]), "mean": row["gap_mean_s"], "spread": row["gap_cv"],
@@ -193,7 +195,7 @@ def test_items_are_what_the_listing_says_whatever_the_history(house: Make) -> No
             1, (whole.stream.persistence[found.block].slot // timedelta(hours=1))
         )
     # What stays is one finding, and so is what has left; what nobody wants to be told of is none.
-    stays = {row["stay_id"] for row in whole.rows_of("persistent_items") if row["block"] != "pairs"} - {None}
+    stays = {row["spell_id"] for row in whole.rows_of("persistent_items") if row["block"] != "pairs"} - {None}
     findings = [finding for finding in whole.findings() if finding.kind == "persistent"]
     assert len(findings) == len(stays) > 3
     assert {finding.block for finding in findings} == {"clients", "slow"}

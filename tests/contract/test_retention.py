@@ -108,7 +108,7 @@ def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> No
     for start, end in ((0, 5), (5, 6), (6, 8)):
         lived.run(start, end)
     assert expired(lived, "open_frames") == {0, 1, 2, 3}
-    first = {row["start"] for row in lived.rows_of("frames")}
+    first = {row["start_time"] for row in lived.rows_of("frames")}
     assert first == {hour(0)}
     # A record of the past cuts anew from there, and its own key's frames alone.
     lived.land(1, [line(3600 + 5, sent=9000), line(3600 + 7, "10.0.0.9")], ".late")
@@ -176,7 +176,7 @@ def test_granules_that_frames_are_made_of_do_not_expire(house: Make) -> None:
         for node, entry in day.book().items()
         if entry.status == "expired" and node.stage == "aggregates"
     } == {"traffic"}
-    frames = [(row["hour"], row["end"], row["state"]) for row in day.rows()["frames"]]
+    frames = [(row["hour"], row["last_time"], row["state"]) for row in day.rows()["frames"]]
     assert sorted(frames) == [
         (hour(0), hour(0), "partial"), (hour(1), hour(1), "partial"), (hour(2), hour(1), "final")
     ]  # fmt: skip

@@ -41,7 +41,17 @@ def land(house: House, number: int) -> None:
 
 
 def frames_of(house: House) -> list[tuple[object, ...]]:
-    columns = ("hour", "host", "start", "end", "length_s", "records", "missing", "new_records", "state")
+    columns = (
+        "hour",
+        "host",
+        "start_time",
+        "last_time",
+        "length_s",
+        "records",
+        "missing",
+        "new_records",
+        "state",
+    )
     return sorted(tuple(row[name] for name in columns) for row in house.rows_of("frames"))
 
 

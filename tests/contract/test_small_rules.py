@@ -111,19 +111,19 @@ def of_means(frames: list[Row]) -> None:
 
 def of_turns(frames: list[Row]) -> None:
     """With `every` the time of a reading is where its turn begins."""
-    (turn,) = {(row["start"], row["end"], row["length_s"]) for row in frames
+    (turn,) = {(row["start_time"], row["last_time"], row["length_s"]) for row in frames
                if (row["block"], row["user"]) == ("first", "turn")}  # fmt: skip
     assert turn == (hour(0) + 10 * MINUTE, hour(0) + 10 * MINUTE, 600)
 
 
 def of_fills(fills: list[Row]) -> None:
-    """`reach` shortens neither `lead` nor `lag`; `start` and `covered` are of the whole stretch."""
+    """`reach` shortens neither `lead` nor `lag`; `start_time` and `coverage` are of the whole stretch."""
     (final,) = (row for row in fills if row["user"] == "long" and row["state"] == "final")
     start, end = hour(0) - 20 * MINUTE, hour(0) + 190 * MINUTE
-    assert (final["start"], final["end"]) == (start, end)
+    assert (final["start_time"], final["end_time"]) == (start, end)
     # Of the last hour of the frame, 20 minutes before it and 10 after it: readings from 1:40 to 3:00.
     assert (final["rows_matched"], final["total"]) == (9, 8)
-    assert final["covered"] == pytest.approx(90 / 210)
+    assert final["coverage"] == pytest.approx(90 / 210)
 
 
 def of_gaps(items: list[Row]) -> None:

@@ -126,7 +126,7 @@ def told(house: House, name: str) -> list[tuple[object, ...]]:
         assert row["hour"] < row["detected_at"] <= row["hour"] + (hour(1) - hour(0))
         times = [record["event_time"] for record in row["records"]]
         assert (row["first_time"], row["last_time"]) == (times[0], times[-1])
-        assert row["window_delay_s"] == (row["detected_at"] - row["last_time"]).total_seconds()
+        assert row["detection_delay_s"] == (row["detected_at"] - row["last_time"]).total_seconds()
     return sorted(
         (
             (
@@ -172,7 +172,7 @@ def last_told(house: House, name: str) -> list[tuple[object, ...]]:
     key = house.stream.patterns[name].key
     rows = house.table("episodes").where(f"block = '{name}'").toArrow().to_pylist()
     last = {row["episode_id"]: row for row in sorted(rows, key=lambda row: row["hour"])}
-    columns = (*key, "start", "end", "matches", "detected_at", "episode_id")
+    columns = (*key, "start_time", "last_time", "matches", "detected_at", "episode_id")
     return sorted(tuple(row[c] for c in columns) for row in last.values() if row["state"] != "joined")
 
 

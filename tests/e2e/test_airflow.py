@@ -111,7 +111,9 @@ def assert_recounted(folder: Path, stream: str, hours: Hours) -> None:
     seen = sorted((row["client"], row["first_time"], row["last_time"]) for row in matches)
     assert seen == lost(hours) != []
     frames = rows_of(folder, "frames", "state = 'final'", stream)
-    seen_frames = sorted((row["client"], row["start"], row["end"], row["records"]) for row in frames)
+    seen_frames = sorted(
+        (row["client"], row["start_time"], row["last_time"], row["records"]) for row in frames
+    )
     assert seen_frames == served(hours) != []
     fills = rows_of(folder, "fills", "state = 'final'", stream)
     assert {row["frame_id"] for row in fills} == {row["frame_id"] for row in frames}

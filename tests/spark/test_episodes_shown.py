@@ -65,7 +65,7 @@ def test_a_match_is_shown_with_the_time_of_each_step_and_its_lines(
     hour = {"hour": START, "block": "guessed", "user": "ann"}
     last = START + timedelta(minutes=30)
     episode = {
-        **hour, "episode_id": "e", "state": "final", "start": START, "end": last, "matches": 1,
+        **hour, "episode_id": "e", "state": "final", "start_time": START, "last_time": last, "matches": 1,
         "new_matches": 1, "detected_at": last, "level": 1,
     }  # fmt: skip
     match = {

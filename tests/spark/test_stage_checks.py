@@ -172,7 +172,7 @@ CASES = [
         "patterns",
         "episodes",
         "two_of_client",
-        set_to(end="hour + INTERVAL 1 HOUR"),
+        set_to(last_time="hour + INTERVAL 1 HOUR"),
         {"episodes_inside_hour": 1},
     ),
     Case("patterns", "episodes", "two_of_all", set_to(new_matches="8"), {"matches_in_episodes": 1}),

@@ -31,7 +31,7 @@ ALIKE = {"any_order": [{"id": "one", "where": "ok"}, {"id": "other", "where": "o
 
 
 def stream_of(**changes: Any) -> Stream:
-    title = "it's {user}, {matches} times from {start} to {end}"
+    title = "it's {user}, {matches} times from {start_time} to {last_time}"
     said = {
         "key": ["user"],
         "title": title,
@@ -47,7 +47,7 @@ def row(number: int, name: str, state: str = "partial", **more: Any) -> dict[str
     """What an hour says of an episode."""
     return {
         "hour": at(number), "block": "x", "episode_id": name, "user": "o'brien", "status": None,
-        "start": at(1) + MINUTE / 60, "end": at(1) + 20 * MINUTE, "matches": 1, "new_matches": 1,
+        "start_time": at(1) + MINUTE / 60, "last_time": at(1) + 20 * MINUTE, "matches": 1, "new_matches": 1,
         "detected_at": at(2), "level": 1, "state": state, "joined": None, **more,
     }  # fmt: skip
 
@@ -96,13 +96,13 @@ def test_a_title_is_one_line_whatever_it_names(ledger: Ledger, title: str | None
 
 def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> None:
     stream = stream_of()
-    grown = row(3, "a", matches=3, new_matches=2, end=at(2) + 30 * MINUTE)
+    grown = row(3, "a", matches=3, new_matches=2, last_time=at(2) + 30 * MINUTE)
     rows = [
         row(2, "a"),
         grown,
         row(3, "b", "joined", new_matches=0, joined="a"),
         row(2, "b"),
-        row(2, "c", user=None, start=at(0)),
+        row(2, "c", user=None, start_time=at(0)),
     ]
     hold(ledger, rows, range(1, 5))
     assert publish(ledger, stream)
@@ -275,7 +275,14 @@ def test_many_are_told_by_several_commits_and_one_that_meets_another_is_made_aga
 
 
 def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Ledger) -> None:
-    hold(ledger, [row(2, "a"), row(5, "b", start=at(3), end=at(3)), row(5, "c", start=at(3), state="final")])
+    hold(
+        ledger,
+        [
+            row(2, "a"),
+            row(5, "b", start_time=at(3), last_time=at(3)),
+            row(5, "c", start_time=at(3), state="final"),
+        ],
+    )
     publish(ledger, stream_of())
     found = findings(ledger.root)
     # Of those that go on, the latest.

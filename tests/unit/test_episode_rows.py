@@ -21,7 +21,7 @@ MINUTE = timedelta(minutes=1)
 MERGING = Merging(*(microseconds(n * MINUTE) for n in (30, 90, 120)))
 KEY = {"user": "string", "status": "bigint"}
 READ = {
-    "hour": "timestamp", "episode_id": "string", **KEY, "start": "timestamp", "end": "timestamp",
+    "hour": "timestamp", "episode_id": "string", **KEY, "start_time": "timestamp", "last_time": "timestamp",
     "matches": "bigint", "detected_at": "timestamp", "level": "int", "state": "string",
 }  # fmt: skip
 
@@ -30,7 +30,7 @@ def match(number: int, name: str, start: int, end: int, **more: Any) -> dict[str
     """A match that is detected at the end of an hour; its records by minutes of the day."""
     return {
         "hour": at(number), "episode_id": name, "user": "ann", "status": None,
-        "start": at(0) + start * MINUTE, "end": at(0) + end * MINUTE, "matches": 1,
+        "start_time": at(0) + start * MINUTE, "last_time": at(0) + end * MINUTE, "matches": 1,
         "detected_at": at(number + 1), "level": 1, "state": None, **more,
     }  # fmt: skip
 
@@ -56,7 +56,8 @@ MATCHES = [
 def row(number: int, name: str, start: int, end: int, matches: int, new: int, state: str) -> dict[str, Any]:
     hour, first, last = at(number), at(0) + start * MINUTE, at(0) + end * MINUTE
     return {
-        "hour": hour, "episode_id": name, "user": "ann", "status": None, "start": first, "end": last,
+        "hour": hour, "episode_id": name, "user": "ann", "status": None,
+        "start_time": first, "last_time": last,
         "matches": matches, "new_matches": new, "detected_at": at(3), "level": 1, "state": state,
         "joined": None,
     }  # fmt: skip

@@ -108,7 +108,7 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
             "frames": {
                 "x": {
                     "kind": "threshold", "where": "b > baseline", "ties": "first",
-                    "baseline": {"of": "c", "shift": ["-1 hour"]},
+                    "baseline": {"of": "c", "shift": ["1 hour"]},
                 },
                 "y": {"kind": "aggregate", "condition": "sum(made) > 3", "span": "minimal", "ties": "first"},
             },

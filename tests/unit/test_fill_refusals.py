@@ -29,14 +29,17 @@ def columns(**types: object) -> dict[str, Any]:
         ({"by": ["usr"]}, "by[0]: must be of the key of x; no column 'usr'; nearest: user"),
         ({"by": ["status"]}, "by[0]: must be of the key of x; no column 'status'; known: user"),
         ({"by": ["user", "user"]}, "by: names 'user' 2 times"),
-        ({"shift": ["1 day"]}, "shift[0]: must be into the past, such as -7 days; got '1 day'"),
-        ({"shift": [1]}, "shift[0]: must be a duration into the past, such as -7 days; got 1"),
+        (
+            {"shift": ["-1 day"]},
+            "shift[0]: must be a whole number and a unit, such as 5 minutes; got '-1 day'",
+        ),
+        ({"shift": [1]}, "shift[0]: must be a whole number and a unit, such as 5 minutes; got 1"),
         ({"shift": []}, "shift: must have at least 1; got []"),
-        ({"shift": ["-1 day", "-24 hours"]}, "shift: names '-1 day' 2 times"),
-        ({"shift": ["-4000 days"]}, "shift: must be at most 3660 days; got 4000 days"),
+        ({"shift": ["1 day", "24 hours"]}, "shift: names '1 day' 2 times"),
+        ({"shift": ["4000 days"]}, "shift: must be at most 3660 days; got 4000 days"),
         ({"take": "median"}, "take: is made of several shifts; got 0 seconds"),
         (
-            {"take": "mode", "shift": ["-1 day", "-2 days"]},
+            {"take": "mode", "shift": ["1 day", "2 days"]},
             "take: must be one of 'median', 'mean', 'min', 'max'; got 'mode'",
         ),
         ({"reach": "90 minutes"}, "reach: must be whole hours, at least one; got 90 minutes"),
@@ -60,8 +63,8 @@ def columns(**types: object) -> dict[str, Any]:
             "measures.n: sum takes an integer or a number; user is a string",
         ),
         (
-            {"measures": {"covered": "sum(took)"}},
-            "measures.covered: covered is a column that every fill has; choose another name",
+            {"measures": {"coverage": "sum(took)"}},
+            "measures.coverage: coverage is a column that every fill has; choose another name",
         ),
         ({"from": {}}, "from: must be one of block, stream and table; got none of them"),
         (
@@ -134,12 +137,12 @@ def test_a_measure_has_one_type_in_all_fills() -> None:
     [
         ({"frames": {"x": T}}, "the idle time of the frames x", 72),
         (
-            {"frames": {"x": {**G, "baseline": {"of": "n", "shift": ["-7 days", "-14 days"]},
+            {"frames": {"x": {**G, "baseline": {"of": "n", "shift": ["7 days", "14 days"]},
                               "where": "n > baseline"}}},
             "what the frames x are made of", 48 + 14 * 24 + 1,
         ),
         (
-            {"frames": {"x": G}, "fills": {"f": {"frame": "x", "from": "load", "shift": ["-7 days"],
+            {"frames": {"x": G}, "fills": {"f": {"frame": "x", "from": "load", "shift": ["7 days"],
                                                  "reach": "5 hours", "lead": "2 hours"}}},
             "what the fill f looks back", 48 + 7 * 24 + 7 + 24,
         ),

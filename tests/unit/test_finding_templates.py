@@ -54,10 +54,18 @@ REPORT = {
     "__reports": 3, "__hours": 2, "__complete": True, "__outdated": False,
 }  # fmt: skip
 LONG = {
-    "user": "eve", "start": at(1), "end": at(2), "length_s": 3600.0, "records": 3, "missing": 0, "peak": 7.5,
+    "user": "eve", "start_time": at(1), "last_time": at(2), "length_s": 3600.0,
+    "records": 3, "missing": 0, "peak": 7.5,
     "peak_time": at(1) + MINUTE, "mean": 20 / 3,
 }  # fmt: skip
-MATCH = {"user": "eve", "start": at(1), "end": at(1) + MINUTE, "matches": 1, "level": 1, "detected_at": at(2)}
+MATCH = {
+    "user": "eve",
+    "start_time": at(1),
+    "last_time": at(1) + MINUTE,
+    "matches": 1,
+    "level": 1,
+    "detected_at": at(2),
+}
 STAY = {
     "user": "eve", "since": at(0), "window_end": at(2), "low": 30, "high": 34, "estimate": 31.25,
     "slots": "11?0", "records": 40, "gap_mean_s": 1800.0, "gap_cv": 0.1234,
@@ -107,7 +115,7 @@ CASES = [
          "last record"],
     ),
     Case(
-        EPISODES, PATTERN | {"key": [], "title": "{matches} from {start}"},
+        EPISODES, PATTERN | {"key": [], "title": "{matches} from {start_time}"},
         MATCH | {"matches": 3, "level": 9, ONGOING: True}, "3 from 2015-05-17T01:00:00",
         [STEPS, "3 matches so far; their records are in the table matches, of block x",
          "first detected at 2015-05-17T02:00:00 in windows, 1 h 0 min 0 s after the first record"],

@@ -248,23 +248,23 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
             "stretch: must be whole hours, from one to 366 days; got 90 minutes",
         ),
         (
-            {**T, "baseline": {"of": "took", "shift": ["-7 days"]}},
+            {**T, "baseline": {"of": "took", "shift": ["7 days"]}},
             "baseline: needs readings at known times: over a block of `aggregates`, or with time.every",
         ),
         (
-            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["7 days"]}},
-            "baseline.shift[0]: must be into the past, such as -7 days; got '7 days'",
+            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["-7 days"]}},
+            "baseline.shift[0]: must be a whole number and a unit, such as 5 minutes; got '-7 days'",
         ),
         (
             {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": []}},
             "baseline.shift: must have at least 1; got []",
         ),
         (
-            {**G, "where": "n > baseline", "baseline": {"of": "m", "shift": ["-7 days"]}},
+            {**G, "where": "n > baseline", "baseline": {"of": "m", "shift": ["7 days"]}},
             "baseline.of: no column 'm'; known: n, slow",
         ),
         (
-            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["-7 minutes"]}},
+            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["7 minutes"]}},
             "baseline.shift[0]: must be a multiple of 5 minutes, by which readings are apart; got 7 minutes",
         ),
         (
@@ -276,17 +276,17 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
             "where: no column 'baseline'; known: user, n, slow, event_time\n    n > baseline\n        ^",
         ),
         (
-            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["-7 days", "-168 hours"]}},
-            "baseline.shift: names '-7 days' 2 times",
+            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["7 days", "168 hours"]}},
+            "baseline.shift: names '7 days' 2 times",
         ),
         (
             {**T, "title": "{usr} is slow"},
-            "title: a title names columns of the key, start, end, records, length_s, peak, peak_time and mean; no column 'usr'; nearest: user",
+            "title: a title names columns of the key, start_time, last_time, records, length_s, peak, peak_time and mean; no column 'usr'; nearest: user",
         ),
         ({**T, "wher": "ok"}, "frames.x: unknown field 'wher'; nearest: where"),
         ({**T, "only": "k"}, "only: no column 'k'; nearest: ok\n    k\n    ^"),
         (
-            {**G, "only": "baseline > 3", "baseline": {"of": "n", "shift": ["-7 days"]}},
+            {**G, "only": "baseline > 3", "baseline": {"of": "n", "shift": ["7 days"]}},
             "only: no column 'baseline'; known: user, n, slow, event_time\n    baseline > 3\n    ^",
         ),
     ],

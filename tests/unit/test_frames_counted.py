@@ -58,7 +58,7 @@ def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, TaskCounters]:
 def counted(kind: str) -> tuple[int, TaskCounters]:
     """How many frames are told, and what is counted beside them."""
     rows, tally = rows_of(kind)
-    return len(rows) - rows["row"].to_pylist().count(open_frames.LEFT), tally
+    return len(rows) - rows["row_kind"].to_pylist().count(open_frames.STATE), tally
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -95,7 +95,7 @@ def test_a_frame_that_is_not_what_a_filter_finds_is_told(
 def test_missing_readings_that_are_made_count_for_how_much_is_done_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    keys = ["user", "hour", "row", "fragment", "first"]
+    keys = ["user", "hour", "row_kind", "fragment", "first"]
     whole, _ = rows_of("silent")
     stretches = []
     advance = open_frames.advance

@@ -63,11 +63,11 @@ def test_parts_of_tasks_add_up() -> None:
     apart, wrong = added(block(), counted(block(), *TASKS))
     whole, _ = added(block(), counted(block(), TASKS[0] + TASKS[1]))
     assert wrong == 0
-    order = [(column, "ascending") for column in ("row", "tick", "user")]
+    order = [(column, "ascending") for column in ("row_kind", "tick", "user")]
     assert apart.sort_by(order).equals(whole.sort_by(order))
     rows = apart.to_pylist()
-    assert [row["records"] for row in rows if row["row"] == TICK] == [9, 2, 7]
-    (whole,) = (row for row in rows if row["row"] == WHOLE)
+    assert [row["records"] for row in rows if row["row_kind"] == TICK] == [9, 2, 7]
+    (whole,) = (row for row in rows if row["row_kind"] == WHOLE)
     assert (whole["records"], sum(whole["cells"])) == (18, 18 * block().shape.rows)
 
 
@@ -90,7 +90,7 @@ def left_of(of: FrequencyBlock, rows: pa.Table) -> pa.Table | None:
     """What cells hold at the end of the hour, of a chained variant."""
     if not of.chained:
         return None
-    ticks = rows.filter(pc.equal(rows["row"], WHOLE if of.variant == "vanilla" else TICK))
+    ticks = rows.filter(pc.equal(rows["row_kind"], WHOLE if of.variant == "vanilla" else TICK))
     start = pc.coalesce(ticks["tick"], ticks["hour"]).cast(pa.int64())
     given = pa.table({"tick": start, "records": ticks["records"], "counters": ticks["cells"]})
     advanced = cells.CellUpdater(of, [HourRun(None, HOUR, HOUR + 1)], Table.load(cells.TABLE).block_schema())
@@ -104,7 +104,7 @@ def test_a_window_whose_rows_do_not_add_up_is_seen(variant: str, hour: int) -> N
     rows, _ = added(of, counted(of, *TASKS))
     assert Hours.of(of, combine_rows(of, rows, None)).totals_off(hour) == 0
     changed = rows.to_pylist()
-    (whole,) = (row for row in changed if row["row"] == WHOLE)
+    (whole,) = (row for row in changed if row["row_kind"] == WHOLE)
     whole["cells"][0] += 1
     again = pa.Table.from_pylist(changed, rows.schema)
     # Hour 8 is divisible by the two of a window: simple has begun anew.
@@ -112,7 +112,7 @@ def test_a_window_whose_rows_do_not_add_up_is_seen(variant: str, hour: int) -> N
     assert Hours.of(of, combine_rows(of, again, None)).totals_off(hour) == off
 
 
-@pytest.mark.parametrize(("variant", "column"), [("vanilla", "counters"), ("splitter", "wholes")])
+@pytest.mark.parametrize(("variant", "column"), [("vanilla", "counters"), ("splitter", "totals")])
 @pytest.mark.parametrize("by", [1, -1])
 def test_what_cells_hold_that_does_not_add_up_is_seen(variant: str, column: str, by: int) -> None:
     of = block(variant)

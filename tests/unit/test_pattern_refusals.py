@@ -146,8 +146,8 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"keep": ["took", "statsu"]}, "keep[1]: no column 'statsu'; nearest: status"),
         ({"keep": ["took", "took"]}, "keep: names 'took' 2 times"),
         ({"keep": "took"}, "keep: must be a list; got 'took'"),
-        ({"title": "{usr} was here"}, "title: a title names columns of the key, start, end and matches; no column 'usr'; nearest: user"),
-        ({"title": "{took}"}, "title: a title names columns of the key, start, end and matches; no column 'took'; known: user, start, end, matches"),
+        ({"title": "{usr} was here"}, "title: a title names columns of the key, start_time, last_time and matches; no column 'usr'; nearest: user"),
+        ({"title": "{took}"}, "title: a title names columns of the key, start_time, last_time and matches; no column 'took'; known: user, start_time, last_time, matches"),
         ({"title": "{user"}, "title: must be a text with names in braces; got '{user'"),
         ({"title": "{start:%H}"}, "title: has no formats in braces; got '{start:%H}'"),
         # detectors
@@ -216,7 +216,7 @@ def test_what_a_module_says_when_it_is_imported_is_told(
     ("named", "message"),
     [
         ("state", "key[0]: state is a column that every episode has; name the column otherwise"),
-        ("cut", "key[0]: cut is a column that every batch of records has; name the column otherwise"),
+        ("truncated_after", "key[0]: truncated_after is a column that every batch of records has; name the column otherwise"),
         ("bindings", "key[0]: bindings is a column that every match has; name the column otherwise"),
         ("of_took", "key[0]: of_took is the column of a batch for values of took; name the column otherwise"),
         ("kept_took", "key[0]: kept_took is the column of a match for kept values of took; name the column otherwise"),

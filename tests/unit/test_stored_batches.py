@@ -42,8 +42,8 @@ def rows_of(records: Iterable[tuple[str, int]]) -> pa.Table:
             "event_time": pa.array(np.array(minutes) * MINUTE).cast(ARROW_TYPES["timestamp"]),
             "source_id": pa.array(["f"] * many),
             "source_line": pa.array(range(many), pa.int64()),
-            "takes": pa.array([1] * many, pa.int64()),
-            "cut": pa.array([False] * many),
+            "step_mask": pa.array([1] * many, pa.int64()),
+            "truncated_after": pa.array([False] * many),
         }
     )
 

@@ -54,7 +54,7 @@ def test_slots_records_and_gaps_are_those_of_the_records(case: Case) -> None:
             assert bits.tolist() == sorted(of_slots)
             assert tuples.records[row] == sum(map(len, of_slots.values()))
             assert (tuples.first[row], tuples.last[row]) == (firsts[0], firsts[-1])
-            assert tuples.squares[row] == sum((later - one) ** 2 for one, later in pairwise(firsts))
+            assert tuples.gap_squares[row] == sum((later - one) ** 2 for one, later in pairwise(firsts))
 
 
 @given(case=cases())

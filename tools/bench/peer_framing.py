@@ -50,12 +50,14 @@ def computed(events: DataFrame, block: ResolvedFrames, store: Store, interval: I
     def finals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # What hours leave for later ones is no frame.
         for rows in made(batches, TaskCounters()):
-            yield rows.filter(pc.equal(rows["row"], open_frames.FINAL))
+            yield rows.filter(pc.equal(rows["row_kind"], open_frames.FINAL))
 
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
     told = share.frame.mapInArrow(finals, ddl(kinds))
     # When its last reading was is a column of what is left; of what is told it is where the frame ends.
-    return told.withColumns({name: F.unix_micros(of) for name, of in (("first", "first"), ("last", "end"))})
+    return told.withColumns(
+        {name: F.unix_micros(of) for name, of in (("first", "first"), ("last", "last_time"))}
+    )
 
 
 def ways_of(events: DataFrame, block: ResolvedFrames, store: Store) -> dict[str, Callable[[], DataFrame]]:

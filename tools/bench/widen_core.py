@@ -39,11 +39,11 @@ def records(lake: Path, block: PatternBlock) -> pa.Table:
     takes = np.zeros(rows.num_rows, dtype=np.int64)
     for bit, name in enumerate(("looked", "refused", "entered")):
         takes |= (rows["status"].to_numpy() == STATUS[name]).astype(np.int64) << bit
-    rows = rows.append_column("takes", pa.array(takes)).filter(pa.array(takes > 0))
+    rows = rows.append_column("step_mask", pa.array(takes)).filter(pa.array(takes > 0))
     columns = {
         "stored": pa.array(np.zeros(rows.num_rows, dtype=bool)),
-        **{name: rows[name] for name in (*block.key, "event_time", "source_id", "source_line", "takes")},
-        "cut": pa.array(np.zeros(rows.num_rows, dtype=bool)),
+        **{name: rows[name] for name in (*block.key, "event_time", "source_id", "source_line", "step_mask")},
+        "truncated_after": pa.array(np.zeros(rows.num_rows, dtype=bool)),
         **{carried_column(name): rows[name] for name in block.carried},
     }
     return pa.table(columns).combine_chunks()

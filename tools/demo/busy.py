@@ -27,19 +27,20 @@ def busy(web: Hours, picture: Path) -> bool:
         picture: where to draw it.
     """
     hours = {hour: sample_logs.requests(web, hour, hour + HOUR).total() for hour in web}
-    frames = sorted(rows("frames", block="busy", state="final"), key=lambda row: row["start"])
+    frames = sorted(rows("frames", block="busy", state="final"), key=lambda row: row["start_time"])
     # Of hours that nobody has asked for yet a fill is never final, though its frame is.
     fills = {(row["frame_id"], row["fragment"]): row for row in rows("fills", block="day_before")}
     lines, found = [], []
     for frame in frames:
         fill = fills[frame["frame_id"], frame["fragment"]]
-        covered = f"{fill['covered']:.0%}"
-        before = fill["n"] if fill["covered"] else None
+        covered = f"{fill['coverage']:.0%}"
+        before = fill["n"] if fill["coverage"] else None
         requests = round(frame["mean"] * frame["records"])
-        found.append((frame["start"], frame["end"], requests, before))
+        found.append((frame["start_time"], frame["last_time"], requests, before))
         lines.append(
             [
-                format_hour(frame["start"]), format_hour(frame["end"] + HOUR), requests, int(frame["peak"]),
+                format_hour(frame["start_time"]), format_hour(frame["last_time"] + HOUR), requests,
+                int(frame["peak"]),
                 "-" if before is None else before, covered,
             ]
         )  # fmt: skip
@@ -66,7 +67,7 @@ def _recounted(hours: Mapping[datetime, int]) -> list[tuple[datetime, datetime, 
 
 def _sketch(hours: Mapping[datetime, int], frames: Sequence[Mapping[str, Any]]) -> None:
     """A bar for each hour, a line for each day, and below it which hours are in a frame."""
-    within = {hour for hour in hours for frame in frames if frame["start"] <= hour <= frame["end"]}
+    within = {hour for hour in hours for frame in frames if frame["start_time"] <= hour <= frame["last_time"]}
     low, high = min(filter(None, hours.values())), max(hours.values())
     for day, some in groupby(sorted(hours), key=lambda hour: hour.date()):
         there = list(some)
@@ -81,7 +82,8 @@ def _draw(hours: Mapping[datetime, int], frames: Sequence[Mapping[str, Any]], pi
     counts = pd.DataFrame(
         {"hour": list(hours), "until": [h + HOUR for h in hours], "n": list(hours.values())}
     )
-    ends = pd.DataFrame({"hour": [f["start"] for f in frames], "end": [f["end"] + HOUR for f in frames]})
+    starts, until = [f["start_time"] for f in frames], [f["last_time"] + HOUR for f in frames]
+    ends = pd.DataFrame({"hour": starts, "end": until})
     axis = alt.Axis(format="%d %B %H:%M", labelOverlap=True)
     time = alt.X("hour:T", title=None, axis=axis, scale=alt.Scale(type="utc"))
     count = alt.Y("n:Q", title="requests an hour", scale=alt.Scale(domain=[60, 140], clamp=True))

@@ -30,7 +30,7 @@ def most_asked_for(web: Hours, end: datetime) -> bool:
         [row["rank"], row["path"], row["estimate"], f"{row['low']} to {row['high']}", recounted[row["path"]]]
         for row in told[:SHOWN]
     ]
-    others_at_most = told[0]["others"]
+    others_at_most = told[0]["max_unreported"]
     title = (
         f"Asked for most in the {HOURS} hours to {format_hour(end)}; any other {others_at_most} times at most"
     )

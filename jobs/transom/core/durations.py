@@ -8,7 +8,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 # The full name comes first; formatting uses it. `m` is left out on purpose: minutes to some, months
 # to others.
@@ -115,3 +115,16 @@ Duration = Annotated[
     WithJsonSchema({"type": "string", "pattern": _PATTERN, "examples": ["5 minutes", "1 h", "2 days"]}),
 ]
 """A duration field: written as `5 minutes`, held as a timedelta, never negative."""
+
+
+def _at_least_one(shifts: tuple[timedelta, ...]) -> tuple[timedelta, ...]:
+    if not shifts:
+        raise ValueError("must have at least 1; got []")
+    return shifts
+
+
+# Where pydantic checks the length, a list with one wrong item gets a second problem.
+Shifts = Annotated[
+    tuple[Duration, ...], AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1})
+]
+"""How long ago, one or several durations."""

@@ -58,6 +58,6 @@ class EntityFindings(FindingTemplate):
 
 
 def plain_title(block: str, key: Sequence[str]) -> str:
-    """Return a title for things of a key that are from `start` to `end`."""
+    """Return a title for things of a key that are from `start_time` to `last_time`."""
     of = f" of {', '.join(f'{{{column}}}' for column in key)}" if key else ""
-    return f"{block}{of}, {{start}} to {{end}}"
+    return f"{block}{of}, {{start_time}} to {{last_time}}"

@@ -18,6 +18,8 @@ class _Schema(GenerateJsonSchema):
 
     def encode_default(self, dft: Any) -> Any:
         """Return a default as JSON; pydantic's durations are no text that a file may hold."""
+        if isinstance(dft, tuple):
+            return [self.encode_default(item) for item in dft]
         return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
 
 

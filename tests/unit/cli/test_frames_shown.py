@@ -24,7 +24,7 @@ def stream() -> Stream:
         "fast": {"kind": "threshold", "where": "status > 99", "ties": "last"},
     }
     before = {
-        "frame": "slow", "shift": ["-1 day", "0 hours"], "take": "median",
+        "frame": "slow", "shift": ["1 day", "0 hours"], "take": "median",
         "measures": {"mean": "mean(status)"},
     }  # fmt: skip
     return parse(changed(frames=frames, fills={"before": before}), "app.yaml")
@@ -32,8 +32,8 @@ def stream() -> Stream:
 
 def frame(sensor: str, minutes: int, fragment: int = 0, *, state: str = "final") -> dict[str, Any]:
     return {
-        "block": "slow", "hour": START, "frame_id": sensor, "user": sensor, "start": START,
-        "end": START + minutes * MINUTE, "length_s": minutes * 60.0, "records": minutes, "missing": 0,
+        "block": "slow", "hour": START, "frame_id": sensor, "user": sensor, "start_time": START,
+        "last_time": START + minutes * MINUTE, "length_s": minutes * 60.0, "records": minutes, "missing": 0,
         "fragment": fragment, "state": state, "peak": 7.0, "mean": 20.5,
     }  # fmt: skip
 
@@ -41,7 +41,7 @@ def frame(sensor: str, minutes: int, fragment: int = 0, *, state: str = "final")
 def fill(sensor: str, shift: float | None, covered: float, mean: float | None) -> dict[str, Any]:
     return {
         "block": "before", "frame_id": sensor, "fragment": 0, "shift_s": shift, "rows_matched": 3,
-        "covered": covered, "mean": mean,
+        "coverage": covered, "mean": mean,
     }  # fmt: skip
 
 
@@ -103,11 +103,11 @@ def test_the_longest_frames_are_shown_as_last_told(
 def test_what_is_not_covered_is_shown_as_unknown(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fills = [fill("s1", None, 1.0, 21.5), fill("s1", 0.0, 1.0, 20.0), fill("s1", -86400.0, 0.0, None)]
+    fills = [fill("s1", None, 1.0, 21.5), fill("s1", 0.0, 1.0, 20.0), fill("s1", 86400.0, 0.0, None)]
     lines = shown(stream, tmp_path, capsys, [frame("s1", 1)], fills)
     start = "2024-05-06T07:00"
     assert [line for line in lines if line[:2] == ["s1", start]][1:] == [
         ["s1", start, "not", "3", "20", "100%"],
-        ["s1", start, "-1", "day", "-", "-", "0%"],
+        ["s1", start, "1", "day", "ago", "-", "-", "0%"],
         ["s1", start, "median", "of", "all", "3", "21.5", "100%"],
     ]

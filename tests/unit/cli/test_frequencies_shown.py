@@ -23,7 +23,7 @@ def item(block: str, user: str, rank: int | None, hour: datetime = START) -> dic
     return {
         "block": block, "hour": hour, "user": user, "window_end": hour + HOUR, "rank": rank, "low": low,
         "high": None if low is None else low + 2, "estimate": None if low is None else low + 1,
-        "window_records": 400, "others": 9, "since": START - 30 * HOUR if rank == 1 else None,
+        "window_records": 400, "max_unreported": 9, "since": START - 30 * HOUR if rank == 1 else None,
     }  # fmt: skip
 
 

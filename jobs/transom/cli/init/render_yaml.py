@@ -30,7 +30,7 @@ MORE = (
     "# frames:  # stretches of time in which a figure is high, rises or stays as it is: see the README",
     "#   NAME: {over: activity, kind: threshold, where: n > 100, min_length: 10 minutes}",
     "# fills:  # what was there then, or at the same time of earlier days",
-    "#   OTHER: {frame: NAME, from: activity, shift: [-1 day], measures: {n: sum(n)}}",
+    "#   OTHER: {frame: NAME, from: activity, shift: [1 day], measures: {n: sum(n)}}",
 )
 """What a person may go on with."""
 

@@ -24,7 +24,7 @@ def counted_again(fills: DataFrame, rows: DataFrame, block: FillBlock) -> DataFr
     told = fills.where((F.col("block") == block.name) & F.col("shift_s").isNotNull())
     chance = F.xxhash64("frame_id", "fragment", "shift_s")
     of_hour = F.row_number().over(Window.partitionBy("hour").orderBy(chance))
-    end = F.unix_micros("end")
+    end = F.unix_micros("end_time")
     some = (
         told.withColumn("__place", of_hour)
         .where(F.col("__place") <= SAMPLED)
@@ -33,7 +33,7 @@ def counted_again(fills: DataFrame, rows: DataFrame, block: FillBlock) -> DataFr
             "hour",
             chance.alias("__fill"),
             F.coalesce("rows_matched", F.lit(0)).alias("rows_matched"),
-            F.greatest(F.unix_micros("start"), end - F.lit(block.longest)).alias("__from"),
+            F.greatest(F.unix_micros("start_time"), end - F.lit(block.longest)).alias("__from"),
             end.alias("__to"),
             *(F.col(f"`{name}`").alias(f"__{name}") for name in block.by),
         )

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from transom.core.shifts import format_ago
+from transom.core.durations import format_duration
 from transom.features.fills.spec import Fill
 from transom.spec.stream import Stream
 
@@ -27,8 +27,8 @@ def summary(stream: Stream, name: str) -> str:
     """Return what fills which frames."""
     fill = stream.blocks(Fill)[name]
     measures = ", ".join(fill.measures) or "how many rows"
-    shifts = " and ".join(map(format_ago, fill.shift))
-    ago = "" if fill.shift == (timedelta(0),) else f", shifted by {shifts}"
+    shifts = " and ".join(map(format_duration, fill.shift))
+    ago = "" if fill.shift == (timedelta(0),) else f", {shifts} ago"
     return f"{fill.frame}, from {fill.from_.called}{ago}: {measures}"
 
 

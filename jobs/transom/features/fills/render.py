@@ -43,19 +43,19 @@ def _print_fill(
             if (row["frame_id"], row["fragment"]) == (frame["frame_id"], frame["fragment"])
         ]
         # The row of all shifts comes last.
-        for row in sorted(of_row, key=lambda row: (row["shift_s"] is None, -(row["shift_s"] or 0))):
+        for row in sorted(of_row, key=lambda row: (row["shift_s"] is None, row["shift_s"] or 0)):
             shift = (
                 f"{stream.blocks(Fill)[name].take} of all" if row["shift_s"] is None else _ago(row["shift_s"])
             )
             figures = [row["rows_matched"], *(row[measure] for measure in measures)]
             # Where nothing is covered, that is no zero.
-            told = figures if row["covered"] > 0 else [None] * len(figures)
-            covered = f"{row['covered']:.0%}"
-            shown.append([*(frame[column] for column in key), frame["start"], shift, *told, covered])
+            told = figures if row["coverage"] > 0 else [None] * len(figures)
+            covered = f"{row['coverage']:.0%}"
+            shown.append([*(frame[column] for column in key), frame["start_time"], shift, *told, covered])
     if shown:
-        columns = [*key, "start", "shifted", "rows", *measures, "covered"]
+        columns = [*key, "start_time", "shifted", "rows", *measures, "coverage"]
         table(f"{name}: what fills them, from {stream.blocks(Fill)[name].from_.called}", columns, shown)
 
 
 def _ago(seconds: float) -> str:
-    return f"-{format_duration_long(timedelta(seconds=-seconds))}" if seconds else "not"
+    return f"{format_duration_long(timedelta(seconds=seconds))} ago" if seconds else "not"

@@ -8,9 +8,8 @@ from datetime import timedelta
 
 from pydantic import Field, model_validator
 
-from transom.core.durations import Duration, format_duration
+from transom.core.durations import Duration, Shifts, format_duration
 from transom.core.intervals import HOUR
-from transom.core.shifts import Shifts, format_ago
 from transom.features.aggregates.spec import MeasureText
 from transom.features.frames.spec import Take
 from transom.spec.base import Model, Name, NonEmptyStr
@@ -41,7 +40,7 @@ class Fill(Model):
     lag: Duration = timedelta(0)
     """How long after its end what fills it goes on."""
     shift: Shifts = (timedelta(0),)
-    """How long ago what fills it is looked for, as -24 hours: one, or several, each of which makes a row."""
+    """How long ago what fills it is looked for, as 24 hours: one, or several, each of which makes a row."""
     take: Take | None = None
     """What is made of the rows of several shifts, as one more row; of those whose stretch is covered."""
     measures: dict[Name, MeasureText] = Field(default_factory=dict)
@@ -53,9 +52,9 @@ class Fill(Model):
     @model_validator(mode="after")
     def _possible(self) -> "Fill":
         problems = list(find_duplicates("by", self.by or ()))
-        problems += find_duplicates("shift", [format_ago(shift) for shift in self.shift])
+        problems += find_duplicates("shift", [format_duration(shift) for shift in self.shift])
         if self.take is not None and len(self.shift) == 1:
-            problems.append(Issue("take", f"is made of several shifts; got {format_ago(self.shift[0])}"))
+            problems.append(Issue("take", f"is made of several shifts; got {format_duration(self.shift[0])}"))
         if self.reach is not None and (self.reach < HOUR or self.reach % HOUR):
             rule = "must be whole hours, at least one"
             problems.append(Issue("reach", f"{rule}; got {format_duration(self.reach)}"))

@@ -15,7 +15,7 @@ from transom.storage.tables import Table
 NAME = "fills"
 VERSION = 1
 COLUMNS = (
-    "hour", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",
+    "hour", "frame_id", "fragment", "shift_s", "start_time", "end_time", "rows_matched", "coverage", "state",
 )  # fmt: skip
 """Columns of `fills` beside block, key and measures."""
 

@@ -43,14 +43,14 @@ def fills_of(request: StepRequest, blocks: Mapping[str, FillBlock]) -> StepResul
 
 def _periods(frames: DataFrame, block: FillBlock, due: Iterable[datetime]) -> DataFrame:
     """The stretch that is looked at for each row of a frame and each shift, in microseconds."""
-    end = F.unix_micros("end") + F.lit(block.frame.framing.every + block.lag)
+    end = F.unix_micros("last_time") + F.lit(block.frame.framing.every + block.lag)
     shifted = frames.select(
         "hour",
         "frame_id",
         *quoted(block.frame.key),
         "fragment",
         F.col("state").alias("__state"),
-        (F.unix_micros("start") - F.lit(block.lead)).alias("__whole"),
+        (F.unix_micros("start_time") - F.lit(block.lead)).alias("__whole"),
         end.alias(TO),
         F.explode(F.array(*map(F.lit, block.shifts))).alias("__shift"),
     )
@@ -85,12 +85,12 @@ def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterabl
         "frame_id",
         *quoted(block.frame.key),
         "fragment",
-        (-F.col("__shift") / SECOND).cast("double").alias("shift_s"),
-        F.timestamp_micros("__whole").alias("start"),
-        F.timestamp_micros(TO).alias("end"),
+        (F.col("__shift") / SECOND).cast("double").alias("shift_s"),
+        F.timestamp_micros("__whole").alias("start_time"),
+        F.timestamp_micros(TO).alias("end_time"),
         # Where nothing is known, no rows are no zero.
         F.when(known, F.col("rows_matched")).alias("rows_matched"),
-        F.col("__covered").alias("covered"),
+        F.col("__covered").alias("coverage"),
         F.when((F.col("__state") == "final") & _is_readable(due), "final")
         .otherwise("partial")
         .alias("state"),
@@ -153,15 +153,15 @@ def _in_unit(block: FillBlock, name: str) -> Column:
 
 def _combine_shifts(rows: DataFrame, block: FillBlock, take: Take) -> DataFrame:
     """One row of all shifts of a row of a frame: of those that are covered whole."""
-    whole, own = F.col("covered") >= 1, ~F.col("__apart")
+    whole, own = F.col("coverage") >= 1, ~F.col("__apart")
     keys = ["hour", "frame_id", *block.frame.key, "fragment"]
     measured = {name: F.collect_list(F.when(own & whole, F.col(f"`{name}`"))) for name in block.kinds}
     return rows.groupBy(*quoted(keys)).agg(
         F.lit(None).cast("double").alias("shift_s"),
-        F.min(F.when(own, F.col("start"))).alias("start"),
-        F.max(F.when(own, F.col("end"))).alias("end"),
+        F.min(F.when(own, F.col("start_time"))).alias("start_time"),
+        F.max(F.when(own, F.col("end_time"))).alias("end_time"),
         F.sum(F.when(~own, F.col("rows_matched"))).alias("rows_matched"),
-        (F.count_if(own & whole) / F.count_if(own)).alias("covered"),
+        (F.count_if(own & whole) / F.count_if(own)).alias("coverage"),
         F.when(F.bool_and(F.col("state") == "final"), "final").otherwise("partial").alias("state"),
         *(
             reduce_values(F.array_sort(values), take).cast(block.kinds[name]).alias(name)

@@ -20,7 +20,8 @@ from transom.spec.stream import Stream
 from transom.spec.value_domains import Tested
 
 FILL_COLUMNS = (
-    "hour", "block", "frame_id", "fragment", "shift_s", "start", "end", "rows_matched", "covered", "state",
+    "hour", "block", "frame_id", "fragment", "shift_s", "start_time", "end_time", "rows_matched", "coverage",
+    "state",
 )  # fmt: skip
 """Columns of `fills` beside keys and measures."""
 

@@ -26,7 +26,7 @@ def violates_rules(blocks: Mapping[str, ResolvedFrames]) -> str:
     """Return whether a frame that is reported is not what its kind and its lengths allow; null of other
     rows."""
     cases = (f"(`block` = '{name}' AND NOT ({_rules_hold(block)}))" for name, block in blocks.items())
-    return f"`row` != 'left' AND ({' OR '.join(cases) or 'false'})"
+    return f"`row_kind` != 'state' AND ({' OR '.join(cases) or 'false'})"
 
 
 def _rules_hold(block: ResolvedFrames) -> str:

@@ -26,10 +26,12 @@ class FrameFindings(EntityFindings):
     id: str = "frame_id"
     new: str = "new_records"
     columns: tuple[str, ...] = (
-        "frame_id", "start", "end", "length_s", "records", "missing", "new_records", "state", "peak",
-        "peak_time", "mean",
-    )  # fmt: skip
-    times: tuple[str, ...] = ("start", "end", "peak_time")
+        "frame_id", "start_time", "last_time", "length_s", "records", "missing", "new_records", "state",
+        "peak", "peak_time", "mean",
+)  # fmt: skip
+    start: str = "start_time"
+    end: str = "last_time"
+    times: tuple[str, ...] = ("start_time", "last_time", "peak_time")
     rule: str
     value: str | None
     known: bool
@@ -38,7 +40,7 @@ class FrameFindings(EntityFindings):
         """Return the rule, the readings and the figure."""
         readings = counted(row["records"], "reading")
         if self.known and not row["records"]:
-            readings = f"no reading since {as_time(row['start'])}"
+            readings = f"no reading since {as_time(row['start_time'])}"
         between = "" if self.known else " between them"
         missing = f", {row['missing']} missing{between}" if row["missing"] else ""
         figure = ""

@@ -32,13 +32,13 @@ def print_frames(stream: Stream, root: str) -> None:
         figures = [f"peak {value}", f"mean {value}"] if value else []
         shown = [
             [
-                *(row[column] for column in key), row["start"], row["end"], _length(row["length_s"]),
-                row["records"], row["missing"], *([row["peak"], row["mean"]] if value else []),
-                "open" if row["state"] == "partial" else "",
+                *(row[column] for column in key), row["start_time"], row["last_time"],
+                _length(row["length_s"]), row["records"], row["missing"],
+                *([row["peak"], row["mean"]] if value else []), "open" if row["state"] == "partial" else "",
             ]
             for row in rows
         ]  # fmt: skip
-        columns = [*key, "start", "end", "length", "readings", "missing", *figures, ""]
+        columns = [*key, "start_time", "last_time", "length", "readings", "missing", *figures, ""]
         which = (
             f"the longest {len(rows)} of {many} frames" if many > len(rows) else "frames, the longest first"
         )
@@ -49,7 +49,7 @@ def longest_frames(uri: str, key: Sequence[str], name: str) -> tuple[int, list[d
     """How many frames of a kind there are, and the longest of them, as last told."""
     if not DeltaTable.is_deltatable(uri):
         return 0, []
-    order = ", ".join(["length_s DESC", "start", *(f'"{column}"' for column in key)])
+    order = ", ".join(["length_s DESC", "start_time", *(f'"{column}"' for column in key)])
     found = query(
         DeltaTable(uri),
         f"SELECT *, count(*) OVER () AS many FROM ({LATEST} WHERE block = '{name}') "

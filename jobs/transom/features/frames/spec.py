@@ -18,9 +18,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from transom.core.durations import Duration, format_duration
+from transom.core.durations import Duration, Shifts, format_duration
 from transom.core.intervals import HOUR
-from transom.core.shifts import Shifts
 from transom.spec.base import Model, Name, NonEmptyStr, Number
 
 IDLE = timedelta(hours=24)
@@ -85,7 +84,7 @@ class Baseline(Model):
     of: Name
     """The column."""
     shift: Shifts
-    """How long ago, as -7 days: each a whole number of readings."""
+    """How long ago, as 7 days: each a whole number of readings."""
     take: Take = "median"
     """What is made of the values of those times."""
     missing: Literal["skip", "zero"] = "skip"

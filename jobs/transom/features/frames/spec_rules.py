@@ -7,7 +7,6 @@ from typing import Any
 
 from transom.core.durations import format_duration
 from transom.core.intervals import HOUR
-from transom.core.shifts import format_ago
 from transom.features.frames.spec import Frame
 from transom.spec.errors import Issue, find_duplicates
 
@@ -153,7 +152,9 @@ def _readings(frame: Frame) -> Iterator[Issue]:
         for index, shift in enumerate(frame.baseline.shift):
             if not shift:
                 yield Issue(f"baseline.shift[{index}]", "must not be nothing")
-        yield from find_duplicates("baseline.shift", [format_ago(shift) for shift in frame.baseline.shift])
+        yield from find_duplicates(
+            "baseline.shift", [format_duration(shift) for shift in frame.baseline.shift]
+        )
 
 
 def _schemes(frame: Frame) -> Iterator[Issue]:

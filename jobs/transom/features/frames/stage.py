@@ -26,8 +26,8 @@ from transom.storage.tables import Table
 NAME = "frames"
 VERSION = 1
 FRAME_COLUMNS = (
-    "hour", "frame_id", "start", "end", "length_s", "records", "missing", "new_records", "fragment", "state",
-    "peak", "peak_time", "mean",
+    "hour", "frame_id", "start_time", "last_time", "length_s", "records", "missing", "new_records",
+    "fragment", "state", "peak", "peak_time", "mean",
 )  # fmt: skip
 """Columns of `frames` beside block and key."""
 

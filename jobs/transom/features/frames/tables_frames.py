@@ -16,7 +16,7 @@ def frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -> Ste
     shares = []
     for name, targets in request.targets.items():
         rows = request.pins.read(open_frames.TABLE, targets)
-        rows = rows.where((F.col("block") == name) & (F.col("row") != open_frames.LEFT))
+        rows = rows.where((F.col("block") == name) & (F.col("row_kind") != open_frames.STATE))
         shares.append(BlockTask(name, _to_output(rows, blocks[name])))
     asked = {name: blocks[name] for name in request.targets}
     return StepResult(shares, lambda rows: _overlapping(rows, asked))
@@ -37,14 +37,14 @@ def _to_output(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
         "hour",
         F.substring(F.sha2(identity, 256), 1, 32).alias("frame_id"),
         *key,
-        "start",
-        "end",
+        F.col("start").alias("start_time"),
+        F.col("end").alias("last_time"),
         (F.col("length") / 1_000_000).alias("length_s"),
         "records",
         "missing",
         F.col("new").alias("new_records"),
         "fragment",
-        F.col("row").alias("state"),
+        F.col("row_kind").alias("state"),
         (F.col("high").cast("double") * float(up) / float(down)).alias("peak"),
         F.col("peak").alias("peak_time"),
         F.when(F.col("exact") & (F.col("values") > 0), mean).alias("mean"),
@@ -58,11 +58,12 @@ def _overlapping(rows: DataFrame, blocks: Mapping[str, ResolvedFrames]) -> list[
     if not apart:
         return []
     keys = dict.fromkeys(column for block in apart.values() for column in block.key)
-    of_key = Window.partitionBy("block", "hour", *quoted(keys)).orderBy("start", "fragment")
-    end = F.lag("end").over(of_key)
+    of_key = Window.partitionBy("block", "hour", *quoted(keys)).orderBy("start_time", "fragment")
+    end = F.lag("last_time").over(of_key)
     # A liberal extent ends where the next frame's may begin.
     liberal = F.col("block").isin([name for name, block in apart.items() if block.liberal])
-    meets = (F.col("start") < end) | (~liberal & (F.col("start") == end))
+    start = F.col("start_time")
+    meets = (start < end) | (~liberal & (start == end))
     of_blocks = rows.where(F.col("block").isin(list(apart))).select("block", "hour", meets.alias("__meets"))
     many = F.sum(F.col("__meets").cast("bigint")).alias("frames_overlapping")
     return [of_blocks.groupBy("block", "hour").agg(many)]

@@ -36,7 +36,7 @@ from transom.storage.tables import Table
 TABLE = "open_frames"
 AT_A_TIME = 2**17
 """Readings of whole keys that are looked at together; of one key, of whole hours."""
-LEFT, PARTIAL, FINAL = "left", "partial", "final"
+STATE, PARTIAL, FINAL = "state", "partial", "final"
 FLAGS = ("lacking", "holds", "starts", "ends")
 STATE_COLUMNS = tuple(name for name in OpenFrameState.none().columns() if name != "key")
 TIMES = ("hour", "first", "last", "before", "first_null", "last_null", "start", "end", "peak")
@@ -89,7 +89,7 @@ def _state_column(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
         F.coalesce(column.cast("bigint"), F.lit(empty.get(name, MISSING)))
         for name, column in zip(STATE_COLUMNS, columns, strict=True)
     ]
-    of_block = rows.where((F.col("block") == block.name) & (F.col("row") == LEFT))
+    of_block = rows.where((F.col("block") == block.name) & (F.col("row_kind") == STATE))
     return of_block.select(*quoted(block.key), F.array(*numbers).alias("left"))
 
 
@@ -256,14 +256,14 @@ def _lefts(rows: pa.ChunkedArray, keys: Int64s) -> OpenFrameState:
 def _output_rows(reports: FrameReports, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     columns = reports.columns()
     row = pc.if_else(pa.array(columns.pop("final")), FINAL, PARTIAL)
-    return _rows({**columns, "row": row}, keys, schema)
+    return _rows({**columns, "row_kind": row}, keys, schema)
 
 
 def _state_rows(left: OpenFrameState, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     columns = left.columns()
     columns["fragment"] = columns.pop("fragments")
     columns["low"] = np.where(left.low == FAR_FUTURE, MISSING, left.low)
-    return _rows({**columns, "row": pa.repeat(LEFT, len(left.key))}, keys, schema)
+    return _rows({**columns, "row_kind": pa.repeat(STATE, len(left.key))}, keys, schema)
 
 
 def _rows(columns: dict[str, Any], keys: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

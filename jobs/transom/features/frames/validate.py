@@ -21,11 +21,11 @@ from transom.spec.titles import title_problems
 from transom.spec.value_domains import Tested, because
 
 FRAME_COLUMNS = (
-    "hour", "block", "frame_id", "start", "end", "length_s", "records", "missing", "fragment", "state",
-    "peak", "peak_time", "mean", "new_records",
+    "hour", "block", "frame_id", "start_time", "last_time", "length_s", "records", "missing", "fragment",
+    "state", "peak", "peak_time", "mean", "new_records",
 )  # fmt: skip
 """Columns of `frames` beside keys."""
-REPORTED_COLUMNS = ("start", "end", "records", "length_s", "peak", "peak_time", "mean")
+REPORTED_COLUMNS = ("start_time", "last_time", "records", "length_s", "peak", "peak_time", "mean")
 """Columns of a frame that a title may name, beside the key's."""
 BASELINE = "baseline"
 _AT_KNOWN_TIMES = "needs readings at known times: over a block of `aggregates`, or with time.every"

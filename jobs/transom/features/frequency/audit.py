@@ -133,8 +133,8 @@ def _sketches(
 ) -> list[WindowSketch]:
     """What the windows of some hours hold: a matrix each."""
     rows = rows_of_windows(pins, block, extend_back(hours, block.back) & book.required_hours, hours)
-    of_cells = F.col("row").isNull()
-    rows = rows.where(of_cells | (F.col("row") == tick_matrices.WHOLE))
+    of_cells = F.col("row_kind").isNull()
+    rows = rows.where(of_cells | (F.col("row_kind") == tick_matrices.WHOLE))
     of = Hours.of(block, rows.toArrow().combine_chunks())
     return [of.sketch(number_of(hour)) for hour in hours]
 

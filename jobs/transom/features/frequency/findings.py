@@ -19,10 +19,10 @@ class HeavyFindings(ItemFindings):
         window: which records are counted.
     """
 
-    id: str = "heavy_id"
-    condition: str = "heavy_id IS NOT NULL"
+    id: str = "spell_id"
+    condition: str = "spell_id IS NOT NULL"
     columns: tuple[str, ...] = (
-        "window_end", "heavy_id", "rank", "estimate", "low", "high", "window_records", "state", "entered",
+        "window_end", "spell_id", "rank", "estimate", "low", "high", "window_records", "state", "entered",
         "since",
     )  # fmt: skip
     reach: int = 0

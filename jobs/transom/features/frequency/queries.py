@@ -50,7 +50,7 @@ def frequency_of(
         for name, value in zip(block.item, item, strict=True)
     }
     table = combine_rows(block, rows, left)
-    table = _joined(table, pa.table({"hour": [hour], "row": [HEAVY], "since": [0], **asked}))
+    table = _joined(table, pa.table({"hour": [hour], "row_kind": [HEAVY], "since": [0], **asked}))
     hours = Hours.of(block, table)
     (place,) = hours.heavy[hour]
     window = hours.window(hour, np.array([place]))
@@ -72,7 +72,7 @@ def sketch_of(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None, hour
 def combine_rows(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None) -> pa.Table:
     """Rows of both tables, as `rows_of_windows` has them."""
     as_number = pc.divide(rows["hour"].cast(pa.int64()), HOUR_LENGTH)
-    columns = {name: rows[name] for name in ("row", "records", *block.item)}
+    columns = {name: rows[name] for name in ("row_kind", "records", *block.item)}
     table = pa.table({"hour": as_number, "counters": rows["cells"], **columns})
     if left is None:
         return table

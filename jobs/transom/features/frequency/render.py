@@ -41,6 +41,6 @@ def print_frequencies(stream: Stream, root: str) -> None:
         first = rows[0]
         title = (
             f"{name}: {', '.join(said.item)} {window}up to {first['window_end']:%Y-%m-%dT%H:%M}, "
-            f"{first['window_records']} records; others at most {first['others']} times"
+            f"{first['window_records']} records; others at most {first['max_unreported']} times"
         )
         table(title, columns, shown)

@@ -34,15 +34,16 @@ from transom.ledger.stage import (
 from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
-MATRIX_COLUMNS = ("hour", "row", "tick", "records", "items", "cells")
+MATRIX_COLUMNS = ("hour", "row_kind", "tick", "records", "other_item_count", "cells")
 """Columns of `tick_matrices` beside block and item."""
 CELL_COLUMNS = (
-    "hour", "row", "counters", "inits", "lasts", "wholes", "begun", "sub_cells", "ticks", "records",
+    "hour", "row", "counters", "first_ticks", "last_ticks", "totals", "partly_expired", "sub_cells", "ticks",
+    "records",
 )  # fmt: skip
 """Columns of `cells` beside the block."""
 FREQUENCY_COLUMNS = (
-    "hour", "window_end", "heavy_id", "rank", "estimate", "low", "high", "window_records", "margin", "others",
-    "watched", "change", "state", "entered", "since",
+    "hour", "window_end", "spell_id", "rank", "estimate", "low", "high", "window_records", "error_bound",
+    "max_unreported", "watched", "change", "state", "entered", "since",
 )  # fmt: skip
 """Columns of `frequencies` beside block and item."""
 NAME = "frequency"

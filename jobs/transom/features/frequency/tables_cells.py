@@ -24,7 +24,7 @@ from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import Table
 
 TABLE = "cells"
-LISTS = ("counters", "inits", "lasts", "wholes", "begun")
+LISTS = ("counters", "first_ticks", "last_ticks", "totals", "partly_expired")
 """Of sub-cells, in the order of `FIELDS`."""
 
 
@@ -37,7 +37,7 @@ def cells_of(request: StepRequest, blocks: Mapping[str, FrequencyBlock]) -> Step
         of_block = F.col("block") == name
         # Vanilla never looks into an hour.
         kind = tick_matrices.WHOLE if block.variant == "vanilla" else tick_matrices.TICK
-        rows = request.pins.read(tick_matrices.TABLE, targets).where(of_block & (F.col("row") == kind))
+        rows = request.pins.read(tick_matrices.TABLE, targets).where(of_block & (F.col("row_kind") == kind))
         tick = F.unix_micros(F.coalesce("tick", "hour")).alias("tick")
         rows = rows.select(tick, "records", F.col("cells").alias("counters"))
         if stored:

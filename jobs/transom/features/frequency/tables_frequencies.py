@@ -42,7 +42,9 @@ def frequencies_of(request: StepRequest, blocks: Mapping[str, FrequencyBlock]) -
             earlier = request.pins.read(TABLE, stored)
             earlier = earlier.where((F.col("block") == name) & (F.col("state") == "partial"))
             since = F.unix_micros("since").alias("since")
-            earlier = earlier.select(hour_number(), F.lit(HEAVY).alias("row"), since, *quoted(block.item))
+            earlier = earlier.select(
+                hour_number(), F.lit(HEAVY).alias("row_kind"), since, *quoted(block.item)
+            )
             rows = rows.unionByName(earlier, allowMissingColumns=True)
         made = FrequencyReporter(block, stretches, schema_of(block))
         found.append(BlockTask(name, rows.repartition(1), compute_counting=made))
@@ -104,8 +106,8 @@ class FrequencyReporter:
             "low": low[told],
             "high": high[told],
             "window_records": window.records,
-            "margin": None if window.margin is None else window.margin[told],
-            "others": max(window.seen.unseen, int(high[~told].max(initial=0))),
+            "error_bound": None if window.margin is None else window.margin[told],
+            "max_unreported": max(window.seen.unseen, int(high[~told].max(initial=0))),
             "change": change.tolist(),
             "state": np.where(since == NONE, np.array(None), "partial").tolist(),
             "entered": (since == end).astype(np.int64),
@@ -124,7 +126,7 @@ class FrequencyReporter:
     ) -> Iterator[pa.RecordBatch]:
         many = len(item)
         of = hours.of_item.take(pa.array(item))
-        ids = [None if s == NONE else heavy_id(self.block.name, key, s) for key, s in
+        ids = [None if s == NONE else spell_id(self.block.name, key, s) for key, s in
                zip(hours.keys_of(item), since.tolist(), strict=True)]  # fmt: skip
         given = {
             "hour": hour * HOUR_LENGTH,
@@ -132,13 +134,13 @@ class FrequencyReporter:
             **{name: of[name] for name in of.column_names},
             **columns,
             "watched": np.isin(item, hours.watched),
-            "heavy_id": pa.array(ids, pa.string()),
+            "spell_id": pa.array(ids, pa.string()),
             "since": pa.array(since, mask=since == NONE),
         }
         yield from build_batches(many, given, self.schema)
 
 
-def heavy_id(block: str, key: bytes, since: int) -> str:
+def spell_id(block: str, key: bytes, since: int) -> str:
     """An item that is heavy since a moment, as a hash."""
     text = b"/".join([block.encode(), str(since).encode(), key])
     return sha256(text).hexdigest()[:32]

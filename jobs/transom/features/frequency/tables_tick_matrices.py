@@ -33,7 +33,7 @@ from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import ARROW_TYPES
 
 TABLE = "tick_matrices"
-WHOLE, TICK, ITEM, REST = "hour", "tick", "item", "rest"
+WHOLE, TICK, ITEM, OTHERS = "hour", "tick", "item", "others"
 """Kinds of rows: the matrix of the whole hour, that of a tick, an item, and what is said of all others."""
 AT = "__hour"
 
@@ -115,7 +115,7 @@ class PartialMatrices:
     def _matrices(self, hour: int, matrices: Int64s, records: Int64s) -> Iterator[pa.RecordBatch]:
         for tick in np.flatnonzero(records).tolist():
             cells = lists(matrices[tick].reshape(-1), 1)
-            row = {AT: hour, "row": TICK, "place": tick, "records": int(records[tick]), "cells": cells}
+            row = {AT: hour, "row_kind": TICK, "place": tick, "records": int(records[tick]), "cells": cells}
             yield from build_batches(1, row, self.schema)
 
     def _items(
@@ -129,9 +129,9 @@ class PartialMatrices:
         )
         some = there[taken]
         items = {name: of_item[name].take(pa.array(some)) for name in of_item.column_names}
-        told = {AT: hour, "row": ITEM, "records": sums[some], "watched": watched[some]}
+        told = {AT: hour, "row_kind": ITEM, "records": sums[some], "watched": watched[some]}
         yield from build_batches(len(some), items | told, self.schema)
-        rest = {AT: hour, "row": REST, "records": left_out, "items": len(there) - len(some)}
+        rest = {AT: hour, "row_kind": OTHERS, "records": left_out, "other_item_count": len(there) - len(some)}
         yield from build_batches(1, rest, self.schema)
 
 
@@ -149,7 +149,7 @@ class MergedMatrices:
             rows = without_long(rows, list(self.block.item), AT, tally, SHORT)
             if rows.num_rows:
                 yield from self._matrices(hour, _of(rows, TICK), tally)
-                yield from self._items(hour, _of(rows, ITEM), _of(rows, REST))
+                yield from self._items(hour, _of(rows, ITEM), _of(rows, OTHERS))
 
     def _matrices(self, hour: int, rows: pa.Table, tally: TaskCounters) -> Iterator[pa.RecordBatch]:
         shape, tick = self.block.shape, int64s(rows["place"])
@@ -163,27 +163,27 @@ class MergedMatrices:
         tally.add(MISCOUNTED, [hour], [int(np.count_nonzero(wrong))])
         start = hour * HOUR_LENGTH + ticks * self.block.tick
         cells_of_ticks = lists(cells.reshape(-1), len(ticks))
-        told = {"row": TICK, "tick": start, "records": records, "cells": cells_of_ticks}
+        told = {"row_kind": TICK, "tick": start, "records": records, "cells": cells_of_ticks}
         yield from self._batch(hour, len(ticks), told)
         whole = lists(cells.sum(axis=0).reshape(-1), 1)
-        yield from self._batch(hour, 1, {"row": WHOLE, "records": int(records.sum()), "cells": whole})
+        yield from self._batch(hour, 1, {"row_kind": WHOLE, "records": int(records.sum()), "cells": whole})
 
     def _items(self, hour: int, rows: pa.Table, rest: pa.Table) -> Iterator[pa.RecordBatch]:
         records, of_item = int64s(rows["records"]), rows.select(list(self.block.item))
         watched = rows["watched"].to_numpy(zero_copy_only=False).astype(bool)
         taken, left_out = top_k_and_watched(records, order_keys(of_item), watched, self.block.kept)
         items = {name: of_item[name].take(pa.array(taken)) for name in of_item.column_names}
-        yield from self._batch(hour, len(taken), items | {"row": ITEM, "records": records[taken]})
+        yield from self._batch(hour, len(taken), items | {"row_kind": ITEM, "records": records[taken]})
         most = max(left_out, int(int64s(rest["records"]).max(initial=0)))
-        many = int(int64s(rest["items"]).sum()) + len(records) - len(taken)
-        yield from self._batch(hour, 1, {"row": REST, "records": most, "items": many})
+        many = int(int64s(rest["other_item_count"]).sum()) + len(records) - len(taken)
+        yield from self._batch(hour, 1, {"row_kind": OTHERS, "records": most, "other_item_count": many})
 
     def _batch(self, hour: int, many: int, columns: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         yield from build_batches(many, {**columns, "hour": hour * HOUR_LENGTH}, self.schema)
 
 
 def _of(rows: pa.Table, kind: str) -> pa.Table:
-    return rows.filter(pc.fill_null(pc.equal(rows["row"], kind), False)).combine_chunks()
+    return rows.filter(pc.fill_null(pc.equal(rows["row_kind"], kind), False)).combine_chunks()
 
 
 def _between(schema: pa.Schema) -> pa.Schema:

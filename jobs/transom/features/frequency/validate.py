@@ -15,9 +15,9 @@ from transom.spec.stream import Stream
 from transom.spec.value_domains import Tested
 
 COLUMNS = (
-    "hour", "block", "window_end", "heavy_id", "rank", "estimate", "low", "high", "window_records", "margin",
-    "others", "watched", "change", "state", "entered", "since",
-    "row", "tick", "records", "items", "cells", "long", "place", "counters", "number", "least", "most",
+    "hour", "block", "window_end", "spell_id", "rank", "estimate", "low", "high", "window_records",
+    "error_bound", "max_unreported", "watched", "change", "state", "entered", "since", "row_kind", "tick",
+    "records", "other_item_count", "cells", "long", "place", "counters", "number", "least", "most",
 )  # fmt: skip
 """Columns of `frequencies` and `tick_matrices` beside those of the item; and what is computed with them."""
 

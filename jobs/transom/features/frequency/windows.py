@@ -46,9 +46,11 @@ def rows_of_windows(
     """
     of_block = F.col("block") == block.name
     # What a chain holds stands in its own table.
-    wanted = [tick_matrices.ITEM, tick_matrices.REST, *([] if block.chained else [tick_matrices.WHOLE])]
-    rows = pins.read(tick_matrices.TABLE, read).where(of_block & F.col("row").isin(wanted))
-    rows = rows.select(hour_number(), "row", "records", F.col("cells").alias("counters"), *quoted(block.item))
+    wanted = [tick_matrices.ITEM, tick_matrices.OTHERS, *([] if block.chained else [tick_matrices.WHOLE])]
+    rows = pins.read(tick_matrices.TABLE, read).where(of_block & F.col("row_kind").isin(wanted))
+    rows = rows.select(
+        hour_number(), "row_kind", "records", F.col("cells").alias("counters"), *quoted(block.item)
+    )
     if not block.chained:
         return rows
     held = cell_values(pins.read(cells.TABLE, hours).where(of_block), block)
@@ -132,7 +134,7 @@ class Hours:
     def of(cls, block: FrequencyBlock, table: pa.Table) -> "Hours":
         """What is in some rows."""
         shape = block.shape
-        of_items = table.filter(pc.is_in(table["row"], pa.array([tick_matrices.ITEM, HEAVY])))
+        of_items = table.filter(pc.is_in(table["row_kind"], pa.array([tick_matrices.ITEM, HEAVY])))
         columns = of_items.select(list(block.item))
         code, firsts = encode_keys(columns, list(block.item))
         keys = bytes_of(columns.take(pa.array(firsts)))
@@ -141,13 +143,13 @@ class Hours:
         place[order] = np.arange(len(order))
         code, hour = place[code], int64s(of_items["hour"])
         firsts = firsts[order]
-        is_heavy = pc.equal(of_items["row"], HEAVY).to_numpy(zero_copy_only=False)
+        is_heavy = pc.equal(of_items["row_kind"], HEAVY).to_numpy(zero_copy_only=False)
         heavy: dict[int, dict[int, int]] = {}
         if is_heavy.any():
             since = int64s(of_items["since"])
             for row in np.flatnonzero(is_heavy).tolist():
                 heavy.setdefault(int(hour[row]), {})[int(code[row])] = int(since[row])
-        rest = _sorted(table, tick_matrices.REST)
+        rest = _sorted(table, tick_matrices.OTHERS)
         counted = np.lexsort([code[~is_heavy], hour[~is_heavy]])
         kept = HourlyTopItems(
             code[~is_heavy][counted], hour[~is_heavy][counted],
@@ -243,7 +245,7 @@ class Hours:
 
 
 def _sorted(table: pa.Table, kind: str) -> pa.Table:
-    return table.filter(pc.equal(table["row"], kind)).sort_by("hour").combine_chunks()
+    return table.filter(pc.equal(table["row_kind"], kind)).sort_by("hour").combine_chunks()
 
 
 def _cell_states(block: FrequencyBlock, table: pa.Table) -> dict[int, CellState]:

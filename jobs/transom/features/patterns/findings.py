@@ -26,9 +26,11 @@ class EpisodeFindings(EntityFindings):
     id: str = "episode_id"
     new: str = "new_matches"
     columns: tuple[str, ...] = (
-        "episode_id", "start", "end", "matches", "new_matches", "detected_at", "level", "state",
+        "episode_id", "start_time", "last_time", "matches", "new_matches", "detected_at", "level", "state",
     )  # fmt: skip
-    times: tuple[str, ...] = ("start", "end", "detected_at")
+    start: str = "start_time"
+    end: str = "last_time"
+    times: tuple[str, ...] = ("start_time", "last_time", "detected_at")
     rule: str
     windows: tuple[str, ...]
 
@@ -38,7 +40,9 @@ class EpisodeFindings(EntityFindings):
         matches = f"{counted(row['matches'], 'match', 'matches')}{' so far' if row[ONGOING] else ''}"
         table = f"the table matches, of block {self.block}{' and this key' if self.key else ''}"
         # The table does not say where the first one of several matches ends.
-        since, record = (row["end"], "its last record") if single else (row["start"], "the first record")
+        since, record = (
+            (row["last_time"], "its last record") if single else (row["start_time"], "the first record")
+        )
         minutes, seconds = divmod((row["detected_at"] - since) // timedelta(seconds=1), 60)
         after = f"{minutes // 60} h {minutes % 60} min {seconds} s after {record}"
         known = row["level"] < len(self.windows)

@@ -88,7 +88,7 @@ def kinds_of(block: PatternBlock) -> dict[str, str]:
         "first_time": "timestamp",
         "last_time": "timestamp",
         "detected_at": "timestamp",
-        "window_delay_s": "double",
+        "detection_delay_s": "double",
         "steps": STEPS,
         "bindings": BINDINGS,
         **block.kept_columns(),
@@ -111,7 +111,7 @@ def rows_of(found: LevelMatches, records: PatternRecords, block: PatternBlock) -
         "first_time": first,
         "last_time": last,
         "detected_at": found.end,
-        "window_delay_s": (found.end - last) / SECOND,
+        "detection_delay_s": (found.end - last) / SECOND,
         "steps": _steps(block.pattern, records.time[found.matched[found.of_step]]),
         "bindings": _bindings(block, rows, found.of_step),
         **{

@@ -22,8 +22,8 @@ def of_events(events: DataFrame, block: PatternBlock) -> DataFrame:
     return events.select(
         F.lit(False).alias("stored"),
         *quoted([*block.key, *RECORD]),
-        reduce(Column.bitwiseOR, met, F.lit(0)).cast("bigint").alias("takes"),
-        F.lit(False).alias("cut"),
+        reduce(Column.bitwiseOR, met, F.lit(0)).cast("bigint").alias("step_mask"),
+        F.lit(False).alias("truncated_after"),
         *(F.col(f"`{name}`").alias(carried_column(name)) for name in block.carried),
     )
 

@@ -41,13 +41,15 @@ class PatternRecords:
         time = int64s(table["event_time"])
         order = np.lexsort((int64s(table["source_line"]), ranks(table["source_id"]), time, key))
         table = table.take(pa.array(order))
-        stored, cut = (table[name].to_numpy(zero_copy_only=False).astype(bool) for name in ("stored", "cut"))
+        stored, cut = (
+            table[name].to_numpy(zero_copy_only=False).astype(bool) for name in ("stored", "truncated_after")
+        )
         return cls(table, key[order], stored, time[order], cut)
 
     @cached_property
     def takes(self) -> Int64s:
         """Of each row, the bits of the conditions that its record meets."""
-        return int64s(self.table["takes"])
+        return int64s(self.table["step_mask"])
 
     def rows(self, places: Int64s, cut: Bools) -> KeyedRecords:
         """Some rows as batches are made of them.

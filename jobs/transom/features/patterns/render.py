@@ -28,7 +28,7 @@ def print_episodes(stream: Stream, root: str) -> None:
         if not rows:
             typer.echo(f"\n{name}: no episode{_events_by_step(stream, root, name)}")
             continue
-        shown = [*pattern.key, "start", "end", "matches", "told_at", "window"]
+        shown = [*pattern.key, "start_time", "last_time", "matches", "told_at", "window"]
         # The length of its windows says more than the number of a level.
         seen = [[*row[:-1], format_duration_long(2 * pattern.batch * 2 ** row[-1])] for row in rows]
         table(f"{name}: episodes, the first", shown, seen)
@@ -39,12 +39,12 @@ def _episodes(uri: str, key: Sequence[str], block: str) -> list[list[Any]]:
     """The episodes of a pattern that began first, as last told, with the level of the first match."""
     if not DeltaTable.is_deltatable(uri):
         return []
-    columns = [*(f'"{name}"' for name in key), "start", '"end"', "matches", "detected_at", "level"]
+    columns = [*(f'"{name}"' for name in key), "start_time", "last_time", "matches", "detected_at", "level"]
     latest = "row_number() OVER (PARTITION BY episode_id ORDER BY hour DESC) AS place"
     found = query(
         DeltaTable(uri),
         f"SELECT {', '.join(columns)} FROM (SELECT *, {latest} FROM t WHERE block = '{block}') "
-        f"WHERE place = 1 AND state <> 'joined' ORDER BY start, {', '.join(columns)} LIMIT {ROWS}",
+        f"WHERE place = 1 AND state <> 'joined' ORDER BY start_time, {', '.join(columns)} LIMIT {ROWS}",
     )
     return [list(row.values()) for row in found.to_pylist()]
 

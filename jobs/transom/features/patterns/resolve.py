@@ -73,7 +73,7 @@ class PatternBlock:
     @property
     def record_columns(self) -> tuple[str, ...]:
         """The columns of a row of a record, in a batch or not."""
-        return (*self.key, *RECORD, "takes", "cut", *self.carried_columns())
+        return (*self.key, *RECORD, "step_mask", "truncated_after", *self.carried_columns())
 
     @property
     def reach_of_events(self) -> int:

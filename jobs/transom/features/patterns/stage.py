@@ -28,7 +28,7 @@ from transom.storage.tables import Table
 
 NAME = "patterns"
 VERSION = 1
-BEYOND = "(`end` >= `hour` + INTERVAL 1 HOUR) OR (`end` < `start`)"
+BEYOND = "(`last_time` >= `hour` + INTERVAL 1 HOUR) OR (`last_time` < `start_time`)"
 """Whether an episode ends outside its hour: a match is detected after its last record."""
 
 

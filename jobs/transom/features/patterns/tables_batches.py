@@ -61,7 +61,7 @@ class BatchBuilder:
         columns = {
             **{name: rows[name] for name in block.record_columns},
             "hour": hour[left.retained] * HOUR_LENGTH,
-            "cut": left.cut[left.retained],
+            "truncated_after": left.cut[left.retained],
         }
         schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in kinds_of(block).items()])
         arrays = [as_type(columns[field.name], field.type) for field in schema]
@@ -74,7 +74,7 @@ def kinds_of(block: PatternBlock) -> dict[str, str]:
         "hour": "timestamp",
         **block.key,
         **RECORD,
-        "takes": "bigint",
-        "cut": "boolean",
+        "step_mask": "bigint",
+        "truncated_after": "boolean",
         **block.carried_columns(),
     }

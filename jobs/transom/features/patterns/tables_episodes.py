@@ -61,8 +61,8 @@ def _as_episodes(matches: DataFrame, block: PatternBlock) -> DataFrame:
         "hour",
         F.col("match_id").alias("episode_id"),
         *quoted(block.key),
-        F.col("first_time").alias("start"),
-        F.col("last_time").alias("end"),
+        F.col("first_time").alias("start_time"),
+        F.col("last_time").alias("last_time"),
         F.lit(1).cast("bigint").alias("matches"),
         "detected_at",
         "level",
@@ -72,7 +72,15 @@ def _as_episodes(matches: DataFrame, block: PatternBlock) -> DataFrame:
 
 def _output(rows: DataFrame, block: PatternBlock) -> DataFrame:
     return rows.select(
-        "hour", "episode_id", *quoted(block.key), "start", "end", "matches", "detected_at", "level", "state"
+        "hour",
+        "episode_id",
+        *quoted(block.key),
+        "start_time",
+        "last_time",
+        "matches",
+        "detected_at",
+        "level",
+        "state",
     )
 
 
@@ -106,8 +114,8 @@ class EpisodeBuilder:
             "hour": found.hour,
             "episode_id": names.take(pa.array(found.id)),
             **{name: of_key[name] for name in self.key},
-            "start": found.start,
-            "end": found.end,
+            "start_time": found.start,
+            "last_time": found.end,
             "matches": found.matches,
             "new_matches": found.new,
             "detected_at": found.detected_at,
@@ -122,7 +130,7 @@ class EpisodeBuilder:
 def _rows(table: pa.Table, keys: Int64s, ids: Int64s) -> EpisodeRows:
     state = table["state"].combine_chunks().fill_null(STATES[PARTIAL])
     is_open = pc.equal(state, STATES[PARTIAL]).to_numpy(zero_copy_only=False)
-    read = ("hour", "start", "end", "matches", "detected_at", "level")
+    read = ("hour", "matches", "detected_at", "level")
     return EpisodeRows(
         id=ids,
         key=keys,
@@ -130,6 +138,8 @@ def _rows(table: pa.Table, keys: Int64s, ids: Int64s) -> EpisodeRows:
         # What is closed is nothing to later hours, in whichever way.
         state=np.where(is_open, PARTIAL, FINAL),
         joined=np.full(len(ids), NONE),
+        start=int64s(table["start_time"]),
+        end=int64s(table["last_time"]),
         **{name: int64s(table[name]) for name in read},
     )
 

@@ -15,18 +15,18 @@ from transom.spec.titles import title_problems
 from transom.spec.value_domains import Tested
 
 MATCH_COLUMNS = (
-    "hour", "block", "match_id", "level", "first_time", "last_time", "detected_at", "window_delay_s", "steps",
-    "bindings", "records",
+    "hour", "block", "match_id", "level", "first_time", "last_time", "detected_at", "detection_delay_s",
+    "steps", "bindings", "records",
 )  # fmt: skip
 """Columns of `matches` beside keys and kept values."""
 EPISODE_COLUMNS = (
-    "hour", "block", "episode_id", "start", "end", "matches", "new_matches", "detected_at", "level", "state",
-    "joined",
+    "hour", "block", "episode_id", "start_time", "last_time", "matches", "new_matches", "detected_at",
+    "level", "state", "joined",
 )  # fmt: skip
 """Columns of `episodes` beside keys."""
-REPORTED_COLUMNS = ("start", "end", "matches")
+REPORTED_COLUMNS = ("start_time", "last_time", "matches")
 """Columns of an episode that a title may name, beside the key's."""
-_BATCH_COLUMNS = ("stored", "takes", "cut")
+_BATCH_COLUMNS = ("stored", "step_mask", "truncated_after")
 """Columns of a pattern's records beside those of matches: of the private table `batches`, or in passing."""
 _NEVER_MET = "FALSE"
 
@@ -82,7 +82,7 @@ def problems(stream: Stream) -> Iterator[Issue]:
         place, types = f"patterns.{name}", stream.event_types
         if pattern.title is not None:
             told = [*(column for column in pattern.key if column in types), *REPORTED_COLUMNS]
-            rule = "a title names columns of the key, start, end and matches"
+            rule = "a title names columns of the key, start_time, last_time and matches"
             yield from title_problems(f"{place}.title", pattern.title, told, rule)
         if pattern.where is not None and pattern.where != stream.where:
             yield from _condition(f"{place}.where", pattern.where, types)

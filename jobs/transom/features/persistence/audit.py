@@ -118,7 +118,7 @@ def _counted(
         observe_slots(pins.read("events", due), block).where("NOT long").select(*quoted(block.item), "slot")
     )
     rows = pins.read(tuples.TABLE, hours).where(F.col("block") == block.name)
-    told = rows.where(F.col("row") == tuples.TOLD).select(
+    told = rows.where(F.col("row_kind") == tuples.ITEM).select(
         *quoted(block.item),
         hour_number().alias(AT),
         F.col("counted").alias("low"),
@@ -131,7 +131,7 @@ def _counted(
     counts = together.mapInArrow(made, schema).agg(*(F.sum(name).alias(name) for name in COUNTS)).first()
     assert counts is not None
     found = {name: int(counts[name] or 0) for name in COUNTS}
-    chosen = (F.col("row") == tuples.TUPLE) & (F.col("instance") != WATCHED)
+    chosen = (F.col("row_kind") == tuples.TUPLE) & (F.col("instance") != WATCHED)
     return found | {"tuples": rows.where(chosen).count()}
 
 

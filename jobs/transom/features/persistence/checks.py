@@ -62,7 +62,7 @@ def outside(blocks: Mapping[str, PersistenceBlock]) -> str:
         start = "unix_micros(`start`)"
         inside = f"{start} > {latest} - {slots * length} AND {start} <= {latest}"
         cases.append(f"(`block` = '{name}' AND NOT ({inside}))")
-    return f"`row` = 'tuple' AND ({' OR '.join(cases) or 'false'})"
+    return f"`row_kind` = 'tuple' AND ({' OR '.join(cases) or 'false'})"
 
 
 def violates_window(blocks: Mapping[str, PersistenceBlock]) -> str:

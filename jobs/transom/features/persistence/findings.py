@@ -20,10 +20,10 @@ class PersistentFindings(ItemFindings):
         window: the slots of a window.
     """
 
-    id: str = "stay_id"
-    condition: str = "stay_id IS NOT NULL"
+    id: str = "spell_id"
+    condition: str = "spell_id IS NOT NULL"
     columns: tuple[str, ...] = (
-        "window_end", "stay_id", "low", "high", "estimate", "state", "entered", "since", "slots", "records",
+        "window_end", "spell_id", "low", "high", "estimate", "state", "entered", "since", "slots", "records",
         "gap_mean_s", "gap_cv",
     )  # fmt: skip
     window: str

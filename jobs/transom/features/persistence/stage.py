@@ -32,7 +32,7 @@ from transom.ledger.stage import (
 from transom.spec.stream import Stream
 
 COLUMNS = (
-    "hour", "window_end", "stay_id", "low", "high", "estimate", "certain", "watched", "change", "state",
+    "hour", "window_end", "spell_id", "low", "high", "estimate", "is_certain", "watched", "change", "state",
     "entered", "since", "slots", "first_slot", "last_slot", "records", "gap_mean_s", "gap_cv",
 )  # fmt: skip
 """Columns of `persistent_items` beside block and item."""

@@ -31,7 +31,7 @@ def persistent_items_of(request: StepRequest, blocks: Mapping[str, PersistenceBl
     for name, targets in request.targets.items():
         block = blocks[name]
         rows = request.pins.read(tuples.TABLE, targets)
-        rows = rows.where((F.col("block") == name) & F.col("row").isin(tuples.TOLD, tuples.LEFT))
+        rows = rows.where((F.col("block") == name) & F.col("row_kind").isin(tuples.ITEM, tuples.EXITED))
         rows = rows.where(~is_among(block.item, block.ignored))
         if block.known_table is not None:
             known = request.pins.read_filler(block.known_table, targets)
@@ -51,8 +51,8 @@ def _to_output(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
     # As `PersistenceParams.estimate_within`; of one that is watched both are the same.
     estimate = F.least(counted + F.lit(float(1 / asked.tau)), high.cast("double"))
     gaps, span = (counted - 1).cast("double"), (F.col("last") - F.col("first")).cast("double")
-    spread = F.sqrt(F.greatest(gaps * F.col("squares").cast("double") - span * span, F.lit(0.0)))
-    left = F.col("row") == tuples.LEFT
+    spread = F.sqrt(F.greatest(gaps * F.col("gap_squares").cast("double") - span * span, F.lit(0.0)))
+    left = F.col("row_kind") == tuples.EXITED
     named = F.when(F.unix_micros(since) == end, "entered").otherwise("stays")
     change = F.when(left, "left").when(since.isNotNull(), named)
     of_item = [
@@ -66,11 +66,11 @@ def _to_output(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
         "hour",
         F.timestamp_micros(end).alias("window_end"),
         *quoted(block.item),
-        F.when(since.isNotNull(), F.substring(F.sha2(identity, 256), 1, 32)).alias("stay_id"),
+        F.when(since.isNotNull(), F.substring(F.sha2(identity, 256), 1, 32)).alias("spell_id"),
         counted.alias("low"),
         high.alias("high"),
         estimate.alias("estimate"),
-        (~left & (counted >= asked.min_certain)).alias("certain"),
+        (~left & (counted >= asked.min_certain)).alias("is_certain"),
         is_among(block.item, block.watched).alias("watched"),
         change.alias("change"),
         F.when(left, "final").when(since.isNotNull(), "partial").alias("state"),

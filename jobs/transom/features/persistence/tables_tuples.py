@@ -43,10 +43,10 @@ from transom.ledger.task_counters import TaskCounters
 TABLE = "tuples"
 AT_A_TIME = 2**17
 """Rows of whole items that are looked at together."""
-TUPLE, TOLD, NAMED, LEFT = "tuple", "told", "named", "left"
+TUPLE, ITEM, REPORTED, EXITED = "tuple", "item", "reported", "exited"
 SLOTS = ("start", "latest")
-NUMBERS = ("instance", *SLOTS, "counted", "records", "first", "last", "squares")
-STATE = ("row", *NUMBERS, "bits", "since")
+NUMBERS = ("instance", *SLOTS, "counted", "records", "first", "last", "gap_squares")
+STATE = ("row_kind", *NUMBERS, "bits", "since")
 """The columns of the table beside hour, block and item."""
 AT = "__hour"
 
@@ -86,7 +86,7 @@ def observe_slots(events: DataFrame, block: PersistenceBlock) -> DataFrame:
 
 def _state_column(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
     """What hours have left, in one column, so that pairs carry one that is null."""
-    of_block = rows.where((F.col("block") == block.name) & (F.col("row") != LEFT))
+    of_block = rows.where((F.col("block") == block.name) & (F.col("row_kind") != EXITED))
     columns = {name: F.unix_micros(name) if name in (*SLOTS, "since") else F.col(name) for name in STATE}
     left = F.struct(*(column.alias(name) for name, column in columns.items())).alias("left")
     return of_block.select(*quoted(block.item), hour_number().alias(AT), left)
@@ -160,9 +160,9 @@ class PersistenceTracker:
         silent = state.reported.take(~np.isin(state.reported.item, told.item))
         rows = [
             self._columns(TUPLE, state.tuples),
-            {**self._columns(TOLD, told), "since": state.reported.take_of(told.item)},
-            {"row": NAMED, **silent.columns()},
-            {"row": LEFT, **state.exited.columns()},
+            {**self._columns(ITEM, told), "since": state.reported.take_of(told.item)},
+            {"row_kind": REPORTED, **silent.columns()},
+            {"row_kind": EXITED, **state.exited.columns()},
         ]
         for columns in rows:
             items = of_item.take(pa.array(columns["item"]))
@@ -176,7 +176,7 @@ class PersistenceTracker:
             )
 
     def _columns(self, row: str, tuples: Tuples) -> dict[str, Any]:
-        columns = {"row": row, **tuples.columns()}
+        columns = {"row_kind": row, **tuples.columns()}
         columns["bits"] = binary(columns.pop("slots"))
         return {**columns, **{name: columns[name] * self.block.tracking.length for name in SLOTS}}
 
@@ -197,7 +197,7 @@ def _some_items(item: Int64s, many: int) -> Iterator[tuple[Int64s, int, int]]:
 def _stored(rows: pa.Table, item: Int64s, tracking: TrackerConfig) -> dict[int, TrackerState]:
     """What earlier hours have left, by their numbers."""
     hours, left = int64s(rows[AT]), rows["left"].combine_chunks()
-    is_tuple = pc.equal(left.field("row"), TUPLE).to_numpy(zero_copy_only=False)
+    is_tuple = pc.equal(left.field("row_kind"), TUPLE).to_numpy(zero_copy_only=False)
     numbers = {name: _numbers(left.field(name), 0) for name in NUMBERS}
     numbers |= {name: numbers[name] // tracking.length for name in SLOTS}
     since = _numbers(left.field("since"), MISSING)

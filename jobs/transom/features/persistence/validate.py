@@ -12,12 +12,12 @@ from transom.spec.stream import Stream
 from transom.spec.value_domains import Tested
 
 PERSISTENT_COLUMNS = (
-    "hour", "block", "window_end", "stay_id", "low", "high", "estimate", "certain", "watched", "change",
+    "hour", "block", "window_end", "spell_id", "low", "high", "estimate", "is_certain", "watched", "change",
     "state", "entered", "since", "slots", "first_slot", "last_slot", "records", "gap_mean_s", "gap_cv",
 )  # fmt: skip
 """Columns of `persistent_items` beside those of the item."""
 TUPLE_COLUMNS = (
-    "row", "instance", "start", "latest", "counted", "first", "last", "squares", "bits",
+    "row_kind", "instance", "start", "latest", "counted", "first", "last", "gap_squares", "bits",
     "slot", "long", "left", "unknown", "named",
 )  # fmt: skip
 """Columns of `tuples` beside those of the item and the ones that both tables have; and what is computed with

@@ -101,7 +101,7 @@ class Tuples(ColumnBatch):
         counted: in how many it was seen.
         records: how often.
         first, last: when first in those two slots, its first and last contact, in `TrackerConfig.unit`.
-        squares: of the time from each contact to the next.
+        gap_squares: of the time from each contact to the next.
         slots: a bit for each slot from `start` on, in bytes, the lowest first; of shape (tuples, width).
     """
 
@@ -113,7 +113,7 @@ class Tuples(ColumnBatch):
     records: Int64s
     first: Int64s
     last: Int64s
-    squares: Int64s
+    gap_squares: Int64s
     slots: Bytes
 
     @classmethod
@@ -291,7 +291,7 @@ class _Pass:
             first=both(carried.first, rows.first[row]),
             last=both(carried.last, rows.first[row]),
             # The way from the contact before is none of its own.
-            squares=both(carried.squares, -(gaps * gaps)[row]),
+            gap_squares=both(carried.gap_squares, -(gaps * gaps)[row]),
             slots=both(carried.slots, np.zeros((len(row), tracking.width), np.uint8)),
         )
 
@@ -329,7 +329,10 @@ class _Pass:
             counted=found.counted + self._slots_by[behind] - self._slots_by[begin],
             records=found.records + self._records_by[behind] - self._records_by[begin],
             last=np.where(met, rows.first[contact], found.last),
-            squares=found.squares + self._squares_by[behind] - self._squares_by[begin] + bridge * bridge,
+            gap_squares=found.gap_squares
+            + self._squares_by[behind]
+            - self._squares_by[begin]
+            + bridge * bridge,
             slots=self._tuples.slots[live],
         )
 

@@ -91,7 +91,7 @@ def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[i
         found = {i for i in found if oldest[i][1] + oldest[i][0] - first >= of.alpha * of.slots}
         persistence = exact.persistence(last)
         for item in watched & persistence.keys():
-            oldest[item] = (min(s for s in exact.seen[item] if s > last - of.slots), persistence[item])
+            oldest[item] = (min(s for s in exact.slots_of[item] if s > last - of.slots), persistence[item])
             if persistence[item] >= of.alpha * of.slots:
                 found.add(item)
         left = named.keys() - found

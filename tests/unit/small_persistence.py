@@ -102,7 +102,7 @@ def plain(case: Case) -> Iterator[tuple[int, dict[At, TrackedItem], dict[bytes, 
             window.move_to(last)
             tuples |= {(seed, item, start): tracked for (item, start), tracked in window.tuples.items()}
         for item in case.watched:
-            seen = sorted(s for s in exact.seen.get(item, ()) if last - asked.slots < s <= last)
+            seen = sorted(s for s in exact.slots_of.get(item, ()) if last - asked.slots < s <= last)
             tuples |= {
                 (WATCHED, item, slot): TrackedItem(len(seen) - place, seen[-1])
                 for place, slot in enumerate(seen)

@@ -224,9 +224,13 @@ def test_values_are_kept_no_longer_than_a_later_step_agrees_with_them() -> None:
     pattern = EventPattern(tuple(Element((step,)) for step in steps), (), 100, 100)
     rows = [(1, bits, value, 0) for bits in (1, 2, 4) for value in range(5)]
     search = _MinimalSearch(pattern, joined([stretch(rows)]))
-    first = search.one(0, None)
-    second = search.one(1, first)
-    assert [sorted(matched.bound) for matched in (first, second, search.one(2, second))] == [["a.a"], [], []]
+    first = search.single_step(0, None)
+    second = search.single_step(1, first)
+    assert [sorted(matched.bound) for matched in (first, second, search.single_step(2, second))] == [
+        ["a.a"],
+        [],
+        [],
+    ]
 
 
 @given(

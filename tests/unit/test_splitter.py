@@ -185,7 +185,7 @@ def test_cells_have_room_for_more_sub_cells_wherever_they_begin() -> None:
     lazy = take(FixedPointSplitter(SHAPE, 25, tau=tau, mu=mu), ticks)
     cells, now = at_once(ticks, 25, tau, mu)
     held = cells.sub_cells(now)
-    assert held.many.max() > 8
+    assert held.lengths.max() > 8
     assert [lazy.value(cell) * UNIT for cell in CELLS] == values(held, now, 25).tolist()
 
 
@@ -204,7 +204,7 @@ def test_memory_goes_by_sub_cells_however_they_are_spread() -> None:
         seen = np.ones(500, dtype=np.int64)
         seen[7] = 400 if now % 2 else 100
         cells.advance(now, seen, 200 * (499 + 250))
-        most = max(most, int(cells.sub_cells(now).many.sum()))
+        most = max(most, int(cells.sub_cells(now).lengths.sum()))
     assert cells.sub_cells(600).many.max() > 100
     held = [field for field in vars(cells).values() if isinstance(field, np.ndarray)]
     held += vars(cells)["_fields"].values()
@@ -228,7 +228,7 @@ def test_a_growing_stream_has_no_more_sub_cells_than_its_gate_allows(
     ]
     cells, now = at_once(ticks, 15, tau, mu)
     records = sum(sum(tick.values()) for tick in ticks[-15:])
-    row = {"block": "x", SUB_CELLS: int(cells.sub_cells(now).many.sum()), WINDOW: records}
+    row = {"block": "x", SUB_CELLS: int(cells.sub_cells(now).lengths.sum()), WINDOW: records}
     block = SimpleNamespace(shape=SHAPE, tau=tau)
     assert excess_sub_cells({"x": block})(row) == 0  # type: ignore[dict-item]
     assert excess_sub_cells({"x": block})({**row, SUB_CELLS: 10 * row[SUB_CELLS] + 5000}) > 0  # type: ignore[dict-item]
@@ -239,7 +239,7 @@ def test_cells_that_nobody_looks_at_come_out_the_same() -> None:
     looked, now = at_once(ticks, 8, Fraction(1, 20), Fraction(3, 2), range(len(ticks)))
     not_looked, _ = at_once(ticks, 8, Fraction(1, 20), Fraction(3, 2))
     one, other = looked.sub_cells(now), not_looked.sub_cells(now)
-    for field in ("many", *FIELDS):
+    for field in ("lengths", *FIELDS):
         assert getattr(one, field).tolist() == getattr(other, field).tolist()
 
 

@@ -166,7 +166,7 @@ def test_a_year_of_hours_makes_objects_of_those_alone_that_are_asked_for(
     nodes = [PartitionKey(*series, at(n)) for series in SERIES for n in range(YEAR)]
     book = stored(fresh(dict.fromkeys(nodes, PartitionState("published", "a", digest="1:1", inputs={}))))
     assert len(book) == 4 * YEAR
-    assert (len(book.required_hours), list(book.troubled()), len(book.required_hours.stretches)) == (
+    assert (len(book.required_hours), list(book.troubled()), len(book.required_hours.intervals)) == (
         YEAR,
         [],
         1,

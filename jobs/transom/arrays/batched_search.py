@@ -1,8 +1,8 @@
-"""How far each of many positions of an array can go: searches side by side, each in as many steps as the
-logarithm of what it finds.
+"""Find for each of many positions of an array how far a condition holds. The searches run side by side, each
+in a number of steps that is the logarithm of its result.
 
-Position by position a condition holds up to somewhere and fails there. Blocks of `2^k` are told as one
-number, made of two blocks of `2^(k-1)`; they are made only as long as some search gets through one.
+Each block of `2^k` positions is summarised by one number, from two blocks of `2^(k-1)`. Larger blocks are
+only made while some search passes a whole block.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,56 +15,56 @@ from transom.core.exact_sums import Int64s
 
 Blocks = Sequence[Int64s]
 Through = Callable[[Any, Blocks, Int64s], npt.NDArray[np.bool_]]
-"""Whether searches get through a block: which searches, what blocks hold, at which positions."""
-Taken = Callable[[Any, Blocks, Int64s], None]
-"""Told of the blocks that searches have gone through."""
+"""Whether searches pass a block. Arguments: the searches, the blocks, the positions."""
+OnPass = Callable[[Any, Blocks, Int64s], None]
+"""Called with the blocks that searches passed. Arguments as of `Through`."""
 
 
 def first_at_least(values: Int64s, start: Int64s, stop: Int64s, bound: Int64s) -> Int64s:
-    """Return of each search the first position from `start` on whose value is `bound` at least; `stop` where
-    there is none before."""
+    """Return for each search the first position in `[start, stop)` with a value of at least `bound`, else
+    `stop`."""
     return _furthest(
         [(values, np.maximum)], start, stop, lambda which, blocks, at: blocks[0][at] < bound[which]
     )
 
 
 def first_of_range(low: Int64s, high: Int64s, start: Int64s, stop: Int64s, below: int) -> Int64s:
-    """Return of each search the first position at which `max(high) - min(low)` from `start` on reaches
-    `below`; `stop` where there is none before.
+    """Return for each search the first position in `[start, stop)` at which `max(high) - min(low)` since
+    `start` reaches `below`, else `stop`.
 
     Args:
-        low, high: no further apart than an int64 can say.
+        low, high: their difference fits into an int64.
     """
-    least, most = low[np.minimum(start, len(low) - 1)], high[np.minimum(start, len(low) - 1)]
+    lowest, highest = low[np.minimum(start, len(low) - 1)], high[np.minimum(start, len(low) - 1)]
 
     def through(which: Any, blocks: Blocks, at: Int64s) -> npt.NDArray[np.bool_]:
-        found: npt.NDArray[np.bool_] = (
-            np.maximum(most[which], blocks[1][at]) - np.minimum(least[which], blocks[0][at]) < below
+        passes: npt.NDArray[np.bool_] = (
+            np.maximum(highest[which], blocks[1][at]) - np.minimum(lowest[which], blocks[0][at]) < below
         )
-        return found
+        return passes
 
-    def taken(which: Any, blocks: Blocks, at: Int64s) -> None:
-        least[which] = np.minimum(least[which], blocks[0][at])
-        most[which] = np.maximum(most[which], blocks[1][at])
+    def extend(which: Any, blocks: Blocks, at: Int64s) -> None:
+        lowest[which] = np.minimum(lowest[which], blocks[0][at])
+        highest[which] = np.maximum(highest[which], blocks[1][at])
 
-    return _furthest([(low, np.minimum), (high, np.maximum)], start, stop, through, taken)
+    return _furthest([(low, np.minimum), (high, np.maximum)], start, stop, through, extend)
 
 
 def extreme(values: Int64s, start: Int64s, stop: Int64s, join: np.ufunc) -> Int64s:
-    """Return the largest value, or the smallest, of each of many stretches, none of which is empty.
+    """Return the largest or the smallest value of each range `[start, stop)`. No range is empty.
 
     Args:
         join: maximum or minimum.
     """
-    found = values[start]
+    extremes = values[start]
     size, blocks = 1, values
     while (longer := np.flatnonzero(stop - start >= size)).size:
-        # Two blocks that overlap, one from the start on and one up to the end, are the whole stretch.
-        these = longer[stop[longer] - start[longer] < 2 * size]
-        found[these] = join(blocks[start[these]], blocks[stop[these] - size])
+        # Two overlapping blocks, one at the start and one at the end, cover the whole range.
+        fitting = longer[stop[longer] - start[longer] < 2 * size]
+        extremes[fitting] = join(blocks[start[fitting]], blocks[stop[fitting] - size])
         blocks = np.append(join(blocks[:-size], blocks[size:]), blocks[-size:])
         size *= 2
-    return found
+    return extremes
 
 
 def _furthest(
@@ -72,18 +72,18 @@ def _furthest(
     start: Int64s,
     stop: Int64s,
     through: Through,
-    taken: Taken = lambda which, blocks, at: None,
+    passed: OnPass = lambda which, blocks, at: None,
 ) -> Int64s:
     at, levels = start.copy(), [[table for table, _ in tables]]
     searching = np.flatnonzero(start < stop)
-    # Up as long as whole blocks can be gone through, and down again.
+    # Up while whole blocks are passed, then down again.
     down: list[Int64s] = []
     while len(searching):
         size = 1 << len(levels) - 1
         down.append(searching)
         searching = searching[at[searching] + size <= stop[searching]]
         searching = searching[through(searching, levels[-1], at[searching])]
-        taken(searching, levels[-1], at[searching])
+        passed(searching, levels[-1], at[searching])
         at[searching] += size
         if len(searching):
             levels.append(
@@ -96,6 +96,6 @@ def _furthest(
         size, which = 1 << level, down[level]
         which = which[at[which] + size <= stop[which]]
         which = which[through(which, levels[level], at[which])]
-        taken(which, levels[level], at[which])
+        passed(which, levels[level], at[which])
         at[which] += size
     return at

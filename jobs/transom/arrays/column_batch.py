@@ -1,4 +1,4 @@
-"""Rows as columns of one length, and the numbers that mean no value."""
+"""Rows as columns of equal length, and the numbers that mean no value."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
@@ -16,24 +16,24 @@ FAR_FUTURE = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class ColumnBatch:
-    """Rows of which every figure is a column of its own."""
+    """Rows stored as columns."""
 
     def take(self, rows: Any) -> Self:
-        """Some of the rows."""
+        """Return some of the rows."""
         return replace(self, **{name: column[rows] for name, column in self.columns().items()})
 
     @classmethod
     def none(cls) -> Self:
-        """No rows."""
+        """Return a batch without rows."""
         kinds = (bool if field.type is Bools else np.int64 for field in fields(cls))
         return cls(*(np.empty(0, dtype=kind) for kind in kinds))
 
     def and_then(self, others: Self) -> Self:
-        """These rows, and others behind them."""
+        """Return these rows followed by others."""
         of_others = others.columns()
         both = {name: np.append(column, of_others[name]) for name, column in self.columns().items()}
         return replace(self, **both)
 
     def columns(self) -> dict[str, Any]:
-        """The columns by their names."""
+        """Return the columns by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -1,4 +1,4 @@
-"""Moments of many keys in order, among which others are looked for."""
+"""Sorted moments of many keys, and searches among them."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
 
 
 def sort_by_key_and_time(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """The order of moments by key and then by time, and the keys and times in this order.
+    """Return the order of moments by key and then by time, and the keys and times in this order.
 
     Args:
         key: codes, from 0 up.
@@ -19,7 +19,7 @@ def sort_by_key_and_time(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int
     if span * keys >= MAX_EXACT_SUM:
         order: Int64s = np.lexsort([time, key])
         return order, key[order], time[order]
-    # One number is sorted in a third of the time of two; and what it is made of need not be fetched again.
+    # Sorting one number takes a third of the time of two, and key and time are computed back from it.
     number = key * span + (time - origin)
     order = np.argsort(number)
     of_key = np.repeat(np.arange(keys), np.bincount(key))
@@ -27,26 +27,28 @@ def sort_by_key_and_time(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int
 
 
 class SortedIndex:
-    """Moments of keys, in order, among which others are looked for.
+    """A search index over moments of keys.
 
     Args:
         key: codes, from 0 up.
-        time: of each, in microseconds; by key and then by time.
+        time: of each moment, in microseconds; ordered by key and then by time.
     """
 
     def __init__(self, key: Int64s, time: Int64s) -> None:
         self.key, self.time = key, time
         self._origin, latest = (int(time.min()) - 1, int(time.max())) if len(time) else (0, 0)
         span, keys = latest - self._origin + 2, int(key.max(initial=0)) + 1
-        # A key and a moment are one number; where that is too large, a moment counts by its place.
+        # Key and moment form one number; if that is too large, the moment's rank is used instead.
         self._moments = np.unique(time) if span * keys >= MAX_EXACT_SUM else None
         self._span = span if self._moments is None else len(self._moments) + 2
         self._numbers = key * self._span + self._within(time)
 
     def first_after(self, key: Int64s, moment: Int64s) -> Int64s:
-        """The first one behind a moment of a key; behind the key where there is none."""
-        found: Int64s = np.searchsorted(self._numbers, key * self._span + self._within(moment), side="right")
-        return found
+        """Return the position of the first moment of a key after a given one; else the end of the key."""
+        positions: Int64s = np.searchsorted(
+            self._numbers, key * self._span + self._within(moment), side="right"
+        )
+        return positions
 
     def _within(self, moment: Int64s) -> Int64s:
         if self._moments is not None:
@@ -56,7 +58,7 @@ class SortedIndex:
 
 
 def this_or_next(flags: Bools) -> Int64s:
-    """For each row itself, or the first one behind it, that has a flag; behind all where there is none."""
+    """Return for each row the first row with a flag, from itself on; the number of rows if there is none."""
     at = np.where(flags, np.arange(len(flags)), len(flags))
-    found: Int64s = np.minimum.accumulate(at[::-1])[::-1]
-    return found
+    positions: Int64s = np.minimum.accumulate(at[::-1])[::-1]
+    return positions

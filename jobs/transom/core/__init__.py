@@ -1,1 +1,1 @@
-"""What every part may use: intervals, durations, path patterns, numbers, text for terminals."""
+"""Modules for every layer: intervals, durations, path patterns, numbers, text for terminals."""

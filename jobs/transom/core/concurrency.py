@@ -1,4 +1,4 @@
-"""Work of which much is done outside Python's lock, on several cores, its results in order."""
+"""Run jobs in threads and yield their results in order. Useful where the work releases Python's lock."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -9,12 +9,11 @@ T = TypeVar("T")
 
 
 def ordered_map(jobs: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
-    """What jobs return, each in its turn; what one raises is raised in its turn.
+    """Yield what jobs return, in the order of the jobs; an exception is raised in its job's turn.
 
     Args:
-        jobs: asked for one by one, at most `threads` more than have been given back: what they hold is
-            bounded by that.
-        threads: at least 1; a single one is the caller's own.
+        jobs: taken one by one, at most `threads` more than results were yielded. This bounds the memory.
+        threads: at least 1; with 1 the jobs run in the caller's thread.
     """
     if threads == 1:
         yield from (job() for job in jobs)

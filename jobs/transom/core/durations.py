@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-# The full name comes first; formatting uses it. `m` is left out on purpose: minutes to some, months
-# to others.
+# The full name comes first; formatting uses it. `m` is missing on purpose: it may mean minutes or months.
 _NAMES: dict[timedelta, tuple[str, ...]] = {
     timedelta(microseconds=1): ("microsecond", "microseconds", "us"),
     timedelta(milliseconds=1): ("millisecond", "milliseconds", "ms"),
@@ -22,19 +21,19 @@ _NAMES: dict[timedelta, tuple[str, ...]] = {
     timedelta(weeks=1): ("week", "weeks", "w"),
 }
 _UNITS = {name: size for size, names in _NAMES.items() for name in names}
-# ASCII digits: `\d` would take any script's, and a text that looks like one number may be another.
+# ASCII digits only: `\d` accepts the digits of any script, some of which look alike.
 _FORM = re.compile(r"\s*([0-9]{1,18})\s*([^\W\d_]+)\s*")
 _PATTERN = r"^\s*[0-9]+\s*(" + "|".join(sorted(_UNITS)) + r")\s*$"
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the length that a text such as `5 minutes` or `1 h` names, zero or more.
+    """Return the duration that a text such as `5 minutes` or `1 h` means, zero or more.
 
-    Letters may be of either case, so that `RANGES 24 HOURS` reads as it is written.
+    Case does not matter, so `RANGES 24 HOURS` is valid.
 
     Raises:
-        ValueError: no whole number, no unit, an unknown unit (with the nearest known one), or more
-            than a timedelta holds (about 2.7 million years).
+        ValueError: no whole number, no unit, an unknown unit (with the nearest known one), or more than the
+            maximum of a timedelta (about 2.7 million years).
     """
     form = _FORM.fullmatch(text)
     if form is None:
@@ -74,14 +73,14 @@ def format_duration_long(length: timedelta) -> str:
     """Return a duration of whole seconds for people, as `3 days 13 hours 20 minutes`."""
     parts = []
     for size in (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)):
-        many, length = divmod(length, size)
-        parts += [_plural(many, _NAMES[size][0])] if many else []
+        number, length = divmod(length, size)
+        parts += [_plural(number, _NAMES[size][0])] if number else []
     return " ".join(parts) or "0 seconds"
 
 
-def format_bytes(many: int) -> str:
-    """Return an amount of memory in the largest unit that it has one of: `3.6 GiB`."""
-    size, unit = float(many), "bytes"
+def format_bytes(count: int) -> str:
+    """Return a number of bytes in the largest fitting unit, such as `3.6 GiB`."""
+    size, unit = float(count), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1024:
             break
@@ -114,7 +113,7 @@ Duration = Annotated[
     PlainSerializer(format_duration, return_type=str),
     WithJsonSchema({"type": "string", "pattern": _PATTERN, "examples": ["5 minutes", "1 h", "2 days"]}),
 ]
-"""A duration field: written as `5 minutes`, held as a timedelta, never negative."""
+"""A duration field: written as `5 minutes`, parsed to a timedelta, never negative."""
 
 
 def _at_least_one(shifts: tuple[timedelta, ...]) -> tuple[timedelta, ...]:

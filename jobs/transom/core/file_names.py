@@ -1,4 +1,4 @@
-"""What packing and rotation add to the name of a file: `.gz`, `.zst`, `.1`, `-20240506`."""
+"""Suffixes that compression and rotation add to file names: `.gz`, `.zst`, `.1`, `-20240506`."""
 
 import re
 
@@ -8,18 +8,18 @@ _ROTATION = re.compile(
 )
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _ADDRESS = re.compile(rf"(?<![0-9])(?<![0-9]\.){_OCTET}(?:\.{_OCTET}){{3}}$")
-"""An IPv4 address at the end of a name: it says whose the file is, and its last part is no rotation."""
+"""An IPv4 address at the end of a name: it identifies a host, and its last part is no rotation number."""
 
 
 def split_name(path: str) -> tuple[str, str]:
-    """Return a path without what packing and rotation add at its end, and what rotation has added.
+    """Return a path without its compression and rotation suffixes, and the rotation suffix.
 
-    Names whose first parts are equal are names of one file: `access.log`, `access.log.1`, `access.log.2.gz`
-    and `access.log-20240506.zst`. A number elsewhere, as in `web1.log` or `web.1.log`, is part of the name,
-    and so is an IPv4 address, as in `access.log.10.0.0.1`.
+    Paths with the same first result belong to the same file: `access.log`, `access.log.1`, `access.log.2.gz`
+    and `access.log-20240506.zst`. A number elsewhere, as in `web1.log` or `web.1.log`, is part of the name.
+    So is an IPv4 address, as in `access.log.10.0.0.1`.
 
     Args:
-        path: a path or a name, at least one character of whose last part stays.
+        path: a path or a name. At least one character of its last part remains.
     """
     rotation = ""
     while (added := _added(path)) is not None:
@@ -31,10 +31,10 @@ def split_name(path: str) -> tuple[str, str]:
 
 
 def may_be_host(plain: str, rotation: str) -> bool:
-    """Return whether what counts as rotation may as well be the number of a host.
+    """Return whether a rotation suffix may also be the number of a host.
 
-    `syslog.1` and `node.1` look alike. A number behind a name without an extension counts as rotation, as
-    most systems rotate their logs so; files of equal bytes under two such names are not left out in silence.
+    `syslog.1` and `node.1` look alike. A number after a name without an extension counts as rotation, since
+    most systems rotate logs like this. Equal files under two such names are reported, not skipped silently.
     """
     return "." not in plain.rpartition("/")[2] and re.fullmatch(r"\.[0-9]{1,4}", rotation) is not None
 

@@ -1,4 +1,4 @@
-"""A set of hours, of which a year without a gap is one stretch."""
+"""A set of hours, stored as intervals: a year without a gap is one interval."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Set
@@ -13,24 +13,24 @@ Int64s = npt.NDArray[np.int64]
 
 
 class HourSet(Set[datetime]):
-    """Hours, as the fewest stretches that hold them.
+    """A set of hours, stored as the fewest possible intervals.
 
     Args:
-        stretches: in order, with a gap between each two.
+        intervals: ascending, with a gap between neighbours.
     """
 
-    def __init__(self, stretches: Iterable[Interval] = ()) -> None:
-        self.stretches = list(stretches)
-        self._starts = [stretch.start for stretch in self.stretches]
+    def __init__(self, intervals: Iterable[Interval] = ()) -> None:
+        self.intervals = list(intervals)
+        self._starts = [interval.start for interval in self.intervals]
 
     @classmethod
     def of(cls, hours: Iterable[datetime]) -> "HourSet":
-        """Return a set of some hours."""
+        """Return the set of the given hours."""
         return hours if isinstance(hours, cls) else cls(merge_hours(hours))
 
     @classmethod
     def of_numbers(cls, numbers: Int64s) -> "HourSet":
-        """Return a set of hours that are counted from the epoch, in order and each once."""
+        """Return the set of hours with the given numbers since the epoch, ascending and without repeats."""
         breaks = np.flatnonzero(np.diff(numbers) > 1)
         starts = numbers[np.r_[0, breaks + 1]].tolist() if len(numbers) else []
         ends = numbers[np.r_[breaks, len(numbers) - 1]].tolist() if len(numbers) else []
@@ -46,48 +46,48 @@ class HourSet(Set[datetime]):
         if not isinstance(hour, datetime):
             return False
         at = bisect_right(self._starts, hour) - 1
-        return at >= 0 and hour in self.stretches[at]
+        return at >= 0 and hour in self.intervals[at]
 
     def __iter__(self) -> Iterator[datetime]:
-        """The hours, in order."""
-        return (hour for stretch in self.stretches for hour in stretch.hours())
+        """Iterate over the hours, ascending."""
+        return (hour for interval in self.intervals for hour in interval.hours())
 
     def __len__(self) -> int:
-        return sum(map(len, self.stretches))
+        return sum(map(len, self.intervals))
 
     @property
     def last(self) -> datetime | None:
-        """The last hour; None where there is none."""
-        return self.stretches[-1].end - HOUR if self.stretches else None
+        """The last hour; None if the set is empty."""
+        return self.intervals[-1].end - HOUR if self.intervals else None
 
     def last_before(self, moment: datetime) -> datetime | None:
-        """The last hour that begins before a moment; None where there is none."""
+        """Return the last hour that begins before a moment; None if there is none."""
         at = bisect_left(self._starts, moment) - 1
-        return None if at < 0 else min(self.stretches[at].end, moment) - HOUR
+        return None if at < 0 else min(self.intervals[at].end, moment) - HOUR
 
     def first_from(self, moment: datetime) -> datetime | None:
-        """The first hour from a moment on; None where there is none."""
+        """Return the first hour at or after a moment; None if there is none."""
         if moment in self:
             return moment
         at = bisect_left(self._starts, moment)
         return self._starts[at] if at < len(self._starts) else None
 
     def since(self, moment: datetime) -> "HourSet":
-        """The hours from a moment on."""
-        kept = (stretch for stretch in self.stretches if stretch.end > moment)
-        return HourSet(Interval(max(stretch.start, moment), stretch.end) for stretch in kept)
+        """Return the hours at or after a moment."""
+        later = (interval for interval in self.intervals if interval.end > moment)
+        return HourSet(Interval(max(interval.start, moment), interval.end) for interval in later)
 
     def minus(self, others: "HourSet") -> "HourSet":
-        """The hours that others do not have."""
-        left = []
-        for stretch in self.stretches:
-            start = stretch.start
-            for other in others.stretches[max(bisect_right(others._starts, start) - 1, 0) :]:
-                if other.start >= stretch.end:
+        """Return the hours that are not in another set."""
+        remaining = []
+        for interval in self.intervals:
+            start = interval.start
+            for other in others.intervals[max(bisect_right(others._starts, start) - 1, 0) :]:
+                if other.start >= interval.end:
                     break
                 if other.start > start:
-                    left.append(Interval(start, other.start))
+                    remaining.append(Interval(start, other.start))
                 start = max(start, other.end)
-            if start < stretch.end:
-                left.append(Interval(start, stretch.end))
-        return HourSet(left)
+            if start < interval.end:
+                remaining.append(Interval(start, interval.end))
+        return HourSet(remaining)

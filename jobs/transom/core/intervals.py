@@ -1,8 +1,8 @@
-"""Arithmetic on hours and on half-open stretches of them.
+"""Arithmetic on hours and on half-open intervals of hours.
 
-Every stretch of time in transom is `[start, end)`, UTC, with both ends on the hour. An *instant* (an
-event) belongs to the hour that it lies in, `[h, h + 1 hour)`. A *report* (a window's end, the moment
-at which something is complete) at `f` in `(h, h + 1 hour]` belongs to `h`: the hour that completes it.
+Every interval is `[start, end)`, UTC, with both ends on the hour. An *instant* (an event) belongs to the hour
+that contains it, `[h, h + 1 hour)`. A *report* (a window's end) at `f` in `(h, h + 1 hour]` belongs to `h`,
+the hour that completes it.
 
     instants   |h        |h+1      |h+2          an event at h+1 belongs to h+1
                [---------[---------[
@@ -37,17 +37,17 @@ def moment_of(number: int) -> datetime:
 
 
 def parse(text: str, place: str = "hour") -> datetime:
-    """Return the hour that an ISO 8601 text names, in UTC.
+    """Return the hour of an ISO 8601 text, in UTC.
 
-    Text without an offset is UTC (`2015-05-17T10:00`); `Z` and any other offset are taken at their
-    word, as long as the instant is on the hour in UTC.
+    Text without an offset is UTC (`2015-05-17T10:00`); `Z` and other offsets are applied; the instant must be
+    on the hour in UTC.
 
     Args:
-        text: what was written.
-        place: the name of the argument or field, for the error's text.
+        text: the text.
+        place: the name of the argument or field, for the error message.
 
     Raises:
-        ValueError: the text is no time, or lies off the hour; it names place, rule and value.
+        ValueError: the text is no time, or is not on the hour. The message has place, rule and value.
     """
     try:
         moment = datetime.fromisoformat(text.strip())
@@ -60,11 +60,11 @@ def parse(text: str, place: str = "hour") -> datetime:
 
 
 UNKNOWN_HOUR = EPOCH
-"""Where a file is kept that has no time in its name and no event: it may belong to any hour."""
+"""The hour of a file without a time in its name and without events: it may belong to any hour."""
 
 
 def format_hour(hour: datetime) -> str:
-    """Return an hour as `parse` reads it: `2015-05-17T10:00`, UTC without saying so."""
+    """Return an hour in the form that `parse` reads: `2015-05-17T10:00`, UTC without an offset."""
     return hour.astimezone(UTC).strftime("%Y-%m-%dT%H:%M")
 
 
@@ -72,7 +72,7 @@ def hour_of(instant: datetime) -> datetime:
     """Return the hour `h` with `h <= instant < h + 1 hour`, in UTC.
 
     Raises:
-        ValueError: the instant has no zone, so that it is not known which hour it means.
+        ValueError: the instant has no zone.
     """
     _require_zone("instant", instant)
     return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
@@ -80,12 +80,12 @@ def hour_of(instant: datetime) -> datetime:
 
 @dataclass(frozen=True, order=True)
 class Interval:
-    """The half-open stretch `[start, end)`: UTC, both ends on the hour, at least one hour long.
+    """The half-open interval `[start, end)`: UTC, both ends on the hour, at least one hour long.
 
-    Times in another zone are turned into UTC. Intervals order by start, then by end.
+    Times in another zone are converted to UTC. Intervals order by start, then by end.
 
     Raises:
-        ValueError: an end has no zone or lies off the hour, or `start >= end`.
+        ValueError: an end has no zone or is not on the hour, or `start >= end`.
     """
 
     start: datetime
@@ -96,8 +96,8 @@ class Interval:
             _require_zone(place, value)
             if hour_of(value) != value:
                 raise ValueError(f"{place}: must be on the hour, in UTC; got {value.isoformat()}")
-        # A frozen dataclass can only be normalised behind its own back; equal instants must be equal
-        # intervals, with equal texts, whatever zone they came in.
+        # A frozen dataclass needs `object.__setattr__`. Equal instants of different zones must be equal
+        # intervals with equal texts.
         object.__setattr__(self, "start", self.start.astimezone(UTC))
         object.__setattr__(self, "end", self.end.astimezone(UTC))
         if self.start >= self.end:
@@ -108,7 +108,7 @@ class Interval:
 
     @classmethod
     def parse(cls, start: str, end: str) -> "Interval":
-        """Return the interval between two texts, as the jobs' `--from` and `--to` give them.
+        """Return the interval between two texts, those of the arguments `--from` and `--to`.
 
         Raises:
             ValueError: as `parse`, naming `from` or `to`, or `from` is not before `to`.
@@ -124,11 +124,11 @@ class Interval:
         return f"[{format_hour(self.start)}, {format_hour(self.end)})"
 
     def __contains__(self, instant: datetime) -> bool:
-        """Whether an instant (or the hour that begins there) lies in the interval."""
+        """Return whether an instant (or the hour that begins there) lies in the interval."""
         return self.start <= instant < self.end
 
     def __len__(self) -> int:
-        """The number of hours, at least 1."""
+        """Return the number of hours, at least 1."""
         return (self.end - self.start) // HOUR
 
     def hours(self) -> Iterator[datetime]:
@@ -137,7 +137,7 @@ class Interval:
             yield self.start + index * HOUR
 
     def widen(self, before: timedelta = timedelta(0), after: timedelta = timedelta(0)) -> "Interval":
-        """Return the interval with more at its ends, rounded outward to whole hours.
+        """Return the interval extended at both ends, rounded outward to whole hours.
 
         Args:
             before: how much earlier it starts, not negative.
@@ -152,7 +152,7 @@ class Interval:
         return Interval(self.start + (-before // HOUR) * HOUR, self.end - (-after // HOUR) * HOUR)
 
     def chunks(self, length: timedelta) -> "Iterator[Interval]":
-        """Yield neighbouring intervals of `length` that together are this one; the last may be shorter.
+        """Yield consecutive intervals of `length` that cover this one; the last may be shorter.
 
         Raises:
             ValueError: the length is not a positive whole number of hours.
@@ -167,18 +167,18 @@ class Interval:
 
 
 def merge_hours(hours: Iterable[datetime]) -> list[Interval]:
-    """Return the fewest intervals that hold exactly the given hours, in order; repeats do not matter.
+    """Return the fewest intervals that contain exactly the given hours, ascending; repeats do not matter.
 
     Raises:
-        ValueError: a time without a zone or off the hour.
+        ValueError: a time has no zone or is not on the hour.
     """
-    found: list[Interval] = []
-    for one in sorted({Interval.of_hour(hour) for hour in hours}):
-        if found and found[-1].end == one.start:
-            found[-1] = Interval(found[-1].start, one.end)
+    merged: list[Interval] = []
+    for interval in sorted({Interval.of_hour(hour) for hour in hours}):
+        if merged and merged[-1].end == interval.start:
+            merged[-1] = Interval(merged[-1].start, interval.end)
         else:
-            found.append(one)
-    return found
+            merged.append(interval)
+    return merged
 
 
 def _require_zone(place: str, value: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What the ledger says of each node: the small plain values that plans, claims and gates speak in."""
+"""Values of the ledger for each partition: its key, its state, and the results of its checks."""
 
 import hashlib
 import json
@@ -17,18 +17,19 @@ Bools = npt.NDArray[np.bool_]
 
 Status = Literal["writing", "published", "quarantined", "blocked", "expired", "damaged"]
 READABLE: tuple[Status, ...] = ("published", "expired")
-"""What others may rely on: an expired node's rows are gone, and known by their digest."""
+"""Statuses that downstream stages may read. Rows of an expired partition are deleted; their digest
+remains."""
 NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired", "damaged")
 EMPTY_DIGEST = "0:0"
 MISSING_DIGEST = "unmade"
-"""The digest of what is due and has not been computed: like no other."""
+"""The digest of a required partition that is not computed yet. No computed digest equals it."""
 BITS = 128
 EXTERNAL_STAGE = "filler"
-"""The stage, in a book, of what is read that is not the stream's own (`transom.engine.external`)."""
+"""The stage, in a snapshot, of tables that are not the stream's own (`transom.engine.external`)."""
 TableKey = tuple[str, str, str]
 """A stage, a block and its table."""
 SOURCE_STAGE = "ingest"
-"""The stage that all others follow: whoever asks it for an hour asks them, too, and nobody else does."""
+"""The first stage. A request for an hour of it is also a request to every downstream stage."""
 PREVIOUS_VERSION, PREVIOUS_RUN, PREVIOUS_STATUS, PREVIOUS_CAUSE = (
     "stood_at",
     "stood_by",
@@ -36,21 +37,21 @@ PREVIOUS_VERSION, PREVIOUS_RUN, PREVIOUS_STATUS, PREVIOUS_CAUSE = (
     "stood_for",
 )
 PREVIOUS_CAUSES = "stood_causes"
-"""What a claim notes of the rows that it is about to replace: their version of the table, their run, and
-status, cause and causes of their node, where it was not simply published."""
+"""Keys under which a claim stores the state that it replaces: the table's version, the run, and status, cause
+and causes unless the status was published."""
 INHERITED_INCOMPLETE = "incomplete hours, first"
-"""How it is put in words that an hour is incomplete only as what it is computed from is."""
+"""Text for an hour that is incomplete only because its inputs are."""
 
 CARRIED_INCOMPLETE = f"earlier {INHERITED_INCOMPLETE}"
-"""How that is put of earlier hours of its own table, which hours behind it are no less complete for."""
+"""The same for earlier hours of its own table, which do not make later hours incomplete."""
 
 WITHHELD_FILE = "withheld, the finding of"
-"""How it is put in words that an hour lacks what a file holds that is withheld; its hour follows."""
+"""Text for an hour that lacks rows of a quarantined file; the file's hour follows."""
 
 
 @dataclass(frozen=True, order=True)
 class PartitionKey:
-    """One table of one block of one stage, in one hour."""
+    """The key of a partition: stage, block, table and hour."""
 
     stage: str
     block: str
@@ -58,30 +59,30 @@ class PartitionKey:
     hour: datetime
 
     def __str__(self) -> str:
-        """As the cause of a blocked node names it."""
+        """Return the key as text, as in the cause of a blocked partition."""
         return f"{self.stage} {self.block} {self.hour:%Y-%m-%dT%H:%M}"
 
     @property
     def key(self) -> str:
-        """As a cause says which node it is about."""
+        """The key as JSON text, as in `Cause.about`."""
         return json.dumps([self.stage, self.block, self.table, self.hour.isoformat()])
 
 
 @dataclass(frozen=True)
 class PartitionState:
-    """What the ledger says of a node.
+    """The ledger's state of a partition.
 
     Attributes:
-        complete: False where something is missing: a file, an hour that this one is computed from.
-        digest: of the rows that stand in the table (`transom.storage.digest`).
-        inputs: a hash for each thing the rows were computed from; None while nothing is known. Of a node
-            that is being written, of what it held, and where that stands.
-        rows: how many stand. Of a damaged node 0 where they cannot be read or are gone; its digest is that
-            of the rows that it has to have.
-        cause: in words, for people, why the node is quarantined, blocked, expired, damaged or incomplete.
-        causes: the same as data, of a node that is quarantined, blocked or incomplete; None where code has
-            written it that knew words only.
-        asked: False where nobody asked for the hour: files of other hours have put rows in it.
+        complete: False if something is missing: a file, or an hour that this one is computed from.
+        digest: of the published rows (`transom.storage.digest`).
+        inputs: a hash for each input of the rows; None if unknown. While the partition is being written: the
+            hashes of its previous rows, and where these are.
+        rows: the number of published rows. For a damaged partition 0 if they are unreadable or missing; its
+            digest is that of the correct rows.
+        cause: a text for people: why the partition is quarantined, blocked, expired, damaged or incomplete.
+        causes: the same as data, for a partition that is quarantined, blocked or incomplete; None if older
+            code wrote the text alone.
+        asked: False if the hour was never requested: its rows come from files of other hours.
     """
 
     status: Status
@@ -96,34 +97,34 @@ class PartitionState:
 
     @property
     def previous_version(self) -> int | None:
-        """The table's version in which the rows stand that a run has begun to replace."""
+        """The table's version with the rows that a run is replacing; None if no run is."""
         version = (self.inputs or {}).get(PREVIOUS_VERSION)
         return None if version is None else int(version)
 
     @property
     def previous_run(self) -> str:
-        """The run whose rows stand, or stood until a run began to replace them."""
+        """The run that wrote the published rows, or the rows that a run is replacing."""
         return (self.inputs or {}).get(PREVIOUS_RUN, self.run_id)
 
     @property
     def damaged(self) -> bool:
-        """Whether its rows are marked as damaged: nothing may read them, and the next run in whose reach the
-        hour lies makes them again. While that run writes them, too."""
+        """Whether the rows are marked as damaged. Nothing may read them, and the next run whose reach
+        contains the hour recomputes them. True also while that run writes them."""
         return self.state_before_claim().status == "damaged"
 
     @property
     def has_own_gap(self) -> bool:
-        """Whether something is missing that earlier hours of its own table do not account for."""
+        """Whether it lacks something for another reason than earlier hours of its own table."""
         carried = bool(self.causes) and all(cause.kind == "earlier" for cause in self.causes or ())
         return not self.complete and not carried
 
     @property
     def in_old_form(self) -> bool:
-        """Whether it is not known for what something is missing, as only words say it."""
+        """Whether the reason is only known as text."""
         return not self.complete and self.causes is None
 
     def state_before_claim(self) -> "PartitionState":
-        """This entry as it was before a run began to replace what it holds."""
+        """Return the state before a run claimed the partition."""
         if self.status != "writing":
             return self
         inputs = dict(self.inputs or {})
@@ -133,19 +134,19 @@ class PartitionState:
         inputs = {
             name: value for name, value in inputs.items() if name not in (PREVIOUS_VERSION, PREVIOUS_RUN)
         }
-        stood: Status = next((known for known in NOT_PUBLISHED if known == status), "published")
+        previous: Status = next((known for known in NOT_PUBLISHED if known == status), "published")
         known = read(causes) if causes is not None else None if cause else ()
         return replace(
-            self, status=stood, run_id=self.previous_run, inputs=inputs or None, cause=cause, causes=known
+            self, status=previous, run_id=self.previous_run, inputs=inputs or None, cause=cause, causes=known
         )
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check saw in one hour of a table.
+    """The result of a check for one hour of a table.
 
     Attributes:
-        accepted: who lets a failed check pass, and why; None of others.
+        accepted: who waived the failed check, and why; None if it is not waived.
     """
 
     node: PartitionKey
@@ -160,33 +161,32 @@ class CheckResult:
     accepted: str | None = None
 
     def with_sample(self, sample: Iterable[str]) -> "CheckResult":
-        """This verdict with some of the rows at fault."""
+        """Return the result with some of the failing rows."""
         return replace(self, sample=tuple(sample))
 
 
 def partition_hash(node: PartitionKey, entry: PartitionState | None, own: bool = False) -> int:
-    """A hash of what an hour of a table is to those that read it; 0 where that is nothing, and nothing is
-    missing.
+    """Return a hash of an hour of a table as its readers see it; 0 if it is empty and complete.
 
     Args:
-        entry: None where the hour has not been made.
-        own: whether later hours of the same table read it; these do not mind what it lacks itself only for
-            hours before.
+        entry: None if the hour is not computed yet.
+        own: whether the reader is a later hour of the same table. For that one, gaps that come from earlier
+            hours do not count.
     """
     digest = MISSING_DIGEST if entry is None else entry.digest
     complete = entry is None or not (entry.has_own_gap if own else not entry.complete)
     if digest == EMPTY_DIGEST and complete:
         return 0
-    # What is withheld is not what it was when it was published without something.
-    withheld = entry is not None and entry.status in ("quarantined", "blocked") and not complete
-    fate = entry.status if entry is not None and withheld else complete
+    # A quarantined partition must differ from the same rows published as incomplete.
+    unpublished = entry is not None and entry.status in ("quarantined", "blocked") and not complete
+    fate = entry.status if entry is not None and unpublished else complete
     return _hashed(f"{node.stage} {node.block} {node.table} {node.hour.timestamp():.0f} {digest} {fate}")
 
 
-def _hashed(said: str) -> int:
-    return int.from_bytes(hashlib.sha256(said.encode()).digest()[: BITS // 8])
+def _hashed(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[: BITS // 8])
 
 
 def inputs_text(inputs: Mapping[str, str]) -> str:
-    """Inputs as the ledger keeps them: equal ones have equal texts."""
+    """Return inputs as JSON text for the ledger; equal inputs have equal texts."""
     return json.dumps(dict(inputs), sort_keys=True)

@@ -1,14 +1,14 @@
-"""Paths of a log's files: which files belong to a stream, and what their names say.
+"""Patterns of file paths: which files belong to a stream, and the times and captures in their names.
 
-A pattern is a path with three kinds of holes, none of which crosses a `/`:
+A pattern is a path with three kinds of placeholders, none of which matches a `/`:
 
 - parts of a time, as in strftime: `%Y %y %m %b %d %j %H %M %S`, and `%%` for a percent sign;
-- `{name}`, a text of at least one character that becomes a column of the events: a name in which it is empty
-  is the stream's, and wrong;
-- `*`, any text, also none.
+- `{name}`, a text of at least one character that becomes a column of the events. A name with an empty text
+  belongs to the stream and fails a check;
+- `*`, any text, possibly empty.
 
-All else stands for itself: colons, spaces, brackets, plus signs, in a URI's path too, where nothing is
-percent-encoded. A part or a capture that appears twice must say the same both times.
+Everything else is literal: colons, spaces, brackets, plus signs, also in the path of a URI, which is not
+percent-encoded. A part or a capture that appears twice must match the same text both times.
 """
 
 import re
@@ -29,7 +29,7 @@ _UNITS: dict[str, Unit] = {
     "H": "hour", "M": "minute", "S": "second",
 }  # fmt: skip
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-# ASCII digits only: int() takes any script's digits, and two names must not mean one hour by that.
+# ASCII digits only: int() accepts digits of any script, and two names must not mean the same hour.
 _DIGITS = {"Y": "[0-9]{4}", "j": "[0-9]{3}", "b": "(?i:" + "|".join(_MONTHS) + ")"}
 _CHAIN: tuple[Unit, ...] = ("year", "month", "day", "hour", "minute", "second")
 _CAPTURE = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -46,15 +46,15 @@ def split_scheme(path: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Match:
-    """What a file's name says.
+    """The parts of a file's name.
 
     Attributes:
         captures: the text of each `{name}`.
-        start: the beginning of the stretch that the name's time declares, UTC; None without a time.
+        start: the start of the period that the name's time means, UTC; None without a time.
         end: its end, exclusive.
         unit: the finest part of the time, None without a time.
-        varies: the text of each `*`, without what packing and rotation add at the end of a name.
-        empty: the captures that have no text, which the name must have.
+        varies: the text of each `*`, without compression and rotation suffixes.
+        empty: the captures with an empty text, which is an error.
     """
 
     captures: dict[str, str]
@@ -66,7 +66,7 @@ class Match:
 
     @property
     def hour(self) -> datetime | None:
-        """The hour, in UTC, in which the declared stretch begins; None without a time."""
+        """The hour, in UTC, in which the period begins; None without a time."""
         return None if self.start is None else hour_of(self.start)
 
 
@@ -74,11 +74,11 @@ class PathPattern:
     """A compiled pattern.
 
     Attributes:
-        text: the pattern as written.
-        base: the leading folder that holds no hole and below which all files of the stream are; ""
-            where a relative pattern has none.
+        text: the text of the pattern.
+        base: the longest leading folder without a placeholder; all files of the stream are below it. "" if a
+            relative pattern has none.
         captures: the names of the captures, in order of appearance.
-        unit: the finest part of the time, None where the pattern has none.
+        unit: the finest part of the time, None if the pattern has no time.
     """
 
     def __init__(
@@ -88,9 +88,9 @@ class PathPattern:
 
         Args:
             text: the pattern.
-            zone: of its time parts.
-            covers: how long the period of a file is; that of the finest time part if None.
-            ends: whether a name says the end of the period; `covers` is required then.
+            zone: the IANA zone of its time parts.
+            covers: the length of a file's period; that of the finest time part if None.
+            ends: whether the time in a name is the end of the period; then `covers` is required.
 
         Raises:
             ValueError: an empty pattern, a `..` or an empty folder in it, an unknown time part, a time
@@ -103,8 +103,8 @@ class PathPattern:
         parts: list[str] = []
         captures: list[str] = []
         self._regex = _compiled(text, parts, captures)
-        # Tried where the other does not match: of two splits of a name, the one without an empty text counts.
-        self._loose = _compiled(text, [], [], least="*") if captures else self._regex
+        # The fallback: of two ways to split a name, the one without empty texts wins.
+        self._loose = _compiled(text, [], [], quantifier="*") if captures else self._regex
         self.captures = tuple(captures)
         self._stars = tuple(name for name in self._regex.groupindex if name.startswith(_STAR))
         self._parts = tuple(parts)
@@ -117,33 +117,33 @@ class PathPattern:
         return f"PathPattern({self.text!r}, {self._zone.key!r})"
 
     def match(self, path: str) -> Match | None:
-        """Return what the path says, or None where it is not a file of the stream.
+        """Match a path; return None if it is no file of the stream.
 
-        The path must be written as the pattern is: both relative to the same root, or both absolute.
-        A name whose time does not exist (month 13) is no match. A local hour that a clock change
-        repeats gives a stretch of two hours; one that it skips is read as if the clock had not changed.
+        Path and pattern must both be relative to the same root, or both absolute.
+        A name whose time does not exist (month 13) is no match. A local hour that a clock change repeats
+        gives a period of two hours. A skipped local hour is read as if the clock did not change.
         """
-        found = self._regex.fullmatch(path) or self._loose.fullmatch(path)
-        if found is None:
+        match = self._regex.fullmatch(path) or self._loose.fullmatch(path)
+        if match is None:
             return None
-        captures = {name: found[name] for name in self.captures}
+        captures = {name: match[name] for name in self.captures}
         plain = len(split_name(path)[0])
-        varies = tuple(path[found.start(star) : min(found.end(star), plain)] for star in self._stars)
+        varies = tuple(path[match.start(star) : min(match.end(star), plain)] for star in self._stars)
         empty = tuple(name for name, text in captures.items() if not text)
         if self.unit is None:
             return Match(captures, varies=varies, empty=empty)
         try:
-            begin = _local_start({part: found[f"_{part}"] for part in self._parts})
+            begin = _local_start({part: match[f"_{part}"] for part in self._parts})
             start, end = self._period(begin, self.unit)
         except (ValueError, OverflowError):
             return None
-        if start >= end:  # a skipped local hour: the clock jumps over the whole stretch
+        if start >= end:  # a skipped local hour: the clock jumps over the whole period
             end = start + (_advance(begin, self.unit) - begin)
         return Match(captures, start, end, self.unit, varies, empty)
 
     def tail(self, depth: int) -> "PathPattern | None":
-        """Return the pattern of the last parts of a path; None where they say a time with a gap, as where the
-        date stands in a folder above.
+        """Return the pattern of the last parts of a path; None if their time has a gap, as when the date is
+        in a folder above.
 
         Args:
             depth: how many parts, at least one.
@@ -155,26 +155,26 @@ class PathPattern:
             return None
 
     def words_of_empty(self, names: Iterable[str]) -> str:
-        """Return what is wrong with a name in which captures have no text, for a person."""
+        """Return the message for a name with empty captures."""
         holes = ", ".join(f"{{{name}}}" for name in names)
         return f"{holes} of source.path, {self.text}, must have a text in each name; it is empty in this one"
 
     def _period(self, begin: datetime, unit: Unit) -> tuple[datetime, datetime]:
-        """Return the start and the end, UTC, of the period of a file whose name says a wall-clock time."""
+        """Return the start and the end, UTC, of the period for a wall-clock time in a name."""
         if self._covers is None:
             return self._utc(begin), self._utc(_advance(begin, unit))
         first, last = (begin - self._covers, begin) if self._ends else (begin, begin + self._covers)
         if not self._covers % timedelta(days=1):
             return self._utc(first), self._utc(last)
-        # Shorter periods go by elapsed time, also where the clock changes.
+        # Shorter periods are elapsed time, also across a clock change.
         named = self._utc(begin)
         return (named - self._covers, named) if self._ends else (named, named + self._covers)
 
     def format_hour_path(self, start: datetime) -> str:
-        """Return what the name of a file looks like; captures and `*` stand as they do in the pattern.
+        """Return the pattern with the time filled in; captures and `*` remain as they are.
 
         Args:
-            start: of the period that it covers, such as an hour.
+            start: the start of the file's period, such as an hour.
         """
         local = start.astimezone(self._zone)
         if self._ends and self._covers is not None:
@@ -183,20 +183,20 @@ class PathPattern:
         return _HOLE.sub(lambda hole: local.strftime(hole[0]) if hole["part"] else hole[0], self.text)
 
     def can_name(self, hour: datetime) -> bool:
-        """Return whether the name of a file can say a time in an hour.
+        """Return whether a file's name can mean a time in an hour.
 
-        A local hour that a clock change repeats has one name, which means the first of the two.
+        Of a local hour that a clock change repeats, a name can mean the first one only.
         """
         if not hour.astimezone(self._zone).fold:
             return True
-        # Zones are off by whole quarters of an hour.
+        # Offsets of zones are multiples of a quarter of an hour.
         matches = (
             self.match(self.format_hour_path(hour + quarter * timedelta(minutes=15))) for quarter in range(4)
         )
         return any(match is None or match.hour in (None, hour) for match in matches)
 
     def can_contain(self, folder: str) -> bool:
-        """Whether a folder, written as the pattern is, may hold files of the stream, at whatever depth."""
+        """Return whether a folder may contain files of the stream, at any depth."""
         depth = folder.count("/") + 1
         folders = self.text.split("/")[:-1]
         return depth <= len(folders) and bool(_compiled("/".join(folders[:depth]), [], []).fullmatch(folder))
@@ -221,11 +221,11 @@ def _check_folders(text: str) -> None:
         raise ValueError(f"must not hold an empty folder or `.`; got {text!r}")
 
 
-def _compiled(text: str, parts: list[str], captures: list[str], least: str = "+") -> re.Pattern[str]:
-    """Return the expression of a pattern; its time parts and captures are added to the two lists.
+def _compiled(text: str, parts: list[str], captures: list[str], quantifier: str = "+") -> re.Pattern[str]:
+    """Return the regular expression of a pattern; append its time parts and captures to the two lists.
 
     Args:
-        least: `+` where a capture has a text, `*` where it may be empty.
+        quantifier: of captures: `+`, or `*` if they may be empty.
     """
     pattern, at, stars = "", 0, 0
     for hole in _HOLE.finditer(text):
@@ -236,7 +236,7 @@ def _compiled(text: str, parts: list[str], captures: list[str], least: str = "+"
         elif hole["part"] is not None:
             pattern += _time_part(hole["part"], parts, text)
         elif hole["capture"] is not None:
-            pattern += _capture(hole["capture"], captures, text, least)
+            pattern += _capture(hole["capture"], captures, text, quantifier)
         elif hole["star"] == "*":
             pattern += f"(?P<{_STAR}{stars}>[^/]*)"
             stars += 1
@@ -257,7 +257,7 @@ def _time_part(part: str, parts: list[str], text: str) -> str:
     return f"(?P<_{part}>{_DIGITS.get(part, '[0-9]{2}')})"
 
 
-def _capture(name: str, captures: list[str], text: str, least: str) -> str:
+def _capture(name: str, captures: list[str], text: str, quantifier: str) -> str:
     if not _CAPTURE.fullmatch(name):
         near = get_close_matches(name.lower(), captures, n=1)
         hint = f"; nearest: {near[0]}" if near else ""
@@ -268,11 +268,11 @@ def _capture(name: str, captures: list[str], text: str, least: str) -> str:
     if name in captures:
         return f"(?P={name})"
     captures.append(name)
-    return f"(?P<{name}>[^/]{least})"
+    return f"(?P<{name}>[^/]{quantifier})"
 
 
 def _finest(parts: list[str], text: str) -> Unit | None:
-    """Return the finest unit, refusing a time with a gap: it would name many hours."""
+    """Return the finest unit. Refuse a time with a gap, which would mean many hours."""
     if not parts:
         return None
     units = {_UNITS[part] for part in parts}
@@ -286,7 +286,7 @@ def _finest(parts: list[str], text: str) -> Unit | None:
 
 
 def _local_start(parts: dict[str, str]) -> datetime:
-    """Return the wall-clock beginning of the stretch, without a zone.
+    """Return the wall-clock start of the period, without a zone.
 
     Raises:
         ValueError: no such time, or parts that contradict each other (%m beside %j or %b).
@@ -295,7 +295,7 @@ def _local_start(parts: dict[str, str]) -> datetime:
     if "y" in parts and year % 100 != int(parts["y"]):
         raise ValueError("the two years differ")
     if "j" in parts:
-        # The zone is the pattern's, and is put on by the caller; so below.
+        # The caller adds the pattern's zone; so below.
         begin = datetime(year, 1, 1) + timedelta(days=int(parts["j"]) - 1)  # noqa: DTZ001
         month, day = begin.month, begin.day
         if begin.year != year or int(parts.get("m", month)) != month or int(parts.get("d", day)) != day:

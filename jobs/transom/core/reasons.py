@@ -1,5 +1,5 @@
-"""Why an hour is withheld, blocked or incomplete, as data: what the code goes by. Its text is for people
-alone."""
+"""Why an hour is quarantined, blocked or incomplete, as data. The code uses the data; the text is for
+people."""
 
 import json
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ class Cause:
     """One reason.
 
     Attributes:
-        kind: `check`, a check of the hour has failed; `file`, a file of the hour is held back or lacks
-            something; `withheld_file`, it lacks what a file holds that is withheld, in whichever hour;
-            `inputs`, hours of other tables that it is computed from are incomplete; `earlier`, earlier hours
-            of its own table are; `waits`, an hour that it is computed from does not stand.
-        text: the same in words. Nothing but what is shown depends on it.
+        kind: `check`, a check of the hour failed; `file`, a file of the hour is held back or incomplete;
+            `withheld_file`, it lacks rows of a quarantined file of any hour; `inputs`, input hours of other
+            tables are incomplete; `earlier`, earlier hours of its own table are incomplete; `waits`, an input
+            hour is not published.
+        text: the same for people. No code depends on it.
         about: the name of the check, the path of the file, or the hour that it waits for
             (`PartitionKey.key`).
     """
@@ -29,15 +29,15 @@ class Cause:
 
 
 def format_causes(causes: Iterable[Cause]) -> str | None:
-    """Return all causes as one text; None where there are none."""
+    """Return all causes as one text; None if there are none."""
     return "; ".join(cause.text for cause in causes) or None
 
 
 def write(causes: Iterable[Cause]) -> str:
-    """Return causes as the ledger keeps them."""
+    """Return causes as JSON text for the ledger."""
     return json.dumps([[cause.kind, cause.text, cause.about] for cause in causes])
 
 
 def read(text: str) -> tuple[Cause, ...]:
-    """Return the causes that `write` has written."""
+    """Return the causes from a text of `write`."""
     return tuple(Cause(kind, words, about) for kind, words, about in json.loads(text))

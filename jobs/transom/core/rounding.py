@@ -1,9 +1,8 @@
-"""Doubles to whole steps, half to even, as a person rounds the decimal that is written.
+"""Round doubles to whole steps, half to even, as a person rounds the written decimal.
 
-A step such as 0.001 is no double, so `value / step` lands beside a half where the decimal lies on it:
-0.5015 would become 0.501. A value is therefore taken for the shortest decimal that means its double,
-which for up to 15 digits is the one that was written, and where the quotient is as near to a half as
-its error, that decimal is divided exactly.
+A step such as 0.001 is no double. So `value / step` can miss a half that the decimal hits: 0.5015 would
+become 0.501. A value therefore means the shortest decimal of its double, which for up to 15 digits is the
+written one. If the quotient is within its error of a half, that decimal is divided exactly.
 """
 
 from decimal import Decimal
@@ -13,31 +12,31 @@ import numpy as np
 import numpy.typing as npt
 
 LARGEST = 2.0**54
-"""Steps beyond which a double is not rounded: no caller takes as many."""
+"""More steps are not rounded; no caller needs as many."""
 
 
 def ratio(resolution: str) -> tuple[int, int]:
-    """A step as numerator and denominator."""
+    """Return a step as numerator and denominator."""
     return Decimal(resolution).as_integer_ratio()
 
 
 def steps(
     values: npt.NDArray[np.float64], step: tuple[int, int]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """How many steps make each value, and which values are finite and not beyond `LARGEST` steps."""
+    """Return the steps of each value, and which values are finite and at most `LARGEST` steps."""
     up, down = step
     with np.errstate(invalid="ignore", over="ignore"):
         multiplied = values * down
-        found = multiplied / up
-        fits = np.abs(found) <= LARGEST
-        found = np.where(fits, found, 0.0)
-        whole = np.rint(found).astype(np.int64)
+        quotients = multiplied / up
+        fits = np.abs(quotients) <= LARGEST
+        quotients = np.where(fits, quotients, 0.0)
+        whole = np.rint(quotients).astype(np.int64)
         if up == down == 1:
-            # Nothing was calculated, and the shortest decimal of a half ends in .5.
+            # Nothing was multiplied or divided: a half is exact.
             return whole, fits
         error = np.spacing(np.abs(values)) * down / up + np.spacing(np.abs(multiplied)) / up
-        error = (error + np.spacing(np.abs(found))) / 2
-        doubtful = fits & (np.abs(np.abs(found - np.trunc(found)) - 0.5) <= error)
+        error = (error + np.spacing(np.abs(quotients))) / 2
+        doubtful = fits & (np.abs(np.abs(quotients - np.trunc(quotients)) - 0.5) <= error)
     exact = Fraction(down, up)
     for index in np.flatnonzero(doubtful).tolist():
         whole[index] = round(Fraction(repr(float(values[index]))) * exact)
@@ -47,23 +46,23 @@ def steps(
 def mean(
     total: npt.NDArray[np.int64], values: npt.NDArray[np.int64], step: tuple[int, int]
 ) -> npt.NDArray[np.float64]:
-    """The mean of some values by their sum in steps; NaN of none.
+    """Return means from sums in steps; NaN where there is no value.
 
-    The double next to it where 53 bits hold `total * up` and `values * down`, else off by at most three
+    Correctly rounded if `total * up` and `values * down` fit into 53 bits, else off by at most three
     roundings.
     """
     up, down = step
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: npt.NDArray[np.float64] = (total.astype(float) * up) / (values.astype(float) * down)
-    return found
+        means: npt.NDArray[np.float64] = (total.astype(float) * up) / (values.astype(float) * down)
+    return means
 
 
 def value(whole: npt.NDArray[np.int64], step: tuple[int, int]) -> npt.NDArray[np.float64]:
-    """The double next to each number of steps."""
+    """Return the double nearest to each number of steps."""
     up, down = step
-    found = whole.astype(np.float64) * up / down
+    doubles = whole.astype(np.float64) * up / down
     if up > 1:
-        # The product of these is no double, so that two roundings would follow each other.
+        # These products are no doubles: they would be rounded twice.
         for index in np.flatnonzero(np.abs(whole) > 2**53 // up).tolist():
-            found[index] = float(Fraction(int(whole[index]) * up, down))
-    return found
+            doubles[index] = float(Fraction(int(whole[index]) * up, down))
+    return doubles

@@ -1,4 +1,4 @@
-"""How values are shown to a person, rows as a table: their texts can do nothing to the terminal."""
+"""Print rows as a table, with escaped control characters."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,11 +13,11 @@ from rich.text import Text
 from transom.core.terminal import escape_control_chars
 
 WIDE = 160
-"""Columns of a page that is no terminal."""
+"""Width, in characters, if the output is no terminal."""
 
 
 def plain(value: object) -> str:
-    """A value as text, on one line, of characters that are printed."""
+    """Return a value as text on one line, of printable characters."""
     if value is None:
         return "-"
     if isinstance(value, datetime):
@@ -26,24 +26,24 @@ def plain(value: object) -> str:
         )
     if isinstance(value, float):
         whole = value.is_integer() and abs(value) < 2**53
-        # However large a sum is, its cents are shown.
+        # A sum has two decimals, however large it is.
         digits = max(6, len(f"{abs(value):.0f}") + 2) if isfinite(value) and abs(value) < 2**53 else 6
         return str(int(value)) if whole else f"{value:.{digits}g}"
     return escape_control_chars(str(value))
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints rows below a title; numbers stand on the right."""
+    """Print rows below a title; numbers are aligned to the right."""
     rows = [tuple(row) for row in rows]
-    shown = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, name in enumerate(columns):
         numeric = any(
             isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows
         )
-        shown.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+        grid.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*(Text(plain(value)) for value in row))
+        grid.add_row(*(Text(plain(value)) for value in row))
     console = Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
     console.print()
     console.print(Text(title))
-    console.print(shown)
+    console.print(grid)

@@ -1,6 +1,6 @@
-"""Parsers of logs: bytes in, typed events and rejections out, whole columns at a time.
+"""Parsers of logs: from bytes to typed events and rejections, whole columns at a time.
 
-Every line of every input becomes an event, a rejection or a header line; no input raises. A line is
-refused for the first of: its own form, its time, its columns in declared order, its file's span.
+Every line of every input becomes an event, a rejection or a header line; no input raises. A line is refused
+for the first reason in this order: its form, its time, its columns in declared order, its file's span.
 `reading.read_file` is the door. A specification needs `layout` alone, and must not load Arrow for it.
 """

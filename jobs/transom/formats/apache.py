@@ -1,4 +1,4 @@
-"""Apache's common and combined log formats, by one regular expression over a whole block."""
+"""Parse Apache's common and combined log formats with one regular expression over a whole block."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,27 +29,27 @@ class Apache:
         self._form = "the common log form" if common else "the common or the combined log form"
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Every field of every line as text; lines of another form are refused as `no_match`."""
-        found = pc.extract_regex(text, self._line)
-        refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(found))), "no_match", expected=self._form)
-        fields = {name: pc.struct_field(found, name) for name in _names(found.type)}
+        """Return every field of every line as text; refuse lines of another form as `no_match`."""
+        groups = pc.extract_regex(text, self._line)
+        refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(groups))), "no_match", expected=self._form)
+        fields = {name: pc.struct_field(groups, name) for name in _names(groups.type)}
         request = pc.extract_regex(fields["request"], REQUEST)
         fields |= {name: pc.struct_field(request, name) for name in _names(request.type)}
         # The format writes a dash for no value.
         nothing = pa.scalar(None, pa.string())
         for name in fields.keys() & UNSET:
             fields[name] = pc.if_else(pc.equal(fields[name], "-"), nothing, fields[name])
-        # A group that took no part is empty; only the combined form ends in a quote.
+        # A group without a match is empty; only the combined form ends in a quote.
         short = pc.invert(pc.ends_with(text, '"'))
         for name in fields.keys() & {"referer", "agent"}:
             fields[name] = pc.if_else(short, nothing, fields[name])
         if not refused.any.all():
-            common = pc.all(pc.or_(short, pc.is_null(found))).as_py()
+            common = pc.all(pc.or_(short, pc.is_null(groups))).as_py()
             self.shown.show(fields.keys() - ({"referer", "agent"} if common else set()), declared=True)
         return ParsedRecords(fields)
 
     def header(self, text: pa.Array) -> int:
-        """The format has no header lines."""
+        """Return 0: the format has no header lines."""
         return 0
 
 

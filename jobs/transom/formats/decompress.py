@@ -1,8 +1,8 @@
-"""From stored bytes to the bytes that were compressed: gzip and zstd.
+"""Decompress stored bytes: gzip and zstd.
 
-What comes out of a broken file follows from its bytes alone, not from the pieces in which a store gives
-them: decompressors are fed in steps of a fixed size. A truncated file gives all that can be decompressed. A
-corrupt one does so up to the break; a zstd file loses its last whole blocks, of 1 KiB of stored bytes or one.
+The output of a broken file depends on its bytes alone, not on the pieces that a store returns: decompressors
+get steps of a fixed size. A truncated file gives all bytes that can be decompressed, a corrupt one those
+before the break. A zstd file loses its last blocks, those of 1 KiB of stored bytes, at least one.
 """
 
 import zlib
@@ -13,26 +13,26 @@ from typing import BinaryIO
 import zstandard
 
 READ = 2**20
-"""Stored bytes that are asked for at a time: a remote store wants few requests."""
+"""Stored bytes per read: a remote store should get few requests."""
 
 PIECE = 2**18
-"""Bytes of the largest piece, but of a zstd file."""
+"""Bytes of the largest output piece, except for zstd."""
 
 GZIP_STEP = 2**16
-"""Stored bytes that gzip is given at a time: what a member leaves over is copied, member by member."""
+"""Stored bytes per step of gzip: the unused rest of a step is copied for each member."""
 
 ZSTD_STEP = 2**10
-"""Stored bytes that zstd is given at a time. It gives all that they expand to: at most 128 KiB for four."""
+"""Stored bytes per step of zstd, which returns their whole output: at most 128 KiB for four bytes."""
 
 WINDOW = 2**27
-"""Bytes that a zstd frame may look back, and so hold in memory: what the `zstd` command allows by itself."""
+"""The largest window of a zstd frame, which is kept in memory: the default limit of the `zstd` command."""
 
 
 class CorruptFile(Exception):
-    """The file cannot be read on from here.
+    """The rest of the file cannot be read.
 
     Attributes:
-        kind: `truncated` where the file ends too early, `corrupt` where it holds what cannot be.
+        kind: `truncated` if the file ends too early, `corrupt` if its content is invalid.
     """
 
     def __init__(self, kind: str, detail: str) -> None:
@@ -44,12 +44,12 @@ def decompress(source: BinaryIO, name: str) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file.
 
     Args:
-        source: the stored bytes; a read may give fewer than it was asked for.
-        name: its ending says how the bytes are compressed (.gz, .zst), any other that they are not.
+        source: the stored bytes; a read may return fewer bytes than requested.
+        name: its suffix tells the compression (.gz, .zst; any other is none).
 
     Raises:
-        Broken: when all that can be read before the break has been given.
-        OSError: the source cannot be read; says nothing of what it holds.
+        CorruptFile: after all bytes before the break were yielded.
+        OSError: the source cannot be read, independent of its content.
     """
     if name.endswith(".gz"):
         return _gzip(_steps(source, GZIP_STEP))
@@ -59,56 +59,56 @@ def decompress(source: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _steps(source: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield stored bytes, each time as many but the last."""
-    held = bytearray()
+    """Yield stored bytes in pieces of equal size, except the last."""
+    buffer = bytearray()
     while data := source.read(READ):
-        held += data
-        whole = len(held) - len(held) % size
+        buffer += data
+        whole = len(buffer) - len(buffer) % size
         for start in range(0, whole, size):
-            yield bytes(held[start : start + size])
-        del held[:whole]
-    if held:
-        yield bytes(held)
+            yield bytes(buffer[start : start + size])
+        del buffer[:whole]
+    if buffer:
+        yield bytes(buffer)
 
 
 def _gzip(steps: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield what any number of members hold, one after the other; zero bytes around them are padding."""
-    member, begun = None, False
+    """Yield the content of any number of consecutive members; zero bytes around them are padding."""
+    member, has_data = None, False
     for data in steps:
-        begun = True
+        has_data = True
         while True:
             if member is None:
                 data = data.lstrip(b"\0")
                 if not data:
                     break
                 member = zlib.decompressobj(wbits=31)
-            before = member.copy()
+            saved = member.copy()
             try:
                 piece = member.decompress(data, PIECE)
             except zlib.error as error:
-                # A call that fails gives nothing: once more, byte by byte.
+                # A failing call returns nothing: repeat it byte by byte.
                 with suppress(zlib.error):
                     for at in range(len(data)):
-                        yield before.decompress(data[at : at + 1])
+                        yield saved.decompress(data[at : at + 1])
                 raise CorruptFile("corrupt", str(error)) from None
             yield piece
             if member.eof:
                 data, member = member.unused_data, None
             elif len(piece) == PIECE:
-                # It may have left some behind, even of stored bytes that are all taken.
+                # There may be more output, even if all stored bytes were used.
                 data = member.unconsumed_tail
             else:
                 break
-    if member is not None or not begun:
+    if member is not None or not has_data:
         raise CorruptFile("truncated", "the stream ends inside a gzip member")
 
 
 def _zstd(steps: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield what any number of frames hold, one after the other."""
+    """Yield the content of any number of consecutive frames."""
     decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW)
-    frame, begun = None, False
+    frame, has_data = None, False
     for data in steps:
-        begun = True
+        has_data = True
         while data:
             frame = frame or decompressor.decompressobj()
             try:
@@ -119,5 +119,5 @@ def _zstd(steps: Iterator[bytes]) -> Iterator[bytes]:
             data = frame.unused_data
             if frame.eof:
                 frame = None
-    if frame is not None or not begun:
+    if frame is not None or not has_data:
         raise CorruptFile("truncated", "the stream ends inside a zstd frame")

@@ -1,6 +1,6 @@
-"""Delimited text: CSV with or without a header, and Zeek's TSV with its header lines.
+"""Parse delimited text: CSV with or without a header, and Zeek's TSV with its header lines.
 
-A record is a line. How lines are split is told in `transom.formats.separated_values`.
+A record is a line. `transom.formats.separated_values` splits lines.
 """
 
 import re
@@ -17,16 +17,16 @@ from transom.formats.separated_values import Separated, separated
 from transom.formats.typed_columns import Rejections, mask
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
-"""How Zeek writes a character of its separator."""
+"""The form of a character of Zeek's separator."""
 ONCE = "a header that has this name once; else name the columns by `header: false`, `names` and `skip`"
-"""What is right where a header names a column twice that the stream reads."""
+"""The expected header, for a header that names a used column twice."""
 
 
 class Csv:
-    """Comma- or otherwise separated values; a line of the file names the columns.
+    """Delimited values; a line of the file names the columns.
 
-    Where that line cannot be read it and all others have no header. A quote counts where a value begins,
-    and there to the next quote that is not doubled. The lines of `skip`, those above the one that names the
+    If that line cannot be read, the file has no header. A quote counts at the beginning of a value, and
+    extends to the next quote that is not doubled. The lines of `skip`, those above the one that names the
     columns, and those that begin with `comment` are header lines.
     """
 
@@ -40,24 +40,24 @@ class Csv:
         header, skip = options.get("header", True), options.get("skip", 0)
         self.comment = str(options.get("comment", ""))
         self.named_by = header if isinstance(header, int) and not isinstance(header, bool) else 0
-        """The number of the line that names the columns, from 1; 0 where it is not chosen by its number."""
+        """The number of the line that names the columns, from 1; 0 if it is not chosen by number."""
         self.skipped = max(skip if isinstance(skip, int) else 0, self.named_by)
-        """How many lines from here on are header lines, whatever they hold."""
+        """The number of following lines that are header lines, independent of their content."""
         self.has_header = bool(header)
         self.awaits_header = self.has_header and not self.named_by
         self._line = 0
         self.shown = FieldDrift(layout)
-        self._wanted = None if layout.keep_rest else layout.paths
+        self._selected = None if layout.keep_rest else layout.paths
         self._once = layout.paths
         self._twice: str | None = None
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names that the header gave."""
+        """The names in the header."""
         return frozenset(self.names or ())
 
     def header(self, text: pa.Array) -> int:
-        """Return how many lines at the beginning of these are header lines, and read the names in them."""
+        """Return the number of header lines at the beginning, and read the names in them."""
         for count, value in enumerate(text):
             line = value.as_py()
             if self.skipped:
@@ -79,35 +79,36 @@ class Csv:
     def _read_names(self, line: str | None) -> None:
         if line is not None and self.comment and line.startswith(self.comment):
             line = line.removeprefix(self.comment).lstrip(" ")
-        self.names = self._separated.one(line) if line else None
+        self.names = self._separated.split_line(line) if line else None
         self._note_twice()
 
     def _note_twice(self) -> None:
         self._twice = _named_twice(self.names or (), self._once)
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Every column as text; an empty value is null, or a file that quotes everything had no nulls."""
+        """Return every column as text. An empty value is null, also in quotes, as some files quote every
+        value."""
         names = self.names
         if names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
             return ParsedRecords({})
         if self._twice is not None:
             return _ambiguous(self._twice, text, refused)
-        columns = self._separated.columns(text, names, self._wanted, "", refused)
+        columns = self._separated.columns(text, names, self._selected, "", refused)
         if not refused.any.all():
             self.shown.show(names, declared=not self.has_header)
         return ParsedRecords(columns)
 
 
 def _named_twice(names: Sequence[str], used: Collection[str]) -> str | None:
-    """Return the first name of a header that stands there twice and is used; None where there is none."""
+    """Return the first used name that a header has twice; None if there is none."""
     return next((name for name in names if name in used and names.count(name) > 1), None)
 
 
 def _ambiguous(name: str, text: pa.Array, refused: Rejections) -> ParsedRecords:
-    """Refuse lines under a header that has a name twice: which of its values is meant, nobody knows."""
-    there = mask(pc.not_equal(text, ""))
-    refused.add(there, "ambiguous_header", name, pa.repeat(pa.scalar(name), len(text)), ONCE)
+    """Refuse lines under a header that has a name twice: its values are ambiguous."""
+    nonempty = mask(pc.not_equal(text, ""))
+    refused.add(nonempty, "ambiguous_header", name, pa.repeat(pa.scalar(name), len(text)), ONCE)
     return ParsedRecords({})
 
 
@@ -116,7 +117,7 @@ def _character(code: re.Match[str]) -> str:
 
 
 def read_marked(text: pa.Array, directive: Callable[[str], None]) -> int:
-    """Reads the lines that begin with `#`, as far as these begin with such; how many they are."""
+    """Read the lines at the beginning that start with `#`, and return their number."""
     count = 0
     for value in text:
         line = value.as_py()
@@ -128,26 +129,26 @@ def read_marked(text: pa.Array, directive: Callable[[str], None]) -> int:
 
 
 class ZeekTsv:
-    """Zeek's own tab-separated logs. Header lines anywhere hold from there on."""
+    """Zeek's tab-separated logs. A header line anywhere applies from there on."""
 
     def __init__(self, layout: RecordFormat) -> None:
         self._separated = Separated("\t")
         self.unset = "-"
         self.empty = "(empty)"
         self.names: list[str] | None = None
-        self.seen: set[str] = set()
+        self._all_names: set[str] = set()
         self.shown = FieldDrift(layout)
-        self._wanted = None if layout.keep_rest else layout.paths
+        self._selected = None if layout.keep_rest else layout.paths
         self._once = layout.paths
         self._twice: str | None = None
 
     @property
     def columns(self) -> frozenset[str]:
-        """Every name that a header gave."""
-        return frozenset(self.seen)
+        """Every name in a header."""
+        return frozenset(self._all_names)
 
     def header(self, text: pa.Array) -> int:
-        """Reads the header lines that these lines begin with."""
+        """Read the header lines at the beginning, and return their number."""
         return read_marked(text, self._directive)
 
     def _directive(self, line: str) -> None:
@@ -159,7 +160,7 @@ class ZeekTsv:
         match name:
             case "#fields":
                 self.names = values
-                self.seen |= set(values)
+                self._all_names |= set(values)
                 self._twice = _named_twice(values, self._once)
             case "#unset_field" if values:
                 self.unset = values[0]
@@ -167,13 +168,13 @@ class ZeekTsv:
                 self.empty = values[0]
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Every column as text; the unset field is null."""
+        """Return every column as text; the unset field is null."""
         if self.names is None:
             refused.add(mask(pc.is_valid(text)), "no_header")
             return ParsedRecords({})
         if self._twice is not None:
             return _ambiguous(self._twice, text, refused)
-        columns = self._separated.columns(text, self.names, self._wanted, self.unset, refused)
+        columns = self._separated.columns(text, self.names, self._selected, self.unset, refused)
         if some_hold(text, self.empty):
             columns = {
                 name: pc.if_else(pc.equal(values, self.empty), "", values) for name, values in columns.items()

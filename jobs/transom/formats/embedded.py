@@ -1,9 +1,8 @@
-"""A record in a text field of another one, such as the JSON that a container's log line carries.
+"""Parse a record in a text field of another record, such as JSON in a container's log line.
 
-The option `embedded: {field: log, format: json}` says which field it is. Its fields are then `log.level`
-and so on, as if the text were an object. A text of another form has none of them, such as `{} items` or
-`{not json}`: logs mix lines of both kinds. JSON that ends too early is refused, so that a line that was cut
-off is seen.
+The option `embedded: {field: log, format: json}` names the field. Its fields are then `log.level` and so on,
+as if the text were an object. A text of another form has none of them, such as `{} items` or `{not json}`:
+logs mix both kinds of lines. JSON that ends too early is refused, so that truncated lines are noticed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,13 +27,13 @@ from transom.formats.typed_columns import Rejections, mask
 
 BLANKS = " \t\r\n"
 OBJECT = r'^\{[ \t\r\n]*(?:"|\}?$)'
-"""How an object begins, whole or cut off; so do few other texts, which its parser has to look at."""
+"""The beginning of an object, whole or truncated. Few other texts match, and the parser rejects them."""
 TEXT = "\0text"
-"""The name of the field's own column in what the outer parser reads; no column is called so."""
+"""The name of the text field in the outer layout; no column has it."""
 
 
 class EmbeddedNames(FieldDrift):
-    """The names that records and the texts in them have shown."""
+    """The names in records and in their embedded texts."""
 
     def __init__(self, layout: RecordFormat, given: Inside, outer: FieldDrift, inner: FieldDrift) -> None:
         super().__init__(layout)
@@ -42,14 +41,14 @@ class EmbeddedNames(FieldDrift):
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Of both; of the texts none where a column holds them whole."""
+        """Unknown names of both; none of the texts if a column has them whole."""
         whole = self._given.field in self._layout.paths
         inner = () if whole else (f"{self._given.prefix}{name}" for name in self._inner.unknown)
         return tuple(sorted((*self._outer.unknown, *inner))[:MAX_NAMES])
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """Declared columns of which neither has shown any path."""
+        """Declared columns without a path in either."""
         if not self._outer.any_record:
             return ()
         return tuple(
@@ -61,7 +60,7 @@ class EmbeddedNames(FieldDrift):
 
 
 class Embedded:
-    """Fields of the records, and under the field's path those of its text."""
+    """Fields of the records, and those of the embedded text below the field's path."""
 
     def __init__(self, layout: RecordFormat, given: Inside, make: Callable[[RecordFormat], Parser]) -> None:
         """Read a layout with the option.
@@ -77,11 +76,11 @@ class Embedded:
         self._tried: tuple[pa.Array, _Texts] | None = None
 
     def __copy__(self) -> "Embedded":
-        """Parsers remember what they read last, so each thread has its own."""
-        other = object.__new__(Embedded)
-        other.__dict__ |= self.__dict__
-        other.outer, other.inner, other._tried = copy(self.outer), copy(self.inner), None
-        return other
+        """Return a copy for another thread: parsers cache what they read last."""
+        clone = object.__new__(Embedded)
+        clone.__dict__ |= self.__dict__
+        clone.outer, clone.inner, clone._tried = copy(self.outer), copy(self.inner), None
+        return clone
 
     @property
     def columns(self) -> frozenset[str]:
@@ -89,39 +88,39 @@ class Embedded:
         return self.outer.columns
 
     def header(self, text: pa.Array) -> int:
-        """How many lines at the beginning describe the outer format."""
+        """Return the number of header lines of the outer format at the beginning."""
         return self.outer.header(text)
 
     def parts(self, text: pa.Array) -> Iterator[pa.Array]:
-        """Runs of lines whose JSON is read the same way."""
+        """Yield runs of lines whose JSON is read the same way."""
         outer = json_lines.pieces(self.outer, text) if isinstance(self.outer, JsonLines) else [text]
         for piece in outer:
             if not isinstance(self.inner, JsonLines):
                 yield piece
                 continue
-            found = self._texts(piece)
-            ends = np.cumsum([len(one) for one in json_lines.pieces(self.inner, found.strings)])
-            # The last run has the lines behind its last text, too.
-            cuts = [0, *found.rows[ends[:-1]].tolist(), len(piece)]
+            texts = self._texts(piece)
+            ends = np.cumsum([len(part) for part in json_lines.pieces(self.inner, texts.strings)])
+            # The last run includes the lines after its last text.
+            cuts = [0, *texts.rows[ends[:-1]].tolist(), len(piece)]
             for start, end in pairwise(cuts):
                 yield piece[start:end]
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Every wanted field of the lines and of their texts."""
-        found = self._texts(text)
-        bad = found.refused.any & ~refused.any
+        """Return every declared field of the lines and of their texts."""
+        texts = self._texts(text)
+        bad = texts.refused.any & ~refused.any
         refused.any |= bad
-        refused.put(np.flatnonzero(bad), found.refused.of(bad))
-        return self._joined(found, self.inner.parse, refused)
+        refused.put(np.flatnonzero(bad), texts.refused.of(bad))
+        return self._joined(texts, self.inner.parse, refused)
 
-    def one_by_one(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """As `parse` has it, all JSON as text."""
-        outer = self.outer.one_by_one if isinstance(self.outer, JsonLines) else self.outer.parse
-        inner = self.inner.one_by_one if isinstance(self.inner, JsonLines) else self.inner.parse
+    def parse_line_by_line(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
+        """Return the same as `parse`, with all JSON as text."""
+        outer = self.outer.parse_line_by_line if isinstance(self.outer, JsonLines) else self.outer.parse
+        inner = self.inner.parse_line_by_line if isinstance(self.inner, JsonLines) else self.inner.parse
         return self._joined(self._read(text, outer(text, refused), refused), inner, refused)
 
     def _texts(self, text: pa.Array) -> "_Texts":
-        """The texts in some lines; asked a second time for the same lines, nothing is read again."""
+        """Return the texts in lines; the last result is cached."""
         if self._tried is None or not same_buffers(self._tried[0], text):
             refused = Rejections.none(len(text))
             self._tried = text, self._read(text, self.outer.parse(text, refused), refused)
@@ -131,25 +130,25 @@ class Embedded:
         values = records.fields.get(self.given.field)
         strings = pa.nulls(len(text), pa.string()) if values is None else values.cast(pa.string())
         trimmed = pc.utf8_trim(strings, BLANKS)
-        there = mask(pc.is_valid(trimmed)) & ~refused.any
+        is_record = mask(pc.is_valid(trimmed)) & ~refused.any
         if self.given.format == "json":
-            there &= mask(pc.match_substring_regex(trimmed, OBJECT))
-        rows = np.flatnonzero(there)
+            is_record &= mask(pc.match_substring_regex(trimmed, OBJECT))
+        rows = np.flatnonzero(is_record)
         return _Texts(records, refused, strings, rows, _lines(trimmed.take(pa.array(rows))))
 
     def _joined(
-        self, found: "_Texts", parse: Callable[[pa.Array, Rejections], ParsedRecords], refused: Rejections
+        self, texts: "_Texts", parse: Callable[[pa.Array, Rejections], ParsedRecords], refused: Rejections
     ) -> ParsedRecords:
-        """Both records of each line; a text that begins in its form and breaks it refuses the line."""
-        inner_refused = Rejections.none(len(found.rows))
-        inner = parse(found.strings, inner_refused)
+        """Join both records of each line; refuse lines whose text begins in its form and breaks it."""
+        inner_refused = Rejections.none(len(texts.rows))
+        inner = parse(texts.strings, inner_refused)
         count = len(refused.any)
         place = np.full(count, -1, dtype=np.int64)
-        place[found.rows] = np.arange(len(found.rows))
+        place[texts.rows] = np.arange(len(texts.rows))
         for index in np.flatnonzero(inner_refused.any).tolist():
-            row = int(found.rows[index])
+            row = int(texts.rows[index])
             reason = inner_refused.reason[index]
-            if reason == "bad_json" and not json_lines.is_broken(found.strings[index].as_py()):
+            if reason == "bad_json" and not json_lines.is_broken(texts.strings[index].as_py()):
                 place[row] = -1
             elif reason != "no_match":
                 refused.add_one(row, reason)
@@ -161,40 +160,44 @@ class Embedded:
             for path, values in inner.fields.items()
             if f"{self.given.prefix}{path}" in self._layout.paths
         }
-        kept = self._rest(found, inner, take) if self._layout.keep_rest else None
-        return ParsedRecords({**found.records.fields, **fields}, kept)
+        remainder = self._rest(texts, inner, take) if self._layout.keep_rest else None
+        return ParsedRecords({**texts.records.fields, **fields}, remainder)
 
-    def _rest(self, found: "_Texts", inner: ParsedRecords, take: pa.Array) -> pa.Array:
-        """What neither record gives to a column, of each line; the text's below the name of the field."""
-        outer_left = found.records.rest
-        if outer_left is None:
+    def _rest(self, texts: "_Texts", inner: ParsedRecords, take: pa.Array) -> pa.Array:
+        """Return the fields of each line that no column takes; those of the text below the field's name."""
+        outer_rest = texts.records.rest
+        if outer_rest is None:
             paths = _outer_layout(self._layout, self.given).paths
-            outer_left = rest.of_fields(found.records.fields, paths, len(take))
+            outer_rest = rest.of_fields(texts.records.fields, paths, len(take))
         if self.given.field in self._layout.paths:
-            return outer_left
-        left = inner.rest
-        if left is None:
+            return outer_rest
+        inner_rest = inner.rest
+        if inner_rest is None:
             paths = _inner_layout(self._layout, self.given).paths
-            left = rest.of_fields(inner.fields, paths, len(found.rows))
+            inner_rest = rest.of_fields(inner.fields, paths, len(texts.rows))
         read = mask(pc.is_valid(take))
-        kept: list[str | None] = []
+        rests: list[str | None] = []
         rows = zip(
-            outer_left.to_pylist(), left.take(take).to_pylist(), found.all.to_pylist(), read, strict=True
+            outer_rest.to_pylist(),
+            inner_rest.take(take).to_pylist(),
+            texts.all.to_pylist(),
+            read,
+            strict=True,
         )
         for outer, below, text, is_read in rows:
             value = (parse_json(below) if below is not None else None) if is_read else text
             whole = {**({} if outer is None else parse_json(outer)), self.given.field: value}
-            whole = {name: one for name, one in whole.items() if one is not None}
-            kept.append(json_text(whole, ordered=True) if whole else None)
-        return pa.array(kept, pa.string())
+            whole = {name: member for name, member in whole.items() if member is not None}
+            rests.append(json_text(whole, ordered=True) if whole else None)
+        return pa.array(rests, pa.string())
 
 
 @dataclass(frozen=True)
 class _Texts:
-    """What the outer parser made of some lines.
+    """The result of the outer parser for some lines.
 
     Attributes:
-        all: the field's text of each line.
+        all: the text field of each line.
         rows: the lines whose text is of the form.
         strings: the texts of these.
     """

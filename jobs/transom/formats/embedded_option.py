@@ -1,4 +1,4 @@
-"""The option `embedded`: which text of a record is itself a record, and of which format."""
+"""The option `embedded`: which text field of a record is itself a record, and its format."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from transom.formats.record_format import FormatName
 
 FORMATS: tuple[FormatName, ...] = ("json", "regex", "kv")
-"""What a text may be."""
+"""The formats of an embedded text."""
 
 
 @dataclass(frozen=True)
 class Inside:
-    """What the option says.
+    """The value of the option.
 
     Attributes:
-        field: the path of the text.
-        format: of `FORMATS`.
-        options: of that format.
+        field: the path of the text field.
+        format: its format, one of `FORMATS`.
+        options: the options of that format.
     """
 
     field: str
@@ -25,14 +25,14 @@ class Inside:
 
     @property
     def prefix(self) -> str:
-        """How the paths of its fields begin."""
+        """The prefix of the paths of its fields."""
         return f"{self.field}."
 
 
 def inside(options: Mapping[str, object]) -> Inside | None:
-    """Return what the option `embedded` says; None where there is none."""
+    """Return the value of the option `embedded`; None if it is not set."""
     given = options.get("embedded")
     if not isinstance(given, Mapping) or "field" not in given or given.get("format") not in FORMATS:
         return None
-    more = {name: value for name, value in given.items() if name not in ("field", "format")}
-    return Inside(str(given["field"]), given["format"], more)
+    inner_options = {name: value for name, value in given.items() if name not in ("field", "format")}
+    return Inside(str(given["field"]), given["format"], inner_options)

@@ -1,4 +1,4 @@
-"""Which names a file's records show: what nothing takes, and what is declared and never there."""
+"""Names in a file's records: unknown ones, and declared ones that never occur."""
 
 from collections.abc import Iterable
 from threading import Lock
@@ -6,21 +6,21 @@ from threading import Lock
 from transom.formats.record_format import RecordFormat
 
 MAX_NAMES = 100
-"""Unknown names of a file that are kept: the first ones in their order."""
+"""Maximum number of unknown names of a file, the first ones in sorted order."""
 LONGEST_NAME = 200
-"""Characters of an unknown name that are kept."""
+"""Unknown names are cut to this number of characters."""
 
 
 class FieldDrift:
-    """The names that a file's records have shown so far, in whatever order and by whichever thread."""
+    """The names in a file's records so far, independent of order and threads."""
 
     def __init__(self, layout: RecordFormat, nested: bool = False) -> None:
-        """Nothing yet; `nested` where a path may lead down through objects, whose names are known then."""
+        """Create it empty. With `nested`, paths lead through objects, whose names count as known."""
         self._columns = {field.name: field.paths for field in layout.fields}
-        self.wanted = layout.paths
-        parts = {path[:at] for path in self.wanted for at, letter in enumerate(path) if letter == "."}
-        self._known = self.wanted | parts if nested else self.wanted
-        # Zeek's clusters, and what ships its logs, add fields of their own: _path, _write_ts, _system_name.
+        self.paths = layout.paths
+        parts = {path[:at] for path in self.paths for at, letter in enumerate(path) if letter == "."}
+        self._known = self.paths | parts if nested else self.paths
+        # Zeek's clusters and log shippers add fields of their own: _path, _write_ts, _system_name.
         self._added = "_" if layout.format == "zeek" else None
         self._shown: set[str] = set()
         self._unknown: set[str] = set()
@@ -28,16 +28,16 @@ class FieldDrift:
         self._lock = Lock()
 
     def show(self, names: Iterable[str], declared: bool = False) -> None:
-        """Notes the names that some records show.
+        """Record the names in some records.
 
         Args:
-            names: of the fields; of wanted paths also, as far as records have something there.
-            declared: whether the specification names them, so that none of them can be unknown.
+            names: the names of fields, and declared paths with a value.
+            declared: whether the specification names them, so that none can be unknown.
         """
         with self._lock:
             self._records = True
             for name in names:
-                if name in self.wanted:
+                if name in self.paths:
                     self._shown.add(name)
                 elif self._added is not None and name.startswith(self._added):
                     continue
@@ -47,7 +47,7 @@ class FieldDrift:
                 self._unknown = set(self.unknown)
 
     def lacking(self, paths: Iterable[str]) -> list[str]:
-        """Those of some paths that no record has shown yet."""
+        """Return the paths that no record has shown so far."""
         return [path for path in paths if path not in self._shown]
 
     @property
@@ -57,12 +57,12 @@ class FieldDrift:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Names that no column and no time takes, in their order, at most `MAX_NAMES`."""
+        """Names that no column and no time uses, sorted, at most `MAX_NAMES`."""
         return tuple(sorted(self._unknown)[:MAX_NAMES])
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """Declared columns of which no record shows any path; none where there is no record."""
+        """Declared columns without a path in any record; empty if there is no record."""
         if not self._records:
             return ()
         return tuple(name for name, paths in self._columns.items() if not self._shown.intersection(paths))

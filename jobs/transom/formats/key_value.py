@@ -1,4 +1,4 @@
-"""Lines of pairs, such as `date=2024-04-19 srcip=10.0.0.1 msg="a b"`: what firewalls write."""
+"""Parse lines of pairs, such as `date=2024-04-19 srcip=10.0.0.1 msg="a b"`, which firewalls write."""
 
 import re
 
@@ -12,11 +12,11 @@ from transom.formats.typed_columns import Rejections, mask
 
 
 class KeyValue(OfPairs):
-    """Fields by their names; of a name that a line has twice the first counts.
+    """Fields by name; if a line has a name twice, the first counts.
 
-    The words of `lead` are fields by their place: the line's first ones, between separators, whatever they
-    are; quotes and assigns are letters there. Other words that are no pairs, such as flags, are left out. A
-    line without any pair behind them is refused.
+    The words of `lead` are fields by position: the first words of the line, between separators; quotes and
+    assigns are ordinary letters there. Other words that are no pairs, such as flags, are left out. A line
+    without any pair after them is refused.
     """
 
     def __init__(self, layout: RecordFormat) -> None:
@@ -26,12 +26,12 @@ class KeyValue(OfPairs):
         super().__init__(layout, Scanner(None if separator is None else str(separator), self._assign, quote))
         between = re.escape(" \t" if separator is None else str(separator))
         heads = "".join(rf"(?P<h{i}>[^{between}]+)[{between}]+" for i in range(len(self._lead)))
-        behind = f", behind {' '.join(self._lead)}" if self._lead else ""
-        self._form = f"a line with name{self._assign}value in it{behind}"
+        after_lead = f", behind {' '.join(self._lead)}" if self._lead else ""
+        self._form = f"a line with name{self._assign}value in it{after_lead}"
         self._line = rf"^[{between}]*{heads}(?P<pairs>.*)$"
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Every wanted field as text, null where it is empty."""
+        """Return every declared field as text, null if it is empty."""
         own: dict[str, pa.Array] = {}
         without = mask(text.is_valid())
         if self._lead:
@@ -39,9 +39,9 @@ class KeyValue(OfPairs):
             words = (pc.struct_field(split, f"h{i}") for i in range(len(self._lead)))
             own = {name: pc.utf8_trim(word, " ") for name, word in zip(self._lead, words, strict=True)}
             text = pc.struct_field(split, "pairs")
-        found = self._scanner.pairs(text)
-        for row in found.unterminated:
+        pairs = self._scanner.pairs(text)
+        for row in pairs.unterminated:
             refused.add_one(row, "unterminated_quote")
-        without[found.rows] = False
+        without[pairs.rows] = False
         refused.add(without, "no_match", expected=self._form)
-        return self._records(own, found, refused)
+        return self._records(own, pairs, refused)

@@ -1,4 +1,4 @@
-"""Where a pattern stops in lines that it does not match: what is left over, and what would have to follow."""
+"""Find where a pattern stops in lines that it does not match: the remaining text, and the expected part."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from transom.formats.regex_rules import beginnings
 from transom.formats.typed_columns import Mask, mask
 
 LONGEST_SHOWN = 60
-"""Characters of a part of the pattern that are shown."""
+"""Maximum number of shown characters of a part of the pattern."""
 Int64s = npt.NDArray[np.int64]
 
 
@@ -22,17 +22,17 @@ class Stop:
 
     Attributes:
         where: which lines.
-        left: what is left over of each line; of the others any text.
-        expected: the part of the pattern that nothing matches there.
+        remaining: the remaining text of each of these lines; any text for the others.
+        expected: the part of the pattern that does not match there.
     """
 
     where: Mask
-    left: pa.Array
+    remaining: pa.Array
     expected: str
 
 
 class PatternStops:
-    """Tells where a pattern stops."""
+    """Finds where a pattern stops."""
 
     def __init__(self, text: str) -> None:
         """Take a pattern that `checked` has passed, with its groups without a name written `(?:`."""
@@ -41,10 +41,10 @@ class PatternStops:
     def stops(self, lines: pa.Array, unmatched: Mask) -> Iterator[Stop]:
         """Yield the parts of the pattern at which lines stop.
 
-        Of several alternatives the one counts that goes on furthest in a line.
+        Of several alternatives the one that matches most of a line counts.
 
         Args:
-            lines: strings; null where a line is refused already.
+            lines: strings; null for a line that is already refused.
             unmatched: which of them the pattern does not match.
         """
         rows = np.flatnonzero(unmatched)
@@ -52,16 +52,16 @@ class PatternStops:
         size = np.full(len(rows), -1)
         branch, part = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
         for number, parts in enumerate(self._branches):
-            at, taken = _furthest(texts, [pattern for pattern, _ in parts])
-            further = taken > size
-            size[further], part[further] = taken[further], at[further]
+            at, reached = _furthest(texts, [pattern for pattern, _ in parts])
+            further = reached > size
+            size[further], part[further] = reached[further], at[further]
             branch[further] = number
-        left = [text[begin:] for text, begin in zip(texts.to_pylist(), size.tolist(), strict=True)]
+        remaining = [text[begin:] for text, begin in zip(texts.to_pylist(), size.tolist(), strict=True)]
         whole = pa.array([None] * len(lines), pa.string())
         places = np.full(len(lines), -1)
         places[rows] = np.arange(len(rows))
-        shown = pa.array([f"left over: {text or 'nothing'}" for text in left], pa.string())
-        whole = shown.take(pa.array(places, mask=places < 0))
+        messages = pa.array([f"left over: {text or 'nothing'}" for text in remaining], pa.string())
+        whole = messages.take(pa.array(places, mask=places < 0))
         for number, place in sorted({*zip(branch.tolist(), part.tolist(), strict=True)}):
             where = np.zeros(len(lines), dtype=bool)
             where[rows[(branch == number) & (part == place)]] = True
@@ -72,24 +72,25 @@ class PatternStops:
 
 
 def _furthest(texts: pa.Array, patterns: Sequence[str]) -> tuple[Int64s, Int64s]:
-    """Return the longest beginning that each text begins with, by its number, and how much it takes of it.
+    """Return the number of the longest matching beginning for each text, and the number of characters it
+    matches.
 
-    A text that a longer beginning matches is matched by each shorter one, so halving finds it.
+    A text that matches a longer beginning also matches each shorter one, so bisection works.
     """
     low = np.zeros(len(texts), dtype=np.int64)
     high = np.full(len(texts), len(patterns) - 1, dtype=np.int64)
     while (low < high).any():
         middle = (low + high + 1) // 2
         for at in np.unique(middle[low < high]).tolist():
-            here = np.flatnonzero((middle == at) & (low < high))
-            matched = mask(pc.is_valid(_matched_prefix(texts.take(pa.array(here)), patterns[at])))
-            low[here[matched]] = at
-            high[here[~matched]] = at - 1
+            rows = np.flatnonzero((middle == at) & (low < high))
+            matched = mask(pc.is_valid(_matched_prefix(texts.take(pa.array(rows)), patterns[at])))
+            low[rows[matched]] = at
+            high[rows[~matched]] = at - 1
     size = np.zeros(len(texts), dtype=np.int64)
     for at in np.unique(low).tolist():
-        here = np.flatnonzero(low == at)
-        taken = pc.struct_field(_matched_prefix(texts.take(pa.array(here)), patterns[at]), "beginning")
-        size[here] = pc.fill_null(pc.utf8_length(taken), 0).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(low == at)
+        beginning = pc.struct_field(_matched_prefix(texts.take(pa.array(rows)), patterns[at]), "beginning")
+        size[rows] = pc.fill_null(pc.utf8_length(beginning), 0).to_numpy(zero_copy_only=False)
     return low, size
 
 

@@ -1,4 +1,4 @@
-"""From decompressed bytes to lines: line ends and digests; in blocks of bounded size."""
+"""Split decompressed bytes into lines, in blocks of bounded size, and compute digests."""
 
 import hashlib
 import re
@@ -14,30 +14,31 @@ import pyarrow.compute as pc
 from transom.formats.decompress import CorruptFile, decompress
 
 BLOCK = 8 * 2**20
-"""Decompressed bytes that are parsed at a time."""
+"""Decompressed bytes of a block that is parsed at a time."""
 
 LONGEST = 2**20
 """Bytes of the longest line that is parsed; a longer one is refused."""
 
 MAX_RAW_BYTES = 16 * 2**20
-"""Bytes that are kept of a refused line."""
+"""Maximum number of stored bytes of a refused line."""
 
 LINES = 2**17
-"""Lines that are parsed at a time: a block has room for millions of empty ones, of hundreds of bytes each."""
+"""Lines that are parsed at a time: a block can have millions of empty ones, which take hundreds of bytes
+each."""
 
 LINE_FEED = 10
 HOLE = re.compile(rb"(?:\A|(?<=\n))\0+")
-"""NUL bytes at the start of a line, where what is searched begins with one."""
+"""NUL bytes at the start of a line, in a text that begins with a line."""
 HOLE_BEHIND_END = re.compile(rb"(?<=\n)\0+")
-"""The same, where it begins inside of a line."""
+"""The same in a text that begins inside a line."""
 
 MARK = b"\xef\xbb\xbf"
-"""What a file of UTF-8 may begin with; it belongs to no line."""
+"""The byte order mark of a UTF-8 file; it belongs to no line."""
 
 
 @dataclass
 class ByteStats:
-    """What is counted while the bytes go by."""
+    """Counters and digests of the bytes of a file."""
 
     known: Sequence[int]
     size: int = 0
@@ -50,7 +51,7 @@ class ByteStats:
         self._waiting = sorted(set(self.known))
 
     def see(self, data: bytes) -> None:
-        """Counts and digests decompressed bytes."""
+        """Count and digest decompressed bytes."""
         at = 0
         while self._waiting and self._waiting[0] <= self.size + len(data):
             length = self._waiting.pop(0)
@@ -67,7 +68,7 @@ class ByteStats:
 
 
 def decompressed(source: BinaryIO, name: str, tally: ByteStats) -> Iterator[bytes]:
-    """The decompressed bytes of a file, in pieces; what breaks it is noted, not raised."""
+    """Yield the decompressed bytes of a file; record a break in `tally` instead of raising it."""
     try:
         for piece in decompress(source, name):
             tally.see(piece)
@@ -79,20 +80,20 @@ def decompressed(source: BinaryIO, name: str, tally: ByteStats) -> Iterator[byte
 def without_holes(pieces: Iterable[bytes], tally: ByteStats) -> Iterator[bytes]:
     """Yield the pieces of a file without the NUL bytes with which its lines begin, and count these.
 
-    A log that is truncated under its writer begins with a hole of them, and one whose machine lost power
-    has some where blocks were never written. They say nothing, and may be longer than any line.
+    A log that is truncated while it is written begins with such bytes, and a log of a machine that lost power
+    has some where blocks were not written. They contain nothing and may be longer than any line.
 
     Args:
-        tally: gains their number; a file that holds nothing else is broken.
+        tally: receives their number; a file with nothing else is broken.
     """
     at_start = True
     for piece in pieces:
         if b"\0" in piece:
-            kept = HOLE.sub(b"", piece) if at_start else HOLE_BEHIND_END.sub(b"", piece)
-            tally.nul_bytes += len(piece) - len(kept)
-            # Of a piece of NUL bytes alone nothing is left, and the line has still not begun.
-            at_start = kept[-1:] == b"\n" if kept else at_start
-            piece = kept
+            cleaned = HOLE.sub(b"", piece) if at_start else HOLE_BEHIND_END.sub(b"", piece)
+            tally.nul_bytes += len(piece) - len(cleaned)
+            # After a piece of NUL bytes only, the line has not begun yet.
+            at_start = cleaned[-1:] == b"\n" if cleaned else at_start
+            piece = cleaned
         elif piece:
             at_start = piece[-1] == LINE_FEED
         if piece:
@@ -106,56 +107,56 @@ class ByteBlock:
     """Whole lines, of which only the file's last may lack its line end.
 
     Attributes:
-        dropped: bytes missing from the one line of the block, before its last byte; 0 where none is.
+        dropped: bytes missing from the only line of the block, before its last byte; 0 for none.
     """
 
     data: bytes
     dropped: int = 0
 
 
-def blocks(pieces: Iterable[bytes], size: int, kept: int = MAX_RAW_BYTES) -> Iterator[ByteBlock]:
-    """Bytes cut after a line end about every `size` bytes, or sooner where the lines are short.
+def blocks(pieces: Iterable[bytes], size: int, max_raw: int = MAX_RAW_BYTES) -> Iterator[ByteBlock]:
+    """Yield blocks, cut after a line end about every `size` bytes, or earlier if the lines are short.
 
-    A line of which more than `kept` bytes have come without an end is let go, but for these and its last
-    byte, which may be a carriage return: such a line is a block of its own. So what is held at a time is
-    at most `size + kept` and a few pieces, whatever the bytes.
+    A line with more than `max_raw` bytes is a block of its own, with these bytes and its last one, which may
+    be a carriage return; the others are dropped. So the buffer has at most `size + max_raw` bytes and a few
+    pieces.
 
     Args:
         pieces: the bytes, in any pieces.
-        size: bytes of a block; the next piece may add to them.
-        kept: bytes of a line that are kept at least.
+        size: bytes of a block, without the last piece.
+        max_raw: bytes of a long line to keep.
     """
-    # The byte order mark of a first line is taken off its block, and is not of the bytes kept.
-    most = len(MARK) + kept + 1
-    held = bytearray()
+    # The byte order mark of the first line is removed later and does not count.
+    limit = len(MARK) + max_raw + 1
+    buffer = bytearray()
     whole = lines = dropped = 0
     for piece in pieces:
         if dropped:
             last, end, piece = piece.partition(b"\n")
             if last:
                 dropped += len(last)
-                held[-1] = last[-1]
+                buffer[-1] = last[-1]
             if not end:
                 continue
-            block, dropped = ByteBlock(bytes(held + end), dropped), 0
-            held.clear()
+            block, dropped = ByteBlock(bytes(buffer + end), dropped), 0
+            buffer.clear()
             yield block
         ends = piece.count(b"\n")
         if ends:
-            whole, lines = len(held) + piece.rindex(b"\n") + 1, lines + ends
-        held += piece
-        too_long = len(held) - whole > most
+            whole, lines = len(buffer) + piece.rindex(b"\n") + 1, lines + ends
+        buffer += piece
+        too_long = len(buffer) - whole > limit
         if whole and (whole >= size or lines >= LINES or too_long):
-            block = ByteBlock(bytes(memoryview(held)[:whole]))
-            del held[:whole]
+            block = ByteBlock(bytes(memoryview(buffer)[:whole]))
+            del buffer[:whole]
             whole = lines = 0
             yield block
         if too_long:
-            dropped = len(held) - most
-            held[most - 1] = held[-1]
-            del held[most:]
-    if held:
-        yield ByteBlock(bytes(held), dropped)
+            dropped = len(buffer) - limit
+            buffer[limit - 1] = buffer[-1]
+            del buffer[limit:]
+    if buffer:
+        yield ByteBlock(bytes(buffer), dropped)
 
 
 @dataclass(frozen=True)
@@ -163,8 +164,8 @@ class Lines:
     """Whole lines of a block.
 
     Attributes:
-        text: their bytes without line ends, and without what was dropped.
-        lengths: their bytes without line ends, with what was dropped.
+        text: their bytes without line ends and without dropped bytes.
+        lengths: their number of bytes without line ends, with dropped bytes.
     """
 
     text: pa.Array
@@ -172,13 +173,13 @@ class Lines:
 
 
 def split(block: ByteBlock) -> Lines:
-    """A block's lines, without a loop over them: offsets by numpy, one shared buffer."""
+    """Return a block's lines without a loop over them: numpy computes the offsets into one shared buffer."""
     data = np.frombuffer(block.data, dtype=np.uint8)
     ends = np.flatnonzero(data == 10)
     if not len(ends) or ends[-1] != len(data) - 1:
         ends = np.append(ends, len(data))
     starts = np.r_[0, ends[:-1] + 1]
-    # A line end is one byte, of which the next line's start is one after: offsets cannot share it.
+    # Remove line ends: the offsets of neighbouring lines must touch.
     keep = np.ones(len(data) + 1, dtype=bool)
     keep[ends] = False
     carriage = (ends > starts) & (data[np.maximum(ends - 1, 0)] == 13)
@@ -194,8 +195,8 @@ def split(block: ByteBlock) -> Lines:
 
 
 def joined(lines: pa.Array) -> bytes:
-    """Lines without line ends, none of them null, as bytes in which each has one again."""
-    # One more line makes the last one's end.
+    """Join lines, none of them null, to bytes with a line end after each."""
+    # An additional empty line gives the last one its end.
     ended = pa.concat_arrays([lines, pa.array([""])])
     [text] = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(ended)], pa.int32()), ended), "\n")
     data: bytes = text.as_buffer().to_pybytes()
@@ -203,8 +204,8 @@ def joined(lines: pa.Array) -> bytes:
 
 
 def some_hold(lines: pa.Array, sign: str) -> bool:
-    """Whether any line may hold some characters, far sooner than Arrow tells it of each; never False of one
-    that does."""
+    """Return whether any line may contain some characters; never False if one does. This is much faster than
+    Arrow's check of each line."""
     _, offsets, data = lines.buffers()
     if data is None:
         return False

@@ -1,9 +1,9 @@
-"""Pairs of names and values in a line, `a=1 b="two words"`: of all lines at once, and of one line.
+"""Scan pairs of names and values, `a=1 b="two words"`: for all lines at once, and for one line.
 
-A pair is a word that holds an assign with something before it; other words are no pairs. A value that
-begins with a quote goes on to the next one that is neither doubled nor behind a backslash, which takes a
-quote or a backslash with it; what follows up to the separator belongs to the value as well. An empty value
-is none.
+A pair is a word with an assign that has a name before it; other words are no pairs. A value that begins with
+a quote extends to the next quote that is neither doubled nor escaped by a backslash; a backslash escapes a
+quote or a backslash. Text after the quote up to the separator belongs to the value. An empty value is no
+value.
 """
 
 import re
@@ -36,9 +36,9 @@ class Word:
     """A word of a line.
 
     Attributes:
-        text: as it stands there.
-        end: where it ends in the line.
-        name, value: of a pair; the name of another word is None.
+        text: its text in the line.
+        end: its end in the line.
+        name, value: of a pair; the name is None for other words.
     """
 
     text: str
@@ -52,9 +52,9 @@ class Pairs:
     """The pairs of some lines.
 
     Attributes:
-        lines: how many lines there are.
-        rows: the line of each pair, from 0; pairs of one line are in their order.
-        unterminated: lines with a quote that is open at their end; of these there are no pairs.
+        lines: the number of lines.
+        rows: the line of each pair, from 0; pairs of a line are in order.
+        unterminated: lines with a quote that is open at the end; they have no pairs.
     """
 
     lines: int
@@ -71,21 +71,21 @@ class Pairs:
 
     @property
     def distinct(self) -> set[str]:
-        """Every name that there is."""
+        """All names."""
         return set(self._encoded[0])
 
     def field(self, name: str) -> pa.Array:
-        """The first value of a name, of each line."""
+        """Return the first value of a name in each line."""
         known, codes = self._encoded
         if name not in known:
             return pa.nulls(self.lines, pa.string())
-        found = np.flatnonzero(codes == known[name])[::-1]
+        places = np.flatnonzero(codes == known[name])[::-1]
         first = np.full(self.lines, -1, dtype=np.int64)
-        first[self.rows[found]] = found  # the last to be put is the first of its line
+        first[self.rows[places]] = places  # backwards, so that the first of a line is written last
         return self.values.take(pa.array(first, mask=first < 0))
 
-    def behind(self, fields: Mapping[str, pa.Array]) -> "Pairs":
-        """The pairs with fields of the lines before them."""
+    def prepend(self, fields: Mapping[str, pa.Array]) -> "Pairs":
+        """Return the pairs with fields of the lines before them."""
         if not fields:
             return self
         rows = np.arange(self.lines, dtype=np.int64)
@@ -98,32 +98,32 @@ class Pairs:
             self.unterminated,
         )
 
-    def rest(self, taken: frozenset[str]) -> pa.Array:
-        """What the lines hold under other names than these, as JSON; null where that is nothing."""
+    def rest(self, excluded: frozenset[str]) -> pa.Array:
+        """Return the pairs of each line with other names as JSON; null if there are none."""
         known, codes = self._encoded
         ordered = sorted(known)
         rank = np.empty(len(ordered), dtype=np.int64)
         rank[[known[name] for name in ordered]] = np.arange(len(ordered))
-        left = np.array([name not in taken for name in known], dtype=bool)
-        here = np.flatnonzero(left[codes]) if len(codes) else np.empty(0, dtype=np.int64)
-        # By line, then by name, and of one name the first.
-        _, first = np.unique(self.rows[here] * len(ordered) + rank[codes[here]], return_index=True)
-        here = here[first]
-        values = self.values.take(pa.array(here))
-        there = mask(pc.is_valid(values))
-        here, values = here[there], values.filter(pa.array(there))
+        included = np.array([name not in excluded for name in known], dtype=bool)
+        chosen = np.flatnonzero(included[codes]) if len(codes) else np.empty(0, dtype=np.int64)
+        # By line, then by name; the first of equal names.
+        _, first = np.unique(self.rows[chosen] * len(ordered) + rank[codes[chosen]], return_index=True)
+        chosen = chosen[first]
+        values = self.values.take(pa.array(chosen))
+        has_value = mask(pc.is_valid(values))
+        chosen, values = chosen[has_value], values.filter(pa.array(has_value))
         heads = pa.array([rest.json_value_text(name) for name in known], pa.string())
-        members = rest.member(heads.take(pa.array(codes[here])), values)
-        ends = np.cumsum(np.bincount(self.rows[here], minlength=self.lines))
+        members = rest.member(heads.take(pa.array(codes[chosen])), values)
+        ends = np.cumsum(np.bincount(self.rows[chosen], minlength=self.lines))
         offsets = pa.array(np.r_[0, ends].astype(np.int32))
         return rest.braced(pc.binary_join(pa.ListArray.from_arrays(offsets, members), ","))
 
 
 class Scanner:
-    """Reads pairs."""
+    """Scans pairs."""
 
     def __init__(self, separator: str | None = None, assign: str = "=", quote: str = '"') -> None:
-        """Each one ASCII character; no separator is blanks and tabs."""
+        """Create a scanner. Each argument is one ASCII character; no separator means blanks and tabs."""
         self._separators = " \t" if separator is None else separator
         self._assign, self._quote = assign, quote
         between, equals, mark = (re.escape(text) for text in (self._separators, assign, quote))
@@ -139,34 +139,34 @@ class Scanner:
         self._table[ord(assign)] = ASSIGN
 
     def words(self, line: str) -> Iterator[Word]:
-        """The words of a line.
+        """Yield the words of a line.
 
         Raises:
             Unterminated: a quote is open at its end.
         """
-        for found in self._word.finditer(line):
-            name, quoted, tail, plain, word = found.groups()
+        for match in self._word.finditer(line):
+            name, quoted, tail, plain, word = match.groups()
             if word is not None:
                 if self._open.match(word):
                     raise Unterminated
-                yield Word(word, found.end())
+                yield Word(word, match.end())
                 continue
-            text = found[0].lstrip(self._separators)
+            text = match[0].lstrip(self._separators)
             name = name.lstrip(" ")
             value = plain if quoted is None else self._escaped.sub(r"\1\2", quoted) + tail
-            yield Word(text, found.end(), name or None, value)
+            yield Word(text, match.end(), name or None, value)
 
     def pairs(self, text: pa.Array) -> Pairs:
-        """The pairs of lines; a null has none."""
+        """Return the pairs of lines; null has none."""
         odd = self._surely_odd(text)
         data = _joined(text, odd)
         letters = np.frombuffer(data, dtype=np.uint8)
         marks = np.flatnonzero(letters == ord(self._quote))
-        # Every line that is left has an even number of quotes, so they open and close by turns.
+        # The remaining lines have an even number of quotes, which open and close alternately.
         wrong = marks[1::2][self._table[letters[marks[1::2] + 1]] != BOUNDARY]
         *plain, values_at = self._plain(data, letters)
         if len(marks):
-            # One that opens where no value begins is a letter like any other.
+            # A quote that does not begin a value is an ordinary letter.
             wrong = np.r_[wrong, np.setdiff1d(marks[0::2], values_at, assume_unique=True)]
         if len(wrong):
             ends = np.flatnonzero(letters == LINE_END)
@@ -176,7 +176,7 @@ class Scanner:
         return self._with_odd(text, odd, *plain)
 
     def _surely_odd(self, text: pa.Array) -> npt.NDArray[np.bool_]:
-        """Lines with an odd number of quotes, or with a quote and something that is escaped."""
+        """Return lines with an odd number of quotes, or with quotes and escapes."""
         marks = pc.count_substring(text, self._quote)
         if not pc.max(marks).as_py():
             return np.zeros(len(text), dtype=bool)
@@ -185,7 +185,8 @@ class Scanner:
         return odd | (escapes & mask(pc.greater(marks, 0)))
 
     def _plain(self, data: bytes, letters: npt.NDArray[np.uint8]) -> tuple[Rows, pa.Array, pa.Array, Rows]:
-        """The line, the name and the value of each pair, and where its value begins in the block."""
+        """Return the line, the name and the value of each pair, and the position of its value in the
+        block."""
         kinds = self._table[letters]
         marks = letters == ord(self._quote)
         if marks.any():
@@ -194,7 +195,7 @@ class Scanner:
         bounds = np.flatnonzero(kinds[places] == BOUNDARY)
         begins = places[bounds[:-1]]
         rows = np.cumsum(letters[begins] == LINE_END) - 1
-        # A word is a pair where the first place after its beginning is an assign, with a name before it.
+        # A word is a pair if the next mark after its beginning is an assign with a name before it.
         first, end = places[bounds[:-1] + 1], places[bounds[1:]]
         pair = (first < end) & (first > begins + 1)
         rows, begins, first, end = rows[pair], begins[pair] + 1, first[pair], end[pair]
@@ -204,8 +205,8 @@ class Scanner:
         if not len(rows):
             return rows, pa.array([], pa.string()), pa.array([], pa.string()), start
         texts = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
-        every = np.arange(0, len(offsets), 4)
-        names, values = (texts.take(pa.array(at)).cast(pa.string()) for at in (every, every + 2))
+        starts = np.arange(0, len(offsets), 4)
+        names, values = (texts.take(pa.array(at)).cast(pa.string()) for at in (starts, starts + 2))
         if " " not in self._separators:
             names = pc.utf8_ltrim(names, " ")
             named = pc.not_equal(names, "")
@@ -216,16 +217,16 @@ class Scanner:
         self, text: pa.Array, odd: npt.NDArray[np.bool_], rows: Rows, names: pa.Array, values: pa.Array
     ) -> Pairs:
         unterminated: list[int] = []
-        more: list[tuple[int, str, str]] = []
+        odd_pairs: list[tuple[int, str, str]] = []
         for row in np.flatnonzero(odd).tolist():
             try:
                 words = list(self.words(text[row].as_py()))
             except Unterminated:
                 unterminated.append(row)
                 continue
-            more += [(row, word.name, word.value) for word in words if word.name is not None]
-        if more:
-            others = list(zip(*more, strict=True))
+            odd_pairs += [(row, word.name, word.value) for word in words if word.name is not None]
+        if odd_pairs:
+            others = list(zip(*odd_pairs, strict=True))
             rows = np.r_[rows, np.array(others[0], dtype=np.int64)]
             names = pa.concat_arrays([names, pa.array(others[1], pa.string())])
             values = pa.concat_arrays([values, pa.array(others[2], pa.string())])
@@ -234,14 +235,14 @@ class Scanner:
 
 
 def _joined(text: pa.Array, without: npt.NDArray[np.bool_]) -> bytes:
-    """Lines between line ends; those of a mask, and null, are empty."""
-    there = pc.if_else(pa.array(without), "", text)
-    return ("\n" + "\n".join(pc.fill_null(there, "").to_pylist()) + "\n").encode()
+    """Join lines with line ends around them; lines in the mask and null are empty."""
+    selected = pc.if_else(pa.array(without), "", text)
+    return ("\n" + "\n".join(pc.fill_null(selected, "").to_pylist()) + "\n").encode()
 
 
 class OfPairs:
-    """What formats of pairs have in common: no header lines, words that lead by their place in the line, and
-    fields that only the lines know."""
+    """Base of formats of pairs: no header lines, leading words by position, and fields that only the lines
+    name."""
 
     columns: frozenset[str] = frozenset()
 
@@ -253,18 +254,17 @@ class OfPairs:
         self.shown = FieldDrift(layout)
 
     def header(self, text: pa.Array) -> int:
-        """The format has no header lines."""
+        """Return 0: the format has no header lines."""
         return 0
 
     def _records(self, own: dict[str, pa.Array], pairs: Pairs, refused: Rejections) -> ParsedRecords:
-        """What the lines hold: fields by their place, and pairs, of which one that is named as such a field
-        is left out."""
+        """Return the fields by position, and the pairs without those that have the name of such a field."""
         nothing = pa.scalar(None, pa.string())
         own = {name: pc.if_else(pc.equal(values, ""), nothing, values) for name, values in own.items()}
         if not refused.any.all():
-            there = (name for name, values in own.items() if values.null_count < len(values))
-            self.shown.show(there, declared=True)
+            present = (name for name, values in own.items() if values.null_count < len(values))
+            self.shown.show(present, declared=True)
             self.shown.show(pairs.distinct.difference(own))
-        wanted = self.shown.wanted
-        fields = own | {path: pairs.field(path) for path in sorted(wanted - own.keys())}
-        return ParsedRecords(fields, pairs.behind(own).rest(wanted) if self._keeps_rest else None)
+        paths = self.shown.paths
+        fields = own | {path: pairs.field(path) for path in sorted(paths - own.keys())}
+        return ParsedRecords(fields, pairs.prepend(own).rest(paths) if self._keeps_rest else None)

@@ -1,4 +1,4 @@
-"""What records hold beside the columns and the time, as the shortest JSON text with sorted names."""
+"""The fields of records that no column and no time takes, as the shortest JSON text with sorted names."""
 
 import json
 from collections.abc import Mapping
@@ -9,46 +9,46 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 CONTROL = "[\x00-\x1f]"
-"""What JSON has to escape, beside the quote and the backslash."""
+"""The characters that JSON must escape, beside the quote and the backslash."""
 
 
 @dataclass(frozen=True)
 class ParsedRecords:
-    """What a parser made of some lines.
+    """The result of a parser for some lines.
 
     Attributes:
         fields: every field of every line, as text or typed.
-        rest: what the lines hold beside the fields that are wanted; None where the parser leaves it to
-            `of_fields`, since `fields` are all that there is.
+        rest: the undeclared fields of each line; None if `fields` has all fields, so that `of_fields` can
+            compute it.
     """
 
     fields: Mapping[str, pa.Array]
     rest: pa.Array | None = None
 
 
-def of_fields(fields: Mapping[str, pa.Array], wanted: frozenset[str], rows: int) -> pa.Array:
-    """The fields that are not wanted, of each line; null where none of them has a value."""
-    parts = [member(f",{json_value_text(name)}", fields[name]) for name in sorted(fields.keys() - wanted)]
+def of_fields(fields: Mapping[str, pa.Array], declared: frozenset[str], rows: int) -> pa.Array:
+    """Return the undeclared fields of each line as JSON; null if none has a value."""
+    parts = [member(f",{json_value_text(name)}", fields[name]) for name in sorted(fields.keys() - declared)]
     if not parts:
         return pa.nulls(rows, pa.string())
-    # Arrow's join that skips nulls gives no row at all where there are only nulls.
+    # Arrow's join that skips nulls returns no row if there are only nulls.
     joined = pc.binary_join_element_wise(*(pc.fill_null(part, "") for part in parts), "")
     return braced(pc.utf8_slice_codeunits(joined, 1))
 
 
 def member(name: str | pa.Array, values: pa.Array) -> pa.Array:
-    """Each value as a member of an object, behind its name, `"name":"value"`; null stays null."""
+    """Return each value as a member of an object, `"name":"value"`; null stays null."""
     return pc.binary_join_element_wise(name, ':"', escaped(values), '"', "")
 
 
 def braced(members: pa.Array) -> pa.Array:
-    """Members as an object; null where there are none."""
-    there = pc.if_else(pc.equal(members, ""), pa.scalar(None, pa.string()), members)
-    return pc.binary_join_element_wise("{", there, "}", "")
+    """Return members as an object; null if there are none."""
+    nonempty = pc.if_else(pc.equal(members, ""), pa.scalar(None, pa.string()), members)
+    return pc.binary_join_element_wise("{", nonempty, "}", "")
 
 
 def escaped(values: pa.Array) -> pa.Array:
-    """Texts as they stand between the quotes of JSON."""
+    """Escape texts for a JSON string."""
     values = pc.replace_substring(pc.replace_substring(values, "\\", "\\\\"), '"', '\\"')
     if pc.any(pc.match_substring_regex(values, CONTROL)).as_py():
         for code in range(32):
@@ -57,5 +57,5 @@ def escaped(values: pa.Array) -> pa.Array:
 
 
 def json_value_text(value: Any) -> str:
-    """The shortest JSON text of a value, with sorted names."""
+    """Return the shortest JSON text of a value, with sorted names."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""What every format has: from lines to typed columns."""
+"""The interface of a format: from lines to typed columns."""
 
 from typing import Protocol
 
@@ -13,17 +13,17 @@ class Parser(Protocol):
     """One format.
 
     Attributes:
-        shown: which names the file's records have shown.
+        shown: the names in the file's records.
     """
 
     shown: FieldDrift
 
     @property
     def columns(self) -> frozenset[str]:
-        """The field names that the file has shown so far; none for formats without names."""
+        """The field names in the file so far; empty for formats without names."""
 
     def header(self, text: pa.Array) -> int:
-        """How many lines at the beginning of these describe the format; it reads on by what they say."""
+        """Return the number of header lines at the beginning, and apply what they declare."""
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """What the lines hold; lines of another form are noted in `refused`."""
+        """Return the records of lines; add lines of another form to `refused`."""

@@ -1,4 +1,4 @@
-"""Reading one file: blocks of lines, parsed and typed, and at the end what the file was."""
+"""Read one file: yield parsed and typed blocks of lines, and a summary at the end."""
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -65,13 +65,13 @@ PARSERS: dict[str, Callable[[RecordFormat], "Parser"]] = {
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of some lines.
+    """The rows of some lines.
 
     Attributes:
-        events: event_time, the layout's fields, the rest where it is kept, source_line.
+        events: event_time, the layout's fields, the rest if it is kept, source_line.
         rejected: source_line, raw, reason, column, detail.
-        shifts: how many microseconds later each event is if its time means the second of two hours; None
-            where no time is of an hour that comes twice, or the lines' order has been looked at.
+        shifts: the microseconds to add to each event's time if it means the second one of a repeated hour;
+            None if no time is in a repeated hour, or the order of lines is already applied.
     """
 
     events: pa.RecordBatch
@@ -81,21 +81,21 @@ class Chunk:
 
 @dataclass(frozen=True)
 class FileSummary:
-    """What a file was; `lines = header_lines + accepted + rejected`.
+    """The summary of a file; `lines = header_lines + accepted + rejected`.
 
-    Where lines hold records (`records` of json), each record is a line of the file in all that is counted.
+    If lines contain records (`records` of json), each record counts as a line.
 
     Attributes:
-        sha256: of the decompressed bytes, as far as they could be read.
-        columns: field names that a header gave; empty for formats without one.
+        sha256: of the decompressed bytes, as far as they are readable.
+        columns: field names from a header; empty for formats without one.
         broken: why it could not be read to its end.
-        prefix_digests: the digest of the first n bytes, for the lengths that were asked for.
-        unknown: names of fields that the file brings and that no column and no time takes, in their order,
-            at most 100; of JSON the names at the top.
-        absent: declared columns of which no record shows any path; none of a file without records.
-        ambiguous: how many events have a time of an hour that comes twice, and nothing tells which is meant.
+        prefix_digests: the digest of the first n bytes, for each requested length.
+        unknown: names of fields that no column and no time takes, sorted, at most 100; for JSON the top-level
+            names.
+        absent: declared columns without a path in any record; empty for a file without records.
+        ambiguous: the number of events with a time in a repeated hour that cannot be resolved.
         ambiguous_line: the line of the first of them.
-        nul_bytes: how many NUL bytes lines began with; they were skipped.
+        nul_bytes: the number of skipped NUL bytes at the beginning of lines.
     """
 
     sha256: str
@@ -126,19 +126,20 @@ def read_file(
     block: int = BLOCK,
     threads: int = 1,
 ) -> Iterator[Chunk | FileSummary]:
-    """Reads a file to its end.
+    """Read a file to its end.
 
     Args:
-        source: the stored bytes; `name`'s ending says how they are compressed (.gz, .zst).
-        span: outside of which rows are refused, None for no bound.
-        start: the start of the stretch in the file's name, from which times by lines may count.
-        captures: of the file's path, of which times may be made.
-        known: decompressed lengths at which a digest of what comes before is wanted.
+        source: the stored bytes; the suffix of `name` tells the compression (.gz, .zst).
+        span: rows outside are refused; None for no bound.
+        start: the start of the period in the file's name, from which times by lines may count.
+        captures: the captures of the file's path, for times.
+        known: decompressed lengths at which to compute a prefix digest.
         block: decompressed bytes that are parsed at a time; no result depends on it.
-        threads: of which each parses a block at a time, at least 1; no result depends on it.
+        threads: the number of threads, each of which parses a block at a time, at least 1; no result depends
+            on it.
 
     Yields:
-        Chunks in the order of the lines, then one Summary.
+        Chunks in the order of the lines, then one FileSummary.
     """
     file = _File(layout, _FileContext(layout, span, start, captures or {}), ByteStats(known))
     accepted = rejected = 0
@@ -156,7 +157,7 @@ def read_file(
 
 
 def _resolved(chunk: Chunk, order: Order) -> Chunk:
-    """Return a chunk whose times are those that the order of the lines tells."""
+    """Return a chunk with the times of repeated hours resolved by the order of lines."""
     events = chunk.events
     if chunk.shifts is None:
         if events.num_rows:
@@ -172,27 +173,28 @@ def _resolved(chunk: Chunk, order: Order) -> Chunk:
 
 
 class _File:
-    """A file as far as it has been read: what bears on how its next lines are to be parsed."""
+    """The state of a file that is being read, which the parsing of the next lines depends on."""
 
-    def __init__(self, layout: RecordFormat, told: "_FileContext", tally: ByteStats) -> None:
-        self.layout, self.told, self.tally = layout, told, tally
+    def __init__(self, layout: RecordFormat, context: "_FileContext", tally: ByteStats) -> None:
+        self.layout, self.context, self.tally = layout, context, tally
         self.parser: Parser | None = None
         self.lines = self.headers = 0
 
     def jobs(self, source: BinaryIO, name: str, block: int) -> Iterator[Callable[[], list[Chunk]]]:
-        """Stretches of lines, each to be parsed whenever it likes; header lines are read between them."""
+        """Yield jobs, each of which parses a range of lines, at any time; header lines are read in
+        between."""
         half = b""
         for part in blocks(without_holes(decompressed(source, name, self.tally), self.tally), block):
             if self.lines == 0:
                 part = replace(part, data=part.data.removeprefix(MARK))
             if self.tally.broken is not None:
-                # Of the line that the break cuts nobody knows what it said: nothing of it is parsed.
+                # The line at the break is incomplete: it is not parsed.
                 whole = part.data.rfind(b"\n") + 1
                 half, part = part.data[whole:], replace(part, data=part.data[:whole])
             if part.data:
                 yield from self._parsed(split(part))
         if self.tally.broken is not None:
-            # The line that the break cuts is refused, be it empty: what lies before it has been read.
+            # The line at the break is refused, even if it is empty.
             self.lines += 1
             reason, detail = self.tally.broken
             row = {
@@ -215,13 +217,13 @@ class _File:
             for start, end in _ranges(text.strings, parser):
                 header = parser.header(text.strings[start:end])
                 self.headers += header
-                # As it is now: the next header lines may come before these have been parsed.
+                # A copy: the next header lines may be read before these lines are parsed.
                 as_now = copy(parser)
-                yield partial(_chunks, text, start + header, end, self.lines + 1, as_now, self.told)
+                yield partial(_chunks, text, start + header, end, self.lines + 1, as_now, self.context)
             self.lines += len(text.strings)
 
     def summary(self, accepted: int, rejected: int) -> FileSummary:
-        """What the file was, when all of it has been parsed."""
+        """Return the summary after all lines are parsed."""
         tally, parser = self.tally, self.parser or _parser(self.layout, b"")
         return FileSummary(
             tally.sha256,
@@ -259,7 +261,7 @@ def _parser(layout: RecordFormat, first_line: bytes) -> Parser:
 
 @dataclass(frozen=True)
 class _FileContext:
-    """What is told of a file: how it is read, what it may hold, and what its name says."""
+    """The parameters of a file: its layout, its span, and the parts of its name."""
 
     layout: RecordFormat
     span: Span | None
@@ -268,7 +270,7 @@ class _FileContext:
 
 
 def _texts(lines: Lines, layout: RecordFormat) -> Iterator[Text]:
-    """The lines as strings; or the records that they hold, which stand for lines then."""
+    """Return the lines as strings; or the records in them, in place of lines."""
     path = layout.options.get("records")
     strings, refused = _decoded(
         lines.text, pa.array(lines.lengths), LONGEST if path is None else MAX_RAW_BYTES
@@ -277,16 +279,19 @@ def _texts(lines: Lines, layout: RecordFormat) -> Iterator[Text]:
     return iter([text]) if path is None else explode_records(text, str(path), around(layout.paths))
 
 
-def _chunks(text: Text, start: int, end: int, first: int, parser: Parser, told: _FileContext) -> list[Chunk]:
-    """Some lines of a text that is numbered from `first`, in stretches that are parsed alike."""
+def _chunks(
+    text: Text, start: int, end: int, first: int, parser: Parser, context: _FileContext
+) -> list[Chunk]:
+    """Parse some lines of a text that is numbered from `first`, in ranges that are parsed alike."""
     return [
-        _chunk(text.strings[low:high], text, low, first, parser, told)
+        _chunk(text.strings[low:high], text, low, first, parser, context)
         for low, high in _parts(parser, text.strings, start, end)
     ]
 
 
 def _ranges(strings: pa.Array, parser: Parser) -> list[tuple[int, int]]:
-    """Where header lines may stand: at the beginning, at each run of them, at the line that names columns."""
+    """Return the ranges that may begin with header lines: at the beginning, at each run of them, at the line
+    that names columns."""
     if isinstance(parser, Embedded):
         return _ranges(strings, parser.outer)
     if isinstance(parser, ZeekTsv | W3c):
@@ -324,23 +329,23 @@ def _parts(parser: Parser, strings: pa.Array, start: int, end: int) -> Iterator[
 
 
 def _with_nul(text: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return which lines hold a NUL byte."""
-    found = np.zeros(len(text), dtype=bool)
+    """Return which lines contain a NUL byte."""
+    has_nul = np.zeros(len(text), dtype=bool)
     data = text.buffers()[2]
     if data is not None and b"\0" in memoryview(data).tobytes():
-        found = mask(pc.match_substring(text, b"\0"))
-    return found
+        has_nul = mask(pc.match_substring(text, b"\0"))
+    return has_nul
 
 
 def _decoded(text: pa.Array, lengths: pa.Array, longest: int) -> tuple[pa.Array, Rejections]:
-    """The lines as strings, null where one is too long, holds NUL bytes or is not UTF-8; these and empty ones
-    are refused."""
+    """Return the lines as strings, null if one is too long, has NUL bytes or is not UTF-8. Refuse these and
+    empty lines."""
     refused = Rejections.none(len(text))
     refused.add(mask(pc.equal(lengths, 0)), "empty")
     long = pc.greater(lengths, longest)
     refused.add(mask(long), "line_too_long", values=lengths, expected=f"at most {longest} bytes")
-    sound = pc.if_else(long, pa.scalar(None, text.type), text).cast(pa.binary())
-    strings = _utf8(sound, refused)
+    short = pc.if_else(long, pa.scalar(None, text.type), text).cast(pa.binary())
+    strings = _utf8(short, refused)
     holes = _with_nul(text)
     if holes.any():
         refused.add(holes, "nul_byte", expected=NO_NUL)
@@ -372,25 +377,27 @@ def _chunk(
     offset: int,
     first: int,
     parser: Parser,
-    told: _FileContext,
+    context: _FileContext,
 ) -> Chunk:
     rows = len(strings)
-    there, block = slice(offset, offset + rows), text.refused
-    refused = Rejections(block.reason[there].copy(), block.column[there].copy(), block.detail[there].copy())
-    refused.any = block.any[there].copy()
+    selection, block = slice(offset, offset + rows), text.refused
+    refused = Rejections(
+        block.reason[selection].copy(), block.column[selection].copy(), block.detail[selection].copy()
+    )
+    refused.any = block.any[selection].copy()
     records = parser.parse(strings, refused)
     lines = np.arange(first + offset, first + offset + rows, dtype=np.int64)
-    values, shifts = _typed(records, lines, told, refused)
+    values, shifts = _typed(records, lines, context, refused)
     bad = np.flatnonzero(refused.any)
     texts = all(pa.types.is_string(field.type) for field in records.fields.values())
     if len(bad) and not texts and isinstance(parser, JsonLines | Embedded):
-        # Arrow's reader keeps a number and not its text, by which a line is refused whatever its neighbours.
-        again = Rejections.none(len(bad))
-        _typed(parser.one_by_one(strings.take(pa.array(bad)), again), lines[bad], told, again)
-        refused.put(bad, again)
+        # Arrow's reader drops the text of a number, but messages must not depend on the neighbours of a line.
+        retried = Rejections.none(len(bad))
+        _typed(parser.parse_line_by_line(strings.take(pa.array(bad)), retried), lines[bad], context, retried)
+        refused.put(bad, retried)
     numbers = pa.array(lines)
     good = pa.array(~refused.any)
-    events = _events([array.filter(good) for array in (*values, numbers)], told.layout, rows)
+    events = _events([array.filter(good) for array in (*values, numbers)], context.layout, rows)
     rejected = pa.RecordBatch.from_arrays(
         [
             numbers.take(pa.array(bad)),
@@ -408,31 +415,31 @@ def _chunk(
 
 
 def _typed(
-    records: ParsedRecords, lines: npt.NDArray[np.int64], told: _FileContext, refused: Rejections
+    records: ParsedRecords, lines: npt.NDArray[np.int64], context: _FileContext, refused: Rejections
 ) -> tuple[list[pa.Array], npt.NDArray[np.int64] | None]:
-    """The time, the layout's fields and the rest, and the times' shifts as `Chunk` has them; lines without a
-    time, or one in the span, are refused."""
-    layout, span, fields = told.layout, told.span, records.fields
+    """Return the time, the layout's fields and the rest, and the times' shifts as in `Chunk`. Refuse lines
+    without a time, or with one outside of the span."""
+    layout, span, fields = context.layout, context.span, records.fields
     rows = len(refused.any)
 
-    def taken(paths: Sequence[str]) -> pa.Array:
+    def first_value(paths: Sequence[str]) -> pa.Array:
         values = [fields[path] for path in paths if path in fields]
         if not values:
             return pa.nulls(rows, pa.string())
         return values[0] if len(values) == 1 else pc.coalesce(*values)
 
-    def taken_for_time(paths: Sequence[str]) -> pa.Array:
-        captured = next((told.captures[path] for path in paths if path in told.captures), None)
-        return taken(paths) if captured is None else pa.repeat(pa.scalar(captured), rows)
+    def time_value(paths: Sequence[str]) -> pa.Array:
+        captured = next((context.captures[path] for path in paths if path in context.captures), None)
+        return first_value(paths) if captured is None else pa.repeat(pa.scalar(captured), rows)
 
     if layout.time.by_lines is not None:
-        time, shifts = moments.by_lines(layout.time.by_lines, told.start, lines, refused), None
+        time, shifts = moments.by_lines(layout.time.by_lines, context.start, lines, refused), None
     else:
-        time, shifts = moments.by_fields(layout, fields, taken_for_time, refused)
-    columns = [column(field, taken(field.paths), refused) for field in layout.fields]
+        time, shifts = moments.by_fields(layout, fields, time_value, refused)
+    columns = [column(field, first_value(field.paths), refused) for field in layout.fields]
     if layout.keep_rest:
-        kept = records.rest
-        columns.append(rest.of_fields(fields, layout.paths, rows) if kept is None else kept)
+        remainder = records.rest
+        columns.append(rest.of_fields(fields, layout.paths, rows) if remainder is None else remainder)
     if span is not None:
         start, end = (pa.scalar(moment, ARROW["timestamp"]) for moment in (span.start, span.end))
         if shifts is not None:
@@ -446,29 +453,29 @@ def _typed(
 def _in_span(
     time: pa.Array, shifts: npt.NDArray[np.int64], span: Span
 ) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """Return times, and their shifts, of which one of two hours is out where the file may not hold it."""
+    """Resolve times in a repeated hour if only one of both instants is in the file's span."""
     start, end = ((moment - EPOCH) // MICROSECOND for moment in (span.start, span.end))
     micros = pc.fill_null(time.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     first = (micros >= start) & (micros < end)
     second = (micros + shifts >= start) & (micros + shifts < end)
     moved = np.where(~first & second, micros + shifts, micros)
-    found = pa.array(moved, mask=mask(pc.is_null(time))).cast(ARROW["timestamp"])
-    return found, np.where(first & second, shifts, 0)
+    times = pa.array(moved, mask=mask(pc.is_null(time))).cast(ARROW["timestamp"])
+    return times, np.where(first & second, shifts, 0)
 
 
 def _raw_text(line: bytes) -> bytes:
-    """A refused line as it stood, in UTF-8; bytes that are no text are spelt out as \\xNN."""
+    """Return the text of a refused line in UTF-8; bytes that are no text become \\xNN."""
     line = line[:MAX_RAW_BYTES]
     if len(line) <= LONGEST:
         return line.decode("utf-8", "backslashreplace").encode()
-    # In parts: such a byte takes four characters, and a single rare character makes all the others take
-    # four bytes as well, as long as they are one Python text.
+    # In parts, to save memory: an invalid byte takes four characters, and a single rare character makes all
+    # characters of a Python text take four bytes.
     decoder = getincrementaldecoder("utf-8")("backslashreplace")
-    kept = bytearray()
+    text = bytearray()
     for start in range(0, len(line), LONGEST):
-        kept += decoder.decode(line[start : start + LONGEST]).encode()
-    kept += decoder.decode(b"", final=True).encode()
-    return bytes(kept)
+        text += decoder.decode(line[start : start + LONGEST]).encode()
+    text += decoder.decode(b"", final=True).encode()
+    return bytes(text)
 
 
 def _events(arrays: Sequence[pa.Array], layout: RecordFormat, rows: int) -> pa.RecordBatch:

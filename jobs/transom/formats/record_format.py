@@ -1,7 +1,7 @@
-"""What a parser is told about a log: its format, its columns and where its times come from.
+"""The input of a parser: a log's format, its columns and the source of its times.
 
-A specification (`transom.stream`) is validated and then reduced to a `RecordFormat`. The parsers know
-nothing else about a stream, so they can be tested, and shipped to executors, on their own.
+A validated specification (`transom.stream`) is reduced to a `RecordFormat`. Parsers know nothing else about a
+stream, so they can be tested, and sent to executors, on their own.
 """
 
 from collections.abc import Mapping
@@ -15,18 +15,20 @@ NUMERIC: tuple[FieldType, ...] = ("integer", "number")
 FormatName = Literal["apache", "zeek", "csv", "json", "regex", "kv", "syscalls"]
 
 EPOCHS: Mapping[str, int] = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}
-"""Times as numbers since 1970, and how many of each unit make a second."""
+"""Times as numbers since 1970, and the number of units per second."""
 NANOSECONDS = "epoch_ns"
-"""An epoch that no double holds: whole nanoseconds, cut to microseconds, as the digits of ISO 8601 are."""
+"""An epoch that does not fit into a double: whole nanoseconds, cut to microseconds, like the digits of ISO
+8601."""
 DOUBLES: Mapping[str, int] = {form: unit for form, unit in EPOCHS.items() if form != NANOSECONDS}
 """The epochs that are read as doubles."""
 EPOCH_OR_ISO = "epoch_or_iso"
-"""Seconds or milliseconds since 1970, or ISO 8601, as each text is written: by its settings, Zeek has all."""
+"""Seconds or milliseconds since 1970, or ISO 8601, depending on each text: Zeek's settings allow all
+three."""
 
 BLANKS = "blanks"
-"""The delimiter of values that any number of blanks and tabs stand between, as in aligned columns."""
+"""The delimiter of values with any number of blanks and tabs between them, as in aligned columns."""
 CALL, RETURN = "call", "return"
-"""The fields that each line of `syscalls` has, beside its arguments."""
+"""The fields of each line of `syscalls`, beside its arguments."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +37,18 @@ class Field:
 
     Attributes:
         name: the column's name in `events`.
-        paths: where the value stands in a record; the first path that has a value is taken. A
-            path is a field's name, or for JSON names joined by dots (`Records.user.name`). A name
-            that itself holds dots (`id.orig_h`) is tried whole first.
-        type: what the text is read as.
+        paths: the paths of the value in a record; the first one with a value is used. A path is a field's
+            name, or for JSON names joined by dots (`Records.user.name`). A name that contains dots
+            (`id.orig_h`) is tried whole first.
+        type: the type of the values.
         resolution: for numbers, the positive step, as decimal text ("0.001"), to which values are
             rounded half-even, above 2**50 of which a number is refused; integers have "1", and are refused
             above 2**53.
-        missing: texts that mean "no value", beside what the format itself says (Zeek's unset field).
-            Where a number is read, one that is a number means it however it is written (-1, -1.0).
+        missing: texts that mean "no value", beside those of the format (Zeek's unset field). For numbers,
+            equal numbers count, however they are written (-1, -1.0).
         time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `epoch_ns`, `iso`,
             `epoch_or_iso`.
-        zone: for timestamps without an offset, the IANA zone that they were written in.
+        zone: for timestamps without an offset, their IANA zone.
     """
 
     name: str
@@ -59,7 +61,7 @@ class Field:
 
 
 REST = "rest"
-"""The column of what a record holds beside the declared columns and the time."""
+"""The column with the fields of a record that no column and no time takes."""
 
 
 def is_local(form: str, zone: str | None) -> bool:
@@ -70,12 +72,12 @@ def is_local(form: str, zone: str | None) -> bool:
 
 @dataclass(frozen=True)
 class TimeByLineNumber:
-    """Times of a log without times: each line is later than the one before it by the same step.
+    """Times of a log without times: each line is later than the previous one by the same step.
 
     Attributes:
         step: microseconds, positive.
-        start: the time of the first line, in microseconds since 1970, UTC; None is the start of the stretch
-            in the file's name.
+        start: the time of the first line, in microseconds since 1970, UTC; None is the start of the period in
+            the file's name.
     """
 
     step: int
@@ -84,17 +86,17 @@ class TimeByLineNumber:
 
 @dataclass(frozen=True)
 class EventTime:
-    """How `event_time` (UTC, microseconds) is made of a record.
+    """The source of `event_time` (UTC, microseconds) in a record.
 
     Attributes:
-        paths: the field, as in `Field.paths`; it need not be a declared column.
+        paths: the field, as in `Field.paths`; not necessarily a declared column.
         plus: paths of a field in seconds that is added (Zeek's `duration`); a missing one adds zero.
         time_format: as in `Field.time_format`.
         zone: the zone of times without an offset; None refuses them (`no_zone`). A local time that
             a clock change skips is refused (`no_such_local_time`); one that it repeats is
-            resolved by the order of lines (`formats.repeated`).
-        more: paths of further fields, whose texts are joined to the first one's by spaces.
-        by_lines: where the number of the line makes the time; nothing else is said then.
+            resolved by the order of lines (`formats.repeated_hour`).
+        more: paths of further fields, whose texts are appended to the first one's with spaces.
+        by_lines: the time by the number of the line; then the other fields are not used.
     """
 
     paths: tuple[str, ...]
@@ -107,7 +109,7 @@ class EventTime:
 
 @dataclass(frozen=True)
 class RecordFormat:
-    """Everything a parser needs to turn a file's bytes into events and rejections.
+    """All parameters that a parser needs to turn a file's bytes into events and rejections.
 
     Attributes:
         format: the parser's name.
@@ -124,8 +126,8 @@ class RecordFormat:
             before the call's; none). json, csv, regex and kv: `embedded`, a mapping of `field`, a text that
             is itself a record, its `format` (json, regex or kv), and the options of that.
         fields: the declared columns, in order. Captures of the path are not among them.
-        time: where event times come from.
-        keep_rest: whether what a record holds beside these is kept, in a column `rest`.
+        time: the source of event times.
+        keep_rest: whether other fields of a record are kept, in a column `rest`.
     """
 
     format: FormatName
@@ -136,18 +138,18 @@ class RecordFormat:
 
     @property
     def paths(self) -> frozenset[str]:
-        """Every path that a column or the time takes."""
+        """Every path of the columns and the time."""
         return self.of_time.union(path for column in self.fields for path in column.paths)
 
     @property
     def of_time(self) -> frozenset[str]:
-        """Every path that the time takes."""
+        """Every path of the time."""
         return frozenset((*self.time.paths, *self.time.plus, *chain(*self.time.more)))
 
 
 @dataclass(frozen=True)
 class Span:
-    """The half-open stretch `[start, end)`, UTC, outside of which a file's rows are refused."""
+    """The half-open interval `[start, end)`, UTC; a file's rows outside are refused."""
 
     start: datetime
     end: datetime

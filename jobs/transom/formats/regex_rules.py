@@ -1,9 +1,9 @@
-r"""Check regular expressions of a specification: every engine reads them alike.
+r"""Check that all engines interpret the regular expressions of a specification alike.
 
-Arrow and Spark have engines of their own (RE2 and Java's), and Python checks the text. So a pattern holds
-what all of them know. RE2 reads a line once, whatever the pattern. Java's engine tries again: a repeat of a
-repeat, such as `(a+)+`, could take for ever there, and is refused. What the format `regex` reads may hold
-one.
+Arrow and Spark have their own engines (RE2 and Java's), and Python checks the text. So a pattern may only use
+what all of them support. RE2 needs one pass over a line for any pattern. Java's engine backtracks: a repeat
+of a repeat, such as `(a+)+`, could take exponential time there, and is refused. In patterns of the format
+`regex` it is allowed.
 """
 
 import re
@@ -16,11 +16,11 @@ from typing import NamedTuple
 LONGEST = 10_000
 """Characters of the longest pattern."""
 MAX_REPEATS = 1000
-"""How many times RE2 repeats a part, also where repeats lie in each other."""
+"""RE2's limit of repetitions of a part, multiplied over nested repeats."""
 LARGEST = 200_000
-"""Steps of RE2's program for a pattern, roughly: it takes a third of a million."""
+"""Maximum size of RE2's program for a pattern, in approximate steps; RE2's own limit is about 330,000."""
 MANY = 10
-"""Turns of a repeat above which it counts as one without bound."""
+"""A repeat with a higher maximum counts as unbounded."""
 
 _TOKEN = re.compile(
     r"""\\(?:x..|u.{4}|U.{8}|.)                             # an escape
@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PLAIN = re.compile(r"[^\\()\[{.^$]|\\[^\w\s]")
-"""A letter that means itself."""
+"""A literal character."""
 _KNOWN = "afnrtvdDsSwWbBAx0"
 _ZERO_WIDTH = re.compile(r"[\^$]|\\[bBAZ1-9]|\((?:.*\)|\?<?[=!])", re.DOTALL)
 _HAS_NOT = {
@@ -41,11 +41,11 @@ _HAS_NOT = {
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be used.
+    """An invalid pattern.
 
     Attributes:
-        offset: where it goes wrong, in characters from 0.
-        message: the rule.
+        offset: the position of the error, in characters from 0.
+        message: the violated rule.
     """
 
     def __init__(self, offset: int, message: str) -> None:
@@ -55,10 +55,10 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True)
 class CheckedRegex:
-    """A pattern that has been checked.
+    """A valid pattern.
 
     Attributes:
-        text: the pattern, in which groups without a name count for nothing.
+        text: the pattern, with unnamed groups made non-capturing.
         groups: the names of its groups, in order.
     """
 
@@ -68,21 +68,21 @@ class CheckedRegex:
 
 @lru_cache(maxsize=256)
 def validate_regex(text: str, linear: bool = True) -> CheckedRegex:
-    """Return a pattern that Python compiles.
+    """Check a pattern.
 
     Args:
         text: the pattern.
-        linear: whether RE2 reads it, which has no look around and nothing else that takes more than one
+        linear: whether RE2 is the engine, which has no lookaround and nothing else that needs more than one
             pass, and repeats a part at most a thousand times.
 
     Raises:
-        PatternError: it cannot be used.
+        PatternError: the pattern is invalid.
     """
     if len(text) > LONGEST:
         raise PatternError(LONGEST, f"must have at most {LONGEST} characters; it has {len(text)}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what may mean something else in a Python to come
+            warnings.simplefilter("ignore")  # about syntax that may change in later Python versions
             compiled = re.compile(text)
     except re.error as error:
         twice = re.match(r"redefinition of group name '(\w+)'", error.msg)
@@ -99,20 +99,20 @@ def validate_regex(text: str, linear: bool = True) -> CheckedRegex:
 
 
 def beginnings(text: str) -> list[list[tuple[str, str]]]:
-    """Return, for each alternative of a pattern, its beginnings and the part that follows each of them.
+    """Return the beginnings of each alternative of a pattern, with the part that follows each.
 
     Args:
-        text: a pattern that `validate_regex` has passed, and whose groups without a name count for nothing.
+        text: the text of a `CheckedRegex`.
 
     Returns:
-        For each alternative, from nothing to the whole: the pattern of a beginning, and the text of the part
-        behind it, with plain letters taken together; empty behind the whole.
+        For each alternative, from the empty beginning to the whole: the pattern of a beginning, and the text
+        of the part after it, with consecutive literal characters together; empty after the whole.
     """
     flags = re.match(r"(?:\(\?[a-zA-Z-]+\))*", text)
-    before = flags[0] if flags else ""
-    found, start = [], 0
+    prefix = flags[0] if flags else ""
+    alternatives, start = [], 0
     for branch in _Walk(text, linear=True).branches():
-        head = before if start else ""
+        head = prefix if start else ""
         plain = [_PLAIN.fullmatch(text[part.start : part.end]) is not None for part in branch]
         parts = []
         for at, part in enumerate(branch):
@@ -121,20 +121,20 @@ def beginnings(text: str) -> list[list[tuple[str, str]]]:
                 last += 1
             parts.append((head + text[start : part.start], text[part.start : branch[last].end]))
         end = branch[-1].end if branch else start
-        found.append([*parts, (head + text[start:end], "")])
+        alternatives.append([*parts, (head + text[start:end], "")])
         start = end + 1
-    return found
+    return alternatives
 
 
 class _Part(NamedTuple):
     """A part of a pattern.
 
     Attributes:
-        start, end: where it stands.
-        repeats: how many times something in it is repeated at most, through repeats in each other.
-        size: steps of RE2's program for it, roughly, which writes its repeats out.
-        endless: whether it may be nothing but a repeat without bound.
-        empty: whether it may take nothing.
+        start, end: its position.
+        repeats: the maximum number of repetitions inside it, multiplied over nested repeats.
+        size: approximate size of RE2's program for it, with repeats written out.
+        endless: whether it may consist of an unbounded repeat alone.
+        empty: whether it may match the empty text.
     """
 
     start: int
@@ -146,19 +146,19 @@ class _Part(NamedTuple):
 
     @classmethod
     def of(cls, start: int, end: int, branches: Sequence[Sequence["_Part"]]) -> "_Part":
-        """Return what alternatives are together, each a row of parts."""
+        """Return alternatives, each a list of parts, as one part."""
         parts = [part for branch in branches for part in branch]
         endless = empty = False
         for branch in branches:
-            needed = [part for part in branch if not part.empty]
-            empty |= not needed
-            endless |= len(needed) < 2 and any(part.endless for part in needed or branch)
+            nonempty = [part for part in branch if not part.empty]
+            empty |= not nonempty
+            endless |= len(nonempty) < 2 and any(part.endless for part in nonempty or branch)
         repeats = max((part.repeats for part in parts), default=1)
         return cls(start, end, repeats, 1 + sum(part.size for part in parts), endless, empty)
 
 
 class _Walk:
-    """One walk over a pattern that Python has compiled, so that its brackets and counts are sound."""
+    """One walk over a pattern that Python compiles, so that its brackets and counts are valid."""
 
     def __init__(self, text: str, linear: bool) -> None:
         self.text, self.linear = text, linear
@@ -166,38 +166,38 @@ class _Walk:
         self.end = 0
 
     def branches(self) -> list[list[_Part]]:
-        """Return the alternatives up to the end of the group or the pattern, each by its parts."""
-        found: list[list[_Part]] = [[]]
+        """Return the alternatives up to the end of the group or the pattern, each as a list of parts."""
+        alternatives: list[list[_Part]] = [[]]
         for token in self.tokens:
             self.end = token.end()
             if token[0] == ")":
                 break
             if token[0] == "|":
-                found.append([])
-            elif token["repeat"] and found[-1]:
-                found[-1].append(self.repeated(found[-1].pop(), token))
+                alternatives.append([])
+            elif token["repeat"] and alternatives[-1]:
+                alternatives[-1].append(self.repeated(alternatives[-1].pop(), token))
             else:
-                found[-1].append(self.part(token))
-        return found
+                alternatives[-1].append(self.part(token))
+        return alternatives
 
     def repeated(self, part: _Part, token: re.Match[str]) -> _Part:
-        """Return what a part is with the repeat that follows it."""
+        """Return a part with the repeat that follows it."""
         if token["least"] is None:
-            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[token["repeat"]]
+            minimum, maximum = {"*": (0, None), "+": (1, None), "?": (0, 1)}[token["repeat"]]
         else:
-            least = int(token["least"])
-            most = least if not token["comma"] else int(token["most"]) if token["most"] else None
+            minimum = int(token["least"])
+            maximum = minimum if not token["comma"] else int(token["most"]) if token["most"] else None
         if self.linear and len(token[0]) > 1 and token[0][-1] == "+":
             raise PatternError(token.end() - 1, "a possessive repeat is not known here")
-        times = max(least, most or 0, 1)
+        times = max(minimum, maximum or 0, 1)
         repeats = part.repeats * times
         if self.linear and repeats > MAX_REPEATS:
             rule = f"repeats a part at most {MAX_REPEATS} times; got {repeats}"
             raise PatternError(token.start(), rule)
-        if not self.linear and part.endless and (most is None or most > MANY):
+        if not self.linear and part.endless and (maximum is None or maximum > MANY):
             what = self.text[part.start : token.end()][:40]
             raise PatternError(part.start, f"{what} repeats a repeat, which may take for ever")
-        endless, empty = part.endless or most is None, part.empty or not least
+        endless, empty = part.endless or maximum is None, part.empty or not minimum
         return _Part(part.start, token.end(), repeats, part.size * times, endless, empty)
 
     def part(self, token: re.Match[str]) -> _Part:
@@ -209,12 +209,12 @@ class _Walk:
             part = _Part.of(start, 0, self.branches())
             return _Part(start, self.end, empty=True) if zero_width else part._replace(end=self.end)
         size = 10 if written[0] == "[" or written in (".", r"\D", r"\S", r"\W") else 1
-        # In UTF-8 a class of other letters than ASCII's is one of bytes after bytes.
+        # In UTF-8 a class of non-ASCII letters becomes alternatives of byte sequences.
         size += 20 * sum(letter > "\x7f" for letter in written[1:])
         return _Part(start, token.end(), size=size, empty=zero_width)
 
     def refuse_unknown(self, start: int, written: str) -> None:
-        """Refuse flags that one of the engines does not know, and all else that RE2 does not know.
+        """Refuse flags that one of the engines does not support, and other syntax that RE2 does not support.
 
         Raises:
             PatternError: it is such a token.

@@ -1,10 +1,10 @@
-"""The hour that comes twice when clocks go back: which of the two a local time means, by the order of lines.
+"""Resolve local times in the hour that repeats when clocks go back, by the order of lines.
 
-A local time of such an hour is two instants. Lines that stand together in it are a run. As long as the
-times of a run do not go back by half of what the clock repeats, nothing tells which of the two they mean;
-where they do so once, the lines before it are of the first hour and those from there on of the second.
-Equal times are no such sign, also where a log has one line an hour: two events may be of one moment. Only
-the event's time is looked at; columns of type `timestamp` always mean the first.
+A local time in such an hour means two instants. Consecutive lines with such times are a run. While the times
+of a run do not go back by half of the repeated period, they cannot be resolved. If they go back once, the
+lines before are in the first hour and the later ones in the second. Equal times are no such sign, even in a
+log with one line per hour: two events may have the same time. Only the event's time is resolved; columns of
+type `timestamp` always mean the first instant.
 """
 
 from dataclasses import dataclass
@@ -27,24 +27,24 @@ _YEAR = np.int64(365 * 86_400_000_000)
 
 
 def repeats(text: pa.Array, micros: Int64s, form: str, zone: str) -> Int64s:
-    """Return how much later each time is if it means the second of two hours; 0 where it means one instant.
+    """Return the shift of each time to its second instant; 0 if it means one instant only.
 
     Args:
-        text: the times as they are written, shape (rows,).
-        micros: the earlier instants that they mean, in microseconds since 1970, shape (rows,).
+        text: the texts of the times, shape (rows,).
+        micros: their earlier instants, in microseconds since 1970, shape (rows,).
         form: iso or a strptime format, as `layout.is_local` accepts it.
         zone: an IANA zone.
     """
-    found = np.zeros(len(micros), dtype=np.int64)
+    shifts = np.zeros(len(micros), dtype=np.int64)
     if not len(micros):
-        return found
+        return shifts
     for start, end in _second_hours(zone, int(micros.min()), int(micros.max())):
         shift = end - start
-        found[(micros >= start - shift) & (micros < start)] = shift
-    if form == "iso" and found.any():
-        said = pc.match_substring_regex(text.cast(pa.string()), _OFFSET)
-        found[pc.fill_null(said, False).to_numpy(zero_copy_only=False)] = 0
-    return found
+        shifts[(micros >= start - shift) & (micros < start)] = shift
+    if form == "iso" and shifts.any():
+        has_offset = pc.match_substring_regex(text.cast(pa.string()), _OFFSET)
+        shifts[pc.fill_null(has_offset, False).to_numpy(zero_copy_only=False)] = 0
+    return shifts
 
 
 def _second_hours(zone: str, first: int, last: int) -> list[tuple[int, int]]:
@@ -54,16 +54,16 @@ def _second_hours(zone: str, first: int, last: int) -> list[tuple[int, int]]:
 
 @cache
 def _of_year(zone: str, year: int) -> tuple[tuple[int, int], ...]:
-    """Return the stretches of a year, in microseconds, in which a zone's clocks show times again.
+    """Return the periods of a year, in microseconds, in which a zone's clocks repeat times.
 
-    Clocks that go back do so once or twice a year; a step of a day finds where, halving it finds when.
+    Clocks go back at most once or twice a year; steps of a day find the day, bisection the second.
     """
     place = ZoneInfo(zone)
 
     def offset(moment: datetime) -> timedelta:
         return moment.astimezone(place).utcoffset() or timedelta(0)
 
-    found = []
+    periods = []
     day = datetime(max(year, 1970), 1, 1, tzinfo=UTC)
     while day.year == max(year, 1970):
         low, high = day, day + timedelta(days=1)
@@ -76,17 +76,17 @@ def _of_year(zone: str, year: int) -> tuple[tuple[int, int], ...]:
             low, high = (low, middle) if offset(middle) < offset(low) else (middle, high)
         change = high.replace(microsecond=0)
         start = (change - EPOCH) // _MICROSECOND
-        found.append((start, start + shift // _MICROSECOND))
-    return tuple(found)
+        periods.append((start, start + shift // _MICROSECOND))
+    return tuple(periods)
 
 
 @dataclass
 class Order:
-    """Resolves the times of a file, chunk by chunk in the order of its lines.
+    """Resolves the times of a file, chunk by chunk, in the order of lines.
 
     Attributes:
-        ambiguous: how many times nothing has told.
-        first_line: the line of the first of them, None where there is none.
+        ambiguous: the number of unresolved times.
+        first_line: the line of the first of them, None if there is none.
     """
 
     ambiguous: int = 0
@@ -97,19 +97,21 @@ class Order:
     _waiting_line: int | None = None
 
     def resolve(self, times: Int64s, shifts: Int64s, lines: Int64s) -> Int64s:
-        """Return the instants that some times mean.
+        """Return the resolved instants of times.
 
         Args:
             times: the earlier instants, in microseconds, shape (rows,).
-            shifts: as `repeats` returns them, shape (rows,).
+            shifts: the result of `repeats`, shape (rows,).
             lines: the numbers of the lines, ascending, shape (rows,).
         """
-        resolved, before = times.copy(), -1
-        # A loop, since these are the rows of two hours a year.
+        resolved, previous_row = times.copy(), -1
+        # A loop is enough: these are the rows of two hours a year.
         rows = np.flatnonzero(shifts)
-        of_rows = zip(*(one.tolist() for one in (rows, times[rows], shifts[rows], lines[rows])), strict=True)
+        of_rows = zip(
+            *(column.tolist() for column in (rows, times[rows], shifts[rows], lines[rows])), strict=True
+        )
         for row, time, shift, line in of_rows:
-            if row > before + 1:
+            if row > previous_row + 1:
                 self.end()
             if self._last is not None and self._last - time >= shift // 2:
                 self._backs, self._waiting, self._waiting_line = self._backs + 1, 0, None
@@ -119,13 +121,13 @@ class Order:
                 resolved[row] += shift
             else:
                 self._report(1, line)
-            self._last, before = time, row
-        if before + 1 < len(times):
+            self._last, previous_row = time, row
+        if previous_row + 1 < len(times):
             self.end()
         return resolved
 
     def end(self) -> None:
-        """Note that a run ends, as it does with the file."""
+        """End a run; also called at the end of the file."""
         self._report(self._waiting, self._waiting_line)
         self._last, self._backs, self._waiting, self._waiting_line = None, 0, 0, None
 

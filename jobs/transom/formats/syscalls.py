@@ -1,4 +1,4 @@
-"""Traces of calls, one a line: `name [arg=value ...] [=> return]`, with or without words before the name."""
+"""Parse traces of calls, one per line: `name [arg=value ...] [=> return]`, with or without words before."""
 
 import re
 
@@ -22,8 +22,8 @@ RESULT = rf"(?:[ \t]+{ARROW}(?:[ \t]+(?P<{RETURN}>.*?))?)?"
 class Syscalls(OfPairs):
     """Fields: the words of `lead`, `call`, `return`, and each argument by its name.
 
-    A value may stand in quotes, as in `kv`; of an argument that a line has twice the first counts, and one
-    that is named as another field is left out. The return goes to the line's end.
+    A value may be quoted, as in `kv`. If a line has an argument twice, the first counts; an argument with the
+    name of another field is left out. The return extends to the line's end.
     """
 
     def __init__(self, layout: RecordFormat) -> None:
@@ -34,22 +34,24 @@ class Syscalls(OfPairs):
         self._form = " ".join([*self._lead, f"name [arg=value ...] [{ARROW} return]"])
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Every wanted field as text, null where it is empty."""
+        """Return every declared field as text, null if it is empty."""
         quoted = mask(pc.match_substring(text, '"'))
-        found = pc.extract_regex(pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self._line)
-        own = {name: pc.struct_field(found, f"h{i}") for i, name in enumerate(self._lead)}
-        own |= {name: pc.struct_field(found, name) for name in (CALL, RETURN)}
-        arguments = pc.struct_field(found, "args")
-        rows = {row: self._one(text[row].as_py(), row, refused) for row in np.flatnonzero(quoted).tolist()}
+        groups = pc.extract_regex(pc.if_else(pa.array(quoted), pa.scalar(None, text.type), text), self._line)
+        own = {name: pc.struct_field(groups, f"h{i}") for i, name in enumerate(self._lead)}
+        own |= {name: pc.struct_field(groups, name) for name in (CALL, RETURN)}
+        arguments = pc.struct_field(groups, "args")
+        rows = {
+            row: self._quoted_line(text[row].as_py(), row, refused) for row in np.flatnonzero(quoted).tolist()
+        }
         if rows:
-            own = {name: _patched(values, {row: one.get(name) for row, one in rows.items()})
+            own = {name: _patched(values, {row: fields.get(name) for row, fields in rows.items()})
                    for name, values in own.items()}  # fmt: skip
-            arguments = _patched(arguments, {row: one.get("args") for row, one in rows.items()})
+            arguments = _patched(arguments, {row: fields.get("args") for row, fields in rows.items()})
         refused.add(mask(pc.and_(pc.is_valid(text), pc.is_null(own[CALL]))), "no_match", expected=self._form)
         return self._records(own, self._scanner.pairs(arguments), refused)
 
-    def _one(self, line: str, row: int, refused: Rejections) -> dict[str, str]:
-        """The fields of a line with quotes, and its arguments as they stand; none of another form."""
+    def _quoted_line(self, line: str, row: int, refused: Rejections) -> dict[str, str]:
+        """Return the fields of a line with quotes, and the text of its arguments; empty for another form."""
         words = self._scanner.words(line)
         try:
             heads = [word for _, word in zip(range(len(self._lead) + 1), words, strict=False)]

@@ -1,8 +1,7 @@
-"""Times as logs write them, to UTC microseconds, whole columns at a time.
+"""Convert times of logs to UTC microseconds, whole columns at a time.
 
-Local times need a zone. One that a clock change skips does not exist and is refused; one that it
-repeats is the earlier of the two here (`formats.repeated` has the other), unless letters of the zone
-(`%Z`, as CET and CEST) say which.
+Local times need a zone. A time that a clock change skips is refused. A repeated one means the earlier instant
+here (see `formats.repeated_hour`), unless letters of the zone (`%Z`, as CET and CEST) tell which.
 """
 
 from datetime import UTC, datetime
@@ -21,30 +20,30 @@ from transom.formats.record_format import DOUBLES, EPOCH_OR_ISO, NANOSECONDS
 FIRST = 0
 LAST = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
 MILLIS_FROM = 1e11
-"""From here on a number is milliseconds: as seconds it would be of the year 5138, as milliseconds of 1973."""
+"""Larger numbers are milliseconds: as seconds this would be in the year 5138, as milliseconds in 1973."""
 LARGEST_INT64 = str(2**63 - 1)
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 APACHE = "%d/%b/%Y:%H:%M:%S %z"
 LETTERS = "%Z"
-"""A word of a form: letters of a zone. strptime itself knows those of the machine that it runs on alone."""
+"""The directive for letters of a zone. strptime itself only knows those of the machine."""
 UNIVERSAL = ("UTC", "GMT")
-"""Letters that mean one thing everywhere."""
+"""Letters with one meaning everywhere."""
 SPECIAL = {
     "no_zone": "an offset, or a zone in the stream's file",
     "no_such_local_time": "a time that the zone's clocks show",
     "no_such_zone": "UTC, GMT, or letters that the zone in the stream's file goes by at that time",
 }
-"""Reasons of their own for which a text is no time, and what it would have to be."""
+"""Special reasons why a text is no time, with the expected text."""
 
 Mask = npt.NDArray[np.bool_]
 
 
 def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mask, dict[str, Mask]]:
-    """Times from a column of texts, or of numbers where the form is an epoch.
+    """Convert a column of texts, or of numbers if the form is an epoch.
 
     Returns:
-        The instants (timestamp us UTC, null where there is none), which of the values are no time, and
-        among those the ones with a reason of their own (`SPECIAL`).
+        The instants (timestamp us UTC, null for none), which values are no time, and of those the ones with a
+        special reason (`SPECIAL`).
     """
     present = np.asarray(pc.is_valid(text).to_numpy(zero_copy_only=False), dtype=bool)
     special: dict[str, Mask] = {}
@@ -57,12 +56,12 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mas
     else:
         micros, bad, special = _written(text.cast(pa.string()), form, zone)
     bad = present & (bad | beyond(micros))
-    found = pa.array(np.where(bad | ~present, 0, micros), mask=bad | ~present)
-    return found.cast(pa.timestamp("us", "UTC")), bad, special
+    times = pa.array(np.where(bad | ~present, 0, micros), mask=bad | ~present)
+    return times.cast(pa.timestamp("us", "UTC")), bad, special
 
 
 def time_form(form: str) -> str:
-    """What a time has to be, in words."""
+    """Return the description of a valid time."""
     if form == NANOSECONDS:
         return f"{form}, whole nanoseconds of at most {LARGEST_INT64}, from 1970 to 2261"
     words = {"iso": "ISO 8601", EPOCH_OR_ISO: "seconds or milliseconds since 1970, or ISO 8601"}
@@ -70,12 +69,13 @@ def time_form(form: str) -> str:
 
 
 def beyond(micros: npt.NDArray[np.int64]) -> Mask:
-    """Which instants no log holds: before 1970, or not in a signed 64-bit number of nanoseconds."""
+    """Return which instants are out of range: before 1970, or not in a signed 64-bit number of
+    nanoseconds."""
     return (micros < FIRST) | (micros >= LAST)
 
 
 def numbers(text: pa.Array) -> tuple[pa.Array, Mask]:
-    """Doubles from texts (null where one is no number), or from numbers; and which texts are none."""
+    """Return doubles from texts (null for no number), or from numbers; and which texts are no numbers."""
     if not pa.types.is_string(text.type):
         return text.cast(pa.float64(), safe=False), np.zeros(len(text), dtype=bool)
     fits = pc.match_substring_regex(text, NUMBER)
@@ -117,7 +117,7 @@ def _any(text: pa.Array, zone: str | None) -> tuple[npt.NDArray[np.int64], Mask,
 
 
 def _nanoseconds(text: pa.Array) -> tuple[npt.NDArray[np.int64], Mask]:
-    """Return microseconds of whole nanoseconds, and which values are none, or more than 64 bits hold."""
+    """Return microseconds of whole nanoseconds, and which values are invalid or exceed 64 bits."""
     if pa.types.is_string(text.type):
         digits = pc.utf8_ltrim(pc.utf8_ltrim(text, "+"), "0")
         length = pc.binary_length(digits)
@@ -139,50 +139,50 @@ def _written(
     odd = np.flatnonzero(~of_fixed_width(text, form, zone, micros))
     special = {reason: np.zeros(len(text), dtype=bool) for reason in SPECIAL}
     bad = np.zeros(len(text), dtype=bool)
-    micros[odd], bad[odd], reasons = _one_by_one(text.take(pa.array(odd)), form, zone)
+    micros[odd], bad[odd], reasons = _distinct_instants(text.take(pa.array(odd)), form, zone)
     for reason, where in reasons.items():
         special[reason][odd] = where
     return micros, bad, special
 
 
-def _one_by_one(
+def _distinct_instants(
     text: pa.Array, form: str, zone: str | None
 ) -> tuple[npt.NDArray[np.int64], Mask, dict[str, Mask]]:
-    # Logs repeat their times: each distinct text is read once.
+    # Logs repeat times: each distinct text is read once.
     distinct = text.dictionary_encode()
     values = distinct.dictionary.to_pylist()
     read = [one_instant(value, form, zone) for value in values] or [(0, "bad_time")]
     micros = np.array([micro for micro, _ in read], dtype=np.int64)
     reasons = np.array([reason or "" for _, reason in read], dtype=np.str_)
     index = distinct.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    here = reasons[index]
+    row_reasons = reasons[index]
     missing = ~np.asarray(pc.is_valid(text).to_numpy(zero_copy_only=False), dtype=bool)
-    here = np.where(missing, "", here)
-    special = {reason: here == reason for reason in SPECIAL}
-    return micros[index], here != "", special
+    row_reasons = np.where(missing, "", row_reasons)
+    special = {reason: row_reasons == reason for reason in SPECIAL}
+    return micros[index], row_reasons != "", special
 
 
 def letters_of(text: str, form: str) -> str | None:
-    """Return the letters of a zone that a text has where its form has `%Z`, None where the form has none.
+    """Return the letters of a zone at the `%Z` of the form, None if the form has no `%Z`.
 
     Raises:
-        ValueError: it has no word there.
+        ValueError: the text has no word there.
     """
     words = form.split()
     if LETTERS not in words:
         return None
-    seen = text.split()
-    if len(seen) != len(words) or "%" in text:
+    written = text.split()
+    if len(written) != len(words) or "%" in text:
         raise ValueError("not of the form")
-    return seen[words.index(LETTERS)]
+    return written[words.index(LETTERS)]
 
 
 def one_instant(text: str, form: str, zone: str | None) -> tuple[int, str | None]:
-    """A time in microseconds since 1970, and why it is none."""
+    """Return a time in microseconds since 1970, and the reason if it is invalid."""
     try:
         letters = letters_of(text, form)
         written = form if letters is None else form.replace(LETTERS, letters)
-        # Whether it has a zone is looked at below.
+        # The zone is checked below.
         moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, written)  # noqa: DTZ007
         if letters in UNIVERSAL:
             moment = moment.replace(tzinfo=UTC)
@@ -191,15 +191,15 @@ def one_instant(text: str, form: str, zone: str | None) -> tuple[int, str | None
                 return 0, "no_zone"
             moment = moment.replace(tzinfo=ZoneInfo(zone), fold=0)
             if letters is not None and moment.tzname() != letters:
-                # Of an hour that comes twice, the letters say which of the two it is.
+                # In a repeated hour the letters tell which one it is.
                 moment = moment.replace(fold=1)
                 if moment.tzname() != letters:
                     return 0, "no_such_zone"
-            there = moment.astimezone(UTC).astimezone(ZoneInfo(zone))
-            if there.replace(tzinfo=None) != moment.replace(tzinfo=None):
+            shown_time = moment.astimezone(UTC).astimezone(ZoneInfo(zone))
+            if shown_time.replace(tzinfo=None) != moment.replace(tzinfo=None):
                 return 0, "no_such_local_time"
         since = moment.astimezone(UTC) - EPOCH
     except (ValueError, OverflowError):
-        # In the years 1 and 9999 UTC may lie outside of what a datetime holds.
+        # In the years 1 and 9999 UTC may be outside of a datetime's range.
         return 0, "bad_time"
     return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds, None

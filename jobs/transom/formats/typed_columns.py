@@ -1,4 +1,4 @@
-"""From text columns to typed columns, whole columns at a time, with a reason for each value refused."""
+"""Convert text columns to typed columns, whole columns at a time, with a reason for each refused value."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ ARROW: dict[str, pa.DataType] = {
 }
 LARGEST_INTEGER = 2**53
 MOST_STEPS = 2**50
-"""A double of no more steps gives back their number: two more operations err by 3/8 of a step."""
+"""A double with at most this number of steps is exact: two more operations err by 3/8 of a step."""
 INTEGER = r"^[+-]?[0-9]+$"
 INTEGERS = f"-{LARGEST_INTEGER} to {LARGEST_INTEGER}"
 TRUE, FALSE = ("true", "True", "TRUE", "T", "1"), ("false", "False", "FALSE", "F", "0")
@@ -30,7 +30,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass
 class Rejections:
-    """The first reason for which each line is refused."""
+    """The first reason why each line is refused."""
 
     reason: npt.NDArray[np.object_]
     column: npt.NDArray[np.object_]
@@ -39,7 +39,7 @@ class Rejections:
 
     @classmethod
     def none(cls, rows: int) -> "Rejections":
-        """No refusal yet."""
+        """Return an object without refusals."""
         return cls(*(np.full(rows, None, dtype=object) for _ in range(3)))
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Rejections:
         values: pa.Array | None = None,
         expected: str | None = None,
     ) -> None:
-        """Refuses the lines of a mask that are not refused yet, with the values that people are shown."""
+        """Refuse the lines of a mask that are not refused yet; `values` are for the messages."""
         new = where & ~self.any
         if not new.any():
             return
@@ -61,15 +61,15 @@ class Rejections:
         self.reason[new] = reason
         self.column[new] = column
         if values is not None:
-            shown = values.filter(pa.array(new)).cast(pa.string(), safe=False).to_pylist()
-            self.detail[new] = [detail(reason, value, expected) for value in shown]
+            texts = values.filter(pa.array(new)).cast(pa.string(), safe=False).to_pylist()
+            self.detail[new] = [detail(reason, value, expected) for value in texts]
         elif expected is not None:
             self.detail[new] = detail(reason, None, expected)
 
     def add_one(
         self, line: int, reason: str, value: object | None = None, expected: str | None = None
     ) -> None:
-        """Refuses one line, unless it is refused already."""
+        """Refuse one line, unless it is already refused."""
         if not self.any[line]:
             self.any[line], self.reason[line] = True, reason
             if value is not None or expected is not None:
@@ -80,28 +80,28 @@ class Rejections:
         return Rejections(self.reason[lines], self.column[lines], self.detail[lines])
 
     def put(self, lines: npt.NDArray[np.int64], others: "Rejections") -> None:
-        """Gives refused lines the reasons that others have for them."""
+        """Copy the reasons of others to refused lines."""
         self.reason[lines], self.column[lines] = others.reason, others.column
         self.detail[lines] = others.detail
 
 
 def detail(reason: str, value: object | None, expected: str | None) -> str:
-    """What people are told of a refused line: the reason, what was seen, and what was expected."""
+    """Return the message for a refused line: the reason, the value, and what was expected."""
     about = "" if value is None else f": {str(value)[:200]}"
     return reason.replace("_", " ") + about + ("" if expected is None else f"; expected {expected}")
 
 
 def mask(array: pa.Array) -> Mask:
-    """A boolean array as a numpy mask; null is false."""
+    """Return a boolean array as a numpy mask; null is false."""
     return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def column(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
-    """One declared column from its text.
+    """Convert one declared column.
 
     Args:
         text: string values, or for JSON values of the type itself.
-        refused: gains the lines whose value does not parse (`bad_type`) or is too large or not finite
+        refused: receives the lines whose value does not parse (`bad_type`) or is too large or not finite
             (`out_of_range`).
     """
     if spec.missing:
@@ -116,15 +116,15 @@ def column(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
         case "number":
             return _number(spec, text, refused)
         case "timestamp":
-            found, bad, _ = instants(text, spec.time_format or "iso", spec.zone)
+            times, bad, _ = instants(text, spec.time_format or "iso", spec.zone)
             refused.add(bad, "bad_type", spec.name, text, time_form(spec.time_format or "iso"))
-            return found
+            return times
 
 
 def _absent(spec: Field, text: pa.Array) -> Mask:
-    """Which values mean that there is none: one of the texts, or for numbers the same number.
+    """Return which values mean no value: one of the texts, or for numbers an equal number.
 
-    JSON's numbers come without their text, and -1 and -1.0 are one sentinel wherever they stand.
+    JSON's numbers come without their text, and -1 and -1.0 are the same sentinel everywhere.
     """
     texts = text.cast(pa.string()) if pa.types.is_boolean(text.type) else text
     absent = np.zeros(len(text), dtype=bool)
@@ -134,8 +134,8 @@ def _absent(spec: Field, text: pa.Array) -> Mask:
         meant, _ = numbers(pa.array(spec.missing, pa.string()))
         meant = meant.drop_null()
         if len(meant):
-            here = numbers(text)[0].to_numpy(zero_copy_only=False)
-            absent |= np.isin(here, meant.to_numpy(zero_copy_only=False))
+            values = numbers(text)[0].to_numpy(zero_copy_only=False)
+            absent |= np.isin(values, meant.to_numpy(zero_copy_only=False))
     return absent
 
 
@@ -158,7 +158,7 @@ def _whole(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
 
 
 def _plain(text: pa.Array) -> pa.Array:
-    """Which values are digits alone, and too few for a number out of range: nearly all that logs hold."""
+    """Return which values have only digits, and too few to be out of range, as nearly all in logs."""
     return pc.and_(pc.ascii_is_decimal(text), pc.less(pc.binary_length(text), 16))
 
 
@@ -168,13 +168,13 @@ def _integer(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
     elif pc.all(_plain(text)).as_py() is not False:
         return text.cast(pa.int64())
     else:
-        sound = _whole(spec, text, refused)
+        whole = _whole(spec, text, refused)
         # Longer than any number in range: a cast would raise for all.
-        digits = pc.utf8_ltrim(pc.utf8_ltrim(sound, "+-"), "0")
+        digits = pc.utf8_ltrim(pc.utf8_ltrim(whole, "+-"), "0")
         long = mask(pc.greater(pc.utf8_length(digits), 18))
         refused.add(long, "out_of_range", spec.name, text, INTEGERS)
-        sound = pc.if_else(pa.array(long), pa.scalar(None, sound.type), sound)
-        values = pc.replace_substring_regex(sound, r"^\+", "").cast(pa.int64())
+        whole = pc.if_else(pa.array(long), pa.scalar(None, whole.type), whole)
+        values = pc.replace_substring_regex(whole, r"^\+", "").cast(pa.int64())
     large = mask(pc.or_(pc.greater(values, LARGEST_INTEGER), pc.less(values, -LARGEST_INTEGER)))
     refused.add(large, "out_of_range", spec.name, text, INTEGERS)
     return pc.if_else(pa.array(large), pa.scalar(None, pa.int64()), values)

@@ -1,1 +1,1 @@
-"""A stream's file: its core, how it is read, and what is wrong with it."""
+"""A stream's file: its core fields, its loader, and its errors."""

@@ -1,4 +1,4 @@
-"""What the parts of the specification share: the model's manners and small types."""
+"""Base models and small types of the specification."""
 
 from datetime import datetime
 from math import isfinite
@@ -30,7 +30,7 @@ class Model(BaseModel):
         extra="forbid",
         validate_by_name=False,
         validate_by_alias=True,
-        # What is written under a field is what an editor shows of it, by the JSON Schema.
+        # The docstring of a field is its description in the JSON Schema, which editors show.
         use_attribute_docstrings=True,
     )
 
@@ -52,7 +52,7 @@ class ShorthandModel(Model):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the schema of what a file may say: the one value, or a mapping."""
+        """Return the schema: the single value, or a mapping."""
         return {"anyOf": [cls.SHORT[2], handler.resolve_ref_schema(handler(core))]}
 
 

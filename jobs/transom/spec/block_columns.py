@@ -1,4 +1,4 @@
-"""The columns of the events that a block needs, and of which events it needs them."""
+"""The event columns that a block needs, and in which events."""
 
 from dataclasses import dataclass, field
 
@@ -7,13 +7,13 @@ from transom.spec.expressions import Expression
 
 @dataclass(frozen=True)
 class Use:
-    """Columns that a block reads in the events that meet a condition.
+    """Columns that a block reads in events that meet a condition.
 
     Attributes:
         columns: the names of the columns.
         where: the condition, as Spark SQL; None is every event.
-        decides: whether `where` itself reads the columns. Then they are also needed where an event neither
-            meets it nor fails it, as is the case without them.
+        decides: whether `where` itself reads the columns. Then they are also needed in events for which it is
+            null, as it is without them.
     """
 
     columns: frozenset[str]
@@ -22,18 +22,18 @@ class Use:
 
     @property
     def metric(self) -> str:
-        """The name of its figure: how many events of a file it reads the columns in."""
+        """The name of its metric: the number of a file's events in which it reads the columns."""
         return f"{'not failing' if self.decides else 'meeting'} {self.where}"
 
 
 @dataclass(frozen=True)
 class BlockColumns:
-    """What one block needs of the events.
+    """The event columns that one block needs.
 
     Attributes:
         name: the name of the block.
-        key: the columns that every event which the block takes must have.
-        where: which events the block takes, as Spark SQL; None is every event.
+        key: the columns that every event of the block must have.
+        where: the condition on the events of the block, as Spark SQL; None is every event.
         uses: the columns that it reads beside its key.
     """
 
@@ -44,7 +44,7 @@ class BlockColumns:
 
     @property
     def all_uses(self) -> tuple[Use, ...]:
-        """What it reads, its key included."""
+        """Everything that it reads, including its key."""
         return (Use(frozenset(self.key), self.where), *self.uses)
 
 
@@ -59,5 +59,5 @@ def tested(condition: Expression | None) -> tuple[Use, ...]:
 
 
 def both(where: Expression | None, condition: Expression) -> str:
-    """Return the SQL of a condition on the events that another one lets through."""
+    """Return the SQL of a condition on the events that meet another one."""
     return condition.sql if where is None else f"{where.sql} AND {condition.sql}"

@@ -1,4 +1,4 @@
-"""Checks of a stage's output: the built-in ones, their defaults, and a stream's own."""
+"""Checks of a stage's output: the built-in ones with their defaults, and those of a stream."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from transom.spec.errors import Issue, did_you_mean
 Severity = Literal["error", "incomplete", "warning"]
 
 MIN_LINES_FOR_SHARE = 20
-"""Lines from which the share of refused ones withholds a file by itself: a share of fewer says little."""
+"""A file with fewer lines is not quarantined for its share of refused lines alone: the share means little."""
 
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A check that transom makes unasked.
+    """A built-in check.
 
     Attributes:
         stage: whose output is checked.
-        severity: what a failure does, unless the stream says otherwise.
+        severity: the effect of a failure, unless the stream overrides it.
         meaning: the rule in words.
-        at_most: the largest figure that passes, where the check has a tolerance.
-        advice: what helps, where the check's name and figures do not tell.
-        tolerance: the field by which a stream says another one.
-        mended: what a person mends when it has failed, where that is not the data.
+        at_most: the largest value that passes, if the check has a tolerance.
+        advice: a hint, if the check's name and values are not enough.
+        tolerance: the field with which a stream sets another tolerance.
+        mended: what a person has to fix after a failure, if that is not the data.
     """
 
     stage: str
@@ -124,7 +124,7 @@ OF_INGEST: Mapping[str, BuiltIn] = {
     ),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
 }
-"""The checks that transom makes of ingest; those of features are in `features/<noun>/check_list.py`."""
+"""The built-in checks of ingest; those of features are in `features/<noun>/check_list.py`."""
 
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(finite)]
 Rows = Annotated[StrictInt, Field(ge=0)]
@@ -183,17 +183,17 @@ class Accept(Model):
 
 @dataclass(frozen=True)
 class ResolvedCheck:
-    """One check of a stage, as it stands after the stream's file was read.
+    """One check of a stage, resolved from the built-in ones and the stream's file.
 
     Attributes:
-        name: what a person reads and may accept.
-        stage: whose output is checked.
-        severity: what a failure does.
-        block: the block that it is of; None is every block of the stage.
-        built_in: whether transom makes it unasked; then `every` and `rows` are None.
-        at_most: the largest figure that passes, for built-in checks with a tolerance.
-        every: the condition on the rows, as written.
-        share: how much of the rows must meet it.
+        name: the name, which waivers use.
+        stage: the stage whose output is checked.
+        severity: the effect of a failure.
+        block: the checked block; None is every block of the stage.
+        built_in: whether it is built in; then `every` and `rows` are None.
+        at_most: the largest value that passes, for built-in checks with a tolerance.
+        every: the text of the condition on the rows.
+        share: the share of rows that must meet it.
         rows: bounds on the number of rows.
     """
 
@@ -209,19 +209,19 @@ class ResolvedCheck:
 
 
 def resolve(declared: Mapping[str, CheckSpec], built_in: Mapping[str, BuiltIn]) -> tuple[ResolvedCheck, ...]:
-    """Return every check of a stream: the built-in ones that are not off, then its own."""
+    """Return every check of a stream: the built-in ones that are not off, then those of the stream."""
     gates = []
     for name, default in built_in.items():
         change = declared.get(name, CheckSpec())
         if not change.off:
-            told = change.hours if default.tolerance == "hours" else change.at_most
+            tolerance = change.hours if default.tolerance == "hours" else change.at_most
             gates.append(
                 ResolvedCheck(
                     name,
                     default.stage,
                     change.severity or default.severity,
                     built_in=True,
-                    at_most=default.at_most if told is None else told,
+                    at_most=default.at_most if tolerance is None else tolerance,
                 )
             )
     for name, check in declared.items():
@@ -244,7 +244,7 @@ def resolve(declared: Mapping[str, CheckSpec], built_in: Mapping[str, BuiltIn]) 
 
 
 def allowed(default: BuiltIn) -> set[str]:
-    """Return what a stream may say of a built-in check."""
+    """Return the fields that a stream may set for a built-in check."""
     return {"severity", "off"} | ({default.tolerance} if default.at_most is not None else set())
 
 
@@ -261,48 +261,48 @@ def problems(
     feature: str,
     blocks: Sequence[str],
 ) -> list[Issue]:
-    """Return what is wrong with one check; paths are relative to it. Conditions are not read here.
+    """Return the problems of one check; paths are relative to it. Conditions are not compiled here.
 
     Args:
-        built_in: every check that transom makes.
-        stages: those of which a stream may have checks of its own.
-        feature, blocks: of the check's stage.
+        built_in: all built-in checks.
+        stages: the stages that may have checks of the stream.
+        feature, blocks: the feature of the check's stage and its blocks.
     """
     given = set(check.model_fields_set)
     default = built_in.get(name)
     if default is not None:
         return [Issue(field, only_allowed(name, default)) for field in sorted(given - allowed(default))]
-    found = [
+    issues = [
         Issue(field, f"only built-in checks have it{did_you_mean(name, built_in)}")
         for field in ("at_most", "hours", "off")
         if field in given
     ]
     if check.stage is None:
-        found.append(Issue("stage", f"is required, one of {', '.join(stages)}{_meant(name, built_in)}"))
+        issues.append(Issue("stage", f"is required, one of {', '.join(stages)}{_meant(name, built_in)}"))
     elif check.stage not in stages:
-        found.append(Issue("stage", f"must be one of {', '.join(map(repr, stages))}; got {check.stage!r}"))
+        issues.append(Issue("stage", f"must be one of {', '.join(map(repr, stages))}; got {check.stage!r}"))
     if (check.every is None) == (check.rows is None):
         both = "neither" if check.every is None else "both"
-        found.append(Issue("", f"must have either every or rows; it has {both}"))
+        issues.append(Issue("", f"must have either every or rows; it has {both}"))
     if check.share is not None and check.every is None:
-        found.append(Issue("share", "goes with every, which is missing"))
+        issues.append(Issue("share", "goes with every, which is missing"))
     if check.rows is not None:
         low, high = check.rows.at_least, check.rows.at_most
         if low is None and high is None:
-            found.append(Issue("rows", "must have at_least, at_most or both"))
+            issues.append(Issue("rows", "must have at_least, at_most or both"))
         elif low is not None and high is not None and low > high:
-            found.append(
+            issues.append(
                 Issue("rows", f"at_least must not be above at_most; got at_least {low}, at_most {high}")
             )
     if check.block is not None:
         if check.stage == "ingest":
-            found.append(Issue("block", f"ingest has no blocks; got {check.block!r}"))
+            issues.append(Issue("block", f"ingest has no blocks; got {check.block!r}"))
         elif check.block not in blocks:
             message = f"no block {check.block!r}{did_you_mean(check.block, blocks)}"
-            found.append(Issue("block", message, ((feature, check.block),)))
+            issues.append(Issue("block", message, ((feature, check.block),)))
     elif len(blocks) > 1:
-        found.append(Issue("block", f"is required where there are several; known: {', '.join(blocks)}"))
-    return found
+        issues.append(Issue("block", f"is required where there are several; known: {', '.join(blocks)}"))
+    return issues
 
 
 def _meant(name: str, built_in: Mapping[str, BuiltIn]) -> str:

@@ -1,4 +1,4 @@
-"""Which records say the same thing, and which of them stays."""
+"""Unique columns: which records are duplicates, and which of them is kept."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -50,12 +50,12 @@ class Unique(ShorthandModel):
 
     @property
     def longest(self) -> str | None:
-        """The column by whose largest value a record stays; None where the first one does."""
+        """The column whose largest value selects the record to keep; None if the first record is kept."""
         return None if self.keep == FIRST else self.keep.removeprefix(_LONGEST)
 
 
 def problems(unique: Unique, types: Mapping[str, FieldType]) -> Iterator[Issue]:
-    """Yield what the columns of `unique` break: each must be there, once, and the longest be a number's."""
+    """Yield the problems of `unique`: each column must exist, once, and `longest` needs a number."""
     for index, name in enumerate(unique.columns):
         if name not in types:
             yield no_column("unique", name, types)

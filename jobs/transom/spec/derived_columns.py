@@ -1,4 +1,4 @@
-"""Columns that are computed from the others, by the expression language."""
+"""Derived columns: computed from other columns by an expression."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -15,7 +15,7 @@ Columns = Mapping[str, Column]
 
 
 def expression(columns: Columns, read: Mapping[str, layout.Field], name: str) -> Expression:
-    """Return what a derived column is, compiled.
+    """Return the compiled expression of a derived column.
 
     Raises:
         ExpressionError: it cannot be compiled over the columns that are not derived, and event_time.
@@ -26,26 +26,29 @@ def expression(columns: Columns, read: Mapping[str, layout.Field], name: str) ->
     try:
         return compiled(text, types | {"event_time": "timestamp"})
     except ExpressionError as error:
-        other = next((other for other in _derived(columns) if text.startswith(other, error.offset)), None)
-        if other is not None and error.unknown == other:
+        referenced = next(
+            (referenced for referenced in _derived(columns) if text.startswith(referenced, error.offset)),
+            None,
+        )
+        if referenced is not None and error.unknown == referenced:
             raise ExpressionError(
-                text, error.offset, f"{other} is derived, too; a derived column is made of others"
+                text, error.offset, f"{referenced} is derived, too; a derived column is made of others"
             ) from None
         raise
 
 
 def field(columns: Columns, read: Mapping[str, layout.Field], name: str) -> layout.Field:
-    """Return name, type and resolution of a derived column. One that cannot be compiled is as declared."""
+    """Return name, type and resolution of a derived column; as declared if it cannot be compiled."""
     column = columns[name]
     kind = column.type
     if not _has_type(column):
-        with suppress(ExpressionError):  # told by `problems`
+        with suppress(ExpressionError):  # reported by `problems`
             kind = expression(columns, read, name).type
     return layout.Field(name, (), kind, column.resolution or "1")
 
 
 def problems(columns: Columns, read: Mapping[str, layout.Field], time: Time | None) -> Iterator[Issue]:
-    """Yield what is wrong with the derived columns, and with a time that reads one."""
+    """Yield the problems of derived columns, and of a time that reads one."""
     for name in _derived(columns):
         place, column = f"columns.{name}", columns[name]
         try:

@@ -1,4 +1,4 @@
-"""What is wrong with a specification, as lines that a person can act on."""
+"""Errors of a specification, as messages for people."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,8 +23,8 @@ class Issue:
     Attributes:
         path: the field, as `aggregates.traffic.levels[1]`; "" is the whole file.
         message: the rule and the value.
-        needs: the parts of the file that the rule looks at beside the field itself, as ("columns", "user").
-            Where one of them is wrong and left out, the problem says nothing.
+        needs: other parts of the file that the rule depends on, as ("columns", "user"). If one of them is
+            invalid and left out, the problem is not reported.
     """
 
     path: str
@@ -37,7 +37,7 @@ class Issue:
 
 
 class IssuesError(ValueError):
-    """Several broken rules that one validator found; their paths are relative to its place."""
+    """Several broken rules from one validator; their paths are relative to its place."""
 
     def __init__(self, problems: Iterable[Issue]) -> None:
         self.problems = tuple(problems)
@@ -45,12 +45,12 @@ class IssuesError(ValueError):
 
 
 class SpecificationError(ValueError):
-    """A stream file that cannot be used. Its text names the file and every problem, a line each.
+    """An invalid stream file. Its text names the file and lists every problem, one per line.
 
     Attributes:
-        name: the file, or files with commas between them.
-        problems: what is wrong, in the order of the file's fields.
-        files: each of several files; `name` alone, where there is one.
+        name: the file, or several files separated by commas.
+        problems: the problems, in the order of the file's fields.
+        files: the files; `name` alone if there is one.
     """
 
     def __init__(self, name: str, problems: Sequence[Issue], files: Sequence[str] = ()) -> None:
@@ -85,22 +85,22 @@ def find_duplicates(path: str, names: Iterable[str]) -> Iterator[Issue]:
 
 
 def no_column(path: str, name: str, known: Iterable[str], among: str = "", needs: Location = ()) -> Issue:
-    """Return that a field names a column that is not known.
+    """Return the issue that a field names an unknown column.
 
     Args:
         known: the columns that it may name.
-        among: where the name stands, in words.
-        needs: another part of the file that says which columns are known.
+        among: the place of the name, in words.
+        needs: another part of the file that determines the known columns.
     """
     both = (("columns", name), needs) if needs else (("columns", name),)
     return Issue(path, f"no column {name!r}{among}{did_you_mean(name, known)}", both)
 
 
 def of_expression(path: str, error: ExpressionError, *needs: Location) -> Issue:
-    """Return that a field holds an expression that cannot be compiled.
+    """Return the issue that the expression of a field cannot be compiled.
 
     Args:
-        needs: other parts of the file that say which columns are known.
+        needs: other parts of the file that determine the known columns.
     """
     unknown = () if error.unknown is None else (("columns", error.unknown), *needs)
     return Issue(path, str(error), unknown)
@@ -112,7 +112,8 @@ def join(prefix: str, path: str) -> str:
 
 
 def item_path(several: Sequence[object], index: int) -> str:
-    """Return where one of several values stands, below their field: a single one may be written bare."""
+    """Return the path of one of several values below their field; "" for a single one, which may be written
+    bare."""
     return f"[{index}]" if len(several) > 1 else ""
 
 
@@ -120,35 +121,35 @@ def render(location: Location) -> str:
     """Return pydantic's location as a path: `aggregates.traffic.levels[1]`."""
     path = ""
     for part in location:
-        if part != "[key]":  # pydantic's way to say that a mapping's key is at fault
+        if part != "[key]":  # pydantic's marker for an invalid key of a mapping
             path = join(path, f"[{part}]" if isinstance(part, int) else part)
     return path
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Location, Issue]]:
-    """Return the problems that pydantic found in a model, each with the location it gave."""
-    found: list[tuple[Location, Issue]] = []
+    """Return pydantic's problems of a model, each with its location."""
+    issues: list[tuple[Location, Issue]] = []
     for detail in error.errors(include_url=False):
         location, path = detail["loc"], render(detail["loc"])
         cause = detail.get("ctx", {}).get("error")
         if isinstance(cause, IssuesError):
-            found += [
+            issues += [
                 (location, replace(problem, path=join(path, problem.path))) for problem in cause.problems
             ]
         elif detail["type"] == "extra_forbidden":
             known = _known_fields(model, location)
-            # "known:" with a long list helps less than the nearest name alone.
+            # The nearest name alone helps more than a long list.
             near = _nearest_field(model, location)
             hint = f"; nearest: {near}" if near else f"; known: {', '.join(known)}"
             place = render(location[:-1])
-            found.append((location, Issue(place, f"unknown field {str(location[-1])!r}{hint}")))
+            issues.append((location, Issue(place, f"unknown field {str(location[-1])!r}{hint}")))
         else:
-            found.append((location, Issue(path, _message(detail["type"], detail))))
-    return found
+            issues.append((location, Issue(path, _message(detail["type"], detail))))
+    return issues
 
 
 def unknown_fields(error: ValidationError, model: type[BaseModel]) -> dict[Location, str | None]:
-    """Return where a model found fields that it does not know, each with the known name most like it."""
+    """Return the locations of unknown fields, each with the nearest known name."""
     details = error.errors(include_url=False)
     places = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
     return {location: _nearest_field(model, location) for location in places}
@@ -197,16 +198,23 @@ def _show(value: object) -> str:
 
 
 def _known_fields(model: type[BaseModel], location: Location) -> list[str]:
-    """Return the names that a file may give to the fields of the model in which an unknown one was found.
+    """Return the field names of the model with an unknown field, as a file writes them.
 
     Args:
-        location: of the unknown field. Where several models may stand, it is of those that do not know it.
+        location: the location of the unknown field. If several models are possible, those that do not know it
+            count.
     """
     *parts, unknown = location
     models: list[Any] = [model]
     for part in parts:
-        models = [choice for one in models for inner in _inside(one, part) for choice in _choices(inner)]
-    known = [_fields(one) for one in models if _is_model(one) and unknown not in _fields(one)]
+        models = [
+            choice for candidate in models for inner in _inside(candidate, part) for choice in _choices(inner)
+        ]
+    known = [
+        _fields(candidate)
+        for candidate in models
+        if _is_model(candidate) and unknown not in _fields(candidate)
+    ]
     return list(dict.fromkeys(name for names in known for name in names))
 
 
@@ -219,11 +227,11 @@ def _inside(kind: Any, part: int | str) -> list[Any]:
 
 
 def _choices(annotation: Any) -> list[Any]:
-    """Return the types that an annotation stands for, None left out."""
+    """Return the types of an annotation, without None."""
     if get_origin(annotation) is Annotated:
         return _choices(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return [choice for one in get_args(annotation) for choice in _choices(one)]
+        return [choice for argument in get_args(annotation) for choice in _choices(argument)]
     return [] if annotation is type(None) else [annotation]
 
 

@@ -1,4 +1,4 @@
-"""How the time of an event is made: of fields of its record, or of the number of its line."""
+"""The source of an event's time: fields of its record, or the number of its line."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -15,14 +15,14 @@ from transom.spec.field_paths import Paths, TimeFormat, split_paths, zone_proble
 from transom.spec.source import Column
 
 NAME = "name"
-"""Says that times count from the start of the stretch in the file's name."""
+"""Times count from the start of the period in the file's name."""
 
 _LAST = datetime(2262, 1, 1, tzinfo=UTC)
 _OF_FIELDS = ("plus", "format", "zone")
 
 
 def _fields(value: Any) -> Any:
-    """Return the fields that a time is joined from: one, or several in a list."""
+    """Return the fields of a time: one, or several in a list."""
     texts = list(value) if isinstance(value, list | tuple) else [value]
     if not texts or not all(isinstance(text, str) and text for text in texts):
         raise ValueError(f"must be a field's path, or a list of them; got {value!r}")
@@ -128,7 +128,7 @@ class Time(Model):
 
     @property
     def is_local(self) -> bool:
-        """Whether times may be of an hour that comes twice, as clocks go back."""
+        """Whether times may be in the hour that repeats when clocks go back."""
         return self.lines is None and layout.is_local(self.format, self.zone)
 
     @property
@@ -137,7 +137,7 @@ class Time(Model):
         return self.from_ == NAME
 
     def event_time(self, columns: Mapping[str, Column]) -> layout.EventTime:
-        """Return what a parser is told, given the declared columns."""
+        """Return the parser's form of this time, for the declared columns."""
 
         def paths(text: str) -> tuple[str, ...]:
             return columns[text].field(text).paths if text in columns else split_paths(text)
@@ -148,6 +148,6 @@ class Time(Model):
                 microseconds(self.lines), None if start is None else start // timedelta(microseconds=1)
             )
             return layout.EventTime((), by_lines=by_lines)
-        first, *more = map(paths, self.column or ())
+        first, *further = map(paths, self.column or ())
         added = paths(self.plus) if self.plus else ()
-        return layout.EventTime(first, added, self.format, self.zone, tuple(more))
+        return layout.EventTime(first, added, self.format, self.zone, tuple(further))

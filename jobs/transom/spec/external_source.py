@@ -1,7 +1,6 @@
-"""What fills frames: rows of the stream itself, of another stream of the lake, or of any Delta table.
-
-Of what is not the stream's own its file says the columns that it needs, with their types: whether they are
-there is known when it is read."""
+"""Sources of fills: rows of the stream itself, of another stream of the lake, or of any Delta table. For
+external tables the stream's file declares the needed columns with their types; whether they exist is checked
+when the table is read."""
 
 from typing import Any, ClassVar
 
@@ -39,7 +38,7 @@ class FillerColumn(ShorthandModel):
         return self
 
     def field(self, name: str) -> layout.Field:
-        """Return the column as those of events are told."""
+        """Return the column in the form of event columns."""
         return layout.Field(name, (self.from_ or name,), self.type, self.resolution or "1")
 
 
@@ -61,9 +60,9 @@ class Filler(ShorthandModel):
 
     @model_validator(mode="after")
     def _one_place(self) -> "Filler":
-        said = [name for name in ("block", "stream", "table") if getattr(self, name) is not None]
-        if len(said) != 1:
-            got = " and ".join(said) or "none of them"
+        given = [name for name in ("block", "stream", "table") if getattr(self, name) is not None]
+        if len(given) != 1:
+            got = " and ".join(given) or "none of them"
             raise IssuesError([Issue("", f"must be one of block, stream and table; got {got}")])
         problems = []
         if self.table is not None and self.time is None:

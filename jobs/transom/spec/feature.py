@@ -1,11 +1,11 @@
-"""What the rest of transom knows of a feature: the kernel reads this, and no feature's name.
+"""The interface of a feature: the kernel uses only this, and no feature's name.
 
 A feature is one object of the class `Feature`, in `features/<noun>/feature.py`. `transom.features.registry`
 lists them, and `transom.spec.stream.stream_type` makes the type of a stream's file from the list.
 
-The object is made whenever a stream's file is read, as Airflow does every half minute. So what needs numpy,
-pyarrow, pyspark or deltalake is named by its path, as `lazy("transom.features.frames.stage:definition")`, and
-imported when it is called.
+The object is created whenever a stream's file is read, as Airflow does every half minute. So functions that
+need numpy, pyarrow, pyspark or deltalake are named by path, as
+`lazy("transom.features.frames.stage:definition")`, and imported when they are called.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ S = TypeVar("S")
 
 
 def lazy(path: str) -> Callable[..., Any]:
-    """Return a function that imports another one, named `module:function`, when it is called."""
+    """Return a function that imports `module:function` when it is called, and calls it."""
 
     def call(*arguments: Any, **named: Any) -> Any:
         return resolve_name(path)(*arguments, **named)
@@ -42,33 +42,33 @@ class Feature(Generic[S]):
         name: the field of the stream's file that declares its blocks, and the stage that computes its tables.
         block: the type of a block.
         meaning: what its blocks are, for editors of stream files.
-        noun: what one block is called.
-        rows: what its rows are called in findings.
-        doc: what the stage does, for its task in Airflow.
-        outlets: the tables of results, which Airflow tells other DAGs of.
-        input_table: the table without which the stage cannot have run, where other stages read its tables.
+        noun: the noun for one block.
+        rows: the noun for its rows in findings.
+        doc: the description of the stage, for its task in Airflow.
+        outlets: the tables of results, which are Airflow assets for other DAGs.
+        input_table: the table that exists if the stage has run, for stages that read its tables.
         upstream: the stage whose gate has to pass first; a function of the stream.
-        inherits: which of the stream's defaults, `key` and `where`, a block takes; a function of the block as
-            it is written.
-        row_types: the types of the columns of a block's rows that a stream's own checks of the stage see;
-            None of a block that is unsound. None itself: streams have no checks of this stage.
-        block_problems: what is wrong with a block by itself; paths are inside it.
-        problems: what is wrong with its blocks, each of which is sound by itself.
-        columns_read: what its blocks need of the events.
-        lookback: how far back each block reads state that expires, and what that is called.
-        fingerprints: of each table, what of a block shapes it, as canonical JSON.
-        labels: what the keys of these texts are called in the stream's file.
-        optional_keys: keys of these texts, by table, that are only there where the block has them.
+        inherits: which of the stream's defaults, `key` and `where`, a block takes; a function of the block's
+            raw data.
+        row_types: the column types of a block's rows, for a stream's own checks of the stage; returns None
+            for an invalid block. None itself: streams have no checks of this stage.
+        block_problems: the problems of a block by itself; paths are inside it.
+        problems: the problems of blocks that are valid by themselves.
+        columns_read: the event columns that its blocks need.
+        lookback: how far back each block reads state that expires, and a noun for this state.
+        fingerprints: for each table, the part of a block that determines its rows, as canonical JSON.
+        labels: the names of the fingerprints' keys in the stream's file.
+        optional_keys: by table, keys of the fingerprints that are only there if the block has them.
         conditions: its conditions, for the warning about those that no row meets.
-        checks: the checks that transom makes of its tables.
+        checks: the built-in checks of its tables.
         definition: the stage with the tables of this feature, `ledger.stage.Stage`.
-        findings: where the `findings.source.FindingSource` of its findings is, as `module:name`.
-        gauges: what the ledger notes of each run of the stage beside its work.
+        findings: the path of its `findings.source.FindingSource`, as `module:name`.
+        gauges: values that the ledger stores for each run of the stage beside its counters.
         audit: compares what an interval has published with an exact count; of a session, a stream, an
             interval and the folder of the stream's tables. One result a block.
         render: prints the first rows of its results for `transom try`, of a stream and its folder.
-        summary: a block in a line, for `transom check`.
-        facts: a block in a line, for the DAG's page.
+        summary: one line about a block, for `transom check`.
+        facts: one line about a block, for the DAG's page.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Where a record's values stand, and how its times are written: as columns and times both say it."""
+"""Paths of a record's values, and formats of its times, for columns and times."""
 
 from collections.abc import Iterable
 from typing import Annotated

@@ -1,7 +1,7 @@
-"""What of a specification shapes which table, as canonical JSON.
+"""Fingerprints: the parts of a specification that determine the rows of a table, as canonical JSON.
 
-A table is stale when its shape's text changes, so a text holds all that changes rows and nothing else:
-not a preset's name, a title, a unit, a check. Durations are microseconds, defaults are written out.
+A table is stale when its fingerprint changes. So a fingerprint has everything that changes rows and nothing
+else: no preset's name, title, unit or check. Durations are in microseconds, defaults are written out.
 """
 
 import json
@@ -20,21 +20,21 @@ def canonical(value: Any) -> str:
 
 
 def ingest(stream: StreamFields) -> str:
-    """Return what shapes events, duplicates, rejected and files."""
+    """Return the fingerprint of events, duplicates, rejected and files."""
     layout = stream.layout()
     holds, unique, time = stream.source.holds, stream.unique, stream.time
-    # What is left out where there is none shapes nothing of streams that stood before it could be said.
+    # Keys of later features are left out if unused, so that older streams keep their fingerprint.
     of_name = [name for name in stream.captures if name in layout.of_time]
     return canonical(
         ({"time_captures": of_name} if of_name else {})
         | ({"repeated_hour": "by lines"} if time is not None and time.is_local else {})
         | {
             "format": layout.format,
-            # An option left out and one that says the default are told apart: the defaults are the
-            # parsers', and a recomputation that comes out the same makes nothing downstream stale.
+            # A missing option and its default differ here: the parsers have the defaults, and a recomputation
+            # with the same result makes nothing downstream stale.
             "options": dict(layout.options),
-            # The path itself may change: which files there are is no part of the shape, but what is made of
-            # their names is. That a name says something else than before is seen file by file.
+            # The path may change: the set of files is no part of the fingerprint, but the use of their names
+            # is. A changed meaning of a name is noticed file by file.
             "captures": list(stream.captures),
             "name": {
                 "zone": stream.source.zone,
@@ -66,5 +66,5 @@ def ingest(stream: StreamFields) -> str:
 
 def types_of(stream: StreamFields, columns: Iterable[str]) -> dict[str, list[Any]]:
     """Return the types and resolutions of columns of the events."""
-    of = stream.event_columns
-    return {column: [of[column].type, of[column].resolution] for column in columns}
+    fields = stream.event_columns
+    return {column: [fields[column].type, fields[column].resolution] for column in columns}

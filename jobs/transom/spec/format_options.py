@@ -1,4 +1,4 @@
-"""What each format leaves open: the options that it has, what they may be, and the fields that follow."""
+"""Options of each format: their names, their valid values, and the fields that follow from them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -15,13 +15,13 @@ APACHE_FIELDS = (
     "client", "ident", "user", "time", "request", "method", "path", "protocol", "status", "bytes",
     "referer", "agent",
 )  # fmt: skip
-"""The fields that the apache parser offers."""
+"""The fields of the apache parser."""
 
 MOST_HEADER_LINES = 1000
-"""Lines that a file may have before its records."""
+"""Maximum number of lines before a file's records."""
 
 Rule = tuple[str, Callable[[Any], bool]]
-"""What an option must be, in words, and whether a value is that."""
+"""A description of an option's valid values, and a test for them."""
 
 
 def _one_of(*names: str) -> Rule:
@@ -46,8 +46,8 @@ def _ascii(value: Any) -> bool:
     )
 
 
-def _count(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST_HEADER_LINES
+def _count(value: Any, minimum: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MOST_HEADER_LINES
 
 
 _CHARACTER: Rule = ("one character", lambda v: isinstance(v, str) and len(v) == 1 and v not in "\r\n")
@@ -71,7 +71,7 @@ _EMBEDDED: Rule = (
     ),
 )
 _OF_LINES = ("records", "embedded")
-"""Options that a text in a line has not."""
+"""Options that an embedded text does not have."""
 _OPTIONS: dict[str, dict[str, Rule]] = {
     "apache": {"variant": _one_of("combined", "common")},
     "zeek": {"variant": _one_of("auto", "tsv", "json")},
@@ -101,15 +101,16 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
 
 
 def option_problems(format: str, options: Mapping[str, Any]) -> list[Issue]:
-    """Return what is wrong with the options of a format."""
+    """Return the problems of the options of a format."""
     given = inside(options) if "embedded" in _OPTIONS[format] and _is_embedded(options) else None
     outer = {name: value for name, value in options.items() if name != "embedded" or given is None}
     problems = _problems(format, outer, _OPTIONS[format])
     if given is not None:
         known = {name: rule for name, rule in _OPTIONS[given.format].items() if name not in _OF_LINES}
-        found = _problems(given.format, given.options, known)
+        inner = _problems(given.format, given.options, known)
         problems += [
-            Issue(f"options.embedded{one.path.removeprefix('options')}", one.message) for one in found
+            Issue(f"options.embedded{problem.path.removeprefix('options')}", problem.message)
+            for problem in inner
         ]
         fields = fields_of(format, outer)
         if not problems and fields is not None and given.field not in fields:
@@ -136,7 +137,7 @@ def _problems(format: str, options: Mapping[str, Any], known: Mapping[str, Rule]
 
 
 def _together(format: str, options: Mapping[str, Any]) -> list[Issue]:
-    """What is wrong with options each of which is what it must be."""
+    """Return the problems of combinations of options that are valid by themselves."""
     if format == "csv" and options.get("header", True) is False and "names" not in options:
         return [Issue("options.names", "is required where header is false")]
     if format == "csv" and options.get("header", True) is not False and "names" in options:
@@ -188,7 +189,7 @@ def pattern_of(options: Mapping[str, Any]) -> CheckedRegex | None:
 
 @lru_cache(maxsize=256)
 def _usable(text: str) -> CheckedRegex | None:
-    """One that is wrong is remembered, too: each column asks for it."""
+    """Return a checked pattern, or None. Also caches invalid ones, as each column needs the result."""
     try:
         return validate_regex(text)
     except PatternError:

@@ -1,8 +1,8 @@
-"""Conditions that no row can meet, as far as bounds of single columns tell.
+"""Find conditions that no row can meet, by bounds of single columns.
 
-A condition narrows what is known of the columns that it compares, as for a row that meets it; where nothing
-is left of one, there is no such row. What is not understood narrows nothing, so a condition that a row meets
-is never called impossible.
+A condition narrows the domains of the columns that it compares. If a domain becomes empty, no row meets the
+condition. Parts that are not understood narrow nothing, so a condition that some row meets is never called
+impossible.
 """
 
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from transom.spec.value_domains import Domain, Tested, possible
 
 
 def impossible(stream: StreamFields) -> Iterator[str]:
-    """Yield, in words, which conditions of a stream no row can meet."""
+    """Yield a message for each condition of a stream that no row can meet."""
     tested = [Tested("where", stream.where, event_domains(stream))] if stream.where is not None else []
     for feature in stream.features:
         tested += feature.conditions(stream)
-    for one in tested:
-        if not possible(one.text, one.domains):
-            yield f"{one.place}: no row can meet {' '.join(one.text.split())!r}{one.why}"
+    for condition in tested:
+        if not possible(condition.text, condition.domains):
+            yield f"{condition.place}: no row can meet {' '.join(condition.text.split())!r}{condition.why}"
 
 
 def own_where(stream: StreamFields, path: str, where: str | None) -> Iterator[Tested]:

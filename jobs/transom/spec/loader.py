@@ -1,4 +1,4 @@
-"""From a file to a stream, with everything that is wrong said at once."""
+"""Load a stream from a file, and report all problems at once."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -18,74 +18,74 @@ from transom.spec.stream_fields import built_in_of
 from transom.spec.yaml_file import read_mapping
 
 
-def load(path: str | Path, of: type[Stream]) -> Stream:
+def load(path: str | Path, model: type[Stream]) -> Stream:
     """Return the stream that a YAML file declares.
 
     Args:
-        of: the type of a stream's file, as `stream_type` makes it.
+        model: the type of a stream's file, as `stream_type` makes it.
 
     Raises:
         SpecificationError: the file cannot be read or breaks a rule; its text has every problem, each
             with the field's path, the rule and the value.
     """
-    return parse(read_mapping(path), of, str(path))
+    return parse(read_mapping(path), model, str(path))
 
 
-def parse(data: Mapping[str, Any], of: type[Stream], name: str = "stream") -> Stream:
+def parse(data: Mapping[str, Any], model: type[Stream], name: str = "stream") -> Stream:
     """Return the stream that a mapping declares; `name` is for errors.
 
     Raises:
         SpecificationError: as `load`.
     """
     try:
-        return of.model_validate(data)
+        return model.model_validate(data)
     except ValidationError:
-        sound, problems = _fix_misspelled_fields(data, of)
-    # Rules between fields are only looked at where each field is sound, and some of them only where others
-    # are kept. Take the unsound parts out, and look again, so that a person sees all problems at once.
-    built_in = built_in_of(of.features)
-    rest = _PartialSpec(dict(sound), NAMED | {feature.name for feature in of.features}, built_in)
-    while found := _problems_without(rest.data, of):
+        cleaned, problems = _fix_misspelled_fields(data, model)
+    # Rules between fields are only checked if each field is valid, and some only if other rules hold. Remove
+    # the invalid parts and check again, to report all problems at once.
+    built_in = built_in_of(model.features)
+    rest = _PartialSpec(dict(cleaned), NAMED | {feature.name for feature in model.features}, built_in)
+    while located := _problems_without(rest.data, model):
         problems += [
             _of_built_in(location, problem, built_in)
-            for location, problem in found
+            for location, problem in located
             if not rest.explains(problem)
         ]
-        if not rest.take_out(found):
+        if not rest.take_out(located):
             break
-    raise SpecificationError(name, _ordered(problems, sound, of, rest.named))
+    raise SpecificationError(name, _ordered(problems, cleaned, model, rest.named))
 
 
-def _problems_without(data: Mapping[str, Any], of: type[Stream]) -> list[tuple[Location, Issue]]:
+def _problems_without(data: Mapping[str, Any], model: type[Stream]) -> list[tuple[Location, Issue]]:
     try:
-        of.model_validate(data)
+        model.model_validate(data)
     except ValidationError as error:
-        return problems_of(error, of)
+        return problems_of(error, model)
     return []
 
 
 def _fix_misspelled_fields(
-    data: Mapping[str, Any], of: type[Stream]
+    data: Mapping[str, Any], model: type[Stream]
 ) -> tuple[Mapping[str, Any], list[Issue]]:
-    """Return the data with each field that is not known taken for the one that was probably meant, where that
-    is not there, else left out; and what is wrong with these.
+    """Rename each unknown field to the nearest known one, if that is missing, else remove it; return the data
+    and the problems.
 
-    So a mistyped name is told by itself, and not once more by all that depends on what it says.
+    So a misspelled name is reported once, and not again by everything that depends on the field.
     """
     problems: list[Issue] = []
     while True:
         try:
-            of.model_validate(data)
+            model.model_validate(data)
         except ValidationError as error:
-            unknown = unknown_fields(error, of)
-            told = dict(problems_of(error, of))
+            unknown = unknown_fields(error, model)
+            issues = dict(problems_of(error, model))
         else:
             unknown = {}
         if not unknown:
             return data, problems
         data = deepcopy(dict(data))
         for location, near in unknown.items():
-            problems.append(told[location])
+            problems.append(issues[location])
             place: Any = data
             for part in location[:-1]:
                 place = place[part]
@@ -95,7 +95,7 @@ def _fix_misspelled_fields(
 
 
 def _of_built_in(location: Location, problem: Issue, built_in: Mapping[str, BuiltIn]) -> Issue:
-    """Return the problem, or that the field is none of a built-in check, whatever its value."""
+    """Return the problem, or that the field is not one of a built-in check, whatever its value."""
     if len(location) > 2 and location[0] == "checks" and location[1] in built_in:
         name, field = str(location[1]), str(location[2])
         if field not in checks.allowed(built_in[name]):
@@ -109,22 +109,22 @@ INDEPENDENT = frozenset(
         "retention", "start", "until", "schedule", "catchup", "submit", "chunk",
     )
 )  # fmt: skip
-"""Fields without which the others can be judged."""
+"""Fields that the validation of other fields does not depend on."""
 NAMED = frozenset(("columns", "checks"))
-"""Fields whose parts have names, each of which can be left out by itself; those of features are more."""
+"""Fields with named parts, each of which can be left out; features add theirs."""
 ANYWHERE = "unnamed/*"
-"""Stands for a path that is wrong."""
+"""Replaces an invalid path."""
 
 
 @dataclass
 class _PartialSpec:
-    """What is left of a stream's data without the parts that are unsound.
+    """A stream's data without the invalid parts.
 
     Attributes:
-        named: the fields whose parts have names.
-        built_in: every check that transom makes.
-        reported: the fields of which problems have been seen; each is judged once.
-        removed: the parts that were taken out.
+        named: the fields with named parts.
+        built_in: all built-in checks.
+        reported: the fields with reported problems; each is checked once.
+        removed: the removed parts.
     """
 
     data: dict[str, Any]
@@ -134,19 +134,21 @@ class _PartialSpec:
     removed: set[Location] = field(default_factory=set)
 
     def explains(self, problem: Issue) -> bool:
-        """Whether a problem is there only since something was taken out, or was seen before."""
-        # What is wrong with a part may also be wrong with all of its parts.
-        gone = any(need[: len(part)] == part[: len(need)] for need in problem.needs for part in self.removed)
-        return gone or problem.path in self.reported
+        """Return whether a problem only exists because a part was removed, or is already reported."""
+        # Compare both ways: a removed part may contain the needed one, or be inside it.
+        depends_on_removed = any(
+            need[: len(part)] == part[: len(need)] for need in problem.needs for part in self.removed
+        )
+        return depends_on_removed or problem.path in self.reported
 
-    def take_out(self, found: list[tuple[Location, Issue]]) -> bool:
-        """Take the parts out that problems are of; whether there were any that can be."""
-        self.reported |= {problem.path for _, problem in found}
-        # Rules between fields go on where one of a single field is broken, and not always in a block's.
-        of_blocks = (_location(problem.path) for location, problem in found if not location)
-        locations = [location for location, _ in found if location]
-        taken = map(self._take_out, [*locations, *(part for part in of_blocks if part[0] in self.named)])
-        return any([*taken])
+    def take_out(self, located: list[tuple[Location, Issue]]) -> bool:
+        """Remove the parts with problems; return whether any could be removed."""
+        self.reported |= {problem.path for _, problem in located}
+        # Rules between fields report all their problems at once, those of a block not always.
+        of_blocks = (_location(problem.path) for location, problem in located if not location)
+        locations = [location for location, _ in located if location]
+        removed = map(self._take_out, [*locations, *(part for part in of_blocks if part[0] in self.named)])
+        return any([*removed])
 
     def _take_out(self, location: Location) -> bool:
         name, *inside = [str(part) for part in location] or [""]
@@ -158,24 +160,24 @@ class _PartialSpec:
             changed = {**self.data, "source": self._source(part, first)}
         elif name in self.named and isinstance(part, Mapping) and first is not None:
             self.removed.add((name, first))
-            kept = {key: value for key, value in part.items() if str(key) != first}
+            remaining = {key: value for key, value in part.items() if str(key) != first}
             check = part.get(first)
             if name == "checks" and first in self.built_in and len(inside) > 1 and isinstance(check, Mapping):
-                kept[first] = {key: value for key, value in check.items() if key != inside[1]}
-            changed = {**self.data, name: kept}
+                remaining[first] = {key: value for key, value in check.items() if key != inside[1]}
+            changed = {**self.data, name: remaining}
         elif name in self.named or name in INDEPENDENT or name == "time":
             self.removed |= {(name,), *([("columns", REST)] if name == "rest" else [])}
-            # What a preset says of the time stands in for it; else it is missing.
+            # A preset's time replaces it; else the time is missing.
             self.reported.add(name)
             changed = {key: value for key, value in self.data.items() if key != name}
         else:
             return False
-        before, self.data = self.data, changed
-        return before != changed
+        previous, self.data = self.data, changed
+        return previous != changed
 
     def _source(self, source: Any, field: str | None) -> Any:
         if not isinstance(source, Mapping) or field in (None, "path"):
-            # Which columns it has besides the declared ones is not known.
+            # Its columns beside the declared ones are unknown.
             self.removed |= {("source", "path"), ("columns",)}
             if isinstance(source, Mapping):
                 return {**source, "path": ANYWHERE}
@@ -193,10 +195,10 @@ def _location(path: str) -> Location:
 
 
 def _ordered(
-    problems: list[Issue], data: Mapping[str, Any], of: type[Stream], named: Collection[str]
+    problems: list[Issue], data: Mapping[str, Any], model: type[Stream], named: Collection[str]
 ) -> list[Issue]:
     """Return the problems in the order of the fields, unknown ones first, and of the parts in the file."""
-    fields = list(of.model_fields)
+    fields = list(model.model_fields)
 
     def place(problem: Issue) -> tuple[int, int]:
         name, *inside = map(str, _location(problem.path))

@@ -44,12 +44,12 @@ def names() -> list[str]:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return what a preset's file says, checked, with each column a mapping.
+    """Return the checked data of a preset's file, with each column a mapping.
 
     Raises:
-        Problems: there is no such preset, or its file is wrong.
+        IssuesError: there is no such preset, or its file is invalid.
     """
-    known = names()  # asked first, so that no name can leave the folder
+    known = names()  # checked first, so that no name can leave the folder
     if name not in known:
         raise IssuesError([Issue("preset", f"no preset {name!r}{did_you_mean(name, known)}")])
     try:
@@ -59,20 +59,20 @@ def read(name: str) -> dict[str, Any]:
     except SpecificationError as error:
         raise IssuesError([Issue("preset", str(error))]) from None
     except ValidationError as error:
-        found = [problem for _, problem in problems_of(error, Preset)]
-        raise IssuesError([Issue("preset", f"{name}: {problem}") for problem in found]) from None
+        problems = [problem for _, problem in problems_of(error, Preset)]
+        raise IssuesError([Issue("preset", f"{name}: {problem}") for problem in problems]) from None
     return data
 
 
 def with_defaults(data: Mapping[str, Any], features: Iterable[Feature[Any]] = ()) -> dict[str, Any]:
-    """Return a stream's data with the preset's values and the blocks' defaults filled in.
+    """Return a stream's data with the preset's values and the blocks' defaults.
 
-    A column, a check, the time or unique of the stream replaces the preset's of that name whole; a column
-    that is null leaves the preset's out. Options are the preset's with the stream's over them, as long as
-    the format is the preset's. Whatever is not of the expected kind is left for validation to refuse.
+    A column, a check, the time or unique of the stream replaces that of the preset as a whole; a column that
+    is null removes the preset's. The stream's options override single options of the preset if the format is
+    the preset's. Data of an unexpected type is left for validation to refuse.
 
     Raises:
-        Problems: the preset is unknown or wrong, or a column is null without a preset's to leave out.
+        IssuesError: the preset is unknown or invalid, or a column is null that the preset does not have.
     """
     merged = dict(data)
     columns = merged.get("columns", {})
@@ -113,7 +113,7 @@ def _block(feature: Feature[Any], block: Any, stream: Mapping[str, Any]) -> Any:
         return block
     defaults: dict[str, Any] = {}
     inherits = feature.inherits(block)
-    # A default that is itself wrong is reported in its own place, not once more for each block.
+    # An invalid default is reported in its own place, not again for each block.
     key, where = stream.get("key"), stream.get("where")
     if "key" in inherits and isinstance(key, list | tuple) and all(isinstance(name, str) for name in key):
         defaults["key"] = key
@@ -123,7 +123,7 @@ def _block(feature: Feature[Any], block: Any, stream: Mapping[str, Any]) -> Any:
 
 
 def _full_columns(columns: Any) -> Any:
-    """Return columns of which each is a mapping with its `from`, where it can be made one."""
+    """Return columns, each as a mapping with its `from` if possible."""
     if not isinstance(columns, Mapping):
         return columns
     full: dict[Any, Any] = {}

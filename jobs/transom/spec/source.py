@@ -1,4 +1,4 @@
-"""Where a stream's files are, and what they hold."""
+"""The files of a stream: their paths, formats and columns."""
 
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
@@ -22,7 +22,7 @@ MIN_UNIT_LENGTH: dict[Unit, timedelta] = {
     "second": timedelta(seconds=1), "minute": timedelta(minutes=1), "hour": HOUR, "day": timedelta(days=1),
     "month": timedelta(days=28), "year": timedelta(days=365),
 }  # fmt: skip
-"""How long the period of a file is at least, by the finest part of the time in its path."""
+"""Minimum length of a file's period, by the finest part of the time in its path."""
 _OF_RECORDS = ("from_", "missing", "format", "zone")
 
 
@@ -183,7 +183,7 @@ class Column(Model):
         return self
 
     def field(self, name: str) -> layout.Field:
-        """Return what a parser is told of this column."""
+        """Return the parser's form of this column."""
         return layout.Field(
             name=name,
             paths=split_paths(self.from_ or name),
@@ -196,7 +196,7 @@ class Column(Model):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the schema of what a file may say: a path, a mapping, or null (not this one)."""
+        """Return the schema: a path, a mapping, or null (not this column)."""
         full = handler.resolve_ref_schema(handler(core))
         short = {"type": "string", "minLength": 1, "description": "where the value stands in a record"}
         return {"anyOf": [short, full, {"type": "null", "description": "leave the preset's column out"}]}

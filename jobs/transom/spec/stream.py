@@ -1,4 +1,4 @@
-"""The whole of a stream's file as one frozen model, validated."""
+"""A stream's file as one frozen, validated model."""
 
 from collections.abc import Iterable, Mapping
 from types import GenericAlias
@@ -42,7 +42,7 @@ def stream_type(name: str, module: str, features: Iterable[Feature[Stream]]) -> 
     """Return the type of a stream's file with the blocks of some features.
 
     Args:
-        name, module: where the type is kept, so that its values can be pickled.
+        name, module: the place of the type, so that its values can be pickled.
     """
     features = tuple(features)
     fields: dict[str, Any] = {
@@ -52,11 +52,13 @@ def stream_type(name: str, module: str, features: Iterable[Feature[Stream]]) -> 
         )
         for feature in features
     }
-    made = create_model(name, __base__=Stream, __module__=module, __doc__="A declared log.", **fields)
-    made.features = features
-    # People list the fields of a stream in this order: where its blocks are, the checks of them come after.
-    declared = made.__pydantic_fields__
-    before = [name for name in declared if name not in fields]
-    at = before.index("checks")
-    made.__pydantic_fields__ = {name: declared[name] for name in [*before[:at], *fields, *before[at:]]}
-    return made
+    model = create_model(name, __base__=Stream, __module__=module, __doc__="A declared log.", **fields)
+    model.features = features
+    # The order of fields for people: blocks come before the checks.
+    declared = model.__pydantic_fields__
+    own_fields = [name for name in declared if name not in fields]
+    at = own_fields.index("checks")
+    model.__pydantic_fields__ = {
+        name: declared[name] for name in [*own_fields[:at], *fields, *own_fields[at:]]
+    }
+    return model

@@ -1,4 +1,4 @@
-"""The fields of a stream's file that no feature declares, each sound by itself."""
+"""The fields of a stream's file that no feature declares, validated one by one."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -103,8 +103,8 @@ class StreamFields(Model):
 
     @cached_property
     def event_columns(self) -> dict[str, layout.Field]:
-        """The columns of the events in their order: the declared ones, the `rest` where it is kept, then the
-        captures, as strings."""
+        """The columns of the events in order: the declared ones, `rest` if it is kept, then the captures, as
+        strings."""
         read = self.read_columns
         own = {
             name: read.get(name) or derived.field(self.columns, self.read_columns, name)
@@ -135,13 +135,13 @@ class StreamFields(Model):
         types: dict[str, FieldType] = {name: field.type for name, field in self.event_columns.items()}
         return types | {"event_time": "timestamp"}
 
-    def blocks(self, of: type[B]) -> Mapping[str, B]:
+    def blocks(self, block_type: type[B]) -> Mapping[str, B]:
         """Return the blocks of a feature by name, none where the stream knows no such feature.
 
         Args:
-            of: the type of a block.
+            block_type: the type of a block.
         """
-        name = next((feature.name for feature in self.features if feature.block is of), None)
+        name = next((feature.name for feature in self.features if feature.block is block_type), None)
         return {} if name is None else cast(Mapping[str, B], getattr(self, name))
 
     def fingerprint(self, table: str, block: str) -> str:
@@ -155,7 +155,7 @@ class StreamFields(Model):
         return ("ingest", *(feature.name for feature in self.features if self.blocks(feature.block)))
 
     def upstream_stage(self, stage: str) -> str | None:
-        """Return the stage whose tables one reads, and whose gate has to pass first; None of the first."""
+        """Return the stage that must pass its gate before this one; None for the first stage."""
         return None if stage == "ingest" else self.feature(stage).upstream(self)
 
     def feature(self, name: str) -> Feature[Any]:
@@ -173,8 +173,8 @@ class StreamFields(Model):
 
     @property
     def key_without_block(self) -> tuple[str, ...]:
-        """Return the columns of the stream's key that it needs itself, beside its blocks: for `ties`, or
-        where no block says what the key is for."""
+        """The columns of the stream's key that are needed independent of blocks: for `ties`, or if there is
+        no block."""
         ties = self.time is not None and self.time.every is not None and self.time.ties != "keep"
         return self.key if ties or self.stages == ("ingest",) else ()
 
@@ -193,7 +193,7 @@ class StreamFields(Model):
         return None if block.where is None else condition(block.where, self.event_types)
 
     def layout(self) -> RecordFormat:
-        """Return all that a parser is told."""
+        """Return the input of a parser."""
         assert self.source.format is not None  # refused by `rules` before
         assert self.time is not None
         fields = tuple(self.read_columns[name] for name in self.columns if name in self.read_columns)
@@ -201,10 +201,10 @@ class StreamFields(Model):
         return RecordFormat(self.source.format, fields, time, dict(self.source.options), self.rest == "keep")
 
     def span(self, match: Match) -> Span | None:
-        """Return what a file of that name may hold; None, anything, where the name has no time.
+        """Return the span of times that a file may contain; None, any time, if its name has no time.
 
-        See `EventTimeRange`: the stretch that the name declares, or the hours around it where it is shorter
-        than an hour, and what `holds` adds at both ends.
+        See `EventTimeRange`: the period in the name, or its hour if the period is shorter than an hour,
+        extended by `holds` at both ends.
         """
         if match.start is None or match.end is None:
             return None
@@ -216,4 +216,4 @@ class StreamFields(Model):
 
 def built_in_of(features: Iterable[Feature[Any]]) -> dict[str, BuiltIn]:
     """Return every check that transom makes, of ingest and of some features."""
-    return {**OF_INGEST, **{name: of for feature in features for name, of in feature.checks.items()}}
+    return {**OF_INGEST, **{name: check for feature in features for name, check in feature.checks.items()}}

@@ -7,10 +7,10 @@ from transom.spec.errors import Issue, did_you_mean
 
 
 def parts_of(title: str) -> list[tuple[str, str | None]]:
-    """Return a title as texts, each with the column that follows it, None at the end.
+    """Split a title into texts, each with the column that follows it, None at the end.
 
     Raises:
-        ValueError: a brace that is not closed, or more in braces than a name.
+        ValueError: a brace is not closed, or has more than a name.
     """
     try:
         parts = list(Formatter().parse(title))
@@ -21,12 +21,12 @@ def parts_of(title: str) -> list[tuple[str, str | None]]:
     return [(text, column) for text, column, _, _ in parts]
 
 
-def title_problems(place: str, title: str, told: Collection[str], rule: str) -> Iterator[Issue]:
-    """Yield what is wrong with a title.
+def title_problems(place: str, title: str, known: Collection[str], rule: str) -> Iterator[Issue]:
+    """Yield the problems of a title.
 
     Args:
-        told: the columns that it may name.
-        rule: which these are, in words.
+        known: the columns that it may name.
+        rule: the description of these columns.
     """
     try:
         named = [column for _, column in parts_of(title) if column is not None]
@@ -34,7 +34,7 @@ def title_problems(place: str, title: str, told: Collection[str], rule: str) -> 
         yield Issue(place, str(error))
         return
     for column in named:
-        if column not in told:
+        if column not in known:
             # The key of a block may be the stream's.
             needs = (("columns", column), ("key",))
-            yield Issue(place, f"{rule}; no column {column!r}{did_you_mean(column, told)}", needs)
+            yield Issue(place, f"{rule}; no column {column!r}{did_you_mean(column, known)}", needs)

@@ -1,4 +1,4 @@
-"""Rules between the fields of a stream: what each field alone cannot know."""
+"""Rules between the fields of a stream."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,24 +17,24 @@ from transom.spec.format_options import fields_of, has_field
 from transom.spec.stream_fields import StreamFields
 
 EVENT_COLUMNS = ("hour", "event_time", "source_id", "source_line")
-"""Columns that every table of events has."""
+"""Columns of every table of events."""
 
 
 def problems(stream: StreamFields) -> list[Issue]:
     """Return every broken rule, with full paths, in the order of the fields.
 
-    What reads a derived column is not judged before that is sound, and what reads a block not before each
-    block is sound by itself.
+    Fields that read a derived column are only checked if it is valid, and fields that read a block only if
+    every block is valid by itself.
     """
     by_itself = [*_blocks(stream)]
     if by_itself:
         return by_itself
-    found = [*_source(stream), *_columns(stream)]
+    issues = [*_source(stream), *_columns(stream)]
     of_derived = list(derived.problems(stream.columns, stream.read_columns, stream.time))
     if of_derived:
-        return found + of_derived
+        return issues + of_derived
     return [
-        *found,
+        *issues,
         *(unique.problems(stream.unique, stream.event_types) if stream.unique else ()),
         *key_problems("key", stream.key, stream),
         *_default_where(stream),
@@ -66,22 +66,22 @@ def _source(stream: StreamFields) -> Iterator[Issue]:
 
 
 def _columns(stream: StreamFields) -> Iterator[Issue]:
-    taken = dict.fromkeys(EVENT_COLUMNS, "a column that every stream has")
+    reserved = dict.fromkeys(EVENT_COLUMNS, "a column that every stream has")
     if stream.rest == "keep":
-        taken[REST] = "the column of what `rest: keep` keeps"
+        reserved[REST] = "the column of what `rest: keep` keeps"
     for name in stream.columns:
-        if name in taken:
-            yield Issue(f"columns.{name}", f"is {taken[name]}; choose another name")
+        if name in reserved:
+            yield Issue(f"columns.{name}", f"is {reserved[name]}; choose another name")
     for name in stream.captures:
-        if name in taken:
-            yield Issue("source.path", f"{{{name}}} is {taken[name]}; choose another name")
+        if name in reserved:
+            yield Issue("source.path", f"{{{name}}} is {reserved[name]}; choose another name")
         elif name in stream.columns:
             yield Issue("source.path", f"{{{name}}} is also a declared column; choose another name")
     yield from _paths(stream)
 
 
 def _paths(stream: StreamFields) -> Iterator[Issue]:
-    """Return paths of columns and of the time that no record has."""
+    """Yield paths of columns and of the time that no record has."""
     format, options = stream.source.format, stream.source.options
     known, records = fields_of(format, options), options.get("records")
     if known is None and records is None:
@@ -97,8 +97,8 @@ def _paths(stream: StreamFields) -> Iterator[Issue]:
             f"time.column[{i}]" if len(fields) > 1 else "time.column": text for i, text in enumerate(fields)
         }
         times |= {"time.plus": stream.time.plus} if stream.time.plus is not None else {}
-        taken_elsewhere = {*stream.columns, *stream.captures}
-        named |= {place: text for place, text in times.items() if text not in taken_elsewhere}
+        other_names = {*stream.columns, *stream.captures}
+        named |= {place: text for place, text in times.items() if text not in other_names}
     for place, text in named.items():
         if known is not None and not any(has_field(path, format, options) for path in split_paths(text)):
             message = f"{format} records have no field {text!r}{did_you_mean(text, known)}"
@@ -108,7 +108,7 @@ def _paths(stream: StreamFields) -> Iterator[Issue]:
 
 
 def _around(place: str, text: str, records: str) -> Iterator[Issue]:
-    """Return what is wrong with paths that lead to what stands around the records of a line."""
+    """Yield the problems of paths that lead to values around the records of a line."""
     for path in split_paths(text):
         if path.startswith(AROUND):
             try:
@@ -137,19 +137,19 @@ def _checks(stream: StreamFields) -> Iterator[Issue]:
     for name, check in stream.checks.items():
         place, feature = f"checks.{name}", owners.get(check.stage or "")
         blocks = [] if feature is None else list(stream.blocks(feature.block))
-        of = "ingest" if feature is None else feature.name
-        found = checks.problems(name, check, stream.built_in, ["ingest", *owners], of, blocks)
-        yield from (replace(problem, path=join(place, problem.path)) for problem in found)
+        owner = "ingest" if feature is None else feature.name
+        issues = checks.problems(name, check, stream.built_in, ["ingest", *owners], owner, blocks)
+        yield from (replace(problem, path=join(place, problem.path)) for problem in issues)
         if feature is not None and not blocks:
             yield Issue(f"{place}.stage", f"the stream has no block of {feature.name}", ((feature.name,),))
-        elif check.every is not None and check.stage is not None and not found:
+        elif check.every is not None and check.stage is not None and not issues:
             types: Mapping[str, FieldType] | None = stream.event_types
             needs: tuple[Location, ...] = ()
             if feature is not None and feature.row_types is not None:
                 types = feature.row_types(stream, check.block or blocks[0])
-                # Which block's, where none is named, depends on which there are.
+                # If no block is named, the existing blocks determine it.
                 needs = (("key",), (feature.name,))
-            # Where the types are not known, the block's own problems say so.
+            # If the types are unknown, the block has problems of its own.
             if types is not None:
                 yield from condition_problems(f"{place}.every", check.every, types, *needs)
 
@@ -174,12 +174,12 @@ def _times(stream: StreamFields) -> Iterator[Issue]:
     if stream.retention is not None:
         reads = [read for feature in stream.features for read in feature.lookback(stream)]
         what, longest = max(reads, key=lambda read: read[1], default=("an hour", HOUR))
-        least = stream.heal + longest
-        if stream.retention % HOUR or stream.retention < least:
+        minimum = stream.heal + longest
+        if stream.retention % HOUR or stream.retention < minimum:
             yield Issue(
                 "retention",
                 f"must be whole hours, and no less than heal and {what} together, "
-                f"{format_duration(least)}; got {format_duration(stream.retention)}",
+                f"{format_duration(minimum)}; got {format_duration(stream.retention)}",
                 (("heal",),),
             )
     if stream.chunk < HOUR or stream.chunk % HOUR:

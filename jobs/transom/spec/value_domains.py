@@ -1,8 +1,8 @@
-"""What a condition says of the values of single columns: whether a row can meet it, as far as bounds tell.
+"""Domains of columns under a condition: whether a row can meet it, by bounds of single columns.
 
-A condition narrows what is known of the columns that it compares, as for a row that meets it; where nothing
-is left of one, there is no such row. What is not understood narrows nothing, so a condition that a row meets
-is never called impossible.
+A condition narrows the domains of the columns that it compares. If a domain becomes empty, no row meets the
+condition. Parts that are not understood narrow nothing, so a condition that some row meets is never called
+impossible.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ from typing import Any
 from transom.spec.expressions.parser import parse
 
 EXACT = 2.0**53
-"""Below it a whole number is the same as a double."""
+"""Below this every whole number is a double."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class Domain:
     Attributes:
         low, high: the bounds.
         whole: whether values are whole numbers.
-        among: the texts or truths that it may be; None is any.
+        among: the possible texts or truth values; None is any.
         null: whether it may be null.
-        some: whether it may be anything else.
-        but: values that it is not.
+        some: whether it may have a value that is not null.
+        but: excluded values.
     """
 
     low: float = -inf
@@ -40,7 +40,7 @@ class Domain:
 
     @property
     def empty(self) -> bool:
-        """Whether there is neither such a value nor a null."""
+        """Whether it contains neither a value nor null."""
         return not self.null and self._no_value
 
     @property
@@ -50,36 +50,37 @@ class Domain:
         return not self.some or self.low > self.high or point or none
 
     def restricted(self, sign: str, other: "Domain") -> "Domain":
-        """Return the values that meet a comparison with some value of another domain; no null does."""
+        """Return the domain of values that meet a comparison with some value of another domain, without
+        null."""
         if self.whole != other.whole:
             # Spark compares both as doubles.
             low = other.low if abs(other.low) < EXACT else -inf
             other = replace(
                 other, low=low, high=other.high if abs(other.high) < EXACT else inf, but=frozenset()
             )
-        found = replace(self, null=False)
+        domain = replace(self, null=False)
         if sign in ("<", "<=", "="):
-            found = replace(found, high=min(self.high, self._up_to(other.high, sign == "<")))
+            domain = replace(domain, high=min(self.high, self._up_to(other.high, sign == "<")))
         if sign in (">", ">=", "="):
-            found = replace(found, low=max(self.low, -self._up_to(-other.low, sign == ">")))
+            domain = replace(domain, low=max(self.low, -self._up_to(-other.low, sign == ">")))
         if sign == "=":
-            either = [one for one in (self.among, other.among) if one is not None]
+            either = [values for values in (self.among, other.among) if values is not None]
             among = frozenset.intersection(*either) if either else None
-            found = replace(found, among=among, but=self.but | other.but)
+            domain = replace(domain, among=among, but=self.but | other.but)
         if sign == "<>":
-            found = replace(found, but=self.but | other._only)
+            domain = replace(domain, but=self.but | other._only)
         if other._no_value:
-            return replace(found, some=False)
-        low, high = found.low, found.high
-        while self.whole and low in found.but:
+            return replace(domain, some=False)
+        low, high = domain.low, domain.high
+        while self.whole and low in domain.but:
             low += 1
-        while self.whole and high in found.but:
+        while self.whole and high in domain.but:
             high -= 1
-        return replace(found, low=low, high=high)
+        return replace(domain, low=low, high=high)
 
     @property
     def _only(self) -> frozenset[object]:
-        """The one value that it can be; nothing where there are more."""
+        """The only possible value; empty if there are more."""
         if self.low == self.high:
             return frozenset((self.low,))
         return self.among if self.among is not None and len(self.among) == 1 else frozenset()
@@ -93,7 +94,7 @@ class Domain:
         return nextafter(bound, -inf) if outside else bound
 
     def joined(self, other: "Domain") -> "Domain":
-        """Return a domain that holds both."""
+        """Return a domain that contains both."""
         among = None if self.among is None or other.among is None else self.among | other.among
         return Domain(
             min(self.low, other.low), max(self.high, other.high), self.whole and other.whole, among,
@@ -114,15 +115,15 @@ _DENIED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def possible(text: str, domains: Domains) -> bool:
-    """Return whether a row may meet a condition; True as well where this cannot be told.
+    """Return whether a row may meet a condition; also True if this is unknown.
 
     Args:
-        text: a condition that has been compiled.
-        domains: of columns of which something is known.
+        text: a condition that compiles.
+        domains: the known domains of columns.
     """
     tree = parse(text)
     narrowed = _narrowed(tree, domains, True)
-    # Once more with what later parts say.
+    # Again, with the domains from later parts.
     return narrowed is not None and _narrowed(tree, narrowed, True) is not None
 
 
@@ -132,9 +133,9 @@ class Tested:
 
     Attributes:
         place: the path of its field.
-        text: the condition, which has been compiled.
-        domains: what is known of the columns that it reads.
-        why: the reason, in words, if no row meets it.
+        text: the condition, which compiles.
+        domains: the known domains of the columns that it reads.
+        why: the reason, as text, if no row meets it.
     """
 
     place: str
@@ -150,7 +151,7 @@ def because(text: str, counts: Domains, why: str) -> str:
 
 
 def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
-    """Return the domains of rows for which a condition is true, or is false; None where there is none."""
+    """Return the domains of rows for which a condition is true, or false; None if there is no such row."""
     kind = type(node).__name__
     match kind:
         case "Paren":
@@ -162,14 +163,14 @@ def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
         case "Null":
             return None
         case "Column":
-            return _kept(node, _value(node, domains).restricted("=", _constant(truth)), domains)
+            return _with_domain(node, _value(node, domains).restricted("=", _constant(truth)), domains)
         case "Is":
             return _is(node, domains, truth)
         case "And" | "Or":
             parts = [partial(_narrowed, part, truth=truth) for part in node.flatten()]
             return _combined(parts, domains, (kind == "And") is truth)
         case "In":
-            parts = [partial(_compared, "=", node.this, one, truth=truth) for one in node.expressions]
+            parts = [partial(_compared, "=", node.this, operand, truth=truth) for operand in node.expressions]
             return _combined(parts, domains, not truth)
         case "Between":
             ends = ((">=", node.args["low"]), ("<=", node.args["high"]))
@@ -183,7 +184,7 @@ def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
 def _combined(
     parts: Iterable[Callable[[Domains], Domains | None]], domains: Domains, all_: bool
 ) -> Domains | None:
-    """Return what is known where all of some conditions are met, or one of them."""
+    """Return the domains if all conditions are met, or one of them."""
     if all_:
         narrowed: Domains | None = domains
         for part in parts:
@@ -194,13 +195,13 @@ def _combined(
         return None
     names = {name for branch in branches for name in branch}
     return {
-        name: reduce(Domain.joined, [one.get(name, domains.get(name, Domain())) for one in branches])
+        name: reduce(Domain.joined, [branch.get(name, domains.get(name, Domain())) for branch in branches])
         for name in names
     }
 
 
-def _kept(node: Any, domain: Domain, domains: Domains) -> Domains | None:
-    """Return the domains with what is now known of one part; None where nothing is left of it."""
+def _with_domain(node: Any, domain: Domain, domains: Domains) -> Domains | None:
+    """Return the domains with a new one for a column; None if it is empty."""
     while type(node).__name__ == "Paren":
         node = node.this
     if domain.empty:
@@ -211,15 +212,17 @@ def _kept(node: Any, domain: Domain, domains: Domains) -> Domains | None:
 def _compared(sign: str, left: Any, right: Any, domains: Domains, truth: bool) -> Domains | None:
     sign = sign if truth else _DENIED[sign]
     mine, theirs = _value(left, domains), _value(right, domains)
-    narrowed = _kept(left, mine.restricted(sign, theirs), domains)
-    return None if narrowed is None else _kept(right, theirs.restricted(_TURNED[sign], mine), narrowed)
+    narrowed = _with_domain(left, mine.restricted(sign, theirs), domains)
+    return None if narrowed is None else _with_domain(right, theirs.restricted(_TURNED[sign], mine), narrowed)
 
 
 def _is(node: Any, domains: Domains, truth: bool) -> Domains | None:
     if type(node.expression).__name__ == "Boolean":
         return _narrowed(node.this, domains, bool(node.expression.this)) if truth else domains
     domain = _value(node.this, domains)
-    return _kept(node.this, replace(domain, some=False) if truth else replace(domain, null=False), domains)
+    return _with_domain(
+        node.this, replace(domain, some=False) if truth else replace(domain, null=False), domains
+    )
 
 
 def _constant(value: object) -> Domain:
@@ -227,7 +230,7 @@ def _constant(value: object) -> Domain:
 
 
 def _value(node: Any, domains: Domains) -> Domain:
-    """Return what is known of the value of an expression."""
+    """Return the domain of an expression."""
     match type(node).__name__:
         case "Paren":
             return _value(node.this, domains)
@@ -243,7 +246,7 @@ def _value(node: Any, domains: Domains) -> Domain:
             return Domain(number, number, isinstance(number, int), null=False)
         case "Neg":
             value = _value(node.this, domains)
-            # Of doubles there is one that is no number; only a constant is sure to be one.
+            # A double may be NaN, except for a constant.
             constant = value.low == value.high
             null = value.null or not constant
             return (
@@ -252,11 +255,11 @@ def _value(node: Any, domains: Domains) -> Domain:
                 else Domain()
             )
         case "Add" | "Sub" as kind:
-            one, other = _value(node.this, domains), _value(node.expression, domains)
-            if not (one.whole and other.whole):
+            left, right = _value(node.this, domains), _value(node.expression, domains)
+            if not (left.whole and right.whole):
                 return Domain()
-            low, high = (other.low, other.high) if kind == "Add" else (-other.high, -other.low)
-            return Domain(one.low + low, one.high + high, whole=True)
+            low, high = (right.low, right.high) if kind == "Add" else (-right.high, -right.low)
+            return Domain(left.low + low, left.high + high, whole=True)
         case "Length":
             return Domain(low=0, whole=True)
     return Domain()

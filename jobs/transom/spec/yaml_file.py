@@ -1,9 +1,9 @@
-"""Reading YAML that others wrote, with less of YAML than there is.
+"""Read untrusted YAML, restricted to a subset.
 
-A stream's file is small, a tree, and says what it seems to say. So: no aliases (a few lines of them can
-stand for gigabytes), no tags, no repeated keys (the last one would win in silence), a bounded size and
-depth, and only `true` and `false` are booleans: YAML 1.1 reads `off: true` as `{False: True}`, `1:30` as
-90 and a date as a date.
+A stream's file is a small tree without surprises. So: no aliases (a few lines of them can expand to
+gigabytes), no tags, no repeated keys (the last one would silently win), limits of size and depth, and only
+`true` and `false` are booleans: YAML 1.1 reads `off: true` as `{False: True}`, `1:30` as 90 and a date as a
+date.
 """
 
 import re
@@ -25,13 +25,13 @@ _NAME = re.compile(
 class _Loader(yaml.SafeLoader):
     """The safe loader, with the rules of this module."""
 
-    # Not the parent's table, which adding a resolver would change for everybody. It is the class's, and
-    # PyYAML changes it in `add_implicit_resolver`.
+    # A table of this class, since adding a resolver to the parent's would change it for every user. PyYAML
+    # changes it in `add_implicit_resolver`.
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Compose one node, unless it is an alias, carries an anchor or a tag, or lies too deep."""
+        """Compose one node, unless it is an alias, has an anchor or a tag, or is nested too deeply."""
         # PyYAML's stubs leave this one out of the types.
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "anchor", None) is not None:
@@ -47,14 +47,14 @@ class _Loader(yaml.SafeLoader):
             self.depth -= 1
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        """Construct a mapping whose keys are different texts."""
-        seen: set[str] = set()
+        """Construct a mapping with distinct text keys."""
+        keys: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
                 _refuse("a key must be text", key)
-            if key.value in seen:
+            if key.value in keys:
                 _refuse(f"the key {key.value!r} is repeated", key)
-            seen.add(key.value)
+            keys.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -90,7 +90,7 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
 
 
 def parse_mapping(content: bytes | str, name: str) -> dict[str, Any]:
-    """Return the mapping that a text holds; `name` is for errors.
+    """Return the mapping in a text; `name` is for errors.
 
     Raises:
         SpecificationError: as `read_mapping`.
@@ -112,9 +112,9 @@ def parse_mapping(content: bytes | str, name: str) -> dict[str, Any]:
 
 
 def declared_name(content: str) -> str | None:
-    """Return the name that the text of a stream's file declares on a line, however wrong the rest is."""
-    found = _NAME.search(content)
-    return found["name"] if found else None
+    """Return the name declared in the text of a stream's file, even if the rest is invalid."""
+    match = _NAME.search(content)
+    return match["name"] if match else None
 
 
 def _where(error: yaml.YAMLError) -> str:

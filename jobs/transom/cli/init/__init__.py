@@ -1,1 +1,1 @@
-"""Drafts a stream's file from a log."""
+"""Draft a stream's file from a log."""

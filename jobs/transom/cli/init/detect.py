@@ -1,4 +1,4 @@
-"""What kind of log some lines are: the first of the known forms that most of them have."""
+"""Detect the format of log lines: the first known form that most of them have."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,36 +20,40 @@ FORMS: Mapping[str, Callable[[Sequence[str]], DetectedFormat | NearMiss]] = {
     "LTSV": labelled, "system calls": syscalls, "strace": strace, "key=value": pairs, "CSV": delimited,
     "a pattern": own_form,
 }  # fmt: skip
-"""The forms, the narrower before those that take more."""
+"""The forms, narrow ones before general ones."""
 
 EMBEDDING = ("csv", "kv", "regex")
 """Formats one of whose fields may be JSON."""
 LONGEST = 1000
-"""Characters of a pattern that is shown."""
+"""Maximum number of characters of a shown pattern."""
 
 
 class Unknown(ValueError):
-    """Lines of no form that is known: what was tried, what came nearest, and how to go on by hand."""
+    """Lines of no known form. The text has the tried forms, the nearest one, and how to continue by hand."""
 
 
 def recognise(lines: Sequence[str]) -> DetectedFormat:
-    """The first of the known forms that most lines have.
+    """Return the first known form that most lines have.
 
     Raises:
-        Unknown: they have none.
-        NotRead: they have one that no format reads.
+        Unknown: there is no such form.
+        NotRead: no format can read the form.
     """
     lines = lines[:SAMPLE_LINES]
     near: dict[str, NearMiss] = {}
     for name, form in FORMS.items():
-        found = form(lines)
-        if isinstance(found, DetectedFormat):
-            may = found.preset is None and found.format in EMBEDDING and "embedded" not in found.options
-            return with_json(found, list(found.fields)) if may else found
-        near[name] = found
-    name, found = max(near.items(), key=lambda one: one[1].lines)
-    nearest = f"{name}, {found.lines} of {len(lines)} lines" if found.lines else "none takes a line"
-    why = f", but {found.why}" if found.why and found.lines >= MIN_SHARE * len(lines) else ""
+        detected = form(lines)
+        if isinstance(detected, DetectedFormat):
+            may = (
+                detected.preset is None
+                and detected.format in EMBEDDING
+                and "embedded" not in detected.options
+            )
+            return with_json(detected, list(detected.fields)) if may else detected
+        near[name] = detected
+    name, detected = max(near.items(), key=lambda entry: entry[1].lines)
+    nearest = f"{name}, {detected.lines} of {len(lines)} lines" if detected.lines else "none takes a line"
+    why = f", but {detected.why}" if detected.why and detected.lines >= MIN_SHARE * len(lines) else ""
     raise Unknown(
         f"is of no form that is known. Tried: {', '.join(near)}; nearest: {nearest}{why}. If its lines have "
         "a form of their own, write `format: regex`, with a pattern that takes a whole line and names its "
@@ -58,9 +62,9 @@ def recognise(lines: Sequence[str]) -> DetectedFormat:
 
 
 def _first_pattern(line: str) -> str:
-    """A pattern for the first line to go on with, where there is one of a length that a person reads."""
+    """Return a pattern for the first line to continue with, if it is short enough to read."""
     pattern = guess([line]).pattern
     if len(pattern) > LONGEST or re.fullmatch(pattern, line) is None:
         return f" The first line:\n  {comment(line)[:300]}"
-    shown = f"{line[:300]}\n  options: {{pattern: {scalar(pattern)}}}"
-    return f" This one takes the first line:\n  {shown}"
+    text = f"{line[:300]}\n  options: {{pattern: {scalar(pattern)}}}"
+    return f" This one takes the first line:\n  {text}"

@@ -1,4 +1,4 @@
-"""ArcSight's CEF: seven fields between bars, then pairs whose values may hold blanks."""
+"""Detect ArcSight's CEF: seven fields between bars, then pairs whose values may contain blanks."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from transom.cli.init.infer_regex import guess
 
 HEADER = ("version", "vendor", "product", "product_version", "event_class", "event", "severity")
 MAX_KEYS = 24
-"""Keys of the extension that become groups, at most."""
+"""Maximum number of the extension's keys that become groups."""
 TIMES = ("rt", "end", "start", "deviceReceiptTime")
 _BAR = r"(?:[^|\\]|\\.)*"
 _LINE = re.compile(rf"(.*?)CEF:([0-9.]+)\|({_BAR})\|({_BAR})\|({_BAR})\|({_BAR})\|({_BAR})\|({_BAR})\|(.*)")
@@ -21,36 +21,36 @@ _NOTE = (
 
 
 def cef(lines: Sequence[str]) -> DetectedFormat | NearMiss:
-    """CEF, with or without syslog's own fields before it, by a pattern."""
+    """Detect CEF, with or without syslog's fields before it; the format is a pattern."""
     rows = [match.groups() for match in map(_LINE.fullmatch, lines) if match]
     if len(rows) < MIN_SHARE * len(lines):
         return NearMiss(len(rows))
-    before = _before([row[0] for row in rows])
-    groups = _groups([row[-1] for row in rows], {*HEADER, "extension", *re.findall(r"\?P<(\w+)>", before)})
+    prefix = _prefix_pattern([row[0] for row in rows])
+    groups = _groups([row[-1] for row in rows], {*HEADER, "extension", *re.findall(r"\?P<(\w+)>", prefix)})
     bars = "".join(rf"\|(?P<{name}>{_BAR})" for name in HEADER[1:])
-    pattern = rf"{before}CEF:(?P<{HEADER[0]}>[0-9.]+){bars}\|(?P<extension>{groups}.*)"
+    pattern = rf"{prefix}CEF:(?P<{HEADER[0]}>[0-9.]+){bars}\|(?P<extension>{groups}.*)"
     form = re.compile(pattern)
-    found = [match.groupdict() for match in map(form.fullmatch, lines) if match]
-    fields = {name: [row[name] for row in found if row[name]] for name in form.groupindex}
+    parsed = [match.groupdict() for match in map(form.fullmatch, lines) if match]
+    fields = {name: [row[name] for row in parsed if row[name]] for name in form.groupindex}
     return DetectedFormat("regex", fields, {}, {"pattern": pattern}, notes=(_NOTE,))
 
 
-def _before(texts: Sequence[str]) -> str:
-    """A pattern of what stands before the message."""
+def _prefix_pattern(texts: Sequence[str]) -> str:
+    """Return a pattern for the text before the message."""
     if not any(texts):
         return ""
     if not all(map(str.strip, texts)):
         return "(?P<before>.*?)"
-    found = guess([text.rstrip() for text in texts])
-    whole = found.matched >= MIN_SHARE * len(texts) and "(?P<message>" not in found.pattern
-    return f"{found.pattern} *" if whole else "(?P<before>.*?)"
+    guessed = guess([text.rstrip() for text in texts])
+    whole = guessed.matched >= MIN_SHARE * len(texts) and "(?P<message>" not in guessed.pattern
+    return f"{guessed.pattern} *" if whole else "(?P<before>.*?)"
 
 
-def _groups(extensions: Sequence[str], taken: set[str]) -> str:
-    """A group for each key whose values have no blanks, none of which need be there; and for times.
+def _groups(extensions: Sequence[str], reserved: set[str]) -> str:
+    """Return an optional group for each key whose values have no blanks, and for times.
 
     Args:
-        taken: names that groups have already.
+        reserved: names that other groups have.
     """
     rows = [_PAIR.findall(text) for text in extensions]
     values: dict[str, list[str]] = {}
@@ -67,5 +67,5 @@ def _groups(extensions: Sequence[str], taken: set[str]) -> str:
         elif name in TIMES and len(words) == 1:
             groups[name] = r"[^ ]+(?: [^ =]+){" + str(words.pop() - 1) + "}"
     ordered = sorted(groups, key=lambda name: (places[name] / len(values[name]), name))[:MAX_KEYS]
-    named = {name: f"cef_{name}" if name in taken or not name[0].isalpha() else name for name in ordered}
+    named = {name: f"cef_{name}" if name in reserved or not name[0].isalpha() else name for name in ordered}
     return "".join(rf"(?:.*?\b{name}=(?P<{named[name]}>{groups[name]}))?" for name in ordered)

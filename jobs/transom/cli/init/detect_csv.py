@@ -1,4 +1,4 @@
-"""Lines as a table of delimited values, read as a job reads them, and the lines above its records."""
+"""Read lines as a table of delimited values, as a job does, and find the lines above its records."""
 
 import csv
 import re
@@ -12,13 +12,13 @@ from transom.formats.separated_values import Separated, separated
 
 DELIMITERS = ("\t", ";", ",", "|", " ", BLANKS)
 OF_BLANKS = DELIMITERS[-2:]
-"""Those of them that blanks are: one, and any number of them."""
+"""The blanks among them: one blank, and any number of blanks."""
 COMMENTS = ("#", "//", "%", "!")
-"""How lines begin that are no records of a table."""
+"""Beginnings of lines that are no records of a table."""
 MAX_LINES_ABOVE = 50
-"""Lines above the first record that are looked at."""
+"""Maximum number of lines above the first record."""
 LONGEST_RECORD = 200
-"""Lines that a record may go over."""
+"""Maximum number of lines of a record."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class DelimitedTable:
     """Lines as rows of the same number of values.
 
     Attributes:
-        rows: the rows, without the lines that have another number of values.
+        rows: the rows, without lines with another number of values.
         places: the line of each row, from 1.
-        above: how many lines that are neither rows nor comments come before the first row.
-        odd: how many such lines come behind it.
-        comment: how the lines begin that are comments; empty where there are none.
-        comments: the lines that are comments: their numbers, from 1, and what they say.
+        above: the number of lines before the first row that are neither rows nor comments.
+        odd: the number of such lines after it.
+        comment: the beginning of comment lines; empty if there are none.
+        comments: the texts of comment lines, by their number from 1.
     """
 
     delimiter: str
@@ -44,7 +44,7 @@ class DelimitedTable:
 
     @property
     def share(self) -> float:
-        """Of the lines from the first row on that are rows."""
+        """The share of rows among the lines from the first row on."""
         return len(self.rows) / (len(self.rows) + self.odd)
 
     @property
@@ -59,16 +59,16 @@ class DelimitedTable:
         return all(number in self.comments for number in range(1, self.places[0]))
 
     def is_comment_below(self, head: "Head") -> bool:
-        """Whether all lines between the names and the first record are comments."""
+        """Return whether all lines between the names and the first record are comments."""
         return all(number in self.comments for number in range(head.names_line + 1, head.data_line))
 
 
 @dataclass(frozen=True)
 class Head:
-    """What is above the records of a table.
+    """The lines above the records of a table.
 
     Attributes:
-        names: of the columns; None where no line names them.
+        names: the column names; None if no line has them.
         names_line: the number of that line, from 1.
         data_row: the first row that is a record.
         data_line: the number of its line, from 1.
@@ -81,7 +81,7 @@ class Head:
 
 
 def table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
-    """Return lines as a table; None where most of them have a single value."""
+    """Return lines as a table; None if most of them have a single value."""
     parts = separated(delimiter, '"')
     for comment in (*(sign for sign in COMMENTS if any(line.startswith(sign) for line in lines)), ""):
         comments = {
@@ -91,35 +91,37 @@ def table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
         }
         if len(comments) > len(lines) / 2:
             continue
-        read = {number: parts.one(line) for number, line in enumerate(lines, 1) if number not in comments}
+        read = {
+            number: parts.split_line(line) for number, line in enumerate(lines, 1) if number not in comments
+        }
         widths = Counter(len(row) for row in read.values() if row is not None)
         if not widths:
             continue
         width = max(widths, key=lambda width: (widths[width], width))
-        kept = [(number, row) for number, row in read.items() if row is not None and len(row) == width]
-        first = kept[0][0]
+        fitting = [(number, row) for number, row in read.items() if row is not None and len(row) == width]
+        first = fitting[0][0]
         above = sum(number < first for number in read)
-        # Values may begin with such a sign as well.
+        # Values may also begin with such a sign.
         if width < 2 or any(
             number > first and _width(parts, text) == width for number, text in comments.items()
         ):
             continue
         if above > MAX_LINES_ABOVE:
             continue
-        odd = len(read) - len(kept) - above
-        places, rows = [number for number, _ in kept], [row for _, row in kept]
+        odd = len(read) - len(fitting) - above
+        places, rows = [number for number, _ in fitting], [row for _, row in fitting]
         return DelimitedTable(delimiter, rows, places, above, odd, comment, comments)
     return None
 
 
 def _width(parts: Separated, text: str) -> int:
-    return len(parts.one(text) or ())
+    return len(parts.split_line(text) or ())
 
 
 def head_of(table: DelimitedTable) -> Head:
-    """Return which line of a table names its columns, and where its records begin.
+    """Return the line that names the columns of a table, and the beginning of its records.
 
-    Lines above the records have no value of the type that the records of its column have: names, units.
+    A line above the records, such as names or units, has no value of the type of its column.
     """
     rows = table.rows
     kinds = _kinds(rows[len(rows) // 2 :] if len(rows) > 3 else rows[1:])
@@ -133,7 +135,7 @@ def head_of(table: DelimitedTable) -> Head:
         named = next((at for at in range(data) if _names_all(rows[at])), 0)
         return Head(rows[named], table.places[named], data, table.places[data % len(rows)])
     for number in sorted(table.comments, reverse=True):
-        names = separated(table.delimiter, '"').one(table.comments[number])
+        names = separated(table.delimiter, '"').split_line(table.comments[number])
         fits = number < table.places[0] and names is not None and len(names) == len(rows[0])
         if fits and names is not None and is_header(names, rows):
             return Head(names, number, 0, table.places[0])
@@ -147,7 +149,7 @@ def _kinds(rows: Sequence[Sequence[str]]) -> list[ColumnType | None]:
 
 
 def _is_above(row: Sequence[str], kinds: Sequence[ColumnType | None]) -> bool:
-    """Whether no value of a row is of the type of its column, and some value is of another one."""
+    """Return whether no value of a row has the type of its column, and some value has another one."""
     typed = [
         (cell, kind)
         for cell, kind in zip(row, kinds, strict=True)
@@ -169,7 +171,7 @@ def _names_all(row: Sequence[str]) -> bool:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Return names with those that are missing, or there twice, made different."""
+    """Return names in which missing and repeated ones are replaced by unique ones."""
     return [
         name if name.strip() and names.count(name) == 1 else f"{name or 'field'}_{place}"
         for place, name in enumerate(names, 1)
@@ -177,7 +179,8 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a line names the fields: names are different, no numbers, and no values of their column."""
+    """Return whether a line names the fields: its texts are distinct, no numbers, and no values of their
+    column."""
     if len(set(first)) < len(first) or not all(cell.strip() for cell in first):
         return False
     if any(re.search(r"[^\W\d]|_", cell) is None for cell in first):
@@ -192,11 +195,11 @@ def is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def records_of(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], int]:
-    """Return the records that lines hold where a quoted value may go on in the next line.
+    """Return the records in lines, where a quoted value may continue in the next line.
 
     Returns:
-        The records, and how many of them go over several lines. A line whose quote no other line closes as
-        CSV has it, before a delimiter or at a line's end, is a record of a single value.
+        The records, and how many of them have several lines. A line whose quote is never closed, before a
+        delimiter or at a line's end, is a record with a single value.
     """
     records: list[list[str]] = []
     over = at = 0
@@ -212,7 +215,7 @@ def records_of(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], i
 
 
 def _read(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the first record of lines, with how many lines it is of, if it is one."""
+    """Yield the first record of lines with its number of lines, if it is valid."""
     reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
     try:
         row = next(reader, None)

@@ -1,4 +1,4 @@
-"""Delimited lines: Zeek's tables, W3C's extended logs, CSV."""
+"""Detect delimited lines: Zeek's tables, W3C's extended logs, CSV."""
 
 import csv
 import re
@@ -26,7 +26,7 @@ ZEEK_TYPES: Mapping[str, FieldType] = {
     "port": "integer", "bool": "boolean",
 }  # fmt: skip
 CLOCK_COMMA = re.compile(r"(?<![0-9])[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3}(?:[0-9]{3})?(?=[^0-9,\"])")
-"""A time of day with a decimal comma, which parts no values."""
+"""A time of day with a decimal comma, which is no delimiter."""
 ONE_LINE = (
     "python3 -c \"import csv, sys; csv.writer(sys.stdout).writerows([' '.join(c.split()) for c in r] "
     'for r in csv.reader(sys.stdin{}))" < FILE > NEW'
@@ -34,7 +34,7 @@ ONE_LINE = (
 
 
 def zeek(lines: Sequence[str]) -> DetectedFormat | NearMiss:
-    """Zeek's own tables, whose header lines say the fields and their types."""
+    """Detect Zeek's tables, whose header lines have the fields and their types."""
     headers = dict(line.split("\t", 1) for line in lines if line.startswith("#") and "\t" in line)
     if "#fields" not in headers:
         return NearMiss(0)
@@ -47,14 +47,14 @@ def zeek(lines: Sequence[str]) -> DetectedFormat | NearMiss:
             for name, text in zip(names, row, strict=True):
                 if text not in (unset, empty):
                     fields[name].append(text)
-    said = dict(zip(names, headers.get("#types", "").split("\t"), strict=False))
-    types: dict[str, FieldType] = {name: ZEEK_TYPES.get(said.get(name, ""), "string") for name in names}
+    declared = dict(zip(names, headers.get("#types", "").split("\t"), strict=False))
+    types: dict[str, FieldType] = {name: ZEEK_TYPES.get(declared.get(name, ""), "string") for name in names}
     known = headers.get("#path") == "conn" and set(names) >= CONN
     return DetectedFormat("zeek", fields, types, {"variant": "tsv"}, "zeek/conn" if known else None)
 
 
 def w3c(lines: Sequence[str]) -> DetectedFormat | NearMiss:
-    """W3C's extended logs, such as IIS writes: a `#Fields:` line names what follows."""
+    """Detect W3C's extended logs, as of IIS, in which a `#Fields:` line names the fields."""
     header = next((line for line in lines if line.startswith(FIELDS)), None)
     if header is None:
         return NearMiss(0)
@@ -70,32 +70,34 @@ def w3c(lines: Sequence[str]) -> DetectedFormat | NearMiss:
 
 
 def delimited(lines: Sequence[str]) -> DetectedFormat | NearMiss:
-    """CSV, whatever stands between the values, and whichever line names them.
+    """Detect CSV with any delimiter, and the line that names its columns.
 
     Raises:
-        NotRead: records go over several lines.
+        NotRead: records have several lines.
     """
     tables = list(_tables(lines))
-    apart = [table for table in tables if table.delimiter == "\t" or not _is_prose(table.rows)]
-    fitting = [(table, _log(table)) for table in apart if table.share >= MIN_SHARE]
+    candidates = [table for table in tables if table.delimiter == "\t" or not _is_prose(table.rows)]
+    fitting = [(table, _log(table)) for table in candidates if table.share >= MIN_SHARE]
     fitting = [(table, log) for table, log in fitting if _is_sure(table, log)]
-    # A tab stands in no text by chance.
-    fitting = [one for one in fitting if one[0].delimiter == "\t"] or fitting
+    # A tab is in no text by chance.
+    fitting = [candidate for candidate in fitting if candidate[0].delimiter == "\t"] or fitting
     if fitting:
-        # Of values that hold another delimiter, too, the first line tells which one parts them.
+        # If values contain another delimiter, the first line tells the right one.
         best, log = max(fitting, key=_likely)
-        # Commas here and there in lines that begin with a time of several words.
+        # Commas inside lines that begin with a time of several words.
         if best.delimiter != "\t" and not _has_time(log) and guess(lines).timed:
             why = "no column is a time, while the lines begin with one of several words"
             return NearMiss(len(best.rows), why)
         return log
     for sign in filter(lambda sign: sign not in OF_BLANKS, DELIMITERS):
         _refuse_long_records(lines, sign)
-    return NearMiss(max((len(table.rows) for table in apart if table.delimiter not in OF_BLANKS), default=0))
+    return NearMiss(
+        max((len(table.rows) for table in candidates if table.delimiter not in OF_BLANKS), default=0)
+    )
 
 
 def _tables(lines: Sequence[str]) -> Iterator[DelimitedTable]:
-    """Yield the tables that lines are by each delimiter, but only one of those whose values blanks part."""
+    """Yield the table for each delimiter, but only one of those for blanks."""
     tables = {sign: table_of(lines, sign) for sign in DELIMITERS}
     if sum(CLOCK_COMMA.search(line) is not None for line in lines) >= MIN_SHARE * len(lines):
         tables[","] = None
@@ -106,17 +108,18 @@ def _tables(lines: Sequence[str]) -> Iterator[DelimitedTable]:
 
 
 def _is_aligned(single: DelimitedTable, several: DelimitedTable) -> bool:
-    """Whether several blanks in lines are one delimiter: else more lines are rows with one, or all the same.
+    """Return whether several blanks are one delimiter: else more lines are rows with one blank, or all the
+    same.
 
     Args:
-        single, several: the lines as tables by one blank, and by any number of them.
+        single, several: the lines as tables by one blank, and by any number of blanks.
     """
     empty = any(not any(column) for column in zip(*single.rows[1:], strict=True))
     return empty or (several.share >= single.share and several.rows != single.rows)
 
 
 def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
-    """Raise NotRead where lines are no records, and most records that they make together are."""
+    """Raise NotRead if single lines are no records, but most records of several lines are."""
     records, over = records_of(lines, delimiter)
     widths = Counter(map(len, records))
     width, number = widths.most_common(1)[0] if widths else (0, 0)
@@ -134,8 +137,8 @@ def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
 
 
 def _is_sure(table: DelimitedTable, log: DetectedFormat) -> bool:
-    """Whether lines that could be prose as well are a table: a header tells, where it stands anywhere but in
-    the first line, or where blanks part the values."""
+    """Return whether lines that could also be prose are a table: a header decides, if it is not the first
+    line, or if blanks are the delimiter."""
     if table.delimiter not in OF_BLANKS and not table.above:
         return True
     return (
@@ -146,9 +149,9 @@ def _is_sure(table: DelimitedTable, log: DetectedFormat) -> bool:
     )
 
 
-def _likely(found: tuple[DelimitedTable, DetectedFormat]) -> tuple[bool, bool, int]:
-    """What tells the table that lines are from others that they could be."""
-    table, log = found
+def _likely(candidate: tuple[DelimitedTable, DetectedFormat]) -> tuple[bool, bool, int]:
+    """Return the sort key that selects the most likely table."""
+    table, log = candidate
     return _has_time(log), log.options.get("header") is not False, len(table.rows[0])
 
 
@@ -161,7 +164,7 @@ def _timed(log: DetectedFormat) -> bool:
 
 
 def _dated(log: DetectedFormat) -> bool:
-    """Whether a column is a time, or a day that another column may say the time of."""
+    """Return whether a column is a time, or a date whose time of day another column may have."""
     days = ([f"{text} 00:00:00" for text in texts[:200]] for texts in log.fields.values() if texts)
     return _timed(log) or any(times_of(day) is not None for day in days)
 
@@ -194,18 +197,18 @@ def _log(table: DelimitedTable) -> DetectedFormat:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    found: list[str] = []
+    unique: list[str] = []
     for place, name in enumerate(names, 1):
-        number, other = 1, name if name.strip() else f"field_{place}"
-        while other in found or (number > 1 and other in names):
+        number, candidate = 1, name if name.strip() else f"field_{place}"
+        while candidate in unique or (number > 1 and candidate in names):
             number += 1
-            other = f"{name} {number}"
-        found.append(other)
-    return found
+            candidate = f"{name} {number}"
+        unique.append(candidate)
+    return unique
 
 
 def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether what looks like fields is text with commas in it."""
+    """Return whether rows are prose with commas in it."""
     cells = [cell for row in rows[:200] for cell in row]
     # JSON has blanks, too.
     return sum(cell.count(" ") > 4 and cell[0] not in "{[" for cell in cells) * 4 > len(cells)

@@ -1,4 +1,4 @@
-"""Error logs of web servers: what they say in words, with the client and the request beside it."""
+"""Detect error logs of web servers: messages with the client and the request."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ NGINX = (
         rf'(?:, {name}: "(?P<{name}>[^"]*)")?' for name in ("subrequest", "upstream", "host", "referrer")
     )
 )
-"""nginx and what is made of it: pairs behind the message, in this order, of which each may be left out."""
+"""nginx and its derivatives: optional pairs after the message, in this order."""
 APACHE = (
     r"\[(?P<time>[A-Z][a-z]{2} [A-Z][a-z]{2} [^\]]+)\] \[(?:(?P<module>[^:\]]*):)?(?P<level>[a-z0-9]+)\]"
     r"(?: \[pid (?P<pid>[0-9]+)(?::tid (?P<tid>[0-9]+))?\])?"
@@ -24,17 +24,17 @@ APACHE = (
     r" \[(?:client|remote) (?P<client>[^\]]*?)(?::(?P<port>[0-9]+))?\])?"
     r" (?:(?P<code>[A-Z]{2}[0-9]{5}): )?(?P<message>.*?)(?:, referer: (?P<referer>.*))?"
 )
-"""Apache httpd, 2.4 and those before it."""
+"""Apache httpd, 2.4 and earlier."""
 NOTE = "a web server's error log; what its lines do not all have is left out where it is not there"
 
 
 def error_log(lines: Sequence[str]) -> DetectedFormat | NearMiss:
-    """The error log of nginx or of Apache httpd, by a pattern."""
-    most = 0
+    """Detect the error log of nginx or of Apache httpd; the format is a pattern."""
+    max_matched = 0
     for pattern in (NGINX, APACHE):
         fields, matched = groups_of(lines, pattern)
         if matched >= MIN_SHARE * len(lines):
-            seen = {name: texts for name, texts in fields.items() if texts}
-            return DetectedFormat("regex", seen, {}, {"pattern": pattern}, notes=(NOTE,))
-        most = max(most, matched)
-    return NearMiss(most)
+            nonempty = {name: texts for name, texts in fields.items() if texts}
+            return DetectedFormat("regex", nonempty, {}, {"pattern": pattern}, notes=(NOTE,))
+        max_matched = max(max_matched, matched)
+    return NearMiss(max_matched)

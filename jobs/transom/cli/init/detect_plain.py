@@ -1,4 +1,4 @@
-"""Lines of a form of their own: web servers', system calls, or by a regular expression."""
+"""Detect lines of other forms: web servers' logs, system calls, or a guessed regular expression."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ from transom.formats.apache import COMBINED, COMMON
 from transom.formats.record_format import FieldType
 
 MIN_SHARE_OF_OWN_FORM = 0.3
-"""The share of lines that must be of a form of their own, where the others go on with what they say."""
+"""The minimum share of lines that a guessed pattern must match; the others continue earlier lines."""
 _REQUEST = (
     r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)'
     r'|(?P<request>(?:[^"\\]|\\.)*))"'
@@ -23,18 +23,18 @@ _HOSTED = (
     + re.sub(r'"\(\?P<request>.*?\)"(?= \(\?P<status>)', lambda _: _REQUEST, COMMON.removeprefix("^"))
     + COMBINED
 )
-"""A web server's line with the virtual host before it."""
+"""A web server's line after the virtual host."""
 
 
 def apache(lines: Sequence[str]) -> DetectedFormat | NearMiss:
-    """The common or the combined log; one with the virtual host in front is taken by a pattern."""
-    found = [match.groupdict() for match in map(re.compile(COMMON + COMBINED + "$").match, lines) if match]
-    if len(found) < MIN_SHARE * len(lines):
-        return NearMiss(len(found))
-    if sum(_is_address(row["ident"]) for row in found) >= MIN_SHARE * len(lines):
+    """Detect the common or the combined log; with the virtual host in front the format is a pattern."""
+    rows = [match.groupdict() for match in map(re.compile(COMMON + COMBINED + "$").match, lines) if match]
+    if len(rows) < MIN_SHARE * len(lines):
+        return NearMiss(len(rows))
+    if sum(_is_address(row["ident"]) for row in rows) >= MIN_SHARE * len(lines):
         note = "a web server's log with the virtual host in front"
         return _by_pattern(lines, _HOSTED, (note,))
-    fields = {name: [row[name] for row in found if row[name] not in (None, "-")] for name in found[0]}
+    fields = {name: [row[name] for row in rows if row[name] not in (None, "-")] for name in rows[0]}
     return DetectedFormat("apache", fields, preset="apache/combined")
 
 
@@ -50,13 +50,13 @@ def _by_pattern(
     lines: Sequence[str], pattern: str, notes: tuple[str, ...], types: Mapping[str, FieldType] | None = None
 ) -> DetectedFormat | NearMiss:
     form = re.compile(pattern)
-    found = [match.groupdict() for match in map(form.fullmatch, lines) if match]
-    if len(found) < MIN_SHARE * len(lines):
-        return NearMiss(len(found))
-    fields = {name: [row[name] for row in found if row[name]] for name in form.groupindex}
-    # A group that may be left out is no column before it is seen.
-    seen = {name: texts for name, texts in fields.items() if texts}
-    return DetectedFormat("regex", seen, types or {}, {"pattern": pattern}, notes=notes)
+    rows = [match.groupdict() for match in map(form.fullmatch, lines) if match]
+    if len(rows) < MIN_SHARE * len(lines):
+        return NearMiss(len(rows))
+    fields = {name: [row[name] for row in rows if row[name]] for name in form.groupindex}
+    # An optional group that never matches is no column.
+    nonempty = {name: texts for name, texts in fields.items() if texts}
+    return DetectedFormat("regex", nonempty, types or {}, {"pattern": pattern}, notes=notes)
 
 
 _STRACE = (
@@ -66,7 +66,7 @@ _STRACE = (
 
 
 def strace(lines: Sequence[str]) -> DetectedFormat | NearMiss:
-    """What strace prints: `open("/etc/passwd", O_RDONLY) = 3`."""
+    """Detect the output of strace: `open("/etc/passwd", O_RDONLY) = 3`."""
     note = (
         "strace's output: its arguments are one text, and lines of signals, exits and unfinished calls are "
         "refused; run strace with -f -ttt for times that say the day"
@@ -75,14 +75,17 @@ def strace(lines: Sequence[str]) -> DetectedFormat | NearMiss:
 
 
 def syscalls(lines: Sequence[str]) -> DetectedFormat | NearMiss:
-    """`name [arg=value ...] [=> return]`, with the same number of words before the name in each line."""
+    """Detect `name [arg=value ...] [=> return]`, with the same number of words before the name in each
+    line."""
     rows = [_CALL.fullmatch(line) for line in lines]
-    found = [row for row in rows if row is not None]
-    if len(found) < MIN_SHARE * len(lines) or sum(row["arrow"] is not None for row in found) * 4 < len(lines):
-        return NearMiss(sum(row["arrow"] is not None for row in found))
-    leads = Counter(len(row["words"].split()) - 1 for row in found)
+    matched = [row for row in rows if row is not None]
+    if len(matched) < MIN_SHARE * len(lines) or sum(row["arrow"] is not None for row in matched) * 4 < len(
+        lines
+    ):
+        return NearMiss(sum(row["arrow"] is not None for row in matched))
+    leads = Counter(len(row["words"].split()) - 1 for row in matched)
     lead = leads.most_common(1)[0][0]
-    words = [row["words"].split() for row in found if len(row["words"].split()) == lead + 1]
+    words = [row["words"].split() for row in matched if len(row["words"].split()) == lead + 1]
     if len(words) < MIN_SHARE * len(lines):
         return NearMiss(len(words))
     names: list[str] = []
@@ -91,9 +94,9 @@ def syscalls(lines: Sequence[str]) -> DetectedFormat | NearMiss:
         name = {"timestamp": "time", "integer": "pid"}.get(kind, "process")
         names.append(name if name not in names else f"{name}_{index + 1}")
     fields = {name: [row[index] for row in words] for index, name in enumerate([*names, "call"])}
-    fields["return"] = [row["result"] for row in found if row["result"]]
+    fields["return"] = [row["result"] for row in matched if row["result"]]
     arguments: dict[str, list[str]] = {}
-    for row in found:
+    for row in matched:
         for name, text in PAIR.findall(row["pairs"] or ""):
             arguments.setdefault(name, []).append(text.strip('"'))
     fields |= {name: texts for name, texts in arguments.items() if name not in fields}
@@ -107,22 +110,22 @@ _CALL = re.compile(
 
 
 def own_form(lines: Sequence[str]) -> DetectedFormat | NearMiss:
-    """Lines of a form of their own: a first pattern, for a person to go on with.
+    """Guess a first pattern, for a person to continue with.
 
-    Where most lines have nothing in common, those may that begin alike, with a time: what goes on over
-    several lines, such as a stack trace, does so in between.
+    If most lines have nothing in common, use those that begin alike, with a time: the others continue a
+    message, such as a stack trace.
     """
     notes = ["?: a first attempt; give the groups names, and take apart what is one"]
-    found = guess(lines)
-    if not found.timed:
+    guessed = guess(lines)
+    if not guessed.timed:
         begins = [skeleton(line[:12].split(" ")[0]) for line in lines]
-        ((most, _),) = Counter(begin for begin in begins if "1" in begin).most_common(1) or [("", 0)]
-        others = guess([line for line, begin in zip(lines, begins, strict=True) if begin == most] or lines)
+        ((usual, _),) = Counter(begin for begin in begins if "1" in begin).most_common(1) or [("", 0)]
+        others = guess([line for line, begin in zip(lines, begins, strict=True) if begin == usual] or lines)
         if others.timed and others.matched < len(lines):
-            found = others
+            guessed = others
             notes.append("lines that do not begin with a time, as of a stack trace, are refused")
-    if not found.takes_apart or found.matched < MIN_SHARE_OF_OWN_FORM * len(lines):
+    if not guessed.takes_apart or guessed.matched < MIN_SHARE_OF_OWN_FORM * len(lines):
         alike = Counter(tuple(token.shape for token in tokens(line)) for line in lines)
-        why = "" if found.takes_apart else "it would take a line for one message, with no time in it"
+        why = "" if guessed.takes_apart else "it would take a line for one message, with no time in it"
         return NearMiss(alike.most_common(1)[0][1], why)
-    return DetectedFormat("regex", found.fields, {}, {"pattern": found.pattern}, notes=tuple(notes))
+    return DetectedFormat("regex", guessed.fields, {}, {"pattern": guessed.pattern}, notes=tuple(notes))

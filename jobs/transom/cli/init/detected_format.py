@@ -1,4 +1,4 @@
-"""What some lines look like: a format, its options, its fields with their texts."""
+"""The detected format of lines: its options, and its fields with their texts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 from transom.formats.record_format import FieldType
 
 SAMPLE_LINES = 5000
-"""Lines that a guess goes by."""
+"""Maximum number of lines that a guess uses."""
 MIN_SHARE = 0.9
-"""The share of lines that must be of a form: a log has others here and there."""
+"""The minimum share of lines of a form: a log may have a few others."""
 
 
 @dataclass(frozen=True)
 class DetectedFormat:
-    """What some lines look like.
+    """The detected format of lines.
 
     Attributes:
-        fields: the texts of each field, by its path; where a record has none it has no text.
-        types: of fields whose type the log says itself.
-        preset: a known log, which says columns and time.
-        notes: what a person should know of the guess.
-        utc: whether times that do not say their zone are in UTC, as the form has it.
-        time: fields that make the time together, as far as the form says it.
+        fields: the texts of each field, by path; records without the field give no text.
+        types: the types of fields that the log declares.
+        preset: the preset of a known log, which has columns and time.
+        notes: remarks about the guess, for people.
+        utc: whether times without a zone are in UTC in this form.
+        time: fields that together are the time, if the form tells.
     """
 
     format: str
@@ -39,8 +39,8 @@ class NearMiss:
     """A form that too few lines have.
 
     Attributes:
-        lines: how many have it.
-        why: they are not taken by it all the same.
+        lines: the number of lines that have it.
+        why: the reason why they are not accepted.
     """
 
     lines: int
@@ -48,4 +48,4 @@ class NearMiss:
 
 
 class NotRead(ValueError):
-    """Lines of a form that is known and that no format reads: why, and what to do."""
+    """Lines of a known form that no format reads. The text has the reason and the remedy."""

@@ -1,4 +1,4 @@
-"""A stream file for a log, drafted from its first lines and tried on them."""
+"""Draft a stream file for a log from its first lines, and try it on them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,15 +23,15 @@ from transom.storage.filesystem import landing_root
 from transom.stream import parse
 
 FIRST = "2024-01-01T00:00"
-"""From when the lines of a log without times count, where its files' names say none."""
+"""The time of the first line of a log without times, if its files' names have none."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A stream file, and what becomes of the lines that it was drafted from.
+    """A stream file, and its result for the lines that it was drafted from.
 
     Attributes:
-        untimed: why the stream file has no time, and cannot be used yet; empty where lines say their time.
+        untimed: why the stream file has no time, and cannot be used yet; empty if lines have a time.
     """
 
     text: str
@@ -40,11 +40,11 @@ class Draft:
 
 
 def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
-    """Returns a stream file.
+    """Return a stream file.
 
     Raises:
-        Refusal: the files are of no form that is known, or of several, or of one that is not read.
-        SpecificationError: the name is none.
+        UsageError: the files have no known form, different forms, or a form that no format reads.
+        SpecificationError: the name is invalid.
     """
     log = _recognised(samples)
     paths = [_landing_path(sample) for sample in samples]
@@ -53,7 +53,7 @@ def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
     when = None if log.preset else time_of(log, paths, BY_NAME if timed else FIRST)
     if when is not None and when.path is not None:
         pattern = when.path
-    columns, left = columns_of(log, when, PathPattern(pattern).captures)
+    columns, undeclared = columns_of(log, when, PathPattern(pattern).captures)
     name = stream_name(paths) if name is None else name
     data = _data(name, log, pattern, columns, when)
     if not times_are_in_names(parse(data, name), samples, paths):
@@ -68,32 +68,32 @@ def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
         data["source"] |= {"zone": hours.zone} if hours.sure else {}
         data["source"] |= {"expect": hours.expect} if hours.expect else {}
     stream = parse(data, name)
-    found = events_of(stream, samples, paths)
-    if not found.events.num_rows:
-        first = f": the first was refused as {found.refused[0].reason}" if found.refused else ""
-        raise NoEventsError(f"{samples[0].path}: none of {found.lines} lines became an event{first}")
-    seen = column_values(stream, found)
-    data |= first_blocks(stream, seen, found)
+    trial = events_of(stream, samples, paths)
+    if not trial.events.num_rows:
+        first = f": the first was refused as {trial.refused[0].reason}" if trial.refused else ""
+        raise NoEventsError(f"{samples[0].path}: none of {trial.lines} lines became an event{first}")
+    values = column_values(stream, trial)
+    data |= first_blocks(stream, values, trial)
     parse(data, name)
-    repeated = None if stream.unique else repeats(seen, found)
-    text = text_of(data, log, columns, left, when, samples, found, repeated, ends, hours)
-    return Draft(text, found, "" if when is None else when.untimed)
+    repeated = None if stream.unique else repeats(values, trial)
+    text = text_of(data, log, columns, undeclared, when, samples, trial, repeated, ends, hours)
+    return Draft(text, trial, "" if when is None else when.untimed)
 
 
 def _recognised(samples: Sequence[LogSample]) -> DetectedFormat:
-    """The form that all files have, with the fields of all of them."""
+    """Return the common format of all files, with the fields of all of them."""
     logs = [_form(sample, sample.lines) for sample in samples]
     first, fields = logs[0], dict[str, list[str]]()
     for sample, log in zip(samples, logs, strict=True):
-        wanted, got = first.preset or first.format, log.preset or log.format
-        if got != wanted:
+        expected, got = first.preset or first.format, log.preset or log.format
+        if got != expected:
             raise UsageError(
-                f"{sample.path}: must be of the form of {samples[0].path}, {wanted}; it is {got}"
+                f"{sample.path}: must be of the form of {samples[0].path}, {expected}; it is {got}"
             )
         if log.options != first.options:
-            # Alone, each has what all its lines have in common: together they may have less.
+            # Each format has what the lines of its file have in common; all lines together may have less.
             share = SAMPLE_LINES // len(samples) + 1
-            return _form(samples[0], [line for one in samples for line in one.lines[:share]])
+            return _form(samples[0], [line for sample in samples for line in sample.lines[:share]])
         for path, texts in log.fields.items():
             fields.setdefault(path, []).extend(texts)
     return replace(first, fields=fields)
@@ -104,7 +104,7 @@ def _form(sample: LogSample, lines: Sequence[str]) -> DetectedFormat:
         log = recognise(lines)
     except (Unknown, NotRead) as error:
         raise NoEventsError(f"{sample.path}: {error}") from None
-    # What was looked at has no empty lines, which count for a job.
+    # The sample has no empty lines, but a job counts them.
     counted = {
         name: sample.number(value)
         for name, value in log.options.items()
@@ -114,7 +114,8 @@ def _form(sample: LogSample, lines: Sequence[str]) -> DetectedFormat:
 
 
 def _landing_path(sample: LogSample) -> str:
-    """A file's path as the stream file writes it: from the landing folder where it lies in there."""
+    """Return a file's path in the form of the stream file: relative to the landing folder if it is in
+    there."""
     path = normpath(sample.path.absolute())
     try:
         PathPattern(pattern_of([path]))

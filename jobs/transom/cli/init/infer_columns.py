@@ -1,4 +1,4 @@
-"""What a stream file says of a log whose form is known: its columns, a key, figures worth a look."""
+"""Infer the columns of a log of a known form, a key, and useful measures."""
 
 import re
 from collections.abc import Sequence
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from transom.cli.init.detected_format import DetectedFormat
 from transom.cli.init.infer_path import identifier
-from transom.cli.init.infer_time import InferredTime, rank, says_time
+from transom.cli.init.infer_time import InferredTime, is_time_name, rank
 from transom.cli.init.infer_types import ColumnType, kind_of
 from transom.formats.embedded_option import inside
 from transom.formats.json.record_paths import AROUND
 from transom.formats.record_format import EPOCHS
 
 MAX_COLUMNS = 60
-"""Columns that are declared; of a log with more, the rest are named in a comment."""
+"""Maximum number of declared columns; further ones are listed in a comment."""
 KEYS = (
     "orig_h", "client", "client_ip", "srcip", "src", "src_ip", "call", "source_ip", "remote_addr", "device",
     "sensor", "station", "host", "hostname", "user", "user_name", "principal", "account", "site", "process",
@@ -32,33 +32,33 @@ ADDED = tuple(
         ),
     )
 )
-"""Names of what adds up, the first to take before the others."""
+"""Names of values that can be added, in order of preference."""
 NO_FIGURE = re.compile(
     r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|class|severity|status|line|year|month|day|hour|minute|second|"
     r"time|date|timestamp|epoch|version|proto|protocol|ttl|seq|sequence|record|number|no|index|rank|level|"
     r"field|spt|dpt|lat|latitude|lon|lng|longitude|_p)(_|$)|(_p|port|id)$"
 )
-"""Names of numbers that are no figure."""
+"""Names of numbers that are no measure."""
 
 
 ID = re.compile("(^|_)(id|uuid|guid|uid)$")
 NAMED = 0.9
-"""The share of events with a name of their own from which a column is taken for one that names events."""
+"""The minimum share of distinct values for a column to count as an identifier of events."""
 SPARSE = 0.1
-"""The share of events without a value from which a whole file may well have none."""
+"""With a larger share of events without a value, a whole file may have none."""
 NO_KEY = re.compile(r"message|msg|text|.*_text|extension|arguments|request|agent|referer|before")
-"""Texts that are no name of anything."""
+"""Texts that are no names."""
 
 
 @dataclass(frozen=True)
 class InferredColumn:
-    """A column that is declared.
+    """A declared column.
 
     Attributes:
-        path: the field that it is taken from.
+        path: the field of its values.
         sample: some of its texts.
-        is_: the expression that it is, of a column that no field holds.
-        note: what a person has to look at.
+        is_: the expression of a derived column.
+        note: a remark for people.
     """
 
     name: str
@@ -69,7 +69,7 @@ class InferredColumn:
     note: str = ""
 
     def declared(self) -> object:
-        """What a stream file says of it: the path alone, where that is all."""
+        """Return its declaration in a stream file: the path alone, if that is enough."""
         facts: dict[str, object] = {"from": self.path} if self.is_ is None else {"is": self.is_}
         if self.kind.type != "string":
             facts["type"] = self.kind.type
@@ -85,7 +85,7 @@ class InferredColumn:
 
     @property
     def words(self) -> str:
-        """Some values, for a person."""
+        """Some values, for people."""
         if self.note:
             return self.note
         if self.kind.thousands:
@@ -93,31 +93,31 @@ class InferredColumn:
         texts = [text if len(text) <= 30 else f"{text[:27]}..." for text in self.sample]
         while len(texts) > 1 and sum(map(len, texts)) > 36:
             texts.pop()
-        said = ", ".join(texts) or "no values here"
-        return f"{said}; {self.kind.doubt}" if self.kind.doubt else said
+        values = ", ".join(texts) or "no values here"
+        return f"{values}; {self.kind.doubt}" if self.kind.doubt else values
 
 
 def columns_of(
-    log: DetectedFormat, when: InferredTime | None, taken: Sequence[str] = ()
+    log: DetectedFormat, when: InferredTime | None, reserved: Sequence[str] = ()
 ) -> tuple[list[InferredColumn], list[str]]:
-    """The columns of a log, and the fields that are none: too many, or of a name that no path can say.
+    """Return the columns of a log, and the fields that are not declared: too many, or with an invalid path.
 
-    The fields of the time are none: event_time holds what they say.
+    The fields of the time are no columns, since event_time has their value.
 
     Args:
-        taken: names that no column may have.
+        reserved: names that no column may have.
     """
     columns: list[InferredColumn] = []
-    left = []
+    undeclared = []
     of_time = () if when is None else when.fields
     for path, texts in log.fields.items():
         if path in of_time:
             continue
         if not _is_path(path) or len(columns) >= MAX_COLUMNS:
-            left.append(path)
+            undeclared.append(path)
             continue
         kind = _kind(log, path, texts)
-        used = [*taken, *of_time, *(column.name for column in columns)]
+        used = [*reserved, *of_time, *(column.name for column in columns)]
         sample = tuple(dict.fromkeys(texts))[:3]
         name = identifier(_own_name(log, path), used)
         if kind.comma is None:
@@ -130,11 +130,12 @@ def columns_of(
         columns.append(
             InferredColumn(name, path, ColumnType("number", resolution=kind.comma), sample, number, note)
         )
-    return columns, left
+    return columns, undeclared
 
 
 def _own_name(log: DetectedFormat, path: str) -> str:
-    """The name of a field where it stands: in the text of another one, or around the record."""
+    """Return the name of a field without the path of its embedded text or of the objects around the
+    record."""
     given = inside(log.options)
     if given is not None and path.startswith(given.prefix):
         return path.removeprefix(given.prefix)
@@ -146,27 +147,27 @@ def _is_path(field: str) -> bool:
 
 
 def _kind(log: DetectedFormat, path: str, texts: Sequence[str]) -> ColumnType:
-    """What a field holds, which the log may say itself."""
+    """Return the type of a field, which the log may declare."""
     kind = kind_of(texts)
-    if kind.form in EPOCHS and not says_time(path):
+    if kind.form in EPOCHS and not is_time_name(path):
         kind = kind_of(texts, counted=True)
-    said = log.types.get(path)
-    if said is None or said == kind.type or (said == "string" and kind.type == "timestamp"):
+    declared = log.types.get(path)
+    if declared is None or declared == kind.type or (declared == "string" and kind.type == "timestamp"):
         return kind
-    if said == "timestamp":
+    if declared == "timestamp":
         return ColumnType("timestamp", form="epoch")
-    if said == "number":
+    if declared == "number":
         step = kind.resolution if kind.type == "number" else None
         return ColumnType("number", resolution=step or "0.000001")
-    return ColumnType(said)
+    return ColumnType(declared)
 
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """What the events of the first lines hold in one column.
+    """Statistics of one column over the events of the first lines.
 
     Attributes:
-        structured: whether its texts are lists or objects of JSON.
+        structured: whether its texts are JSON lists or objects.
     """
 
     name: str
@@ -176,11 +177,11 @@ class ColumnValues:
     structured: bool = False
 
 
-def key_of(seen: Sequence[ColumnValues], events: int) -> ColumnValues | None:
-    """A column worth a figure for each of its values: they repeat, and no event lacks it."""
+def key_of(columns: Sequence[ColumnValues], events: int) -> ColumnValues | None:
+    """Return a column that is a useful key: its values repeat, and no event lacks it."""
     fit = [
         s
-        for s in seen
+        for s in columns
         if s.type == "string" and not s.nulls and not s.structured and 2 <= s.distinct <= max(2, events // 2)
         if NO_KEY.fullmatch(s.name) is None
     ]
@@ -190,42 +191,41 @@ def key_of(seen: Sequence[ColumnValues], events: int) -> ColumnValues | None:
     return fit[0] if fit else None
 
 
-def unique_of(seen: Sequence[ColumnValues], events: int, different: int) -> ColumnValues | None:
-    """A column that names each event, where some name is there more than once.
+def unique_of(columns: Sequence[ColumnValues], events: int, different: int) -> ColumnValues | None:
+    """Return a column that identifies events, if some identifier occurs more than once.
 
     Args:
-        different: events that are not alike in all columns.
+        different: the number of events that differ in some column.
     """
     fit = [
         s
-        for s in seen
+        for s in columns
         if ID.search(s.name) and not s.nulls and s.distinct < events
         if s.distinct >= NAMED * events or s.distinct == different
     ]
     return max(fit, key=lambda s: s.distinct, default=None)
 
 
-def figure_of(seen: Sequence[ColumnValues], events: int) -> tuple[str, str] | None:
-    """Return a column worth adding up, with the function; else a measured one to average; None where there
-    is none.
+def figure_of(columns: Sequence[ColumnValues], events: int) -> tuple[str, str] | None:
+    """Return a column to sum up, with the function; else a measurement to average; None if there is none.
 
-    A whole number whose name does not say that it adds up may be anything: a code, a time, an identity. One
-    that many events lack comes last: a file in which no event has it would be withheld, as something uses
-    the column.
+    A whole number is only used if its name is that of an amount: it may be a code, a time, an identifier. A
+    column that many events lack comes last: a file in which no event has it would be quarantined, as a block
+    uses the column.
     """
     fit = [
-        one
-        for one in seen
-        if one.type in ("integer", "number") and one.distinct > 1
-        if not NO_FIGURE.search(one.name) and not says_time(one.name)
-        if one.type == "number" or adds_up(one.name) < len(ADDED)
+        column
+        for column in columns
+        if column.type in ("integer", "number") and column.distinct > 1
+        if not NO_FIGURE.search(column.name) and not is_time_name(column.name)
+        if column.type == "number" or adds_up(column.name) < len(ADDED)
     ]
     if not fit:
         return None
-    best = min(fit, key=lambda one: (one.nulls > SPARSE * events, adds_up(one.name), one.nulls))
+    best = min(fit, key=lambda column: (column.nulls > SPARSE * events, adds_up(column.name), column.nulls))
     return ("sum" if adds_up(best.name) < len(ADDED) else "mean"), best.name
 
 
 def adds_up(name: str) -> int:
-    """Return the rank of a name among those of what adds up; one behind the last where it is none."""
+    """Return the rank of a name among the patterns of `ADDED`; their number if none matches."""
     return next((rank for rank, form in enumerate(ADDED) if form.search(name)), len(ADDED))

@@ -1,4 +1,4 @@
-"""What files' names say of hours: in which zone their times are, and how many files an hour has."""
+"""Infer from files' names the zone of their times, and the number of files per hour."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ from transom.core.terminal import counted
 from transom.spec.stream import Stream
 
 MAX_AHEAD = 14 * HOUR
-"""By how much a local time may lie ahead of UTC; behind it, by two hours less."""
+"""The largest offset of a local time ahead of UTC; behind UTC it is two hours less."""
 ASSUMED_UTC = "?: the times in the names are taken as UTC; else say their `zone`"
 
 
 @dataclass(frozen=True)
 class NamedHours:
-    """What a draft says of names with a time.
+    """The inferred properties of names with a time.
 
     Attributes:
-        note: of the times in them.
-        zone: the zone that these are probably in; None where that is UTC or nobody knows.
-        sure: whether the lines are in this zone, too.
-        expect: how many files each hour has; None where that differs or hours are missing.
+        note: a remark about the times.
+        zone: their probable zone; None if it is UTC or unknown.
+        sure: whether the lines are in the same zone.
+        expect: the number of files per hour; None if it differs or hours are missing.
     """
 
     note: str
@@ -37,11 +37,11 @@ class NamedHours:
 
 
 def named_hours(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> NamedHours | None:
-    """Return what names say; None where they say no time.
+    """Infer the properties of names; None if they have no time.
 
     Args:
-        stream: as it is drafted, which takes the times in names as UTC.
-        paths: of the files, as the stream's file writes them.
+        stream: the draft, with the times in names as UTC.
+        paths: the files' paths, in the form of the stream's file.
     """
     pattern = stream.path_pattern
     if pattern.unit is None:
@@ -50,11 +50,11 @@ def named_hours(stream: Stream, samples: Sequence[LogSample], paths: Sequence[st
     expect = _expected(matches)
     if pattern.unit != "hour":
         return NamedHours(ASSUMED_UTC, expect=expect)
-    found = zip(map(pattern.match, paths), extents(stream, samples, paths), strict=True)
-    # The first line may have come late: most lines of a file are of its hour.
+    pairs = zip(map(pattern.match, paths), extents(stream, samples, paths), strict=True)
+    # Compare the last line: the first one may be late.
     named = [
         (match.start, extent[1])
-        for match, extent in found
+        for match, extent in pairs
         if match is not None and match.start is not None and extent is not None
     ]
     ahead = {start - hour_of(last) for start, last in named}
@@ -76,7 +76,7 @@ def named_hours(stream: Stream, samples: Sequence[LogSample], paths: Sequence[st
 
 
 def _local(stream: Stream, named: Sequence[tuple[datetime, datetime]]) -> str | None:
-    """The zone of the lines, where it explains how far names and lines are apart."""
+    """Return the zone of the lines if it explains the difference between names and lines."""
     zone = stream.time.zone if stream.time is not None else None
     if zone is None or zone == "UTC":
         return None
@@ -85,9 +85,9 @@ def _local(stream: Stream, named: Sequence[tuple[datetime, datetime]]) -> str | 
 
 
 def _expected(matches: Sequence[Match]) -> int | None:
-    """How many files each hour has, where names of several follow each other."""
+    """Return the number of files per hour, if the hours in the names are consecutive."""
     counts = Counter(match.hour for match in matches)
     starts = sorted((match.start, match.end) for match in matches if match.start and match.end)
-    gapless = all(later[0] <= one[1] for one, later in pairwise(starts))
-    (many, *others) = sorted(set(counts.values())) or [0]
-    return many if len(counts) > 1 and gapless and not others else None
+    gapless = all(later[0] <= earlier[1] for earlier, later in pairwise(starts))
+    (count, *others) = sorted(set(counts.values())) or [0]
+    return count if len(counts) > 1 and gapless and not others else None

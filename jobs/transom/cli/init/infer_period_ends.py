@@ -1,4 +1,4 @@
-"""Whether the times in files' names say when the period that each file covers ends, and how long that is."""
+"""Infer whether the times in files' names are the ends of their periods, and how long a period is."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,21 +15,21 @@ from transom.spec.source import MIN_UNIT_LENGTH
 from transom.spec.stream import Stream
 
 DAY = timedelta(days=1)
-PERIODS = (*(timedelta(minutes=many) for many in (1, 5, 10, 15, 20, 30)), HOUR, DAY)
-"""What files usually cover."""
+PERIODS = (*(timedelta(minutes=minutes) for minutes in (1, 5, 10, 15, 20, 30)), HOUR, DAY)
+"""Usual periods of files."""
 ZONES = timedelta(minutes=15)
-"""Zones differ by multiples of this: names may be so much later than the lines for their zone alone."""
+"""Zones differ by multiples of this, so names may be later than the lines because of their zone alone."""
 
 
 @dataclass(frozen=True)
 class NamedEnds:
-    """Names that seem to say when periods end.
+    """Names that seem to have the ends of periods.
 
     Attributes:
-        pattern: of the paths, with all of the time that goes with the period.
-        covers: how long a period is.
-        sure: whether several names are so far apart; one name alone says nothing of it.
-        example: a name's time.
+        pattern: the pattern of the paths, with all time parts of the period.
+        covers: the length of a period.
+        sure: whether several names have this distance; with a single name it is a guess.
+        example: the time of a name.
     """
 
     pattern: str
@@ -39,24 +39,24 @@ class NamedEnds:
 
     @property
     def declared(self) -> dict[str, str]:
-        """What a stream file says of its source."""
+        """The declarations for the source of a stream file."""
         return {"covers": format_duration(self.covers), "name_time": "end"}
 
     @property
     def note(self) -> str:
-        """What a person has to look at."""
+        """A remark for people."""
         time = f"{self.example:%Y-%m-%dT%H:%M}"
-        seen = f"?: the time in a name, such as {time}, is after all lines of its file"
+        text = f"?: the time in a name, such as {time}, is after all lines of its file"
         zone = "" if self.covers % ZONES else "; or names are in another zone than UTC: say `zone` then"
-        return f"{seen}{zone}"
+        return f"{text}{zone}"
 
 
 def named_ends(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> NamedEnds | None:
-    """Return what names say of ends; None where they say the start of what a file covers, or nothing.
+    """Infer the ends of periods from names; None if names have the start of a period, or no time.
 
     Args:
-        stream: as it is drafted, in which the time of a name is that of a start.
-        paths: of the files, as the stream's file writes them.
+        stream: the draft, in which the time of a name is a start.
+        paths: the files' paths, in the form of the stream's file.
     """
     text = pattern_of(paths, minutes=True)
     pattern = PathPattern(text)
@@ -65,7 +65,7 @@ def named_ends(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str
     files = list(_files(pattern, extents(stream, samples, paths), paths))
     if not files:
         return None
-    # The last line of a file lies within its period; those before it may have come late.
+    # The last line of a file lies within its period; earlier ones may be late.
     names = sorted({named for named, _, _ in files})
     several, first = len(names) > 1, min(first for _, first, _ in files)
     for covers in _periods(names) if several else PERIODS:
@@ -78,7 +78,7 @@ def named_ends(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str
 def _files(
     pattern: PathPattern, extents: Sequence[tuple[datetime, datetime] | None], paths: Sequence[str]
 ) -> Iterator[tuple[datetime, datetime, datetime]]:
-    """The time in the name of each file that has events, and the first and the last of their times."""
+    """Yield the time in the name of each file with events, and the first and the last time of these."""
     for path, extent in zip(paths, extents, strict=True):
         match = pattern.match(path)
         if extent is not None and match is not None and match.start is not None:
@@ -86,8 +86,12 @@ def _files(
 
 
 def _periods(names: Sequence[datetime]) -> Iterator[timedelta]:
-    """The period of which names are multiples apart, if files can cover it."""
-    gaps = [later - one for one, later in pairwise(names)]
-    least = min(gaps)
-    if not any(gap % least for gap in gaps) and (not HOUR % least or not least % HOUR) and least <= DAY:
-        yield least
+    """Yield the period of which all distances of names are multiples, if it is valid."""
+    gaps = [later - earlier for earlier, later in pairwise(names)]
+    shortest = min(gaps)
+    if (
+        not any(gap % shortest for gap in gaps)
+        and (not HOUR % shortest or not shortest % HOUR)
+        and shortest <= DAY
+    ):
+        yield shortest

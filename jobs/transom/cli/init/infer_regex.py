@@ -1,4 +1,4 @@
-"""A first regular expression for lines of a form of their own: words, quotes and brackets become groups."""
+"""Infer a first regular expression for lines: words, quotes and brackets become groups."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ _TOKEN = re.compile(
 )
 MESSAGE = "message"
 COMBINED = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
-"""The fields with which lines begin that a web server's log has more behind."""
+"""The first fields of a web server's log with additional ones."""
 SHAPE = ("word", "word", "word", "bracket", "quoted", "word", "word", "quoted", "quoted")
 REQUEST = re.compile(r"[A-Z]+ \S+ HTTP/[0-9.]+")
 KNOWN = {
@@ -28,12 +28,12 @@ KNOWN = {
     # Of syslog: sshd[1234]:
     "process": re.compile(r"[^ \[\]:]+\[[0-9]+\]:"),
 }
-"""Names of parts that tell by their form what they are."""
+"""Names of parts that their form identifies."""
 PROSE = re.compile("(?![ap]m[,.:]?$)[A-Za-z]?[a-z']+[,.:]?")
 BLANKS, TABS = ("[^ ]+", " +"), (r"\S+", r"\s+")
-"""A word, and what stands between words, of lines with blanks alone, and with tabs too."""
+"""A word and a gap, for lines with blanks only, and for lines with tabs."""
 QUOTED, ESCAPED = '[^"]*)', r'(?:[^"\\]|\\.)*)'
-"""The end of a group between quotes, without and with quotes in it behind a backslash."""
+"""The end of a quoted group, without and with escaped quotes in it."""
 TRIED = 50
 
 
@@ -42,9 +42,9 @@ class Token:
     """A part of a line.
 
     Attributes:
-        form: how it is written; a `sign` follows a quote or a bracket.
-        label: the name that it gives itself.
-        glued: whether no blank is before it, as before a comma behind a quote.
+        form: its form; a `sign` follows a quote or a bracket.
+        label: its own name, as in `name=value`.
+        glued: whether there is no blank before it, as before a comma after a quote.
     """
 
     form: str
@@ -54,17 +54,17 @@ class Token:
 
     @property
     def shape(self) -> "Form":
-        """What it has in common with a part of another text."""
+        """The properties that it shares with a part of another line."""
         return self.form, self.label, self.glued
 
 
 SIGNS = "".join(sorted(set(punctuation) - set("+-_")))
-"""What may be around a time and is not of it."""
+"""Signs that may be around a time."""
 
 WIDEST = 7
-"""Words of the widest time: Mon May 6 10:00:00 PM CEST 2024."""
+"""Number of words of the longest time: Mon May 6 10:00:00 PM CEST 2024."""
 LETTER = "(?P<level>[A-Z])"
-"""What is before klog's month and day."""
+"""The letter before klog's month and day."""
 HEADS = (
     "",
     "<(?P<priority>[0-9]+)>",
@@ -73,26 +73,26 @@ HEADS = (
     LETTER,
 )
 TAILS = ("", r"\[(?P<thread>[^\] ]*)\]")
-"""What logs write before and behind a time in one word with it."""
+"""Patterns of text before and after a time in the same word."""
 SERIAL = "(?P<serial>[0-9]+)"
-"""A number behind a time in one word, such as that of an event: audit(1681160198.534:3901)."""
+"""A number after a time in the same word, such as that of an event: audit(1681160198.534:3901)."""
 _INSTANT = re.compile(
     r"(?<![0-9.])[0-9]{10}(?:\.[0-9]{1,9})?(?![0-9.])|"
     r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
 
 DASH = Token("word", "", "-")
-"""What stands for no value."""
+"""The token for no value."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a time stands in a line.
+    """The place of a time in a line.
 
     Attributes:
-        position: its first part.
-        width: how many parts it goes over.
-        before, after: expressions of what is around it and not of the time, such as a comma.
+        position: the number of its first part.
+        width: the number of its parts.
+        before, after: expressions for the text around it in these parts, such as a comma.
     """
 
     position: int
@@ -103,7 +103,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Guess:
-    """A pattern, what its groups hold in the lines that it matches, and whether one of them is a time."""
+    """A pattern, the texts of its groups in the lines that it matches, and whether one of them is a time."""
 
     pattern: str
     fields: dict[str, list[str]]
@@ -112,22 +112,22 @@ class Guess:
 
     @property
     def takes_apart(self) -> bool:
-        """Whether it says more than that a line is a message."""
+        """Whether it has other groups than the message."""
         return not set(self.fields) <= {MESSAGE}
 
 
 def tokens(line: str) -> list[Token]:
-    """The parts of a line."""
-    found: list[Token] = []
+    """Return the parts of a line."""
+    parts: list[Token] = []
     for match in _TOKEN.finditer(line):
         form = next(name for name in ("quoted", "bracket", "sign", "word") if match[name] is not None)
-        glued = bool(found) and not line[match.start() - 1].isspace()
-        found.append(Token(form, (match["name"] or match["label"] or "")[:-1], match[form], glued))
-    return found
+        glued = bool(parts) and not line[match.start() - 1].isspace()
+        parts.append(Token(form, (match["name"] or match["label"] or "")[:-1], match[form], glued))
+    return parts
 
 
 def guess(lines: Sequence[str]) -> Guess:
-    """A pattern that most lines match; where they have less in common, the rest of a line is its message."""
+    """Guess a pattern that most lines match; parts that they do not share become the message."""
     read = [tokens(line) for line in lines]
     forms, alike, whole = _shape(read)
     heads = [row[: len(forms)] for row in alike[:TRIED]] or [[]]
@@ -138,48 +138,49 @@ def guess(lines: Sequence[str]) -> Guess:
     if not whole:
         glued = any(row[len(forms)].glued for row in alike if len(row) > len(forms))
         parts.append(f"{'' if not parts else ' *' if glued else gap}(?P<{MESSAGE}>.*)")
-    before = r"\s*" if any(line[:1].isspace() for line in lines) else ""
-    after = r"\s*" if whole and any(line[-1:].isspace() for line in lines) else ""
-    pattern = before + "".join(parts) + after
+    leading_space = r"\s*" if any(line[:1].isspace() for line in lines) else ""
+    trailing_space = r"\s*" if whole and any(line[-1:].isspace() for line in lines) else ""
+    pattern = leading_space + "".join(parts) + trailing_space
     if any('\\"' in line for line in lines):
         pattern = pattern.replace(QUOTED, ESCAPED)
     form = re.compile(pattern)
-    found = [match.groupdict() for match in map(form.fullmatch, lines) if match]
-    fields = {name: [row[name] for row in found if row[name]] for name in form.groupindex}
-    return Guess(pattern, fields, len(found), timed is not None)
+    rows = [match.groupdict() for match in map(form.fullmatch, lines) if match]
+    fields = {name: [row[name] for row in rows if row[name]] for name in form.groupindex}
+    return Guess(pattern, fields, len(rows), timed is not None)
 
 
 Form = tuple[str, str, bool]
-"""How a part is written, the name that it gives itself, and whether it is glued to the one before."""
+"""The form of a part, its own name, and whether it is glued to the previous one."""
 
 
 def _shape(rows: Sequence[Sequence[Token]]) -> tuple[list[Form], Sequence[Sequence[Token]], bool]:
-    """How the parts of most lines are written, the lines that are so, and whether these are whole lines.
+    """Return the forms of the parts of most lines, the lines with these forms, and whether these are whole
+    lines.
 
-    A dash alone stands for a part of any form, that has no value.
+    A single dash means a part of any form without a value.
     """
     forms: list[Form] = []
-    alike, least = rows, MIN_SHARE * len(rows)
-    while sum(len(row) == len(forms) for row in alike) < least:
+    alike, min_rows = rows, MIN_SHARE * len(rows)
+    while sum(len(row) == len(forms) for row in alike) < min_rows:
         at = len(forms)
-        seen = Counter(row[at].shape for row in alike if len(row) > at and row[at] != DASH)
-        form = seen.most_common(1)[0][0] if seen else DASH.shape
-        kept = [row for row in alike if len(row) > at and (row[at] == DASH or row[at].shape == form)]
-        if len(kept) < least:
+        shapes = Counter(row[at].shape for row in alike if len(row) > at and row[at] != DASH)
+        form = shapes.most_common(1)[0][0] if shapes else DASH.shape
+        matching = [row for row in alike if len(row) > at and (row[at] == DASH or row[at].shape == form)]
+        if len(matching) < min_rows:
             break
         forms.append(form)
-        alike = kept
+        alike = matching
     else:
         return forms, [row for row in alike if len(row) == len(forms)], True
-    while forms and sum(len(row) > len(forms) for row in alike) < least:
+    while forms and sum(len(row) > len(forms) for row in alike) < min_rows:
         forms.pop()
     alike = [row for row in alike if len(row) > len(forms)]
     return forms[: _before_message(alike, len(forms))], alike, False
 
 
 def _before_message(rows: Sequence[Sequence[Token]], length: int) -> int:
-    """How many parts stand before what a line says in words, of those that are alike: up to the first that
-    ends in a colon or begins a sentence, or to the last dash that all lines have."""
+    """Return the number of common parts before the message: up to the first that ends in a colon or begins a
+    sentence, or to the last dash that all lines have."""
     for at in range(length):
         if all(row[at].form in ("word", "sign") and row[at].text.endswith(":") for row in rows):
             return at + 1
@@ -200,31 +201,31 @@ def _parts(
     words: tuple[str, str],
     gap: str,
 ) -> list[str]:
-    """The expression of each part, of those that are a time one, with what stands before it.
+    """Return the expression of each part, one for all parts of a time, each with the gap before it.
 
     Args:
         gap: the expression of the blanks between two parts.
-        words: the expressions of a word, and of what stands between those of a time.
+        words: the expressions of a word, and of the gap between words of a time.
     """
     combined = len(forms) > len(SHAPE) and tuple(form for form, _, _ in forms[: len(SHAPE)]) == SHAPE
     parts: list[str] = []
-    taken: list[str] = []
+    reserved: list[str] = []
     at = 0
     while at < len(forms):
         part = [row[at] for row in rows]
         values = [token.text for token in part if token != DASH]
         form, label, glued = forms[at]
-        here = timed if timed is not None and at == timed.position else None
-        width = 1 if here is None else here.width
+        place = timed if timed is not None and at == timed.position else None
+        width = 1 if place is None else place.width
         end = ""
-        if form == "word" and here is None and len(values) == len(part):
+        if form == "word" and place is None and len(values) == len(part):
             end = _common_end(values)
             values = [text.removesuffix(end) for text in values]
-        # Words that blanks make as wide as the longest: [INFO ].
+        # Words that are padded with blanks: [INFO ].
         stripped = [text.rstrip(" ") for text in values]
         padded = form == "bracket" and stripped != values and not any(" " in text for text in stripped)
         values = stripped if padded else values
-        name = label or name_of(values, at) if here is None else "time"
+        name = label or name_of(values, at) if place is None else "time"
         if form == "bracket" and not label and values and all(map(str.isdecimal, values)):
             # LOG: [123], of Postgres and of others.
             name = "pid" if name == name_of(values, at) else name
@@ -234,50 +235,50 @@ def _parts(
             and name.startswith("field_")
             and at + 1 < len(forms)
         ):
-            # Of syslog, where the process follows the host.
-            behind = name_of([row[at + 1].text for row in rows], at + 1)
-            name = "host" if behind == "process" else name
+            # In syslog the process follows the host.
+            next_name = name_of([row[at + 1].text for row in rows], at + 1)
+            name = "host" if next_name == "process" else name
         if combined and at < len(COMBINED):
             name = COMBINED[at]
-        before = "" if glued or not parts else gap
+        separator = "" if glued or not parts else gap
         sign = form in ("word", "sign") and bool(values) and _is_sign(values) and len(values) == len(part)
         if sign and not combined:
-            parts.append(before + re.escape(values[0]))
+            parts.append(separator + re.escape(values[0]))
         elif name == "request" and all(map(REQUEST.match, values)):
-            taken += ["method", "path", "protocol"]
+            reserved += ["method", "path", "protocol"]
             parts.append(
-                before
+                separator
                 + r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)|(?P<request>[^"]*))"'
             )
         elif name == "process":
-            names = identifier("process", taken), identifier("pid", taken)
-            taken += names
-            parts.append(before + rf"(?P<{names[0]}>[^ \[]+?)(?:\[(?P<{names[1]}>[0-9]+)\])?:")
+            names = identifier("process", reserved), identifier("pid", reserved)
+            reserved += names
+            parts.append(separator + rf"(?P<{names[0]}>[^ \[]+?)(?:\[(?P<{names[1]}>[0-9]+)\])?:")
         else:
-            name = identifier(name, taken)
-            taken.append(name)
+            name = identifier(name, reserved)
+            reserved.append(name)
             word = words[1].join([words[0]] * width)
             expression = _expression(form, label, name, word, len(values) < len(part), padded)
-            if here is not None and (here.before or here.after):
-                expression = _named(here.before, taken) + expression + _named(here.after, taken)
-            parts.append(before + expression + end)
+            if place is not None and (place.before or place.after):
+                expression = _named(place.before, reserved) + expression + _named(place.after, reserved)
+            parts.append(separator + expression + end)
         at += width
     return parts
 
 
 def _common_end(texts: Sequence[str]) -> str:
-    """The comma or semicolon in which all parts end, which is none of their value."""
+    """Return the comma or semicolon at the end of all parts, which is not in their value."""
     ends = {text[-1:] for text in texts}
     return ends.pop() if ends in ({","}, {";"}) and all(len(text) > 1 for text in texts) else ""
 
 
 def _is_sign(texts: Sequence[str]) -> bool:
-    """Whether some parts are one sign, which says nothing; dashes may stand for letters that others have."""
+    """Return whether all parts are the same sign without information; dashes may mean a missing value."""
     return len(set(texts)) == 1 and not any(map(str.isalnum, texts[0])) and set(texts[0]) != {"-"}
 
 
 def _time(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
-    """Where a time stands; one without a year only where no other is."""
+    """Return the place of a time; one without a year only if there is no other."""
     for is_time in (times_of, partial_times_of):
         for at in range(length):
             for width in range(min(WIDEST, length - at), 0, -1):
@@ -299,59 +300,60 @@ def _time(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
 
 
 def _inside(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
-    """Return a time inside of a word, between what all lines have alike but for numbers behind it."""
+    """Return the place of a time inside a word, between text that is the same in all lines, except for
+    numbers after the time."""
     for at in range(length):
         texts = [row[at].text for row in rows if row[at].form == "word"]
-        found = [(text, time) for text in texts if (time := _INSTANT.search(text)) is not None]
-        if not found or len(found) < len(rows):
+        matches = [(text, time) for text in texts if (time := _INSTANT.search(text)) is not None]
+        if not matches or len(matches) < len(rows):
             continue
-        befores = {text[: time.start()] for text, time in found}
-        behind = {skeleton(text[time.end() :]) for text, time in found}
-        if len(befores) > 1 or len(behind) > 1 or times_of([time[0] for _, time in found]) is None:
+        befores = {text[: time.start()] for text, time in matches}
+        tails = {skeleton(text[time.end() :]) for text, time in matches}
+        if len(befores) > 1 or len(tails) > 1 or times_of([time[0] for _, time in matches]) is None:
             continue
-        first, *more = re.split("1+", behind.pop())
-        if "x" in first + "".join(more):
+        first, *later_parts = re.split("1+", tails.pop())
+        if "x" in first + "".join(later_parts):
             continue
-        numbers = [SERIAL, *("[0-9]+" for _ in more[1:])]
-        after = "".join(number + re.escape(text) for number, text in zip(numbers, more, strict=False))
+        numbers = [SERIAL, *("[0-9]+" for _ in later_parts[1:])]
+        after = "".join(number + re.escape(text) for number, text in zip(numbers, later_parts, strict=False))
         return Place(at, 1, re.escape(befores.pop()), re.escape(first) + after)
     return None
 
 
 def _is_klog(texts: Sequence[str]) -> bool:
-    """Whether texts are times such as 0506 10:00:00.123456, as they could be by chance."""
-    found = partial_times_of(texts)
-    return found is not None and found[0] == KLOG
+    """Return whether texts are times such as 0506 10:00:00.123456, which may be by chance."""
+    partial = partial_times_of(texts)
+    return partial is not None and partial[0] == KLOG
 
 
 def _stripped(texts: Sequence[str]) -> Iterator[tuple[str, list[str], str]]:
-    """Yield texts without what may be around a time, and the expressions of that: `HEADS`, `TAILS`, and the
-    signs that all of them begin with and end in, such as brackets, commas and colons."""
+    """Yield texts without the text around a time, and the expressions of that: `HEADS`, `TAILS`, and common
+    signs at the beginning and the end, such as brackets, commas and colons."""
     for head, tail in product(HEADS, TAILS):
         form = re.compile(f"{head}(?P<inside>.*?){tail}")
-        found = [match["inside"] for match in map(form.fullmatch, texts) if match]
-        if len(found) < len(texts):
+        inner = [match["inside"] for match in map(form.fullmatch, texts) if match]
+        if len(inner) < len(texts):
             continue
-        heads = {text[: len(text) - len(text.lstrip(SIGNS))] for text in found}
-        tails = {text[len(text.rstrip(SIGNS)) :] for text in found}
+        heads = {text[: len(text) - len(text.lstrip(SIGNS))] for text in inner}
+        tails = {text[len(text.rstrip(SIGNS)) :] for text in inner}
         before = heads.pop() if len(heads) == 1 else ""
         after = tails.pop() if len(tails) == 1 else ""
         if head or tail or before or after:
-            inside = [text.removeprefix(before).removesuffix(after) for text in found]
+            inside = [text.removeprefix(before).removesuffix(after) for text in inner]
             yield head + re.escape(before), inside, re.escape(after) + tail
 
 
-def _named(around: str, taken: list[str]) -> str:
-    """Return an expression beside a time, its groups by names that no other has."""
+def _named(around: str, reserved: list[str]) -> str:
+    """Return an expression beside a time, with unique names of its groups."""
     for name in re.compile(around).groupindex:
-        own = identifier(name, taken)
-        taken.append(own)
+        own = identifier(name, reserved)
+        reserved.append(own)
         around = around.replace(f"(?P<{name}>", f"(?P<{own}>")
     return around
 
 
 def name_of(texts: Sequence[str], at: int) -> str:
-    """What a part of lines is called: by its form, else by its place."""
+    """Return a name for a part of lines, by its form, else by its position."""
     for name, form in KNOWN.items():
         fitting = sum(form.fullmatch(text) is not None for text in texts)
         if fitting and (fitting == len(texts) or (name == "process" and all(t.endswith(":") for t in texts))):
@@ -360,10 +362,10 @@ def name_of(texts: Sequence[str], at: int) -> str:
 
 
 def _expression(form: str, label: str, name: str, words: str, dashes: bool, padded: bool) -> str:
-    before = f"{re.escape(label)}=" if label else ""
+    prefix = f"{re.escape(label)}=" if label else ""
     if form in ("word", "sign"):
-        return before + rf"(?P<{name}>{words})"
+        return prefix + rf"(?P<{name}>{words})"
     around = r'"{}"' if form == "quoted" else r"\[{} *\]" if padded else r"\[{}\]"
     in_brackets = rf"(?P<{name}>[^\] ]*)" if padded else rf"(?P<{name}>[^\]]*)"
-    inside = before + around.format(f"(?P<{name}>{QUOTED}" if form == "quoted" else in_brackets)
+    inside = prefix + around.format(f"(?P<{name}>{QUOTED}" if form == "quoted" else in_brackets)
     return f"(?:{inside}|-)" if dashes else inside

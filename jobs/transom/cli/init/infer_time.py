@@ -1,4 +1,4 @@
-"""Which fields of a log say the time of a record, and what is missing of it."""
+"""Infer the fields of a log with the time of a record, and missing parts of the time."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ ENDS = (
     "epoch", "stamp", "rt", "start", "started", "begin", "end", "ended", "first", "last", "seen", "created",
     "updated", "modified", "changed", "since", "until", "expires", "expiry", "from", "to", "on", "t",
 )  # fmt: skip
-"""What other times are called."""
+"""Names of other times."""
 ZONE_NAMES = (
     "tz",
     "timezone",
@@ -38,7 +38,7 @@ ZONE_NAMES = (
     "tzoffset",
     "offset",
 )
-"""What fields are called that say the zone of a time."""
+"""Names of fields with the zone of a time."""
 OFFSET = re.compile(r"[+-](?:0\d|1[0-4]):?[0-5]\d|Z")
 HOURS = re.compile(r"(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?00)?")
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
@@ -52,12 +52,12 @@ class InferredTime:
     """The time of an event.
 
     Attributes:
-        fields: of the record, of which it is made.
-        declared: what the stream file says.
-        note: what a person has to look at.
-        path: the pattern of the files, where they say what the records do not.
-        untimed: why no time is read, so that a person has to decide; empty where one is. What is declared
-            then is what would invent times, a second for each line.
+        fields: the fields of the record that have the time.
+        declared: the declaration in the stream file.
+        note: a remark for people.
+        path: the pattern of the files, if their names have a part of the time.
+        untimed: why no time is read, so that a person has to decide; empty if there is one. `declared` then
+            would invent times, a second for each line.
     """
 
     fields: tuple[str, ...]
@@ -68,12 +68,12 @@ class InferredTime:
 
 
 def time_of(log: DetectedFormat, paths: Sequence[str], start: str) -> InferredTime:
-    """The time of a log's records: one of its fields, or a day and a time of day beside it; else what the
-    files' paths add to a time without a year or a day; else their lines.
+    """Infer the time of a log's records: one of its fields, or a date and a time of day beside it; else a
+    time without a year or a date, completed by the files' paths; else the numbers of lines.
 
     Args:
-        paths: of the files.
-        start: from which lines count, as a stream file says it.
+        paths: the paths of the files.
+        start: the time of the first line, in the form of a stream file.
     """
     kinds = {
         field: ColumnType("timestamp", form="epoch")
@@ -83,24 +83,24 @@ def time_of(log: DetectedFormat, paths: Sequence[str], start: str) -> InferredTi
         if texts and "|" not in field and field == field.strip()
     }
     times = [field for field, kind in kinds.items() if kind.type == "timestamp"]
-    # A number may be as large by chance.
+    # A number may look like a time by chance.
     sure = [field for field in times if kinds[field].form not in EPOCHS or _is_time_field(log, field)]
     leading = _several(log, log.time) if len(log.time) > 1 else None
     if leading is not None:
         return _in_zone(log, leading)
     if sure:
-        return _in_zone(log, _alone(log, kinds, sure))
+        return _in_zone(log, _single_field(log, kinds, sure))
     joined, partial = _joined(log, kinds, start), _partial(log, kinds, paths, start)
-    for said in (joined, partial):
-        if said is not None and not said.untimed:
-            return said if said is partial else _in_zone(log, said)
-    return _alone(log, kinds, times) if times else joined or partial or _by_lines(kinds, start)
+    for inferred in (joined, partial):
+        if inferred is not None and not inferred.untimed:
+            return inferred if inferred is partial else _in_zone(log, inferred)
+    return _single_field(log, kinds, times) if times else joined or partial or _by_lines(kinds, start)
 
 
-def _alone(log: DetectedFormat, kinds: Mapping[str, ColumnType], times: Sequence[str]) -> InferredTime:
+def _single_field(log: DetectedFormat, kinds: Mapping[str, ColumnType], times: Sequence[str]) -> InferredTime:
     best = min(times, key=lambda field: (rank(identifier(field), TIMES), kinds[field].form in EPOCHS))
     kind = kinds[best]
-    notes = [_seen(log.fields[best])]
+    notes = [_example(log.fields[best])]
     notes += _doubts(kind.otherwise, kind.doubt)
     if kind.form in EPOCHS and not _is_time_field(log, best):
         notes.append("?: taken for a time by its size alone")
@@ -110,33 +110,35 @@ def _alone(log: DetectedFormat, kinds: Mapping[str, ColumnType], times: Sequence
 
 
 def _in_zone(log: DetectedFormat, when: InferredTime) -> InferredTime:
-    """A time with the field that says its offset or zone, where there is one."""
+    """Return a time with the field that has its offset or zone, if there is one."""
     form = when.declared.get("format", "iso")
     if "zone" not in when.declared or LETTERS in str(form).split():
         return when
     zoned = [field for field in log.fields if field not in when.fields and _is_zone(log, field, when.fields)]
     for field in zoned:
         fields = [*when.fields, field]
-        found = _several(log, fields)
-        if found is not None and "format" not in found.declared:
-            # Not every Python takes a blank before the offset for ISO 8601.
+        in_zone = _several(log, fields)
+        if in_zone is not None and "format" not in in_zone.declared:
+            # Not every Python version accepts a blank before the offset in ISO 8601.
             form = written_form_of(_texts(log, fields)[:2000])
-            found = None if form is None else replace(found, declared={**found.declared, "format": form})
-        found = found or _of_one_zone(log, when, field)
-        if found is not None:
-            return found
+            in_zone = (
+                None if form is None else replace(in_zone, declared={**in_zone.declared, "format": form})
+            )
+        in_zone = in_zone or _of_one_zone(log, when, field)
+        if in_zone is not None:
+            return in_zone
     for field in zoned:
         zones = sorted({*log.fields[field]})
         if len(zones) > 1:
             few = ", ".join(zones[:3]) + (", ..." if len(zones) > 3 else "")
-            asked = f"?: {field} says which zone each is in, {few}, and only one can be declared"
-            return replace(when, note=when.note.replace(ZONE_QUESTION, asked))
+            question = f"?: {field} says which zone each is in, {few}, and only one can be declared"
+            return replace(when, note=when.note.replace(ZONE_QUESTION, question))
     return when
 
 
 def _is_zone(log: DetectedFormat, field: str, times: Sequence[str]) -> bool:
-    """Whether all texts of a field are offsets or zones, and its name or its place says that they are the
-    time's."""
+    """Return whether all texts of a field are offsets or zones, and its name or its position relates it to
+    the time."""
     texts = log.fields[field]
     if not texts or any(len(texts) != len(log.fields[time]) for time in times):
         return False
@@ -147,7 +149,7 @@ def _is_zone(log: DetectedFormat, field: str, times: Sequence[str]) -> bool:
 
 
 def _zone_of(text: str) -> str | None:
-    """The IANA zone that a text names, by its name, its letters, or as whole hours from UTC."""
+    """Return the IANA zone of a text: a name, letters, or whole hours from UTC."""
     if text in ZONES:
         return ZONES[text]
     hours = HOURS.fullmatch(text)
@@ -157,7 +159,8 @@ def _zone_of(text: str) -> str | None:
 
 
 def _of_one_zone(log: DetectedFormat, when: InferredTime, field: str) -> InferredTime | None:
-    """A time whose zone one text says in all lines; a line with another one is refused, and not misread."""
+    """Return a time with the same zone text in all lines; a line with another one is refused instead of
+    misread."""
     texts = set(log.fields[field])
     written = _texts(log, when.fields)[:2000]
     form = when.declared.get("format") or written_form_of(written)
@@ -166,18 +169,18 @@ def _of_one_zone(log: DetectedFormat, when: InferredTime, field: str) -> Inferre
         return None
     (text,) = texts
     fields = [*when.fields, field]
-    notes = [_seen(_texts(log, fields)), f"lines with another {field} than {text} are refused"]
+    notes = [_example(_texts(log, fields)), f"lines with another {field} than {text} are refused"]
     declared = {"column": fields, "format": f"{form} {text}", "zone": zone}
     return InferredTime(tuple(fields), declared, "; ".join(notes))
 
 
 def _is_time_field(log: DetectedFormat, field: str) -> bool:
-    """Whether a field is a time by its type or its name."""
-    return log.types.get(field) == "timestamp" or says_time(field)
+    """Return whether a field is a time by its type or its name."""
+    return log.types.get(field) == "timestamp" or is_time_name(field)
 
 
 def _joined(log: DetectedFormat, kinds: Mapping[str, ColumnType], start: str) -> InferredTime | None:
-    """A day and a time of day beside it, in columns of any name, with its half of the day."""
+    """Return a date and a time of day beside it, in columns of any name, with AM or PM."""
     unread: InferredTime | None = None
     days = [
         field
@@ -195,44 +198,45 @@ def _joined(log: DetectedFormat, kinds: Mapping[str, ColumnType], start: str) ->
     for day in days:
         for clock in clocks:
             half = _half(log, clock)
-            found = _several(log, [day, clock, *half])
-            if found is None and half and _several(log, [day, clock]) is not None:
-                why = f"{_seen(_texts(log, [day, clock, *half]))} is a time of no form that is known"
+            inferred = _several(log, [day, clock, *half])
+            if inferred is None and half and _several(log, [day, clock]) is not None:
+                why = f"{_example(_texts(log, [day, clock, *half]))} is a time of no form that is known"
                 unread = unread or InferredTime(
                     (), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why
                 )
-            if found is not None and (_is_date(log, day, clock) or not _is_six_digits(found)):
-                return found
+            if inferred is not None and (_is_date(log, day, clock) or not _is_six_digits(inferred)):
+                return inferred
     return unread
 
 
 def _half(log: DetectedFormat, clock: str) -> list[str]:
-    """Return the field behind a time of day that says its half of the day; none where there is none."""
+    """Return the field after a time of day if it has AM or PM; else an empty list."""
     order = list(log.fields)
-    behind = order[order.index(clock) + 1 :][:1]
-    return [field for field in behind if log.fields[field] and all(map(HALF.fullmatch, log.fields[field]))]
+    following = order[order.index(clock) + 1 :][:1]
+    return [field for field in following if log.fields[field] and all(map(HALF.fullmatch, log.fields[field]))]
 
 
 def _is_date(log: DetectedFormat, day: str, clock: str) -> bool:
-    """Whether the name or the place of a field says that it is the day of a time of day."""
+    """Return whether the name or the position of a field makes it the date of a time of day."""
     order = list(log.fields)
     return rank(identifier(day), DAYS)[0] < 2 or order.index(clock) == order.index(day) + 1
 
 
 def _is_six_digits(when: InferredTime) -> bool:
-    """Whether the day is written as a number that may be any other, such as that of a process."""
+    """Return whether the date is a number of six digits, which may be something else, such as a process
+    id."""
     return str(when.declared.get("format")).startswith("%y%m%d")
 
 
 def _several(log: DetectedFormat, fields: Sequence[str]) -> InferredTime | None:
-    """A whole time of several fields, with blanks between them."""
+    """Return a complete time of several fields, with blanks between them."""
     texts = _texts(log, fields)
-    found = times_of(texts[:2000]) if texts else None
-    if found is None:
+    times = times_of(texts[:2000]) if texts else None
+    if times is None:
         return None
-    kind = ColumnType("timestamp", form=found.form, share=found.share)
-    notes = [_seen(texts), *_doubts(found.otherwise, kind.doubt)]
-    return _when(log, fields, found.form, found.zone if found.local else None, notes)
+    kind = ColumnType("timestamp", form=times.form, share=times.share)
+    notes = [_example(texts), *_doubts(times.otherwise, kind.doubt)]
+    return _when(log, fields, times.form, times.zone if times.local else None, notes)
 
 
 def _doubts(otherwise: str | None, doubt: str) -> list[str]:
@@ -242,25 +246,27 @@ def _doubts(otherwise: str | None, doubt: str) -> list[str]:
 def _partial(
     log: DetectedFormat, kinds: Mapping[str, ColumnType], paths: Sequence[str], start: str
 ) -> InferredTime | None:
-    """A time without a year, or without a day, which the files' names may say."""
-    found: list[tuple[tuple[str, ...], str, Lacks]] = []
+    """Return a time without a year, or without a date, which the files' names may have."""
+    candidates: list[tuple[tuple[str, ...], str, Lacks]] = []
     leads = [log.time] if len(log.time) > 1 else []
     for fields in [*leads, *((field,) for field, kind in kinds.items() if kind.type == "string")]:
         partial = partial_times_of(_texts(log, fields))
         if partial is not None:
-            found.append((fields, *partial))
-    if not found:
+            candidates.append((fields, *partial))
+    if not candidates:
         return None
-    fields, form, lacks = min(found, key=lambda one: (one[2] != "year", rank(identifier(one[0][-1]), TIMES)))
-    seen = _seen(_texts(log, fields))
+    fields, form, lacks = min(
+        candidates, key=lambda candidate: (candidate[2] != "year", rank(identifier(candidate[0][-1]), TIMES))
+    )
+    example = _example(_texts(log, fields))
     captured = captured_of(paths, lacks, log.fields)
     if captured is None:
-        why = f"no {lacks} is found for the times in {' '.join(fields)} ({seen})"
+        why = f"no {lacks} is found for the times in {' '.join(fields)} ({example})"
         note = f"?: {why}, so they are not read; {_advice(paths[0], lacks)}"
         return InferredTime((), {"lines": "1 second", "from": start}, note, untimed=why)
     edge = "a new year" if lacks == "year" else "midnight"
     notes = [
-        f"{seen}, with the {lacks} of the file's name",
+        f"{example}, with the {lacks} of the file's name",
         f"?: a file must not go over {edge}",
     ]
     when = _when(log, fields, f"{captured.form} {form}", "UTC", notes)
@@ -284,22 +290,22 @@ def _by_lines(kinds: Mapping[str, ColumnType], start: str) -> InferredTime:
 def _when(
     log: DetectedFormat, fields: Sequence[str], form: str, zone: str | None, notes: Sequence[str]
 ) -> InferredTime:
-    """What a stream file says of a time.
+    """Return the declaration of a time.
 
     Args:
-        zone: where the times do not say theirs, as far as it is known.
+        zone: the zone of times without one, if it is known.
     """
     declared: dict[str, object] = {"column": fields[0] if len(fields) == 1 else list(fields)}
     if form != "iso":
         declared["format"] = form
-    said = list(notes)
+    remarks = list(notes)
     if zone is not None and form not in EPOCHS:
         declared["zone"] = zone
         if LETTERS in form.split():
-            said[1:1] = [] if zone == "UTC" else [LETTERS_QUESTION.format(zone)]
+            remarks[1:1] = [] if zone == "UTC" else [LETTERS_QUESTION.format(zone)]
         elif not log.utc:
-            said.insert(1, ZONE_QUESTION)
-    return InferredTime(tuple(fields), declared, "; ".join(said))
+            remarks.insert(1, ZONE_QUESTION)
+    return InferredTime(tuple(fields), declared, "; ".join(remarks))
 
 
 def _texts(log: DetectedFormat, fields: Sequence[str]) -> Sequence[str]:
@@ -308,18 +314,19 @@ def _texts(log: DetectedFormat, fields: Sequence[str]) -> Sequence[str]:
     return [" ".join(row) for row in zip(*(log.fields[field] for field in fields), strict=False)]
 
 
-def _seen(texts: Sequence[str]) -> str:
+def _example(texts: Sequence[str]) -> str:
     text = texts[0]
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def says_time(field: str) -> bool:
-    """Whether the name of a field is that of a time."""
+def is_time_name(field: str) -> bool:
+    """Return whether the name of a field is that of a time."""
     return rank(identifier(field), (*TIMES, *ENDS))[0] < 2
 
 
 def rank(name: str, names: Sequence[str]) -> tuple[int, int]:
-    """How early a name, or a word of it, stands among some."""
+    """Return whether a name equals one of the names, contains one, or neither (0, 1, 2), and the position of
+    that one."""
     words = set(name.split("_"))
     for index, known in enumerate(names):
         if name == known:

@@ -1,4 +1,4 @@
-"""What a column of texts holds: its type, its step, the texts that mean nothing, the form of its times."""
+"""Infer the type of a column of texts: its resolution, its missing values, the format of its times."""
 
 import re
 from collections import Counter
@@ -19,24 +19,24 @@ NOTHING = (
     "-", "--", "---", "?", "N/A", "n/a", "#N/A", "NA", "null", "NULL", "Null", "(null)", "None", "none",
     "nil", "nan", "NaN", "NAN", "-nan", "-NaN", "\\N", "undefined",
 )  # fmt: skip
-"""Texts by which logs say that there is no value."""
+"""Texts that mean no value."""
 SENTINELS = (-99, -999, -9999, -99999)
-"""Numbers by which they do, where no other value comes near."""
+"""Numbers that mean no value, if no other value is near."""
 Lacks = Literal["year", "date"]
 TRUTH = {"true", "false", "True", "False", "TRUE", "FALSE", "T", "F"}
 DECIMAL_COMMA = re.compile(r"-?[0-9]{1,15},[0-9]+")
 THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
-"""Of these nobody knows whether the comma is a decimal one."""
+"""The comma in these may be a decimal one or a thousands separator."""
 INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
 NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
 DIGITS = re.compile(r"[-+]?[0-9][-+0-9.,:/' ]*")
-"""Beside a number it says that numbers were not meant: 007, an address, a decimal comma."""
+"""Beside numbers, such texts show that the column is not numeric: 007, an address, a decimal comma."""
 INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?|[0-9]{18,19}")
 FINEST = 12
-"""Digits behind the point that a stream file can say."""
+"""Maximum number of decimals in a stream file."""
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
-"""Between these a number is taken for seconds since the epoch."""
+"""Numbers between these count as seconds since the epoch."""
 
 _DATES = (
     "%d/%b/%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%b-%Y",
@@ -58,7 +58,7 @@ FORMS = tuple(
         (
             *("".join(parts) for parts in product(_DATES, (" ", ":", "-", "T", "_", ", "), _TIMES, _ZONES)),
             *("".join(parts) for parts in product(_DATES, (" ", "T", "_"), _RARE, ("", "%z"))),
-            # Six digits behind a time of day are a number of a process, or anything.
+            # Six digits after a time of day may be a process id or anything else.
             *(
                 "".join(parts)
                 for parts in product(_TIMES, (" ", ", "), _DATES, ("", " %z"))
@@ -76,7 +76,7 @@ FORMS = tuple(
         )
     )
 )
-"""How logs write times, beside ISO 8601 and seconds since the epoch."""
+"""Formats of times in logs, beside ISO 8601 and seconds since the epoch."""
 ZONES = {
     **dict.fromkeys(UNIVERSAL, "UTC"),
     **dict.fromkeys(("CET", "CEST"), "Europe/Berlin"),
@@ -91,9 +91,9 @@ ZONES = {
     **{"BST": "Europe/London", "MSK": "Europe/Moscow", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo"},
     **{"SAST": "Africa/Johannesburg", "HKT": "Asia/Hong_Kong", "KST": "Asia/Seoul"},
 }
-"""Of letters that logs have for a zone, one of the zones that go by them."""
+"""Letters of zones in logs, each with one of its zones."""
 HALF = re.compile(r"[ap]\.?m\.?[^A-Za-z0-9]*", re.IGNORECASE)
-"""A word behind a time of day without which nobody knows which half of the day it is in."""
+"""AM or PM after a time of day."""
 KLOG = "%m%d %H:%M:%S.%f"
 _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%I:%M:%S %p", "%I:%M:%S.%f %p")
 PARTIAL: Mapping[str, Lacks] = {
@@ -101,23 +101,23 @@ PARTIAL: Mapping[str, Lacks] = {
     KLOG: "year",
     **dict.fromkeys(_CLOCKS, "date"),
 }
-"""Times that no year stands in, or no day: of these a record alone says no instant."""
+"""Times without a year, or without a date: a record alone does not give the instant."""
 
 
 @dataclass(frozen=True)
 class ColumnType:
-    """What a column holds.
+    """The type of a column.
 
     Attributes:
-        missing: texts that mean that there is no value.
-        resolution: of a number, the step of its digits.
-        form: of a time, its format as a stream file has it.
-        local: of a time, whether it does not say its zone, or by letters alone.
+        missing: texts that mean no value.
+        resolution: of a number, the step of its decimals.
+        form: of a time, its format in a stream file.
+        local: of a time, whether it has no zone, or letters only.
         zone: of such a time, the zone, as far as its letters tell.
-        otherwise: another format that all times have as well, so that nobody but a person knows.
-        comma: of texts that are numbers with a decimal comma, the step of their digits.
-        thousands: whether texts are numbers whose comma is a decimal one, or parts thousands.
-        share: of the texts that say something, those that are of the type.
+        otherwise: another format that all times match, so that a person has to decide.
+        comma: of numbers with a decimal comma, the step of their decimals.
+        thousands: whether texts are numbers whose comma is either a decimal one or a thousands separator.
+        share: the share of non-empty texts that have this type.
     """
 
     type: FieldType
@@ -133,7 +133,7 @@ class ColumnType:
 
     @property
     def doubt(self) -> str:
-        """What a person should know where not all texts are of the type."""
+        """A remark if some texts are not of the type."""
         if self.share == 1:
             return ""
         words = {"timestamp": "such times"}.get(self.type, f"{self.type}s")
@@ -141,20 +141,20 @@ class ColumnType:
 
 
 def kind_of(values: Sequence[str], counted: bool = False) -> ColumnType:
-    """What some texts are; of those that could be several things the narrowest.
+    """Return the narrowest type of texts.
 
     Args:
-        counted: whether numbers are numbers, though they could be seconds since the epoch.
+        counted: whether numbers that could be seconds since the epoch count as numbers.
     """
     missing = tuple(text for text in NOTHING if text in values)
     rest = [text for text in values if text not in missing and text != ""]
     if not rest:
         return ColumnType("string", missing)
-    # One letter alone, in all lines, may be the first of any alphabet.
+    # The same single letter in all lines need not be a truth value.
     if TRUTH.issuperset(rest) and set(rest) not in ({"T"}, {"F"}):
         return ColumnType("boolean", missing)
     time = times_of(rest)
-    # A day alone is no time of an event.
+    # A date alone is no time of an event.
     if time is not None and (
         not counted if time.form in EPOCHS else sorted(map(len, rest))[len(rest) // 2] > len("2024-05-01")
     ):
@@ -182,7 +182,8 @@ def kind_of(values: Sequence[str], counted: bool = False) -> ColumnType:
 
 
 def _sentinels(numbers: Sequence[str]) -> tuple[str, ...]:
-    """Texts among numbers that mean nothing: of a form that people choose, and far below all others."""
+    """Return texts among numbers that mean no value: common sentinels that are far below all other
+    numbers."""
     chosen = sorted({text for text in numbers if float(text) in SENTINELS})
     others = [float(text) for text in numbers if text not in chosen]
     if not others:
@@ -191,8 +192,8 @@ def _sentinels(numbers: Sequence[str]) -> tuple[str, ...]:
 
 
 def _resolution(numbers: Sequence[str]) -> str:
-    """The step of the digits after the point, no finer than a millionth of one, or of the largest where that
-    is smaller, nor than sums allow."""
+    """Return the step of the decimals: at least a millionth of 1, or of the largest value if that is smaller,
+    and large enough for exact sums."""
     digits = 0
     for text in numbers:
         exponent = Decimal(text).as_tuple().exponent
@@ -206,10 +207,10 @@ def _resolution(numbers: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Times:
-    """What times are written in: as in `ColumnType`.
+    """The format of times, with the attributes of `ColumnType`.
 
     Attributes:
-        share: of the texts that are such times.
+        share: the share of texts that are such times.
     """
 
     form: str
@@ -220,17 +221,17 @@ class Times:
 
 
 def times_of(values: Sequence[str]) -> Times | None:
-    """The form that most of some times have; None where they are no times."""
-    least = MIN_SHARE * len(values)
-    compact = sum(len(text) == 14 and text.isdigit() for text in values) >= least
+    """Return the format of most of the times; None if they are no times."""
+    min_count = MIN_SHARE * len(values)
+    compact = sum(len(text) == 14 and text.isdigit() for text in values) >= min_count
     instants = [text for text in values if INSTANT.fullmatch(text)]
-    if len(instants) >= least and not compact:
+    if len(instants) >= min_count and not compact:
         fitting = [form for form, unit in EPOCHS.items() if _are_instants(instants, unit)]
-        # A number that is no time is no odd text among times: the others may be none either.
-        sound = fitting and not any(NUMBER.fullmatch(text) for text in values if not INSTANT.fullmatch(text))
-        return Times(fitting[0], False, None, len(instants) / len(values)) if sound else None
+        # If some numbers are no times, the others may be no times either.
+        valid = fitting and not any(NUMBER.fullmatch(text) for text in values if not INSTANT.fullmatch(text))
+        return Times(fitting[0], False, None, len(instants) / len(values)) if valid else None
     moments = [moment for moment in map(_iso, values) if moment is not None]
-    if len(moments) >= least:
+    if len(moments) >= min_count:
         local = any(moment.tzinfo is None for moment in moments)
         return Times("iso", local, None, len(moments) / len(values))
     return _written(values[:2000])
@@ -248,47 +249,47 @@ def _iso(text: str) -> datetime | None:
 
 
 def _written(values: Sequence[str]) -> Times | None:
-    """The form of `FORMS` that most of some times have."""
+    """Return the format in `FORMS` of most of the times."""
     ((usual, number),) = Counter(map(skeleton, values)).most_common(1)
     if number < MIN_SHARE * len(values) or "1" not in usual:
         return None
     alike = [text for text in values if skeleton(text) == usual]
-    forms = [form for form in _alike(alike[0]) if form not in PARTIAL and len(alike[0]) >= 8]
+    forms = [form for form in _forms_like(alike[0]) if form not in PARTIAL and len(alike[0]) >= 8]
     fits = {form: sum(_fits(form, text) for text in alike) for form in forms if _fits_some(form, alike)}
-    most = max(fits.values(), default=0)
-    if not most or most < MIN_SHARE * len(values):
+    max_fits = max(fits.values(), default=0)
+    if not max_fits or max_fits < MIN_SHARE * len(values):
         return None
-    best, *others = (form for form, number in fits.items() if number == most)
-    other = next((form for form in others if _days(form) != _days(best)), None)
-    return Times(best, "%z" not in best, other, most / len(values), _zone_of(best, alike))
+    best, *others = (form for form, number in fits.items() if number == max_fits)
+    alternative = next((form for form in others if _days(form) != _days(best)), None)
+    return Times(best, "%z" not in best, alternative, max_fits / len(values), _zone_of(best, alike))
 
 
 def written_form_of(values: Sequence[str]) -> str | None:
-    """Return the strptime form of most of some times; None where they have none."""
-    found = _written(values)
-    return None if found is None else found.form
+    """Return the strptime format of most of the times; None if there is none."""
+    times = _written(values)
+    return None if times is None else times.form
 
 
 def _zone_of(form: str, values: Sequence[str]) -> str:
-    """The zone of times that letters name: the most frequent one, and UTC only where there is no other."""
+    """Return the zone of times by their letters: the most frequent one, and UTC only if there is no other."""
     zones = Counter(ZONES.get(letters_of(text, form) or "", "UTC") for text in values)
     return next((zone for zone, _ in zones.most_common() if zone != "UTC"), "UTC")
 
 
 def _fits_some(form: str, values: Sequence[str]) -> bool:
-    """Whether it is worth to look at all of them: strptime is slow."""
+    """Return whether a sample fits, before all texts are parsed, since strptime is slow."""
     return any(_fits(form, text) for text in values[:20])
 
 
 def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
-    """The format of most of some times that say no year, or no day, and what they lack; None where they are
-    none."""
+    """Return the format of most of the times without a year, or without a date, and what they lack; None if
+    there is none."""
     if not values:
         return None
     ((usual, _),) = Counter(map(skeleton, values[:2000])).most_common(1)
     alike = [text for text in values[:2000] if skeleton(text) == usual]
-    for form in _alike(alike[0]):
-        # Of any year there is a leap day.
+    for form in _forms_like(alike[0]):
+        # The year 2000 has a leap day.
         if form in PARTIAL:
             fits = sum(_fits(f"%Y {form}", f"2000 {text}") for text in alike)
             if fits >= MIN_SHARE * len(values[:2000]):
@@ -300,32 +301,32 @@ _WRITTEN = {"%b": ("x",), "%a": ("x",), "%p": ("x",), "%Z": ("x",), "%z": ("+1",
 
 
 def skeleton(text: str) -> str:
-    """A text with its numbers and words made one."""
+    """Return a text with each number replaced by 1 and each word by x."""
     return re.sub(r"\s+", " ", re.sub("[A-Za-z]+", "x", re.sub("[0-9]+", "1", text)))
 
 
 @cache
 def _by_skeleton() -> dict[str, list[str]]:
-    """Forms, by how a time of theirs is written: each costs strptime a compilation, so only few are tried."""
-    found: dict[str, list[str]] = {}
+    """Return formats by the skeleton of their times: strptime compiles each format, so only few are tried."""
+    forms: dict[str, list[str]] = {}
     for form in (*FORMS, *PARTIAL):
         pieces = [
             _WRITTEN.get(piece, ("1",) if piece[0] == "%" else (piece,)) for piece in _PIECE.findall(form)
         ]
         for written in {skeleton("".join(parts)) for parts in product(*pieces)}:
-            found.setdefault(written, []).append(form)
-    return found
+            forms.setdefault(written, []).append(form)
+    return forms
 
 
 _PIECE = re.compile(r"%.|[^%]+")
 
 
-def _alike(text: str) -> list[str]:
+def _forms_like(text: str) -> list[str]:
     return _by_skeleton().get(skeleton(text), [])
 
 
 def moment_of(text: str, form: str) -> datetime | None:
-    """One time, UTC where it says no zone; None where it is none."""
+    """Return one time, in UTC if it has no zone; None if it is invalid."""
     try:
         if form in EPOCHS:
             return datetime.fromtimestamp(float(text) / EPOCHS[form], UTC)
@@ -333,7 +334,7 @@ def moment_of(text: str, form: str) -> datetime | None:
         if letters is not None:
             micros, reason = one_instant(text, form, ZONES.get(letters))
             return None if reason else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
-        # Its zone is looked at below.
+        # The zone is handled below.
         moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
     except (ValueError, OverflowError, OSError):
         return None
@@ -350,14 +351,14 @@ def _fits(form: str, text: str) -> bool:
 
 @cache
 def _digits_of(form: str) -> re.Pattern[str]:
-    """How a form is written, with all digits of its parts where several run together."""
+    """Return a pattern of a format that requires all digits of adjacent parts."""
     pieces = _PIECE.findall(form)
     written = []
-    for before, piece, after in zip(["", *pieces], pieces, [*pieces[1:], ""], strict=False):
+    for previous, piece, following in zip(["", *pieces], pieces, [*pieces[1:], ""], strict=False):
         if piece[0] != "%":
             written.append(r"\s+".join(map(re.escape, re.split(r"\s+", piece))))
         elif piece in _DIGITS:
-            whole = {before, after} & {*_DIGITS} or piece in ("%Y", "%y", "%j")
+            whole = {previous, following} & {*_DIGITS} or piece in ("%Y", "%y", "%j")
             written.append(f"[0-9]{{{'' if whole else '1,'}{_DIGITS[piece]}}}")
         else:
             written.append("[0-9]{1,6}" if piece == "%f" else "[^ ]+")
@@ -368,5 +369,5 @@ _DIGITS = {"%Y": 4, "%y": 2, "%m": 2, "%d": 2, "%H": 2, "%I": 2, "%M": 2, "%S": 
 
 
 def _days(form: str) -> list[str]:
-    """The order of day, month and year."""
+    """Return the order of day, month and year."""
     return [part.lower() for part in re.findall(r"%(.)", form) if part in "dmbjYy"]

@@ -1,4 +1,4 @@
-"""What the job's own readers make of some lines, before there is a stream file."""
+"""Read lines with the job's readers, before there is a stream file."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,21 +22,21 @@ def object_of(line: str) -> dict[str, Any] | None:
 
 
 def records_of(lines: Sequence[str], path: str, around: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the records in some lines of JSON, each with what it takes from the objects around it.
+    """Return the records in lines of JSON, each with the values that it takes from the objects around it.
 
     Args:
-        path: of the records, such as `Records[]`.
-        around: paths of what stands around them, such as `$.sent`.
+        path: the path of the records, such as `Records[]`.
+        around: paths of values around them, such as `$.sent`.
     """
     strings = pa.array(lines, pa.string())
     text = Text(strings, strings.cast(pa.large_binary()), Rejections.none(len(lines)))
-    found = (record for part in explode_records(text, path, around) for record in part.strings.to_pylist())
-    objects = (object_of(record) for record in found if record is not None)
+    texts = (record for part in explode_records(text, path, around) for record in part.strings.to_pylist())
+    objects = (object_of(record) for record in texts if record is not None)
     return [record for record in objects if record is not None]
 
 
 def groups_of(lines: Sequence[str], pattern: str) -> tuple[dict[str, list[str]], int]:
-    """Return the texts of each group of a pattern, and how many lines it matches."""
+    """Return the texts of each group of a pattern, and the number of lines that it matches."""
     layout = RecordFormat("regex", (), EventTime(()), {"pattern": pattern})
     refused = Rejections.none(len(lines))
     records = Regex(layout).parse(pa.array(lines, pa.string()), refused)

@@ -1,4 +1,4 @@
-"""The fields of objects of JSON, by their paths, as the job's reader has them."""
+"""The fields of JSON objects by path, as in the job's reader."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,31 +22,31 @@ def leaves(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
 
 
 def flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], dict[str, FieldType]]:
-    """Return the texts of every path, and the types of those that are no text in JSON already."""
+    """Return the texts of every path, and the types that JSON itself determines."""
     fields: dict[str, list[str]] = {}
     kinds: dict[str, Counter[type]] = {}
     for record in records:
         for path, value in leaves(record):
-            texts, seen = fields.setdefault(path, []), kinds.setdefault(path, Counter())
+            texts, counts = fields.setdefault(path, []), kinds.setdefault(path, Counter())
             if value is not None:
                 texts.append(value if isinstance(value, str) else json_text(value))
-                seen[type(value)] += 1
+                counts[type(value)] += 1
     # An object that is null in some records.
     for path in [
         path for path in fields if not kinds[path] and any(o.startswith(f"{path}.") for o in fields)
     ]:
         del fields[path], kinds[path]
     types: dict[str, FieldType] = {}
-    for path, seen in kinds.items():
-        if seen.keys() == {bool}:
+    for path, counts in kinds.items():
+        if counts.keys() == {bool}:
             types[path] = "boolean"
-        elif seen[Raw] < MIN_SHARE * seen.total() and not _is_quoted_number(path, fields[path]):
-            # A text in JSON is one on purpose, unless it is a time.
+        elif counts[Raw] < MIN_SHARE * counts.total() and not _is_quoted_number(path, fields[path]):
+            # A text in JSON is intended as a text, unless it is a time.
             types[path] = "string"
     return fields, types
 
 
 def _is_quoted_number(path: str, texts: Sequence[str]) -> bool:
-    """Whether texts are all numbers, other than such as are no figure by their name: ids in quotes."""
+    """Return whether all texts are numbers, except for names of ids, which are often quoted."""
     kind = kind_of(texts)
     return kind.type in ("integer", "number") and kind.share == 1 and not NO_FIGURE.search(identifier(path))

@@ -1,4 +1,4 @@
-"""The text of a drafted stream file: what it declares, with comments for the person who goes on with it."""
+"""Render a drafted stream file: its declarations, with comments for the person who continues with it."""
 
 import json
 import re
@@ -32,47 +32,47 @@ MORE = (
     "# fills:  # what was there then, or at the same time of earlier days",
     "#   OTHER: {frame: NAME, from: activity, shift: [1 day], measures: {n: sum(n)}}",
 )
-"""What a person may go on with."""
+"""Suggestions for further blocks."""
 
 
 def text_of(
     data: Mapping[str, Any],
     log: DetectedFormat,
     columns: Sequence[InferredColumn],
-    left: Sequence[str],
+    undeclared: Sequence[str],
     when: InferredTime | None,
     samples: Sequence[LogSample],
-    found: DraftTrial,
+    trial: DraftTrial,
     repeated: tuple[str, int] | None,
     ends: NamedEnds | None,
     hours: NamedHours | None,
 ) -> str:
-    """A stream file.
+    """Return the text of a stream file.
 
     Args:
-        data: what it says.
-        left: fields that are no columns.
-        when: the time, which a preset says itself.
-        repeated: a column that names each event, and how many events repeat a name.
-        ends: what names seem to say of the ends of periods.
-        hours: what they say of hours.
+        data: its content.
+        undeclared: fields that are no columns.
+        when: the time; None if a preset has it.
+        repeated: a column that identifies events, and how many events repeat an identifier.
+        ends: the ends of periods inferred from names.
+        hours: the hours inferred from names.
     """
     return "\n".join(
         [
-            *_heading(samples, found, when),
+            *_heading(samples, trial, when),
             f"name: {scalar(data['name'])}",
             *_source(data, log, when, ends, hours),
-            *_columns(columns, left, log),
+            *_columns(columns, undeclared, log),
             *_time(data, when),
-            *_repeats(repeated, found),
-            *_blocks(data, found),
+            *_repeats(repeated, trial),
+            *_blocks(data, trial),
             "",
         ]
     )
 
 
 def _time(data: Mapping[str, Any], when: InferredTime | None) -> list[str]:
-    """What makes the time; where nothing is known to, what a person can choose: none is invented."""
+    """Return the lines for the time; if it is unknown, choices for a person, as no time is invented."""
     if when is None:
         return []
     if not when.untimed:
@@ -86,18 +86,18 @@ def _time(data: Mapping[str, Any], when: InferredTime | None) -> list[str]:
     ]
 
 
-def _heading(samples: Sequence[LogSample], found: DraftTrial, when: InferredTime | None) -> list[str]:
-    first, last = found.extent
+def _heading(samples: Sequence[LogSample], trial: DraftTrial, when: InferredTime | None) -> list[str]:
+    first, last = trial.extent
     hours = (hour_of(last) - hour_of(first)) // HOUR + 1
     names = ", ".join(sample.path.name for sample in samples[:3]) + (", ..." if len(samples) > 3 else "")
     cut = "" if all(sample.whole for sample in samples) else f" (the first {MAX_BYTES // 2**20} MiB of each)"
-    stretch = f"{format_hour(hour_of(first))} to {format_hour(hour_of(last) + HOUR)} UTC"
-    extent = f"{stretch} ({counted(hours, 'hour')})"
+    period = f"{format_hour(hour_of(first))} to {format_hour(hour_of(last) + HOUR)} UTC"
+    extent = f"{period} ({counted(hours, 'hour')})"
     if when is not None and when.untimed:
         extent = "of times that nobody knows yet"
     return [
-        f"# Drafted from {comment(names)}{cut}: {counted(found.lines, 'line')}, "
-        f"{counted(found.events.num_rows, 'event')},",
+        f"# Drafted from {comment(names)}{cut}: {counted(trial.lines, 'line')}, "
+        f"{counted(trial.events.num_rows, 'event')},",
         f"# {extent}. A question mark is a guess to look at.",
     ]
 
@@ -120,13 +120,13 @@ def _source(
         rows = [(f"path: {scalar(source['path'])}", hours.note)]
     if hours is not None and ends is None:
         known = "files of an hour: where one is missing, the hour counts as incomplete"
-        asked = "?: how many files an hour has; with it a missing one is seen"
-        rows += [(f"expect: {hours.expect}", known) if hours.expect else ("# expect: 1", asked)]
+        question = "?: how many files an hour has; with it a missing one is seen"
+        rows += [(f"expect: {hours.expect}", known) if hours.expect else ("# expect: 1", question)]
     if ends is not None:
-        # Of one name nobody knows how far apart several are.
+        # With a single name the distance is unknown.
         aside = "" if ends.sure else "# "
-        said = [f"{aside}{name}: {value}" for name, value in ends.declared.items()]
-        rows += zip(said, (ends.note, "names say the end of what a file covers"), strict=True)
+        declared = [f"{aside}{name}: {value}" for name, value in ends.declared.items()]
+        rows += zip(declared, (ends.note, "names say the end of what a file covers"), strict=True)
     rows += [(f"format: {source['format']}", "; ".join(log.notes))] if "format" in source else []
     rows += [(f"options: {flow(source['options'])}", "")] if "options" in source else []
     preset = [f"preset: {log.preset}"] if log.preset is not None else []
@@ -139,7 +139,7 @@ def _source(
 
 
 def _landing(name: str) -> list[str]:
-    """What a person has to know of a path that says no time."""
+    """Return the explanation for a path without a time."""
     return [
         "# The path says no time: one rotated file is good for `transom try`. A DAG wants a file for each",
         f"# hour, under a name that says it, such as landing/{name}/%Y-%m-%d/access.%H.log: what is",
@@ -147,7 +147,7 @@ def _landing(name: str) -> list[str]:
     ]
 
 
-def _columns(columns: Sequence[InferredColumn], left: Sequence[str], log: DetectedFormat) -> list[str]:
+def _columns(columns: Sequence[InferredColumn], undeclared: Sequence[str], log: DetectedFormat) -> list[str]:
     if log.preset is None:
         declared = [(f"{column.name}: {flow(column.declared())}", column.words) for column in columns]
         lines = ["columns:", *lined(declared, 2)] if declared else []
@@ -156,33 +156,34 @@ def _columns(columns: Sequence[InferredColumn], left: Sequence[str], log: Detect
         lines += [f"#   {comment(f'{column.path}: {column.words}')}" for column in columns]
         others = read(log.preset)["columns"].keys() - {column.path for column in columns}
         lines += [f"# and, made of the same: {', '.join(sorted(others))}"] if others else []
-    return [*lines, f"# Left out: {comment(', '.join(left)[:500])}"] if left else lines
+    return [*lines, f"# Left out: {comment(', '.join(undeclared)[:500])}"] if undeclared else lines
 
 
-def _repeats(repeated: tuple[str, int] | None, found: DraftTrial) -> list[str]:
-    """A proposal: whether events that have one name are one, nobody but a person knows."""
+def _repeats(repeated: tuple[str, int] | None, trial: DraftTrial) -> list[str]:
+    """Return a proposal for `unique`: only a person knows whether events with the same identifier are
+    duplicates."""
     if repeated is None:
         return []
     name, number = repeated
-    words = f"{number} of {counted(found.events.num_rows, 'event')} repeat the {name} of another one"
+    words = f"{number} of {counted(trial.events.num_rows, 'event')} repeat the {name} of another one"
     return [f"# unique: [{name}]  # ?: {words}; with this, one of an hour stays"]
 
 
-def _blocks(data: Mapping[str, Any], found: DraftTrial) -> list[str]:
+def _blocks(data: Mapping[str, Any], trial: DraftTrial) -> list[str]:
     lines = []
     if "key" in data:
         (key,) = data["key"]
-        values = counted(pc.count_distinct(found.events[key]).as_py(), "value")
+        values = counted(pc.count_distinct(trial.events[key]).as_py(), "value")
         lines += lined([(f"key: {flow(data['key'])}", f"{values} in these lines")])
     block = data["aggregates"]["activity"]
     lines += ["aggregates:", "  activity:", f"    measures: {flow(block['measures'])}"]
     lines += [f"    levels: {block['levels']}", *MORE]
-    reasons = "; ".join(dict.fromkeys(refused.reason for refused in found.refused))
-    at_most = tolerance_of(found)
+    reasons = "; ".join(dict.fromkeys(refused.reason for refused in trial.refused))
+    at_most = tolerance_of(trial)
     if "checks" in data:
         lines += lined([(f"checks: {flow(data['checks'])}", f"refused here: {reasons[:200]}")])
     elif at_most is not None:
-        share = f"{found.rejected} of {counted(found.lines, 'line')}"
+        share = f"{trial.rejected} of {counted(trial.lines, 'line')}"
         lines += [
             f"# ?: {share} are refused here: {comment(reasons)[:200]}.",
             "# Such a file is withheld until its lines are read, or you say that so many may be refused:",
@@ -198,7 +199,7 @@ _OTHERWISE = {"true", "false", "null", "~"}
 
 
 def scalar(value: object) -> str:
-    """A value, in quotes where YAML would read another one without."""
+    """Return a value as YAML, in quotes if it would otherwise be read differently."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -210,7 +211,7 @@ def scalar(value: object) -> str:
 
 
 def flow(value: object) -> str:
-    """A value on one line: `{from: bytes, missing: ["-"]}`."""
+    """Return a value on one line: `{from: bytes, missing: ["-"]}`."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{scalar(name)}: {flow(inner)}" for name, inner in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -219,12 +220,12 @@ def flow(value: object) -> str:
 
 
 def comment(text: str) -> str:
-    """A text that may stand behind a `#`: on one line, of characters that are printed."""
+    """Return a text for a comment: on one line, of printable characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
 def lined(rows: Sequence[tuple[str, str]], indent: int = 0, widest: int = 76) -> list[str]:
-    """Lines with comments behind them, which stand below each other where the lines are not too long."""
+    """Return lines with aligned comments, unless the lines are too long."""
     column = max((len(text) for text, _ in rows if len(text) <= widest), default=0)
     return [
         " " * indent + (f"{text:<{column}}  # {comment(words)}" if words else text) for text, words in rows

@@ -1,4 +1,4 @@
-"""What the first lines of files become under a drafted stream, read as a job would read them."""
+"""Read the first lines of files with a drafted stream, as a job would."""
 
 import io
 import re
@@ -17,9 +17,9 @@ from transom.formats.record_format import Span
 from transom.spec.stream import Stream
 
 TOLERATED = 0.04
-"""The share of refused lines from which a draft says how many may be, before the gate does."""
+"""With a larger share of refused lines a draft sets a tolerance; this is below the gate's limit."""
 EXAMPLES = 5
-"""Forms of refused lines of which one is kept."""
+"""Maximum number of forms of refused lines, each with one example."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class RejectedLine:
     """A line that became no event.
 
     Attributes:
-        reason: with what was seen.
-        lines: how many are of this form, of those that were looked at.
+        reason: the reason with the refused value.
+        lines: the number of lines of this form.
     """
 
     text: str
@@ -37,25 +37,25 @@ class RejectedLine:
 
     @property
     def form(self) -> tuple[str, str]:
-        """What it has in common with others: why it is refused, and how it begins."""
+        """The properties shared by similar lines: the reason, and the beginning of the text."""
         blank = self.text[:1].strip() == ""
         begins = " ".join(self.text.split()[:2])
         return self.reason.partition(":")[0], " " * blank + re.sub(r"[\w.$]+", "x", begins)[:8]
 
     @property
     def goes_on(self) -> bool:
-        """Whether it looks like a part of what a line before it says: a stack trace, a statement."""
+        """Whether it looks like the continuation of an earlier line: a stack trace, a statement."""
         unlike = self.reason.startswith("no match")
         return unlike and (self.text[:1].isspace() or not re.search("[0-9]:[0-9]{2}|[0-9]{9}", self.text))
 
 
 @dataclass(frozen=True)
 class DraftTrial:
-    """What became of the first lines.
+    """The result of the first lines.
 
     Attributes:
-        events: of all files, with `event_time` and the columns.
-        refused: of some forms of lines that became none, the first.
+        events: the events of all files, with `event_time` and the columns.
+        refused: the first line of each of some forms of refused lines.
     """
 
     events: pa.Table
@@ -65,7 +65,7 @@ class DraftTrial:
 
     @property
     def share(self) -> float:
-        """Of the lines that were refused."""
+        """The share of refused lines."""
         return self.rejected / self.lines
 
     @property
@@ -76,10 +76,10 @@ class DraftTrial:
 
 
 def events_of(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> DraftTrial:
-    """Reads the first lines of files.
+    """Read the first lines of files.
 
     Args:
-        paths: of the files, as the stream's file writes them.
+        paths: the files' paths, in the form of the stream's file.
     """
     events: list[pa.RecordBatch] = []
     refused: dict[tuple[str, str], RejectedLine] = {}
@@ -92,12 +92,12 @@ def events_of(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]
                 continue
             events.append(part.events)
             for row in part.rejected.to_pylist():
-                one = RejectedLine(row["raw"], row["detail"] or row["reason"])
-                first = refused.get(one.form)
+                rejected_line = RejectedLine(row["raw"], row["detail"] or row["reason"])
+                first = refused.get(rejected_line.form)
                 if first is not None:
-                    refused[one.form] = replace(first, lines=first.lines + 1)
+                    refused[rejected_line.form] = replace(first, lines=first.lines + 1)
                 elif len(refused) < EXAMPLES:
-                    refused[one.form] = one
+                    refused[rejected_line.form] = rejected_line
     schema = events[0].schema if events else pa.schema([("event_time", pa.timestamp("us", "UTC"))])
     return DraftTrial(pa.Table.from_batches(events, schema), lines, rejected, tuple(refused.values()))
 
@@ -105,13 +105,14 @@ def events_of(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]
 def extents(
     stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]
 ) -> list[tuple[datetime, datetime] | None]:
-    """The first and the last time of each file's events, whatever its name says; None where it has none."""
-    found = []
+    """Return the first and the last time of each file's events, independent of its name; None if it has no
+    events."""
+    spans = []
     for sample, path in zip(samples, paths, strict=True):
         parts = _read(stream, sample, None, stream.path_pattern.match(path))
         times = [part.events["event_time"] for part in parts if isinstance(part, Chunk)]
-        found.append(_extent(pa.chunked_array(times, pa.timestamp("us", "UTC"))) if times else None)
-    return found
+        spans.append(_extent(pa.chunked_array(times, pa.timestamp("us", "UTC"))) if times else None)
+    return spans
 
 
 def _extent(times: pa.ChunkedArray) -> tuple[datetime, datetime] | None:
@@ -120,7 +121,7 @@ def _extent(times: pa.ChunkedArray) -> tuple[datetime, datetime] | None:
 
 
 def times_are_in_names(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> bool:
-    """Whether the times of the files' events are those that their names say, where they say any."""
+    """Return whether the times of the files' events agree with the times in their names, if there are any."""
     for sample, path in zip(samples, paths, strict=True):
         match = stream.path_pattern.match(path)
         span = None if match is None else stream.span(match)

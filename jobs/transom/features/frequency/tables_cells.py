@@ -93,7 +93,7 @@ class CellUpdater:
             state = stretch.state(last, stored, self._nothing(stretch.previous_hour))
             for hour in stretch.hours:
                 state = self._advanced(state, hour, ticks.get(hour, []))
-                tally.add(SUB_CELLS, [hour], [int(state.sub_cells.many.sum())])
+                tally.add(SUB_CELLS, [hour], [int(state.sub_cells.lengths.sum())])
                 tally.add(WINDOW, [hour], [state.records])
                 # Nothing is held then, as where no task has had a row.
                 if state.records:
@@ -145,7 +145,7 @@ class CellUpdater:
 
     def _rows(self, state: MatrixState) -> Iterator[pa.RecordBatch]:
         shape, vanilla = self.block.shape, self.block.variant == "vanilla"
-        many = state.sub_cells.many.reshape(shape.rows, shape.columns)
+        many = state.sub_cells.lengths.reshape(shape.rows, shape.columns)
         ends = np.cumsum(many.sum(axis=1))
         for row in range(shape.rows):
             columns: dict[str, Any] = {"hour": state.hour * HOUR_LENGTH, "row": row, "records": state.records}

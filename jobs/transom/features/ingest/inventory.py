@@ -79,7 +79,7 @@ class Inventory:
 
     def near(self, hours: HourSet) -> None:
         """Takes out the files that touch some hours or whose names say one, and those without an hour."""
-        first, end = hours.stretches[0].start, hours.stretches[-1].end
+        first, end = hours.intervals[0].start, hours.intervals[-1].end
         named = pc.and_(pc.less(self._column("hour"), end), pc.greater(self._column(UNTIL), first))
         self._take(self._touching(hours) | (self._hours == number_of(UNKNOWN_HOUR)) | _bools(named))
         timeless = self._there & _bools(self._column(UNTIL).is_null())

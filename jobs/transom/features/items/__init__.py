@@ -1,1 +1,1 @@
-"""What persistence and frequency have in common: items."""
+"""Items: what persistence and frequency share."""

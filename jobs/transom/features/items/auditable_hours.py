@@ -1,4 +1,4 @@
-"""The hours of a block that an audit may count anew: those that stand, and are not out of date."""
+"""The hours of a block that an audit may count again: published and up to date."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -14,7 +14,7 @@ from transom.spec.stream import Stream
 def auditable_hours(
     stream: Stream, stage: Stage, book: LedgerSnapshot, block: str, table: str, hours: Iterable[datetime]
 ) -> list[datetime]:
-    """Those of some hours whose rows are what a run would make of what lies there now."""
+    """Return the hours whose published rows are up to date."""
     staleness = Staleness(stage, book, waivers_of(stream))
     nodes = (PartitionKey(stage.name, block, table, hour) for hour in hours)
     return [

@@ -1,5 +1,5 @@
-"""Bytes of items and of slots, as `transom.features.persistence.algorithm.item_slot_hash` hashes them, and
-rows of bytes as columns."""
+"""Bytes of items and slots, as `transom.features.persistence.algorithm.item_slot_hash` hashes them; and rows
+of bytes as columns."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,33 +15,35 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def keys_of(items: pa.Table, slots: Int64s) -> Sequence[bytes]:
-    """What is hashed of items in slots: an item's bytes and the slot's.
+    """Return the bytes to hash for items in slots: the item's, then the slot's.
 
     Args:
         items: a row for each slot.
     """
     joined = pc.binary_join_element_wise(*_parts(items), _numbers(slots), pa.scalar(b"", pa.binary()))
-    found: list[bytes] = joined.to_pylist()
-    return found
+    keys: list[bytes] = joined.to_pylist()
+    return keys
 
 
 def bytes_of(items: pa.Table) -> Sequence[bytes]:
-    """The bytes of items, a row each."""
-    found: list[bytes] = pc.binary_join_element_wise(*_parts(items), pa.scalar(b"", pa.binary())).to_pylist()
-    return found
+    """Return the bytes of each item."""
+    item_bytes: list[bytes] = pc.binary_join_element_wise(
+        *_parts(items), pa.scalar(b"", pa.binary())
+    ).to_pylist()
+    return item_bytes
 
 
 def order_keys(items: pa.Table) -> Sequence[Any]:
-    """Return what orders items of as many records: their columns as text, one after the other.
+    """Return keys that order items with equal numbers of records: their columns as text.
 
-    Texts go by their UTF-8 bytes, numbers as they are written, so that 10 comes before 9.
+    Texts are ordered by UTF-8 bytes, numbers as text, so 10 comes before 9.
     """
     texts = [_text(column.combine_chunks()).to_pylist() for column in items.columns]
     return texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
 
 
 def _parts(items: pa.Table) -> list[pa.Array]:
-    """What the bytes of items are joined of: of several columns each has its length before it."""
+    """Return the parts of the items' bytes. With several columns, each is preceded by its length."""
     texts = [_text(column.combine_chunks()) for column in items.columns]
     if len(texts) == 1:
         return texts
@@ -50,20 +52,20 @@ def _parts(items: pa.Table) -> list[pa.Array]:
 
 
 def binary(rows: Bytes) -> pa.Array:
-    """Rows of as many bytes each as values of a column."""
-    many, width = rows.shape
+    """Return rows of equal length as values of a binary column."""
+    count, width = rows.shape
     buffer = pa.py_buffer(np.ascontiguousarray(rows).tobytes())
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), many, [None, buffer]).cast(pa.binary())
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), count, [None, buffer]).cast(pa.binary())
 
 
 def rows_of(column: pa.Array, width: int) -> Bytes:
-    """Values of as many bytes each as rows; none is null."""
+    """Return values of `width` bytes each as rows; none is null."""
     data = np.frombuffer(b"".join(column.to_pylist()), dtype=np.uint8)
     return data.reshape(-1, width)
 
 
 def _numbers(numbers: npt.NDArray[Any]) -> pa.Array:
-    """Each number as 8 bytes, the lowest first."""
+    """Return each number as 8 bytes, little-endian."""
     return binary(np.ascontiguousarray(numbers.astype("<i8")).view(np.uint8).reshape(-1, 8))
 
 

@@ -1,4 +1,4 @@
-"""The check that persistence and frequency both make."""
+"""The check that persistence and frequency share."""
 
 from transom.spec.checks import BuiltIn
 

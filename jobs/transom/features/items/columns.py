@@ -17,12 +17,12 @@ from transom.features.items.validate import LONGEST
 from transom.ledger.task_counters import NOTES, TaskCounters
 
 BEGINNING = 60
-"""Characters that are told of an item that is too long."""
+"""Characters shown of an item that is too long."""
 
 
 def item_columns(item: Mapping[str, str]) -> tuple[list[Column], Column]:
-    """An item's columns, and whether it is too long: then only the beginnings of its texts are there, and
-    nothing is made of it.
+    """Return an item's columns, and whether it is too long. If so, only the beginnings of its texts are kept,
+    and it is not counted.
 
     Args:
         item: the Spark type of each column.
@@ -30,14 +30,14 @@ def item_columns(item: Mapping[str, str]) -> tuple[list[Column], Column]:
     texts = {name: F.col(f"`{name}`") for name, kind in item.items() if kind == "string"}
     long = reduce(add, map(F.octet_length, texts.values()), F.lit(0)) > LONGEST
     shortened = {
-        name: F.when(long, F.left(of, F.lit(BEGINNING))).otherwise(of).alias(name)
-        for name, of in texts.items()
+        name: F.when(long, F.left(column, F.lit(BEGINNING))).otherwise(column).alias(name)
+        for name, column in texts.items()
     }
     return [shortened.get(name, F.col(f"`{name}`")) for name in item], long.alias("long")
 
 
 def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:
-    """Whether an item is one of some, each a value for every column."""
+    """Return whether an item is one of the given ones, each with a value for every column."""
     names = list(item)
     same = (
         reduce(and_, (F.col(f"`{name}`") == F.lit(value) for name, value in zip(names, values, strict=True)))
@@ -47,10 +47,10 @@ def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:
 
 
 def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: TaskCounters, check: str) -> pa.Table:
-    """Rows less those of items that are too long, which are counted and noted.
+    """Return the rows without items that are too long; count and note these.
 
     Args:
-        rows: each with how many `records` it stands for.
+        rows: with their numbers of `records`.
         hour: the column of the rows' hours.
         check: the check whose failing rows the notes are.
     """
@@ -62,7 +62,7 @@ def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: TaskCoun
     tally.add(LONG, hours, int64s(long["records"]))
     items = pc.binary_join_element_wise(*(long[name].cast(pa.string()) for name in item), ", ")
     for at in np.unique(hours).tolist():
-        # The first of each hour, as the tasks of a run keep them, too.
+        # The first ones of each hour, as the tasks of a run keep them.
         for text in sorted(items.filter(pa.array(hours == at)).unique().to_pylist())[:NOTES]:
             tally.note(check, at, text)
     return rows.filter(pc.invert(is_long)).combine_chunks()

@@ -1,4 +1,4 @@
-"""Items as findings: each one for as long as it stays what it is."""
+"""Findings of items: one for each period in which an item qualifies."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from transom.findings.text import as_time
 
 @dataclass(frozen=True, kw_only=True)
 class ItemFindings(EntityFindings):
-    """How the items of a block are put in words.
+    """Texts for the items of a block.
 
     Attributes:
-        gone: what an item that has left is no more, up to a time.
-        gone_exactness: how exact that is.
+        gone: the text for an item that no longer qualifies.
+        gone_exactness: the exactness of that.
     """
 
     new: str = "entered"
@@ -28,14 +28,14 @@ class ItemFindings(EntityFindings):
 
     @abstractmethod
     def seen(self, row: Row) -> str:
-        """Return how often an item is seen that has not left."""
+        """Return the count of an item that still qualifies."""
 
     def evidence(self, row: Row) -> list[str]:
-        """Return how often it is seen; of an item that has left there are no figures."""
+        """Return the item's count; an item that no longer qualifies has none."""
         return [f"{self.gone} up to {as_time(row['window_end'])}" if row["low"] is None else self.seen(row)]
 
     def exactness(self, row: Row) -> str:
-        """Return the bounds of how often it is seen."""
+        """Return the bounds of the count."""
         low, high = row["low"], row["high"]
         if low is None:
             return self.gone_exactness

@@ -1,4 +1,4 @@
-"""Items as people write them in lists."""
+"""Items in lists of the stream's file."""
 
 from typing import Annotated, Any
 
@@ -18,13 +18,13 @@ Value = StrictBool | StrictInt | StrictStr
 Item = Annotated[tuple[Value, ...], Field(min_length=1)]
 
 
-def _value_or_values(said: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+def _value_or_values(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
     try:
-        return validate(said)
+        return validate(value)
     except ValidationError:
         rule = "must be a text, an integer or a truth value, or a list with one for each column"
-        raise ValueError(f"{rule}; got {said!r}") from None
+        raise ValueError(f"{rule}; got {value!r}") from None
 
 
 ItemLiteral = Annotated[Value | Item, WrapValidator(_value_or_values)]
-"""An item of a list: of one column its value, of several a value for each."""
+"""An item of a list: one value, or a value for each of several columns."""

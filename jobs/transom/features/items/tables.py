@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from transom.storage.tables import Table
 
 LONG = "items_long"
-"""How many records of items that are too long are passed over."""
+"""The counter of skipped records of items that are too long."""
 
 
 def item_table(name: str, items: Iterable[Mapping[str, str]]) -> Table:

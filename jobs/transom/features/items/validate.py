@@ -1,4 +1,4 @@
-"""Rules of blocks of items: the columns of an item, which events are seen, items that are listed, titles."""
+"""Rules for blocks of items: the item's columns, `where`, lists of items, titles."""
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -12,7 +12,7 @@ from transom.spec.titles import title_problems
 
 
 class ItemBlock(Protocol):
-    """A block whose items are values of columns of the events."""
+    """A block whose items are values of event columns."""
 
     @property
     def item(self) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ class ItemBlock(Protocol):
 
     @property
     def severity(self) -> Literal["high", "medium", "low"]:
-        """How bad its findings are."""
+        """The severity of its findings."""
 
     @property
     def title(self) -> str | None:
@@ -36,11 +36,11 @@ class ItemBlock(Protocol):
 
 
 TYPES: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool}
-"""Types of columns of which values can be written in the stream's file."""
+"""Column types whose values can be written in the stream's file."""
 LONGEST = 4096
-"""Bytes that the texts of an item have at most."""
+"""Maximum number of bytes of an item's texts."""
 REPORTED_COLUMNS = ("since", "window_end")
-"""What a title may name beside the item's columns."""
+"""Columns that a title may name beside the item's."""
 
 
 def with_article(kind: str) -> str:
@@ -54,37 +54,37 @@ def listed(items: tuple[Any, ...]) -> list[tuple[Any, ...]]:
 
 
 def problems(
-    place: str, said: ItemBlock, stream: Stream, taken: Collection[str], called: str
+    place: str, block: ItemBlock, stream: Stream, reserved: Collection[str], called: str
 ) -> Generator[Issue, None, bool]:
-    """Yield what is wrong with a block that is sound by itself, and return whether its item is sound.
+    """Yield the problems of a block that is valid by itself, and return whether its item is valid.
 
     Args:
-        taken: columns that the tables of the block have themselves.
-        called: what has them.
+        reserved: column names that the block's tables use themselves.
+        called: the noun for the tables' rows, for messages.
     """
-    unsound = list(_item(place, said.item, stream, taken, called))
-    yield from unsound
-    if said.where is not None and said.where != stream.where:
+    issues = list(_item(place, block.item, stream, reserved, called))
+    yield from issues
+    if block.where is not None and block.where != stream.where:
         try:
-            condition(said.where, stream.event_types)
+            condition(block.where, stream.event_types)
         except ExpressionError as error:
             yield of_expression(f"{place}.where", error)
-    if not unsound:
-        yield from list_problems(f"{place}.watch", said.watch, said.item, stream)
-    if said.title is not None:
+    if not issues:
+        yield from list_problems(f"{place}.watch", block.watch, block.item, stream)
+    if block.title is not None:
         rule = f"a title names columns of the item, {REPORTED_COLUMNS[0]} and {REPORTED_COLUMNS[1]}"
-        yield from title_problems(f"{place}.title", said.title, [*said.item, *REPORTED_COLUMNS], rule)
-    return not unsound
+        yield from title_problems(f"{place}.title", block.title, [*block.item, *REPORTED_COLUMNS], rule)
+    return not issues
 
 
 def _item(
-    place: str, item: Sequence[str], stream: Stream, taken: Collection[str], called: str
+    place: str, item: Sequence[str], stream: Stream, reserved: Collection[str], called: str
 ) -> Iterator[Issue]:
     for index, column in enumerate(item):
         at = f"{place}.item[{index}]"
         if column not in stream.event_columns:
             yield no_column(at, column, stream.event_columns)
-        elif column in taken:
+        elif column in reserved:
             yield Issue(at, f"{column} is a column that every {called} has; name it otherwise")
         elif stream.event_types[column] == "number":
             rule = f"must be a text, an integer, a truth value or a time; {column} is a number"
@@ -116,7 +116,7 @@ def _values(at: str, values: tuple[Any, ...], item: Sequence[str], stream: Strea
 
 
 def why_invalid(column: str, value: Any) -> Iterator[str]:
-    """Yield why a value cannot be one of its column, which is of its type."""
+    """Yield why a value, of the right type, cannot occur in its column."""
     if type(value) is int and not -(2**63) <= value < 2**63:
         yield f"must be of 64 bits for {column}; got {value}"
     if type(value) is str and value != value.encode(errors="ignore").decode():
@@ -124,14 +124,14 @@ def why_invalid(column: str, value: Any) -> Iterator[str]:
 
 
 def why_skipped(values: Iterable[Any]) -> Iterator[str]:
-    """Yield why an item is not counted, the values of which are what their columns hold."""
-    many = sum(len(value.encode()) for value in values if isinstance(value, str))
-    if many > LONGEST:
-        yield f"one of more than {LONGEST:,} bytes is passed over; got {many:,}"
+    """Yield why an item with these values is not counted."""
+    size = sum(len(value.encode()) for value in values if isinstance(value, str))
+    if size > LONGEST:
+        yield f"one of more than {LONGEST:,} bytes is passed over; got {size:,}"
 
 
 def columns_read(stream: Stream, blocks: Mapping[str, ItemBlock]) -> Iterator[BlockColumns]:
-    """An event may lack a column of an item, and has no item then: an item is no key."""
+    """Yield the columns of blocks. An event may lack a column of an item: then it has no item."""
     for name, block in blocks.items():
         where = stream.where_of(block)
         yield BlockColumns(

@@ -1,1 +1,1 @@
-"""Lines of JSON."""
+"""Parse lines of JSON."""

@@ -1,9 +1,9 @@
-"""JSON, an object a line: Arrow's reader over whole blocks, and line by line where it refuses.
+"""Parse JSON with an object per line: whole blocks with Arrow's reader, or line by line if that fails.
 
-Arrow's reader wants every line well formed and every declared field of its type. A block that it
-refuses is halved until few lines stand with the ones at fault; those are read one by one, where any
-type is taken by its JSON text. Both ways give the same rows; what is said of a refused value is its
-text, which only the second way has.
+Arrow's reader requires that every line is well formed and every declared field has its type. A block that it
+rejects is halved until few lines remain with the faulty ones. These are read one by one, where any type is
+accepted as its JSON text. Both ways return the same rows. Messages about a refused value have its text, which
+only the second way has.
 """
 
 import json
@@ -24,86 +24,87 @@ from transom.formats.record_format import DOUBLES, EPOCH_OR_ISO, NANOSECONDS, Re
 from transom.formats.typed_columns import Rejections
 
 ALONE = 2048
-"""Lines that are tried together last: fewer cost more in tries than they save of the slow way."""
+"""The smallest block that Arrow's reader gets: trying fewer lines costs more than it saves."""
 DEEPEST = 100
-"""Arrays and objects in each other; a line with more is refused, since how many can be read depends on
-the reader and its stack."""
+"""The maximum nesting of arrays and objects; deeper lines are refused, since the limit of a reader depends on
+its stack."""
 SHAPES = 1000
-"""Different lists of names that are remembered, so that lines which have the same are looked at once."""
+"""The number of cached lists of names, so that lines with the same names are checked once."""
 _REST = "\0rest"
-"""Under which a row holds what is kept of it beside its fields; no path, since paths are of the file."""
+"""The key of the remaining fields in a row; no path has this name."""
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 SURROGATE = re.compile("[\ud800-\udfff]")
 NUMERIC = {NANOSECONDS: pa.int64(), EPOCH_OR_ISO: pa.float64()}
-"""Forms of times that are texts or numbers, and the type of the numbers."""
+"""Time formats that may be texts or numbers, and the type of the numbers."""
 CUT_OFF = re.compile(r"|t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|[eE][+-]?|u[0-9A-Fa-f]{0,4}")
-"""What is left of JSON from where it cannot be read to its end, where it was cut off."""
+"""The unreadable rest of JSON that was truncated."""
 TYPES = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 
 
 class JsonLines:
-    """Fields by their path: a top-level name, or names joined by dots; a name with dots goes first."""
+    """Fields by path: a top-level name, or names joined by dots; a name that contains dots takes
+    precedence."""
 
     def __init__(self, layout: RecordFormat) -> None:
-        wanted: dict[str, set[pa.DataType]] = {}
+        types: dict[str, set[pa.DataType]] = {}
         for field in layout.fields:
             kind = TYPES.get(field.type) or _time_type(field.time_format)
             for path in field.paths:
-                wanted.setdefault(path, set()).add(kind)
-        # Joined texts are texts each.
+                types.setdefault(path, set()).add(kind)
+        # Parts of a joined time are texts.
         when = pa.string() if layout.time.more else _time_type(layout.time.time_format)
         for path in chain(layout.time.paths, *layout.time.more):
-            wanted.setdefault(path, set()).add(when)
+            types.setdefault(path, set()).add(when)
         for path in layout.time.plus:
-            wanted.setdefault(path, set()).add(pa.float64())
-        self.paths = tuple(wanted)
-        nested = any("." in path for path in wanted)
-        # A field under two types, or one that may be nested, is read line by line or by the whole name.
+            types.setdefault(path, set()).add(pa.float64())
+        self.paths = tuple(types)
+        nested = any("." in path for path in types)
+        # A field with two types is read line by line.
         self.schema = (
             None
-            if any(len(kinds) > 1 for kinds in wanted.values())
-            else pa.schema([(path, next(iter(kinds))) for path, kinds in wanted.items()])
+            if any(len(kinds) > 1 for kinds in types.values())
+            else pa.schema([(path, next(iter(kinds))) for path, kinds in types.items()])
         )
-        # Times of some forms are texts in some logs and numbers in others.
+        # Times of some formats are texts in some logs and numbers in others.
         self._numeric = dict(_numeric(layout))
-        self.inner = {path.partition(".")[0] for path in wanted if "." in path} if nested else set()
+        self.inner = {path.partition(".")[0] for path in types if "." in path} if nested else set()
         self.columns: frozenset[str] = frozenset()
         self.shown = FieldDrift(layout, nested=True)
-        self._dotted = [path for path in wanted if "." in path]
+        self._dotted = [path for path in types if "." in path]
         self._shapes: set[tuple[str, ...]] = set()
         self._keeps_rest = layout.keep_rest
         self._tried: tuple[pa.Array, Mapping[str, pa.Array] | None] | None = None
 
     def header(self, text: pa.Array) -> int:
-        """The format has no header lines."""
+        """Return 0: the format has no header lines."""
         return 0
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Every wanted field; lines that are no object are refused (`bad_json`, `not_an_object`)."""
+        """Return every declared field; refuse lines that are no object (`bad_json`, `not_an_object`)."""
         fast = self._once(text)
         if fast is None:
-            return self.one_by_one(text, refused)
+            return self.parse_line_by_line(text, refused)
         names = top_names(joined(text))
         self.shown.show(names)
         if not self._keeps_rest:
             return ParsedRecords(fast)
         if names <= set(self.paths):
             return ParsedRecords(fast, pa.nulls(len(text), pa.string()))
-        kept = [self._rest(_read(line)) for line in text.to_pylist()]
-        return ParsedRecords(fast, pa.array(kept, pa.string()))
+        rests = [self._rest(_read(line)) for line in text.to_pylist()]
+        return ParsedRecords(fast, pa.array(rests, pa.string()))
 
-    def one_by_one(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Every wanted field as text, as `parse` has it."""
+    def parse_line_by_line(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
+        """Return the same as `parse`, with every field as text."""
         rows = [self._slow(index, line, refused) for index, line in enumerate(text.to_pylist())]
         fields = {path: pa.array([row.get(path) for row in rows], pa.string()) for path in self.paths}
         return ParsedRecords(fields, pa.array([row.get(_REST) for row in rows], pa.string()))
 
     def takes(self, text: pa.Array) -> bool:
-        """Whether the fast way can read these lines."""
+        """Return whether the fast way can read these lines."""
         return self._once(text) is not None
 
     def _once(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
-        """What the fast way gives of lines; asked a second time for the same, it does not read again."""
+        """Return the result of the fast way; the last result is cached."""
         if self._tried is None or not same_buffers(self._tried[0], text):
             self._tried = text, self._fast(text)
         return self._tried[1]
@@ -114,11 +115,11 @@ class JsonLines:
         # A line that begins and ends an object cannot run on into the next one.
         if not pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))).as_py():
             return None
-        # Arrow's reader takes these for numbers; JSON does not know them.
+        # Arrow's reader accepts these as numbers; JSON has no such values.
         if pc.any(pc.match_substring_regex(text, "NaN|Inf")).as_py():
             return None
         data = joined(text)
-        # Every line has a bracket of its own: where there are few others, no line can hold many.
+        # Every line has one bracket: if there are few others, no line can be nested deeply.
         if data.count(b"[") + data.count(b"{") >= len(text) + DEEPEST:
             brackets = pc.add(pc.count_substring(text, "["), pc.count_substring(text, "{"))
             if pc.max(brackets).as_py() > DEEPEST:
@@ -165,25 +166,25 @@ class JsonLines:
             self.shown.show(inside)
 
     def _rest(self, record: dict[str, Any]) -> str | None:
-        """What a record holds beside the wanted fields, which are taken out of it."""
+        """Return the fields of a record that are not declared, as JSON; removes the declared ones."""
         for path in self.paths:
             _take(record, path)
-        left = {name: value for name, value in record.items() if value is not None}
-        return SURROGATE.sub("\ufffd", json_text(left, ordered=True)) if left else None
+        remaining = {name: value for name, value in record.items() if value is not None}
+        return SURROGATE.sub("\ufffd", json_text(remaining, ordered=True)) if remaining else None
 
 
 class Raw(str):
-    """A number's own text."""
+    """The text of a number."""
 
 
 def parse_json(line: str, around: int = 0) -> Any:
-    """What a line says, numbers as their own text.
+    """Parse a line of JSON, with numbers as `Raw` text.
 
     Args:
-        around: arrays and objects that it may have in each other beside `DEEPEST`.
+        around: additional levels of nesting beside `DEEPEST`.
 
     Raises:
-        ValueError: it is no JSON, or has more in each other; `json_error_reason` tells it.
+        ValueError: it is no JSON, or is nested too deeply; see `json_error_reason`.
     """
     if too_deep(line, DEEPEST + around):
         raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
@@ -191,7 +192,7 @@ def parse_json(line: str, around: int = 0) -> Any:
 
 
 def too_deep(line: str, deepest: int) -> bool:
-    """Whether a line has more arrays and objects in each other."""
+    """Return whether the arrays and objects of a line are nested more deeply."""
     if line.count("[") + line.count("{") <= deepest:
         return False
     depth = 0
@@ -203,11 +204,11 @@ def too_deep(line: str, deepest: int) -> bool:
 
 
 def json_error_reason(error: ValueError) -> str:
-    """Why a line is no JSON, and where, counted from 1: the same in every Python."""
+    """Return why a line is no JSON, and where, counted from 1; the same in every Python version."""
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
     message, at = error.msg, error.pos
-    # Python 3.13 tells of a comma what those before it tell of the bracket behind it.
+    # Python 3.13 reports the comma, earlier versions the bracket after it.
     if message.startswith("Illegal trailing comma"):
         at = at + 1 + len(error.doc[at + 1 :]) - len(error.doc[at + 1 :].lstrip(" \t\n\r"))
         name = message.endswith("object")
@@ -216,7 +217,8 @@ def json_error_reason(error: ValueError) -> str:
 
 
 def is_broken(text: str) -> bool:
-    """Whether a text is JSON that was cut off, or that says more than is read; else it is of another form."""
+    """Return whether a text is truncated JSON, or JSON that is nested too deeply; else it has another
+    form."""
     try:
         parse_json(text)
     except json.JSONDecodeError as error:
@@ -250,7 +252,7 @@ def _has(record: dict[str, Any], path: str) -> bool:
 
 
 def _take(record: dict[str, Any], path: str) -> None:
-    """Takes out what stands at a path, and the object around it where nothing else has a value there."""
+    """Remove the value at a path, and its object if nothing else in it has a value."""
     if path in record:
         del record[path]
         return
@@ -265,11 +267,11 @@ def _read(line: str) -> Any:
     return json.loads(line, parse_float=Raw, parse_int=Raw, parse_constant=refuse_constant)
 
 
-def same_buffers(one: pa.Array, other: pa.Array) -> bool:
-    """Whether two arrays are one stretch of the same buffers."""
-    if (one.offset, len(one)) != (other.offset, len(other)):
+def same_buffers(first: pa.Array, second: pa.Array) -> bool:
+    """Return whether two arrays are the same slice of the same buffers."""
+    if (first.offset, len(first)) != (second.offset, len(second)):
         return False
-    return [b and b.address for b in one.buffers()] == [b and b.address for b in other.buffers()]
+    return [b and b.address for b in first.buffers()] == [b and b.address for b in second.buffers()]
 
 
 def _text(value: Any) -> str | None:
@@ -281,7 +283,7 @@ def _text(value: Any) -> str | None:
 
 
 def json_text(value: Any, ordered: bool = False) -> str:
-    """A value's shortest JSON text, with its numbers as they are written; `ordered`, with sorted names."""
+    """Return a value's shortest JSON text, with numbers unchanged; with `ordered` names are sorted."""
     if isinstance(value, Raw):
         return value
     if isinstance(value, list):
@@ -297,7 +299,7 @@ def _time_type(form: str | None) -> pa.DataType:
 
 
 def _numeric(layout: RecordFormat) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the paths of times that may be numbers, and their type then; joined texts are texts each."""
+    """Yield the paths of times that may be numbers, with their type; parts of a joined time are texts."""
     times = [] if layout.time.more else [(layout.time.paths, layout.time.time_format)]
     for paths, form in [*times, *((field.paths, field.time_format) for field in layout.fields)]:
         if form in NUMERIC:
@@ -315,7 +317,7 @@ def _table(data: bytes, schema: pa.Schema) -> pa.Table | None:
 
 
 def pieces(parser: "JsonLines", text: pa.Array) -> list[pa.Array]:
-    """Runs of lines that are read the same way, halved until each is fast or small."""
+    """Return runs of lines that are read the same way, halved until each is fast or small."""
     if len(text) <= ALONE or parser.takes(text):
         return [text]
     half = len(text) // 2

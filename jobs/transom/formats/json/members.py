@@ -1,4 +1,4 @@
-"""The members of JSON objects, and the elements of lists, each by its text."""
+"""Return the members of JSON objects and the elements of lists as raw text."""
 
 import re
 from collections.abc import Mapping
@@ -10,22 +10,22 @@ _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _ELEMENTS = msgspec.json.Decoder(list[Raw])
 _HEX = rb"[0-9a-fA-F]{2}"
 _HALF = re.compile(rb"(\\u[dD][89abAB]%b\\u[dD][c-fC-F]%b|\\[^u])|\\u[dD][89a-fA-F]%b" % (_HEX, _HEX, _HEX))
-"""Half a surrogate pair, where the first group takes no part."""
+"""Matches half a surrogate pair if the first group is empty."""
 
 
 def members(text: bytes) -> Mapping[str, Raw]:
-    """Return the members of an object; of two of one name the last.
+    """Return the members of an object; of two with the same name the last.
 
-    Half a surrogate pair, which is no character, reads as U+FFFD.
+    Half a surrogate pair, which is no character, becomes U+FFFD.
 
     Raises:
-        msgspec.ValidationError: it is sound up to where it turns out to be no object.
+        msgspec.ValidationError: it is valid up to where it is no object.
         msgspec.DecodeError: it is no JSON.
     """
     try:
         return _MEMBERS.decode(text)
     except msgspec.DecodeError:
-        return _MEMBERS.decode(_HALF.sub(lambda found: found[1] or rb"\ufffd", text))
+        return _MEMBERS.decode(_HALF.sub(lambda match: match[1] or rb"\ufffd", text))
 
 
 def elements(text: bytes) -> list[Raw]:

@@ -1,15 +1,15 @@
-"""Paths to records inside a line of JSON, and to what stands around them.
+"""Paths to records inside a line of JSON, and to values around them.
 
 `resourceLogs[].scopeLogs[].logRecords[]` leads through lists in lists to the records. A path that begins
-with `$.` leads from the line's object to an object around the record: `$.resourceLogs[].resource.name` is
-the name of the resource that the record belongs to.
+with `$.` leads from the line's object to an object around the record: `$.resourceLogs[].resource.name` is the
+name of the record's resource.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 
 AROUND = "$."
-"""How the path of a value around a record begins."""
+"""The prefix of the path of a value around a record."""
 RECORDS = re.compile(r"[^.\[\]]+(\.[^.\[\]]+)*\[\](\.[^.\[\]]+(\.[^.\[\]]+)*\[\])*")
 
 
@@ -23,31 +23,31 @@ def lists_of(records: str) -> tuple[str, ...]:
 
 
 def around(paths: Iterable[str]) -> list[str]:
-    """Return those of some paths that lead to what stands around a record, in order."""
+    """Return the paths that lead to values around a record, sorted."""
     return sorted({path for path in paths if path.startswith(AROUND)})
 
 
 def level_of(path: str, records: str) -> tuple[int, str]:
-    """Return which object around a record a path leads to, and the path in that object.
+    """Return the level of the object around a record to which a path leads, and the path in that object.
 
     Args:
-        path: it begins with `$.`.
+        path: a path that begins with `$.`.
         records: the path of the records.
 
     Returns:
         0 for the line's object, 1 for the one in the first list, and so on, and the path there.
 
     Raises:
-        ValueError: it leads to no object around the records.
+        ValueError: the path leads to no object around the records.
     """
     lists = lists_of(records)
     *through, inside = path.removeprefix(AROUND).split("[]")
     level = len(through)
-    found = tuple(part.removeprefix(".") for part in through)
-    sound = level < len(lists) and found == lists[:level] and inside.startswith(".") == bool(level)
+    names = tuple(part.removeprefix(".") for part in through)
+    valid = level < len(lists) and names == lists[:level] and inside.startswith(".") == bool(level)
     inside = inside.removeprefix(".")
     # The list itself would be copied to each of its records.
-    if not sound or not inside or f"{lists[level]}.".startswith(f"{inside}."):
+    if not valid or not inside or f"{lists[level]}.".startswith(f"{inside}."):
         raise ValueError(f"must lead to what stands around the records of {records}; got {path!r}")
     return level, inside
 

@@ -1,7 +1,7 @@
-"""Lines of JSON each of which holds a list of records: a line for every record, as it stands there.
+"""Split lines of JSON that contain a list of records into a line for each record, with its original text.
 
-The records are found by their texts, and each is read by itself, as a line is. What a column takes from the
-objects around a record is written into it, under its whole path.
+Each record is then parsed like a line. Values that columns take from objects around a record are written into
+the record, under their whole path.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,22 +19,22 @@ from transom.formats.typed_columns import Rejections, detail
 
 ONE_LINE = "an object a line, not one over several lines"
 LONGEST_AROUND = 2**16
-"""Characters that may be taken from around a record: each record of the list gets a copy."""
+"""Maximum number of characters taken from around a record: each record of the list gets a copy."""
 MOST_CHARACTERS = 2**25
-"""Characters of records that are given at a time."""
+"""Maximum number of characters of the records that are yielded together."""
 KINDS = {
     "{": "an object", "[": "a list", '"': "a text", "t": "true or false", "f": "true or false", "n": "null",
 }  # fmt: skip
-"""What a value is by its first letter; else it is a number."""
+"""The kind of a value by its first letter; else it is a number."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """Lines, or records that stand for lines.
+    """Lines, or records in place of lines.
 
     Attributes:
-        strings: null where one is refused before it is parsed.
-        raw: what is kept of one that is refused.
+        strings: the texts; null for one that is refused before parsing.
+        raw: the stored text of refused ones.
     """
 
     strings: pa.Array
@@ -46,55 +46,55 @@ class NoRecords(ValueError):
     """An object, or another value, without a list at the path.
 
     Attributes:
-        seen: what is there instead, and where; None where nothing is there.
+        actual: what is there instead, and where; None if nothing is there.
     """
 
-    def __init__(self, seen: str | None = None) -> None:
-        self.seen = seen
-        super().__init__(seen)
+    def __init__(self, actual: str | None = None) -> None:
+        self.actual = actual
+        super().__init__(actual)
 
 
 def explode_records(lines: Text, path: str, around: Sequence[str] = ()) -> Iterator[Text]:
-    """The records of lines, in their order, at most `LINES` at a time.
+    """Yield the records of lines, in order, at most `LINES` at a time.
 
-    A line that is refused already, is no JSON (`bad_json`) or has no list at the path (`no_records`) counts
-    as one record; a list without records counts as none.
+    A line that is already refused, is no JSON (`bad_json`) or has no list at the path (`no_records`) counts
+    as one record; an empty list counts as none.
 
     Args:
-        path: as the option has it, `Records[]` or `detail.items[]`, or through lists in lists,
+        path: the option's value, `Records[]` or `detail.items[]`, or through lists in lists,
             `resourceLogs[].scopeLogs[].logRecords[]`.
-        around: paths of what each record takes from the objects around it, as in `record_paths`; a record
-            that is an object gets a member of that name, where there is a value.
+        around: paths of values that each record takes from the objects around it, see `record_paths`; a
+            record that is an object gets a member with this name if there is a value.
     """
-    held = _RecordBuffer()
+    buffer = _RecordBuffer()
     finder = _Finder(path, around)
     for row, line in enumerate(lines.strings):
         text = line.as_py()
         if lines.refused.any[row]:
-            held.add_refused(lines.raw[row].as_py(), lines.refused, row)
+            buffer.add_refused(lines.raw[row].as_py(), lines.refused, row)
         else:
             try:
                 groups = finder.groups(text)
             except NoRecords as error:
                 expected = f"a list at {path}"
-                held.add_refused(text.encode(), None, 0, "no_records", error.seen, expected)
+                buffer.add_refused(text.encode(), None, 0, "no_records", error.actual, expected)
             except ValueError:
-                held.add_refused(text.encode(), None, 0, "bad_json", _seen(text, path), ONE_LINE)
+                buffer.add_refused(text.encode(), None, 0, "bad_json", _json_error(text, path), ONE_LINE)
             else:
                 for group in groups:
-                    taken = group.members()
+                    copied = group.members()
                     for record in group.records:
-                        held.add(_text(record), taken)
-                        if held.is_full:
-                            yield held.take_all()
-        if held.is_full:
-            yield held.take_all()
-    if held.strings:
-        yield held.take_all()
+                        buffer.add(_text(record), copied)
+                        if buffer.is_full:
+                            yield buffer.take_all()
+        if buffer.is_full:
+            yield buffer.take_all()
+    if buffer.strings:
+        yield buffer.take_all()
 
 
 class _RecordBuffer:
-    """Records that wait to be given."""
+    """Records that wait to be yielded."""
 
     def __init__(self) -> None:
         self.strings: list[str | None] = []
@@ -104,11 +104,11 @@ class _RecordBuffer:
 
     @property
     def is_full(self) -> bool:
-        """Whether what waits is to be given before more is added."""
+        """Whether the waiting records must be yielded before more are added."""
         return len(self.strings) >= LINES or self.characters >= MOST_CHARACTERS
 
     def add(self, record: str, members: str) -> None:
-        """Adds a record with the members that it takes from around it."""
+        """Add a record with the members that it takes from around it."""
         if len(members) > LONGEST_AROUND:
             expected = f"at most {LONGEST_AROUND} characters from around a record"
             self.add_refused(record.encode(), None, 0, "line_too_long", str(len(members)), expected)
@@ -127,32 +127,32 @@ class _RecordBuffer:
         known: Rejections | None,
         row: int,
         reason: str = "",
-        seen: str | None = None,
+        actual: str | None = None,
         expected: str = "",
     ) -> None:
         if known is not None:
-            said = known.reason[row], known.column[row], known.detail[row]
+            refusal = known.reason[row], known.column[row], known.detail[row]
         else:
-            said = reason, None, detail(reason, seen, expected)
-        self.refused.append((len(self.strings), raw, *said))
+            refusal = reason, None, detail(reason, actual, expected)
+        self.refused.append((len(self.strings), raw, *refusal))
         self.strings.append(None)
         self.raw.append(None)
 
     def take_all(self) -> Text:
-        """What waits, as arrays."""
+        """Return the waiting records as arrays, and clear the buffer."""
         raw = [None if text is None else text.encode() for text in self.raw]
         refused = Rejections.none(len(raw))
-        for row, line, *said in self.refused:
+        for row, line, *refusal in self.refused:
             raw[row] = line
             refused.any[row] = True
-            refused.reason[row], refused.column[row], refused.detail[row] = said
-        found = Text(pa.array(self.strings, pa.string()), pa.array(raw, pa.large_binary()), refused)
+            refused.reason[row], refused.column[row], refused.detail[row] = refusal
+        waiting = Text(pa.array(self.strings, pa.string()), pa.array(raw, pa.large_binary()), refused)
         self.strings, self.raw, self.characters, self.refused = [], [], 0, []
-        return found
+        return waiting
 
 
-def _seen(text: str, path: str) -> str | None:
-    """Why a line is no JSON, and where, as one that is a record by itself would say it."""
+def _json_error(text: str, path: str) -> str | None:
+    """Return why a line is no JSON, and where, in the words for a single record."""
     try:
         parse_json(text, _around(path))
     except ValueError as error:
@@ -161,7 +161,7 @@ def _seen(text: str, path: str) -> str | None:
 
 
 def _around(path: str) -> int:
-    """The arrays and objects in which the records of a path stand."""
+    """Return the depth of nesting around the records of a path."""
     return path.count(".") + path.count("[]") + 1
 
 
@@ -171,90 +171,89 @@ class _Group:
 
     Attributes:
         records: the text of each.
-        around: what is taken from the objects around the list, by its full path.
+        around: the values taken from the objects around the list, by full path.
     """
 
     records: list[Raw]
     around: Mapping[str, Raw]
 
     def members(self) -> str:
-        """Return what is taken from around, as members of an object."""
+        """Return the values taken from around as members of an object."""
         return ",".join(f"{json_text(path)}:{_text(raw)}" for path, raw in sorted(self.around.items()))
 
 
 class _Finder:
-    """Looks for the records of lines."""
+    """Finds the records of lines."""
 
     def __init__(self, path: str, around: Sequence[str]) -> None:
         self.path = path
         self.lists = lists_of(path)
-        self.wanted = by_level(around, path)
+        self.around_paths = by_level(around, path)
 
     def groups(self, text: str) -> list[_Group]:
         """Return the lists of records of a line.
 
         Raises:
-            NoRecords: there is no list: it is not there, or something else is, or of lists in lists no object
-                of an outer list has an inner one.
-            ValueError: it is no JSON, or one deeper than records may be, the path's own brackets aside.
+            NoRecords: there is no list, or something else in its place; or with lists in lists, no object of
+                an outer list has an inner one.
+            ValueError: it is no JSON, or is nested too deeply, not counting the path's own levels.
         """
         if too_deep(text, DEEPEST + _around(self.path)):
             raise ValueError("too deep")
         try:
             record = members(text.encode())
         except msgspec.DecodeError:
-            # Sound, and no object?
+            # Valid JSON, but no object?
             parse_json(text, _around(self.path))
             raise NoRecords from None
-        self.found: list[_Group] = []
-        self.met: set[int] = set()
+        self.collected: list[_Group] = []
+        self.present: set[int] = set()
         self.lacking: set[int] = set()
         self.walk(record, 0, "", {})
-        if self.lacking - self.met:
+        if self.lacking - self.present:
             raise NoRecords
-        return self.found
+        return self.collected
 
     def walk(self, record: Mapping[str, Raw], level: int, where: str, around: Mapping[str, Raw]) -> None:
-        """Note the lists that the object of a level leads to.
+        """Collect the lists to which the object of a level leads.
 
         Raises:
-            NoRecords: something else is where a list, or an object that leads to one, should be.
+            NoRecords: there is another value in place of a list, or of an object that leads to one.
         """
-        for inside, whole in self.wanted[level].items():
+        for inside, whole in self.around_paths[level].items():
             value, place = _at(record, inside)
             if value is not None and place == inside:
                 around = {**around, whole: value}
-        found, place = _at(record, self.lists[level])
-        if found is None:
+        child, place = _at(record, self.lists[level])
+        if child is None:
             self.lacking.add(level)
             return
-        if place != self.lists[level] or _kind(found) != "a list":
-            raise NoRecords(f"{where}{place} is {_kind(found)}")
-        self.met.add(level)
-        inner = elements(found)
+        if place != self.lists[level] or _kind(child) != "a list":
+            raise NoRecords(f"{where}{place} is {_kind(child)}")
+        self.present.add(level)
+        inner = elements(child)
         if level + 1 == len(self.lists):
-            self.found.append(_Group(inner, around))
+            self.collected.append(_Group(inner, around))
             return
         for number, element in enumerate(inner):
-            here = f"{where}{place}[{number}]"
+            element_path = f"{where}{place}[{number}]"
             if _kind(element) != "an object":
-                raise NoRecords(f"{here} is {_kind(element)}")
-            self.walk(members(element), level + 1, f"{here}.", around)
+                raise NoRecords(f"{element_path} is {_kind(element)}")
+            self.walk(members(element), level + 1, f"{element_path}.", around)
 
 
 def _at(record: Mapping[str, Raw], path: str) -> tuple[Raw | None, str]:
-    """Return what is at a path, or at a beginning of it that leads no further, and that place; None of null.
-
-    A name with dots goes first.
+    """Return the value at a path, or at the longest prefix that has one, and its place; None for null. A name
+    with dots takes precedence.
     """
     first, dot, rest = path.partition(".")
     if dot and path not in record and first in record:
         if _kind(record[first]) == "an object":
-            found, place = _at(members(record[first]), rest)
-            return found, f"{first}.{place}"
+            value, place = _at(members(record[first]), rest)
+            return value, f"{first}.{place}"
         path = first
-    found = record.get(path)
-    return (None if found is None or _kind(found) == "null" else found), path
+    value = record.get(path)
+    return (None if value is None or _kind(value) == "null" else value), path
 
 
 def _kind(value: Raw) -> str:

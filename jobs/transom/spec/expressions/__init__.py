@@ -1,16 +1,17 @@
-"""The one expression language: a part of standard SQL, checked here and compiled to Spark SQL.
+"""The expression language: a subset of standard SQL, checked here and compiled to Spark SQL.
 
-Text stands in single quotes ('' is a quote, a backslash is a backslash), a column is its declared name.
-There are five types: string, integer (64 bits), number (double), boolean, timestamp (UTC).
+Text is in single quotes ('' is a quote, a backslash is a backslash); a column has its declared name. There
+are five types: string, integer (64 bits), number (double), boolean, timestamp (UTC).
 
 - `= <> < <= > >=`, `is [not] distinct from`, `is [not] null`, `is [not] true`, `and or not`,
   `[not] in (...)`, `[not] between ... and ...`, `[not] like`, `[not] ilike`, `rlike` with a constant
 - `+ - * / %`, `||`, `case`, `cast(x as string | bigint | double | boolean | timestamp)`,
-  `timestamp '2015-05-17 10:00:00'` (UTC unless it says otherwise)
+  `timestamp '2015-05-17 10:00:00'` (UTC without an offset)
 - the functions in `compiler.FUNCTIONS`
 
-Nothing fails while it runs, for one bad row must not stop an hour: a division by zero, a number that is
-too large and a cast that does not work are null. What Spark would refuse is refused here, with the place.
+Expressions never fail at run time, since one bad row must not stop an hour: a division by zero, a number that
+is too large and a failed cast give null. Everything that Spark would refuse is refused here, with its
+position.
 """
 
 from collections.abc import Mapping
@@ -38,9 +39,9 @@ class Expression:
     """A compiled expression.
 
     Attributes:
-        text: as it was written.
-        sql: Spark SQL for it, every part in parentheses, every column in backticks.
-        type: what it gives.
+        text: the text in the stream's file.
+        sql: the Spark SQL, with every part in parentheses and every column in backticks.
+        type: the type of its value.
         columns: the columns that it reads, sorted.
     """
 

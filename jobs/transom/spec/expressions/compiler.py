@@ -1,4 +1,4 @@
-"""From a syntax tree to Spark SQL: what each node may hold, what types it takes, and what it becomes."""
+"""Compile a syntax tree to Spark SQL: the allowed arguments of each node, its types, and its SQL."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ _ARITHMETIC = {
     "Mod": ("%", "try_mod"), "Div": ("/", "try_divide"),
 }  # fmt: skip
 
-# Filled in by the parser and without meaning here: greatest and least leave nulls out in Spark anyway.
+# Set by the parser and without meaning here: Spark's greatest and least skip nulls anyway.
 _HARMLESS = {"ignore_nulls", "safe", "typed", "coalesce", "_type"}
 _INTEGER = re.compile("[0-9]+")
 _DECIMAL = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -77,7 +77,7 @@ def compiled(text: str, columns: Mapping[str, FieldType]) -> tuple[str, FieldTyp
 
 
 class _Compiler:
-    """One walk over a syntax tree; each method takes a node and gives Spark SQL and its type."""
+    """One walk over a syntax tree; each method takes a node and returns Spark SQL and its type."""
 
     def __init__(self, text: str, columns: Mapping[str, FieldType]) -> None:
         self.text = text
@@ -99,7 +99,7 @@ class _Compiler:
         if extra:
             self.fail(node, f"{self.name_of(node)} takes no {extra[0].replace('_', ' ')} here")
         if kind == "Paren":
-            return self.walk(node.this)  # everything is put in parentheses anyway
+            return self.walk(node.this)  # every part gets parentheses anyway
         self.depth += 1
         # Left-deep chains (a + b + c ...) are deep without parentheses; Python's stack bounds them.
         if self.depth > 4 * MAX_DEPTH:
@@ -129,12 +129,12 @@ class _Compiler:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(node).__name__).lower()
 
     def want(self, node: Any, *kinds: FieldType, who: str) -> Typed:
-        """Compile a part that must be of one of some types; a bare null passes."""
+        """Compile a part that must have one of the types; a bare null is accepted."""
         sql, kind = self.walk(node)
         if kind is not None and kind not in kinds:
             self.fail(
                 node,
-                f"{who} takes {' or '.join(type_with_article(one) for one in kinds)}; got "
+                f"{who} takes {' or '.join(type_with_article(allowed) for allowed in kinds)}; got "
                 f"{type_with_article(kind)}",
             )
         return sql, kind
@@ -146,8 +146,8 @@ class _Compiler:
 
         Args:
             nodes: the parts.
-            kinds: the types that they may have; none, and any will do.
-            who: what takes them, in words.
+            kinds: the allowed types; none allows any.
+            who: the operator or function, for messages.
             nulls: whether a part may be a bare null.
         """
         sqls: list[str] = []
@@ -175,7 +175,7 @@ class _Compiler:
         return str(node.this)
 
     def whole(self, node: Any, who: str, low: int) -> int:
-        """Return a constant whole number of 32 bits, which some of Spark's functions insist on."""
+        """Return a constant whole number of 32 bits, which some of Spark's functions require."""
         inner = node.this if type(node).__name__ == "Neg" else node
         digits = str(inner.this) if type(inner).__name__ == "Literal" and not inner.is_string else ""
         if not _INTEGER.fullmatch(digits) or len(digits) > 9:
@@ -236,10 +236,10 @@ class _Compiler:
         return (f"(NOT {sql})" if name == "NullSafeNEQ" else sql), "boolean"
 
     def is_(self, node: Any) -> Typed:
-        other = type(node.expression).__name__
-        if other == "Null":
+        operand = type(node.expression).__name__
+        if operand == "Null":
             return f"({self.walk(node.this)[0]} IS NULL)", "boolean"
-        if other == "Boolean":
+        if operand == "Boolean":
             value = self.want(node.this, "boolean", who="is true")[0]
             return f"({value} IS {'TRUE' if node.expression.this else 'FALSE'})", "boolean"
         self.fail(node, "is goes with null, true or false")
@@ -268,20 +268,20 @@ class _Compiler:
     def regexp(self, node: Any) -> Typed:
         value = self.want(node.this, "string", who="rlike")[0]
         pattern = self.constant(node.expression, "the pattern of rlike")
-        # Spark's are Java's; what both know is what is allowed.
+        # Spark uses Java's engine; only what Java and Python both support is allowed.
         if "(?P" in pattern:
             self.fail(node.expression, "no regular expression: (?P is Python's alone")
         try:
             validate_regex(pattern, linear=False)
         except PatternError as error:
-            # Where nothing is doubled or escaped, the pattern stands in the text as it is.
+            # If nothing is doubled or escaped, the pattern is part of the text.
             start = 1 + min(part.meta["start"] for part in node.expression.walk() if "start" in part.meta)
             within = error.offset if self.text.startswith(pattern, start) else -1
             raise ExpressionError(self.text, start + within, error.message) from None
         return self.negated(node, f"({value} RLIKE {quote(pattern)})"), "boolean"
 
     def negated(self, node: Any, sql: str) -> str:
-        """Return `not like` and its kin, which are one node and no Not around another."""
+        """Return a negated operator such as `not like`, which is one node, not a Not around another."""
         return f"(NOT {sql})" if node.args.get("negate") else sql
 
     def arithmetic(self, node: Any) -> Typed:
@@ -321,9 +321,9 @@ class _Compiler:
         return f"if({test}, {yes}, {no})", kind
 
     def cast(self, node: Any) -> Typed:
-        wanted = node.args["to"]
-        name = getattr(getattr(wanted, "this", None), "name", "")
-        if name not in _CASTS or wanted.expressions:
+        target = node.args["to"]
+        name = getattr(getattr(target, "this", None), "name", "")
+        if name not in _CASTS or target.expressions:
             self.fail(node, "a cast is to string, bigint, double, boolean or timestamp")
         kind, spark = _CASTS[name]
         if kind == "timestamp" and type(node.this).__name__ == "Literal" and node.this.is_string:
@@ -334,7 +334,7 @@ class _Compiler:
         return f"try_cast({sql} AS {spark})", kind
 
     def moment(self, node: Any) -> str:
-        """Return a constant time, which must be one: as a null it would silently match nothing."""
+        """Return a constant time, which must be valid: a null would silently match nothing."""
         try:
             time = datetime.fromisoformat(str(node.this).strip())
             time = time.replace(tzinfo=UTC) if time.tzinfo is None else time
@@ -407,11 +407,11 @@ def _rounded(spark: str) -> Any:
     return method
 
 
-def _of_many(spark: str, least: int) -> Any:
+def _of_values(spark: str, min_values: int) -> Any:
     def method(self: _Compiler, node: Any) -> Typed:
         parts, kind = self.alike([node.this, *node.expressions], who=spark)
-        if len(parts) < least:
-            self.fail(node, f"{spark} takes at least {least} values")
+        if len(parts) < min_values:
+            self.fail(node, f"{spark} takes at least {min_values} values")
         if kind == "boolean" and spark != "coalesce":
             self.fail(node, f"{spark} does not order booleans")
         return f"{spark}({', '.join(parts)})", kind
@@ -420,8 +420,8 @@ def _of_many(spark: str, least: int) -> Any:
 
 
 _BINARY = ("this", "expression")
-# What each node may hold, and how it is compiled. A node that is not here is refused, and so is an
-# argument that is not: a parser that learns more gives the language nothing more.
+# The allowed arguments of each node, and the method that compiles it. Other nodes and other arguments are
+# refused: new features of the parser do not extend the language.
 _HANDLERS: dict[str, tuple[tuple[str, ...], Any]] = {
     "Paren": (("this",), None),
     "Column": (("this", "table", "db", "catalog"), _Compiler.column),
@@ -457,7 +457,7 @@ _HANDLERS: dict[str, tuple[tuple[str, ...], Any]] = {
     "Abs": (("this",), _absolute),
     "Floor": (("this",), _rounded("floor")),
     "Ceil": (("this",), _rounded("ceil")),
-    "Coalesce": (("this", "expressions"), _of_many("coalesce", 1)),
-    "Greatest": (("this", "expressions"), _of_many("greatest", 2)),
-    "Least": (("this", "expressions"), _of_many("least", 2)),
+    "Coalesce": (("this", "expressions"), _of_values("coalesce", 1)),
+    "Greatest": (("this", "expressions"), _of_values("greatest", 2)),
+    "Least": (("this", "expressions"), _of_values("least", 2)),
 }

@@ -1,16 +1,16 @@
-"""An expression that the language does not have, and where."""
+"""Errors of expressions, with their position."""
 
 from typing import Any
 
 
 class ExpressionError(ValueError):
-    """An expression that the language does not have. Its text shows the place with a caret.
+    """An invalid expression. Its text marks the position with a caret.
 
     Attributes:
         text: the expression.
-        offset: where it goes wrong, in characters from 0.
+        offset: the position of the error, in characters from 0.
         message: the rule and the value.
-        unknown: the column that it reads and that is not known, if that is what is wrong.
+        unknown: the unknown column, if that is the error.
     """
 
     def __init__(self, text: str, offset: int, message: str, unknown: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Reading an expression with sqlglot: a syntax tree, or an error at its place."""
+"""Parse an expression with sqlglot: return a syntax tree, or raise an error with its position."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from transom.spec.expressions.errors import ExpressionError
 
 MAX_LENGTH = 4000
 MAX_DEPTH = 20
-"""Bounds on an expression: characters, and parentheses, cases or operators inside each other."""
+"""Limits of an expression: characters, and nesting of parentheses, cases or operators."""
 
 
 def parse(text: str) -> Any:
@@ -18,7 +18,7 @@ def parse(text: str) -> Any:
     Raises:
         ExpressionError: it is no expression, too long or too deep.
     """
-    # Half a second, which a stream without an expression should not cost a DAG file.
+    # This import takes half a second, which a DAG file of a stream without expressions should not pay.
     from sqlglot import errors, exp, parser
     from sqlglot.tokenizer_core import TokenType
 
@@ -32,7 +32,7 @@ def parse(text: str) -> Any:
     try:
         read = _tokenizer_class()().tokenize(text)
     except errors.TokenError:
-        # The only thing that the tokenizer refuses is a quote or a comment without its end.
+        # The tokenizer only refuses a quote or a comment without its end.
         start = max(text.rfind(mark) for mark in ("'", '"', "/*", "{#", "$"))
         raise ExpressionError(text, start, "a quote or a comment without its end") from None
     _check_tokens(text, read, TokenType)
@@ -40,14 +40,14 @@ def parse(text: str) -> Any:
         trees = parser.Parser().parse_into(exp.Condition, read, text)
     except errors.ParseError as error:
         detail = error.errors[0] if error.errors else {}
-        offset, found = _place(text, detail)
-        rule = _rule(str(detail.get("description") or "cannot be read"), found)
+        offset, token = _place(text, detail)
+        rule = _rule(str(detail.get("description") or "cannot be read"), token)
         raise ExpressionError(text, offset, rule) from None
     except RecursionError:
         raise ExpressionError(text, 0, "is nested too deeply") from None
     except Exception:
-        # The parser is made for SQL that some engine wrote; odd text trips it in ways without number
-        # (AttributeError, IndexError). Whatever it is, the text is not an expression.
+        # Odd text makes the parser raise many kinds of errors (AttributeError, IndexError). In any case the
+        # text is not an expression.
         raise ExpressionError(text, 0, "cannot be read as an expression") from None
     if len(trees) != 1 or trees[0] is None:
         raise ExpressionError(text, 0, "must be one expression")
@@ -59,7 +59,7 @@ def _tokenizer_class() -> Any:
     from sqlglot.tokens import Tokenizer
 
     class Words(Tokenizer):
-        """Words of which sqlglot makes a command of all that follows, as call and show, are names instead."""
+        """A tokenizer in which words such as call and show, which start a command in sqlglot, are names."""
 
         KEYWORDS: ClassVar = {
             word: kind for word, kind in Tokenizer.KEYWORDS.items() if kind not in Tokenizer.COMMANDS
@@ -84,35 +84,37 @@ def _check_tokens(text: str, read: Sequence[Any], kinds: Any) -> None:
         depth += opens - closes
         plain = token.token_type not in (kinds.STRING, kinds.IDENTIFIER)
         follows = read[index + 1].token_type if index + 1 < len(read) else None
-        # Without its parenthesis the parser takes it for a statement, and logs that.
+        # Without a parenthesis the parser takes it for a statement, and logs that.
         if plain and token.text.lower() == "if" and follows != kinds.L_PAREN:
             raise ExpressionError(text, token.start, "if needs a parenthesis: if(condition, value, value)")
-        # Two texts side by side would be glued together, a comma forgotten in a list with them.
+        # The parser would join two adjacent texts, as after a forgotten comma in a list.
         if index and token.token_type == kinds.STRING == read[index - 1].token_type:
             raise ExpressionError(text, token.start, "a text after a text; is a comma or || missing?")
         if depth > MAX_DEPTH:
             raise ExpressionError(text, token.start, f"is nested more than {MAX_DEPTH} deep")
 
 
-def _rule(said: str, found: str) -> str:
-    """Return what the parser says, in the words of the language; `found` is where it stopped."""
-    lacks = re.match(r"Expect(?:ing|ed) (\S+)", said)
-    many = re.match(r"The number of provided arguments \((\d+)\) is greater than .* \((\d+)\)", said)
-    if many is not None:
-        return f"too many values for this function: at most {many[2]}; got {many[1]}"
-    if not found:
-        return said
+def _rule(message: str, token: str) -> str:
+    """Return the parser's message in the words of the language; `token` is where it stopped."""
+    lacks = re.match(r"Expect(?:ing|ed) (\S+)", message)
+    too_many = re.match(r"The number of provided arguments \((\d+)\) is greater than .* \((\d+)\)", message)
+    if too_many is not None:
+        return f"too many values for this function: at most {too_many[2]}; got {too_many[1]}"
+    if not token:
+        return message
     if lacks is not None:
-        return f"{lacks[1].lower()} is missing behind {found!r}"
+        return f"{lacks[1].lower()} is missing behind {token!r}"
     return (
-        f"something is missing beside {found!r}" if said.startswith("Required") else f"unexpected {found!r}"
+        f"something is missing beside {token!r}"
+        if message.startswith("Required")
+        else f"unexpected {token!r}"
     )
 
 
 def _place(text: str, detail: Mapping[str, Any]) -> tuple[int, str]:
-    """Return where the parser stopped, and at what."""
-    found = str(detail.get("highlight") or "")
+    """Return the position and the token at which the parser stopped."""
+    token = str(detail.get("highlight") or "")
     line, column = int(detail.get("line") or 1), int(detail.get("col") or 0)
-    begin = sum(len(one) + 1 for one in text.split("\n")[: line - 1])
-    offset = max(0, begin + column - len(found))
-    return (offset, found) if text[offset : offset + len(found)] == found else (offset, "")
+    begin = sum(len(row) + 1 for row in text.split("\n")[: line - 1])
+    offset = max(0, begin + column - len(token))
+    return (offset, token) if text[offset : offset + len(token)] == token else (offset, "")

@@ -1,19 +1,19 @@
-"""How many distinct values a window has: adaptive sampling (Wegman; Flajolet, "On adaptive sampling", 1990).
+"""Estimate the number of distinct values in windows by adaptive sampling (Wegman; Flajolet, "On adaptive
+sampling", 1990).
 
-Of each value a hash of 63 bits is looked at. A set is held by its `SIZE + 1` smallest hashes, or all of
-them where it has no more: a function of the set alone, whichever parts it was put together from and in
-which order. Its *depth* d is the least for which at most `SIZE` of its hashes lie below `2**(63 - d)`, a
-share of `2**-d` of all hashes. With n of them below:
+Each value has a hash of 63 bits. The summary of a set is its `SIZE + 1` smallest hashes, or all of them if
+there are fewer. It depends on the set alone, not on the parts and the order in which it was merged. Its
+*depth* d is the smallest for which at most `SIZE` of its hashes lie below `2**(63 - d)`, a share of `2**-d`
+of all hashes. With n hashes below:
 
     estimate = n * 2**d        standard error = sqrt(estimate * (2**d - 1))
 
-so that a set of up to `SIZE` values is counted exactly, but for values of one hash (two among 100,000
-values: one in a billion). Larger ones are off by about 1.2 / sqrt(SIZE) of themselves, a standard error.
+So a set of up to `SIZE` values is counted exactly, except for hash collisions (of two among 100,000 values:
+one in a billion). For larger sets the relative standard error is about 1.2 / sqrt(SIZE).
 
-`AdaptiveSample` is that summary for the stairwise chain, set by set; `AdaptiveSamples.windows` counts for
-many windows at
-once: at each depth, a hash counts in those windows in which it has no earlier occurrence, which are a
-stretch of its key's windows, so that two running sums tell all of them.
+`AdaptiveSample` is the summary of one set, for the stairwise chain. `AdaptiveSamples.windows` counts for many
+windows at once: at each depth, a hash counts in the windows in which it has no earlier occurrence. These are
+a contiguous range of its key's windows, so two running sums give all counts.
 """
 
 from collections.abc import Iterable
@@ -27,20 +27,21 @@ from transom.features.aggregates.algorithm.granules import position
 
 BITS = 63
 SIZE = 1024
-"""How many values are counted exactly; of more, the standard error is 4 % or so, and at most 5 %."""
+"""Sets of up to this many values are counted exactly; for larger ones the standard error is about 4 %, at
+most 5 %."""
 
 
 def depth_of(value: int) -> int:
-    """The largest depth at which a hash is in the sample."""
+    """Return the largest depth at which a hash is in the sample."""
     return BITS - value.bit_length()
 
 
 @dataclass(frozen=True)
 class AdaptiveSample:
-    """What is held of a set of hashes: the smallest ones, in order.
+    """The summary of a set of hashes: the smallest ones, ascending.
 
     Attributes:
-        size: how many are held, and one more.
+        size: the summary has at most `size + 1` hashes.
     """
 
     hashes: tuple[int, ...]
@@ -48,14 +49,14 @@ class AdaptiveSample:
 
     @classmethod
     def of(cls, hashes: Iterable[int], size: int = SIZE) -> "AdaptiveSample":
-        """Of some hashes, each at least 1 and below 2**63."""
+        """Return the summary of hashes, each at least 1 and below 2**63."""
         return cls(tuple(sorted(set(hashes))[: size + 1]), size)
 
     def __add__(self, later: "AdaptiveSample") -> "AdaptiveSample":
         return AdaptiveSample.of((*self.hashes, *later.hashes), self.size)
 
     def without(self, oldest: "AdaptiveSample") -> None:
-        """A value that leaves may also be in what stays."""
+        """Return None: a value of the oldest part may also be in other parts."""
 
     @property
     def depth(self) -> int:
@@ -64,17 +65,17 @@ class AdaptiveSample:
 
     @property
     def count(self) -> int:
-        """How many hashes are in the sample."""
+        """The number of hashes in the sample."""
         return sum(depth_of(value) >= self.depth for value in self.hashes)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The counts of some windows.
+    """The counts of windows.
 
     Attributes:
         estimate: distinct values.
-        error: standard error of the estimate; 0 where it is exact.
+        error: standard error of the estimate; 0 if it is exact.
     """
 
     estimate: Int64s
@@ -87,10 +88,10 @@ class AdaptiveSamples:
 
     Attributes:
         key: a code for each granule's key.
-        start: when the granule begins, in units; ordered by key and then by this.
-        first: of each granule, where its hashes begin; and behind the last one, where they end.
-        hashes: of all granules, those of each in any order; at least 1 and below 2**63.
-        size: how many of a granule's hashes are held, and one more.
+        start: the start of the granule, in units; ordered by key and then by start.
+        first: the position of each granule's first hash, and at the end the number of all hashes.
+        hashes: of all granules, in any order within a granule; at least 1 and below 2**63.
+        size: a granule has at most `size + 1` hashes.
     """
 
     key: Int64s
@@ -100,7 +101,7 @@ class AdaptiveSamples:
     size: int = SIZE
 
     def part(self, start: int, end: int) -> "AdaptiveSamples":
-        """Those of the granules at `[start, end)`."""
+        """Return the samples of the granules `[start, end)`."""
         first = self.first[start : end + 1]
         hashes = self.hashes[first[0] : first[-1]]
         return AdaptiveSamples(
@@ -108,61 +109,62 @@ class AdaptiveSamples:
         )
 
     def windows(self, key: Int64s, end: Int64s, length: int) -> Counts:
-        """How many distinct values are in each of some windows `[end - length, end)`.
+        """Return the number of distinct values in windows `[end - length, end)`.
 
         Args:
             key, end: of the windows; ordered by key and then by end; in units.
             length: in units.
         """
-        many = np.diff(self.first)
-        least = np.zeros(len(key), dtype=np.int64)
-        held = np.zeros(len(key), dtype=np.int64)
+        sizes = np.diff(self.first)
+        min_depth = np.zeros(len(key), dtype=np.int64)
+        counted = np.zeros(len(key), dtype=np.int64)
         open_ = np.ones(len(key), dtype=bool)
-        # A granule that holds more than its share tells how deep every window that reaches it is.
-        deepest = self._min_depths(many, _depths(self.hashes))
+        # A full granule gives a lower bound of the depth of every window that contains it.
+        deepest = self._min_depths(sizes, _depths(self.hashes))
         low, high = (position(self.key, self.start, key, bound) for bound in (end - length, end))
-        opened, closed, depths = self._ranges(many, key, end, length)
+        opened, closed, depths = self._ranges(sizes, key, end, length)
         for depth in range(BITS + 1):
             if not open_.any():
                 break
-            there = depths >= depth
-            opened, closed, depths = opened[there], closed[there], depths[there]
+            active = depths >= depth
+            opened, closed, depths = opened[active], closed[active], depths[active]
             change = np.bincount(opened, minlength=len(key) + 1) - np.bincount(closed, minlength=len(key) + 1)
-            found = np.cumsum(change)[: len(key)]
+            counts = np.cumsum(change)[: len(key)]
             deep = np.concatenate([[0], np.cumsum(deepest > depth)])
-            settled = open_ & (deep[high] == deep[low]) & (found <= self.size)
-            least[settled], held[settled] = depth, found[settled]
+            settled = open_ & (deep[high] == deep[low]) & (counts <= self.size)
+            min_depth[settled], counted[settled] = depth, counts[settled]
             open_ &= ~settled
-        scale = np.exp2(least.astype(float))
-        return Counts(held << least, np.sqrt(held * scale * (scale - 1)))
+        scale = np.exp2(min_depth.astype(float))
+        return Counts(counted << min_depth, np.sqrt(counted * scale * (scale - 1)))
 
-    def _ranges(self, many: Int64s, key: Int64s, end: Int64s, length: int) -> tuple[Int64s, Int64s, Int64s]:
-        """Of each hash of a granule, the first window that it counts in, the first that it no more does, and
-        its depth. It counts in the windows that reach it and not its earlier occurrence."""
-        codes, starts = np.repeat(self.key, many), np.repeat(self.start, many)
+    def _ranges(self, sizes: Int64s, key: Int64s, end: Int64s, length: int) -> tuple[Int64s, Int64s, Int64s]:
+        """Return for each hash of a granule the first window in which it counts, the first one in which it no
+        longer does, and its depth. It counts in the windows that contain it and not its earlier
+        occurrence."""
+        codes, starts = np.repeat(self.key, sizes), np.repeat(self.start, sizes)
         order = np.lexsort((starts, self.hashes, codes))
         codes, starts, hashes = codes[order], starts[order], self.hashes[order]
-        again = np.zeros(len(codes), dtype=bool)
-        again[1:] = (codes[1:] == codes[:-1]) & (hashes[1:] == hashes[:-1])
-        before = np.concatenate([starts[:1], starts[:-1]])
-        since = np.where(again, np.maximum(starts, before + length), starts) + 1
+        repeated = np.zeros(len(codes), dtype=bool)
+        repeated[1:] = (codes[1:] == codes[:-1]) & (hashes[1:] == hashes[:-1])
+        previous_start = np.concatenate([starts[:1], starts[:-1]])
+        since = np.where(repeated, np.maximum(starts, previous_start + length), starts) + 1
         opened, closed = (position(key, end, codes, at) for at in (since, starts + length + 1))
         return opened, closed, _depths(hashes)
 
-    def _min_depths(self, many: Int64s, depths: Int64s) -> Int64s:
-        """The depth of each granule's own set."""
-        if not len(many):
-            return many
-        owner = np.repeat(np.arange(len(many)), many)
-        least_of_full = np.full(len(many), BITS, dtype=np.int64)
-        np.minimum.at(least_of_full, owner, depths)
-        return np.where(many > self.size, least_of_full + 1, 0)
+    def _min_depths(self, sizes: Int64s, depths: Int64s) -> Int64s:
+        """Return the depth of each granule's own set."""
+        if not len(sizes):
+            return sizes
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        min_depth = np.full(len(sizes), BITS, dtype=np.int64)
+        np.minimum.at(min_depth, owner, depths)
+        return np.where(sizes > self.size, min_depth + 1, 0)
 
 
 def _depths(hashes: Int64s) -> Int64s:
-    """The largest depth of each hash."""
-    # The exponent of a double may be one too large, where rounding takes a number up to a power of two.
+    """Return the largest depth at which each hash counts."""
+    # The exponent of a double is one too large if rounding reaches a power of two.
     exponent = np.frexp(hashes.astype(float))[1].astype(np.int64)
     rounded_up = hashes.astype(np.uint64) < np.left_shift(np.uint64(1), (exponent - 1).astype(np.uint64))
-    found: Int64s = BITS - (exponent - rounded_up)
-    return found
+    depths: Int64s = BITS - (exponent - rounded_up)
+    return depths

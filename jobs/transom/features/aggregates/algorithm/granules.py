@@ -1,17 +1,15 @@
 """Multi-granular sliding windows from granules (Patroumpas and Sellis, sections 3 and 4).
 
-A *granule* is the summary of one key's records in a short stretch of time aligned to the epoch. All
-that wider windows need is kept in it: counts, exact sums in whole units of a column's resolution, and
-extremes. A window of level k that reports at `f` covers `[f - range_k, f)` and is the sum of its
-granules, so that every raw record is read once and the cost of a further level does not depend on its
-range.
+A *granule* is the summary of one key's records in a short interval that is aligned to the epoch. It has all
+that wider windows need: counts, exact sums in whole units of a column's resolution, and extremes. A window of
+level k that reports at `f` covers `[f - range_k, f)` and is the sum of its granules. So every raw record is
+read once, and the cost of a further level does not depend on its range.
 
-Sums are exact where `max(|minimum|, |maximum|) * values < 2**62` (`ColumnSummary.exact`). The magnitudes of
-all of a window's values are then no more than that together, and int64 holds every part of their sum, in
-whatever order it is made. A window keeps this rule only where its granules do.
+Sums are exact if `max(|minimum|, |maximum|) * values < 2**62` (`ColumnSummary.exact`). Then int64 holds every
+partial sum, in any order of addition. A window meets this rule only if its granules do.
 
-The fast form (`Granules.windows`) slides over many keys at a time with numpy; `reference` recomputes
-every window from its records, one by one, and is what the fast form is tested against.
+The fast form (`Granules.windows`) slides over many keys at a time with numpy. `reference` recomputes every
+window from its records; tests compare the two.
 
 Cost of a level: O(granules + reports * log(range / slide)), without a step per key.
 """
@@ -50,9 +48,9 @@ class WindowLevel:
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """Figures of one column, an element a granule or window.
+    """Figures of one column, one element per granule or window.
 
-    `minimum` and `maximum` mean nothing where `values` is zero, `total` nothing where it is not exact.
+    `minimum` and `maximum` are undefined if `values` is zero, `total` if it is not exact.
     """
 
     values: Int64s
@@ -64,13 +62,13 @@ class ColumnSummary:
     def largest(self) -> npt.NDArray[np.float64]:
         """The largest magnitude of a value."""
         magnitudes = (np.abs(extreme.astype(float)) for extreme in (self.minimum, self.maximum))
-        found: npt.NDArray[np.float64] = np.maximum(*magnitudes)
-        return found
+        largest: npt.NDArray[np.float64] = np.maximum(*magnitudes)
+        return largest
 
     @property
     def exact(self) -> npt.NDArray[np.bool_]:
-        """Where `total` is the sum of the values, by these figures alone."""
-        # A product of doubles may be off by far less than the factor of two up to int64's end.
+        """Whether `total` is certainly the exact sum of the values."""
+        # The error of a product of doubles is far less than the factor of two up to int64's limit.
         sure: npt.NDArray[np.bool_] = self.largest * self.values < MAX_EXACT_SUM
         return sure
 
@@ -80,10 +78,10 @@ class ReportWindows:
     """The reports of one level, ordered by key, then by end.
 
     Attributes:
-        key: the key's code.
+        key: the code of the key.
         end: the report time, in microseconds; the window is `[end - range, end)`.
         records: records in the window, at least 1.
-        lines: of each series that was asked of.
+        lines: the fitted lines of each requested series.
     """
 
     key: Int64s
@@ -98,8 +96,8 @@ class Granules:
     """Granules of many keys.
 
     Attributes:
-        key: a code for each key, 0 .. keys - 1.
-        start: when the granule begins, in microseconds.
+        key: the code of the key, 0 .. keys - 1.
+        start: the start of the granule, in microseconds.
         records: records in the granule, at least 1.
         columns: a summary for each measured column.
     """
@@ -110,26 +108,26 @@ class Granules:
     columns: Mapping[str, ColumnSummary]
 
     def ordered(self) -> "Granules":
-        """These granules, by key and then by time."""
+        """Return these granules ordered by key and then by time."""
         return self.take(self.order())
 
     def order(self) -> Int64s:
-        """Where those by key and then by time are among these."""
+        """Return the order by key and then by time."""
         return _order(self.key, self.start)
 
-    def by_keys(self, most: int) -> Iterator["Granules"]:
-        """Ordered granules, a number of whole keys at a time: what fits a processor's cache is done sooner.
+    def by_keys(self, limit: int) -> Iterator["Granules"]:
+        """Yield ordered granules, some whole keys at a time, so that they fit into a processor's cache.
 
         Args:
-            most: granules at a time, at least 1; up to as many more as the last of their keys has.
+            limit: granules at a time, at least 1; exceeded by at most the granules of one key.
         """
         firsts = np.flatnonzero(np.diff(self.key, prepend=-1))
-        cuts = firsts[np.diff(firsts // most, prepend=-1) > 0]
+        cuts = firsts[np.diff(firsts // limit, prepend=-1) > 0]
         for start, end in pairwise([*cuts.tolist(), len(self.key)]):
             yield self.take(slice(start, end))
 
     def take(self, order: Int64s | slice) -> "Granules":
-        """Some of these, or all, in some order."""
+        """Return some of the granules, in the given order."""
         return Granules(
             self.key[order],
             self.start[order],
@@ -141,7 +139,7 @@ class Granules:
         )
 
     def coarsened(self, length: int) -> "Granules":
-        """Ordered granules added up to granules of `length` microseconds."""
+        """Add ordered granules up to granules of `length` microseconds."""
         first = self._firsts(length)
         columns = {}
         for name, summary in self.columns.items():
@@ -156,24 +154,24 @@ class Granules:
         return Granules(self.key[first], start, np.add.reduceat(self.records, first), columns)
 
     def _firsts(self, length: int) -> Int64s:
-        """Where each granule of `length` begins among these."""
+        """Return the position of the first granule of each granule of `length`."""
         unit = self.start // length
         new = (self.key[1:] != self.key[:-1]) | (unit[1:] != unit[:-1])
         return np.flatnonzero(np.r_[np.ones(min(len(unit), 1), dtype=bool), new]).astype(np.int64)
 
     def series(self, column: str, unit: int, value: str = "mean", carried: bool = True) -> Series:
-        """The values of a column of ordered granules, one a unit that has any.
+        """Return the values of a column of ordered granules, one for each unit with a value.
 
         Args:
             unit: length of a unit, in microseconds; a multiple of the granules'.
-            value: which of its values' figures is a unit's: mean, sum, min or max.
+            value: the figure of a unit: mean, sum, min or max of its values.
             carried: as in `Series`.
         """
         units = self.coarsened(unit)
-        there = units.columns[column].values > 0
-        units = units.take(np.flatnonzero(there))
+        has_values = units.columns[column].values > 0
+        units = units.take(np.flatnonzero(has_values))
         summary = units.columns[column]
-        # What may have wrapped around is not known to be too large, but not to be exact either.
+        # A sum that may have wrapped around is not exact.
         fits = summary.exact if value in ("mean", "sum") else np.ones(len(units.key), dtype=bool)
         if value == "mean":
             fits &= summary.largest < MAX_UNIT_VALUE
@@ -185,7 +183,7 @@ class Granules:
         return Series(units.key, units.start // unit, values, fits, unit, carried)
 
     def counts(self, unit: int) -> Series:
-        """How many records each unit has; 0 where there is none."""
+        """Return the number of records of each unit; 0 if there is none."""
         units = self.coarsened(unit)
         fits = units.records < MAX_UNIT_VALUE
         values = np.where(fits, units.records, 0) << BITS
@@ -194,45 +192,48 @@ class Granules:
     def windows(
         self,
         level: WindowLevel,
-        stretches: Sequence[tuple[int, int]],
+        intervals: Sequence[tuple[int, int]],
         series: Mapping[str | None, Series] | None = None,
     ) -> ReportWindows:
-        """Every window of a level that holds a record and reports inside one of some stretches.
+        """Return every window of a level that contains a record and reports inside one of the intervals.
 
         Args:
-            stretches: pairs `(a, b)` in microseconds: reports at `f` with `a < f <= b` are wanted.
-            series: what lines are asked of, by column, None where records are counted; units divide slides.
+            intervals: pairs `(a, b)` in microseconds: reports at `f` with `a < f <= b` are returned.
+            series: the series for which lines are fitted, by column; None is the count of records. Units
+                divide slides.
         """
         units = self.coarsened(level.slide)
         mu = level.range // level.slide
         unit = units.start // level.slide
-        # A unit is the newest one in the reports from just after it until the key's next unit, or
-        # until it leaves the window: so each report is named once, by its newest unit.
+        # Each report is found once, by its newest unit: a unit is the newest one in the reports after it,
+        # until the key's next unit or until it leaves the window.
         following = np.full(len(unit), np.iinfo(np.int64).max)
         same = units.key[1:] == units.key[:-1]
         following[:-1][same] = unit[1:][same]
         newest, report = [], []
-        for after, until in stretches:
+        for after, until in intervals:
             low = np.maximum(unit + 1, after // level.slide + 1)
             high = np.minimum(np.minimum(unit + mu, following), until // level.slide)
-            many = np.maximum(high - low + 1, 0)
-            index = np.repeat(np.arange(len(unit)), many)
-            offset = np.arange(len(index)) - np.repeat(np.cumsum(many) - many, many)
+            counts = np.maximum(high - low + 1, 0)
+            index = np.repeat(np.arange(len(unit)), counts)
+            offset = np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)
             newest.append(index)
             report.append(low[index] + offset)
         last = np.concatenate([np.empty(0, np.int64), *newest]).astype(np.int64)
         end = np.concatenate([np.empty(0, np.int64), *report]).astype(np.int64)
-        if len(stretches) > 1:
+        if len(intervals) > 1:
             order = _order(units.key[last], end)
             last, end = last[order], end[order]
         first = position(units.key, unit, units.key[last], end - mu)
         lines: dict[str | None, FittedLines] = {}
-        for name, of in (series or {}).items():
-            # A window's values lie in its units: these tell where they begin and end, once for all windows.
-            before = position(of.key, of.unit * of.length // level.slide, units.key, unit)
-            behind = np.append(before, len(of.key))[last + 1]
-            ends = end * (level.slide // of.length)
-            lines[name] = of.lines(before[first], behind, ends, level.range // of.length)
+        for name, line_series in (series or {}).items():
+            # The values of a window lie in its units, so their positions are looked up once per unit.
+            starts = position(
+                line_series.key, line_series.unit * line_series.length // level.slide, units.key, unit
+            )
+            stops = np.append(starts, len(line_series.key))[last + 1]
+            ends = end * (level.slide // line_series.length)
+            lines[name] = line_series.lines(starts[first], stops, ends, level.range // line_series.length)
         return ReportWindows(
             units.key[last],
             end * level.slide,
@@ -243,32 +244,33 @@ class Granules:
 
 
 def _order(key: Int64s, time: Int64s) -> Int64s:
-    """By key and then by time; of what is alike in both in any order."""
+    """Return the order by key and then by time; ties in any order."""
     if not len(key):
         return key
     since = time - time.min()
     units = since // max(int(np.gcd.reduce(since)), 1)
     width = int(units.max()) + 1
     if (int(key.max()) + 1) * width > np.iinfo(np.int64).max:
-        found: Int64s = np.lexsort((units, key))
-        return found
-    # One number orders by both, several times as fast as two.
+        lexical: Int64s = np.lexsort((units, key))
+        return lexical
+    # Sorting one combined number is several times as fast as sorting two.
     order: Int64s = np.argsort(key * width + units)
     return order
 
 
 def position(key: Int64s, unit: Int64s, of_key: Int64s, of_unit: Int64s) -> Int64s:
-    """Of what is ordered by key and then by unit, the first not before each of some keys and units."""
+    """Return for each given key and unit the first position that is not before it, in rows ordered by key and
+    unit."""
     if not len(key) or not len(of_key):
         return np.zeros(len(of_key), dtype=np.int64)
     base = unit.min()
-    # Units before all others, or behind them, are as good as the nearest that tells as much.
-    asked = np.clip(of_unit - base, 0, int(unit.max() - base) + 1)
+    # Units outside the range of all others are clipped, which does not change the result.
+    clipped = np.clip(of_unit - base, 0, int(unit.max() - base) + 1)
     width = int(unit.max() - base) + 2
-    # One number orders by key and unit at once.
-    position = np.searchsorted(key * width + (unit - base), of_key * width + asked)
-    found: Int64s = position.astype(np.int64)
-    return found
+    # One number combines key and unit.
+    position = np.searchsorted(key * width + (unit - base), of_key * width + clipped)
+    positions: Int64s = position.astype(np.int64)
+    return positions
 
 
 def _window_sums(amounts: Int64s, first: Int64s, last: Int64s) -> Int64s:
@@ -288,17 +290,17 @@ def _slide(summary: ColumnSummary, first: Int64s, last: Int64s) -> ColumnSummary
 
 
 def _extreme(choose: np.ufunc, values: Int64s, first: Int64s, last: Int64s) -> Int64s:
-    """The extreme of `values[first .. last]` for each window, by doubling.
+    """Return the extreme of `values[first .. last]` for each window, by doubling.
 
-    `table[i]` holds the extreme of `2**p` values from i on; two overlapping ones cover a window.
+    `table[i]` is the extreme of `2**p` values from i on; two overlapping ones cover a window.
     """
     result = np.empty(len(first), np.int64)
     length = last - first + 1
     power = np.frexp(length.astype(np.float64))[1] - 1
     table = values
     for p in range(int(power.max(initial=-1)) + 1):
-        here = power == p
-        result[here] = choose(table[first[here]], table[last[here] - 2**p + 1])
+        rows = power == p
+        result[rows] = choose(table[first[rows]], table[last[rows] - 2**p + 1])
         table = choose(table[: -(2**p)], table[2**p :]) if len(table) > 2**p else table[:0]
     return result
 
@@ -309,15 +311,15 @@ def reference(
     after: int,
     until: int,
 ) -> Iterator[dict[str, Any]]:
-    """Every window of a level, recomputed from its records: the definition, slow and plain.
+    """Yield every window of a level, recomputed from its records: the definition, slow and plain.
 
     Args:
         records: key, time in microseconds, and the value of each column in units, or None.
-        after, until: reports at `f` with `after < f <= until` are wanted.
+        after, until: reports at `f` with `after < f <= until` are yielded.
 
     Yields:
-        key, end, records, and for each column values, total, minimum and maximum (None without
-        values), by key and end.
+        Key, end, records, and for each column values, total, minimum and maximum (None without values), by
+        key and end.
     """
     by_key: dict[Any, list[tuple[int, Mapping[str, int | None]]]] = {}
     for key, time, values in records:

@@ -1,21 +1,20 @@
-"""Least-squares lines of value against time over sliding windows (Patroumpas and Sellis, section 4.B).
+"""Fit least-squares lines of value against time over sliding windows (Patroumpas and Sellis, section 4.B).
 
-A series has one value in each *unit* of time, made of the unit's values, such as their mean; in fixed point
-with `BITS` more bits. A unit without any has the value of the last one before it in the window, and units
-before the window's first value are left out; or it is 0, as where records are counted, and every unit of a
-window that holds a value is known. So with `n` known units, numbered `x = 0 .. n - 1` from the first, and
-`y(x)`:
+A series has one value in each *unit* of time, computed from the unit's values, such as their mean; in fixed
+point with `BITS` more bits. A unit without values carries the last value before it in the window, and units
+before the window's first value are left out. In a series of counts such a unit is 0, and every unit of a
+window with a value is known. With `n` known units, numbered `x = 0 .. n - 1` from the first, and `y(x)`:
 
     slope = sum((x - xbar) * y) / sum((x - xbar)**2)
           = 6 * (2 * sum(x * y) - (n - 1) * sum(y)) / (n * (n**2 - 1))
     level = sum(y) / n, the line's value at xbar = (n - 1) / 2
 
-which is what the paper's equations 6 and 7 come to, with time centred. All sums are distributive, and exact
-where no unit's value reaches `MAX_UNIT_VALUE`, in windows of up to `2**15` units: no digit is lost at times
-of today. Of fewer than two units there is no line.
+These are the paper's equations 6 and 7 with time centred. All sums are distributive. They are exact if no
+unit's value reaches `MAX_UNIT_VALUE`, in windows of up to `2**15` units: no digit is lost at present-day
+times. Fewer than two units have no line.
 
-`Line` holds the terms of a series, record by record, for the stairwise chain. `Series.lines` gives those of
-many windows at once, from running sums: a value that is carried is the same in every window that holds it.
+`Line` has the terms of a series, record by record, for the stairwise chain. `Series.lines` returns those of
+many windows at once, from running sums: a carried value is the same in every window that contains it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,7 +29,7 @@ from transom.core.exact_sums import Int64s
 BITS = 20
 ONE = 2**BITS
 MAX_UNIT_VALUE = 2 ** (62 - BITS)
-"""No unit's value is as large, in steps of its resolution."""
+"""Values of units are smaller than this, in steps of their resolution."""
 HALF = 31
 """Bits of the lower half of a value: int64 holds `sum(x * y)` of either half of any `2**15` units."""
 _LOW = 2**HALF - 1
@@ -38,12 +37,12 @@ _LOW = 2**HALF - 1
 
 @dataclass(frozen=True)
 class Line:
-    """The terms of what is known of some consecutive units; exact, as whole numbers of any size.
+    """The terms of consecutive known units; exact, as whole numbers of any size.
 
     Attributes:
         first: the number of the first unit with a value.
         until: the unit after the last one with a value.
-        last: the value of that one.
+        last: the value of the last unit with one.
         total: sum of the values of all units in `[first, until)`.
         moment: sum of number times value.
     """
@@ -56,15 +55,15 @@ class Line:
 
     @classmethod
     def of(cls, unit: int, mean: int) -> "Line":
-        """Of one unit."""
+        """Return the terms of one unit."""
         return cls(unit, unit + 1, mean, mean, unit * mean)
 
     def through(self, until: int) -> "Line":
-        """With all units before `until`, of which the last value is carried to those without one."""
-        more = until - self.until
-        numbers = more * (self.until + until - 1) // 2
+        """Return the terms extended to all units before `until`, which carry the last value."""
+        added = until - self.until
+        numbers = added * (self.until + until - 1) // 2
         return Line(
-            self.first, until, self.last, self.total + more * self.last, self.moment + numbers * self.last
+            self.first, until, self.last, self.total + added * self.last, self.moment + numbers * self.last
         )
 
     def __add__(self, later: "Line") -> "Line":
@@ -72,14 +71,14 @@ class Line:
         return Line(self.first, later.until, later.last, own.total + later.total, own.moment + later.moment)
 
     def without(self, oldest: "Line") -> None:
-        """What is carried out of the part that leaves changes what follows."""
+        """Return None: values that the oldest part carries affect later units."""
 
 
 def unit_means(records: Iterable[tuple[int, int | None]], unit: int) -> Iterator[tuple[int, Line]]:
-    """The value of each unit that has one, with the unit's start.
+    """Yield the value of each unit that has one, with the unit's start.
 
     Args:
-        records: time and value, in the order of time; a value of None is none.
+        records: time and value, ascending by time; None is no value.
         unit: length of a unit.
     """
     number, total, values = 0, 0, 0
@@ -95,14 +94,14 @@ def unit_means(records: Iterable[tuple[int, int | None]], unit: int) -> Iterator
 
 
 def mean(total: int, values: int) -> int:
-    """A unit's value in fixed point: rounded half to even."""
+    """Return a unit's mean in fixed point, rounded half to even."""
     # Half to even, as Python's own rounding of fractions is.
     return round(Fraction(total * ONE, values))
 
 
 @dataclass(frozen=True)
 class WideInt:
-    """Whole numbers beyond int64: `high * 2**HALF + low`, with `low` of any sign."""
+    """Whole numbers larger than int64: `high * 2**HALF + low`, with `low` of any sign."""
 
     high: Int64s
     low: Int64s
@@ -114,30 +113,30 @@ class WideInt:
         return WideInt(self.high - other.high, self.low - other.low)
 
     def times(self, factor: Int64s | int) -> "WideInt":
-        """These numbers, each so many times."""
+        """Return the numbers multiplied by a factor."""
         return WideInt(self.high * factor, self.low * factor)
 
     def take(self, order: Int64s) -> "WideInt":
-        """Some of these numbers."""
+        """Return some of the numbers."""
         return WideInt(self.high[order], self.low[order])
 
     def where(self, condition: npt.NDArray[np.bool_]) -> "WideInt":
-        """These numbers, and 0 where a condition does not hold."""
+        """Return the numbers, with 0 where a condition does not hold."""
         return WideInt(np.where(condition, self.high, 0), np.where(condition, self.low, 0))
 
     def floats(self) -> npt.NDArray[np.float64]:
-        """As doubles, to their last digit but one."""
-        # Carried first, so that neither part cancels digits of the other.
-        found: npt.NDArray[np.float64] = (self.high + (self.low >> HALF)) * 2.0**HALF + (self.low & _LOW)
-        return found
+        """Return the numbers as doubles, correct except for the last digit."""
+        # Carry first, so that neither part cancels digits of the other.
+        doubles: npt.NDArray[np.float64] = (self.high + (self.low >> HALF)) * 2.0**HALF + (self.low & _LOW)
+        return doubles
 
     def tolist(self) -> list[int]:
-        """As Python's whole numbers."""
+        """Return the numbers as Python ints."""
         return [(high << HALF) + low for high, low in zip(self.high.tolist(), self.low.tolist(), strict=True)]
 
     @classmethod
     def of(cls, numbers: Int64s) -> "WideInt":
-        """Numbers below `2**62`."""
+        """Return numbers below `2**62` in this form."""
         return cls(numbers >> HALF, numbers & _LOW)
 
 
@@ -146,10 +145,10 @@ class FittedLines:
     """The terms of the lines of many windows.
 
     Attributes:
-        units: known units, from the first with a value to the window's end; 0 where none has one.
+        units: known units, from the first with a value to the window's end; 0 if there is none.
         total: sum of the values of all known units.
         moment: sum of value times number, from the first known unit on.
-        exact: where no unit's value is too large for these.
+        exact: whether no unit's value is too large.
     """
 
     units: Int64s
@@ -159,12 +158,12 @@ class FittedLines:
 
     @property
     def exists(self) -> npt.NDArray[np.bool_]:
-        """Where there is a line."""
+        """Whether each window has a line."""
         line: npt.NDArray[np.bool_] = self.units > 1
         return line
 
     def slope(self) -> npt.NDArray[np.float64]:
-        """Change of the value from a unit to the next; 0 where there is no line."""
+        """Return the change of the value per unit; 0 if there is no line."""
         n = np.where(self.exists, self.units, 2)
         above = (self.moment.times(2) - self.total.times(n - 1)).floats()
         n = n.astype(float)
@@ -172,7 +171,7 @@ class FittedLines:
         return np.where(self.exists, steep, 0.0)
 
     def at(self, number: Int64s) -> npt.NDArray[np.float64]:
-        """The line's value at a unit, counted from the first known one."""
+        """Return the line's value at a unit, counted from the first known one."""
         n = np.maximum(self.units, 1)
         value: npt.NDArray[np.float64] = self.total.floats() / (n * ONE) + self.slope() * (
             number - (n - 1) / 2
@@ -182,15 +181,15 @@ class FittedLines:
 
 @dataclass(frozen=True)
 class Series:
-    """The values of many keys, one a unit that has any.
+    """The values of many keys, one for each unit with a value.
 
     Attributes:
-        key: a code for each key.
-        unit: number of the unit; ordered by key and then by this.
+        key: the code of the key.
+        unit: number of the unit; ordered by key and then by unit.
         value: in fixed point with `BITS` more bits.
-        fits: which values are what they are called: below `2**62`, with these bits.
+        fits: which values are valid: below `2**62`, with these bits.
         length: of a unit, in microseconds.
-        carried: whether a unit without a value has the last one; else it is 0.
+        carried: whether a unit without a value carries the last one; else it is 0.
     """
 
     key: Int64s
@@ -201,12 +200,12 @@ class Series:
     carried: bool = True
 
     def lines(self, first: Int64s, after: Int64s, end: Int64s, units: int) -> FittedLines:
-        """The terms of the lines of many windows.
+        """Return the terms of the lines of many windows.
 
         Args:
-            first, after: of each window, which values lie in it: those at `[first, after)`, all of one key.
-            end: of each window, the number of the first unit behind it.
-            units: how many a window has.
+            first, after: the values `[first, after)` of each window, all of one key.
+            end: the number of the first unit after each window.
+            units: the number of units of a window.
         """
         known = first < after
         oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
@@ -215,7 +214,7 @@ class Series:
             return FittedLines(nothing, WideInt(nothing, nothing), WideInt(nothing, nothing), nothing == 0)
         base = self.unit.min()
         numbers, until = self.unit - base, end - base
-        # Of a key's last value nothing is asked here: no window goes over to the next key.
+        # The last value of a key is not used here: no window spans two keys.
         following = np.append(numbers[1:], 0) if self.carried else numbers + 1
         values = WideInt.of(self.value)
         totals = _running(values.times(following - numbers))
@@ -235,9 +234,9 @@ class Series:
 
 
 def _numbers(low: Int64s, high: Int64s) -> Int64s:
-    """Sum of the numbers in `[low, high)`."""
-    found: Int64s = (high - low) * (low + high - 1) // 2
-    return found
+    """Return the sum of the numbers in `[low, high)`."""
+    total: Int64s = (high - low) * (low + high - 1) // 2
+    return total
 
 
 def _running(amounts: WideInt) -> WideInt:
@@ -247,10 +246,10 @@ def _running(amounts: WideInt) -> WideInt:
 
 
 def means(total: Int64s, values: Int64s) -> Int64s:
-    """As `mean`, of many units, each of which has a value; `|total| / values < 2**(62 - BITS)`."""
+    """Return `mean` for many units with at least one value; `|total| / values < 2**(62 - BITS)`."""
     whole, rest = np.divmod(total, values)
-    # In two steps, as the total alone may have no room for more bits.
-    more, rest = np.divmod(rest << BITS, values)
-    found = (whole << BITS) + more
-    found += (2 * rest > values) | ((2 * rest == values) & (found % 2 == 1))
-    return found
+    # In two steps, as the total may have no room for more bits.
+    fraction, rest = np.divmod(rest << BITS, values)
+    fixed = (whole << BITS) + fraction
+    fixed += (2 * rest > values) | ((2 * rest == values) & (fixed % 2 == 1))
+    return fixed

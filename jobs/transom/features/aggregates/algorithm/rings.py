@@ -1,10 +1,11 @@
-"""What lies between the rears of neighbouring levels, for many windows at once (Patroumpas, Sellis: III, IV).
+"""Rings: the parts of windows between neighbouring levels, for many windows at once (Patroumpas, Sellis: III,
+IV).
 
-At `f`, where a level reports, ring 0 is `[f - range_0, f)` and ring i `[f - range_i, f - range_{i-1})`: all
-rings up to a level are its window. Aging weighs them, so that what is long ago counts less; an item is
-recurring if it is in each of them.
+At `f`, where a level reports, ring 0 is `[f - range_0, f)` and ring i `[f - range_i, f - range_{i-1})`: the
+rings up to a level make its window. Aging weighs the rings, so that old records count less. An item is
+recurring if it occurs in each ring.
 
-`stairwise.Report.rings` are the same, record by record.
+`stairwise_reference.LevelReport.rings` are the same, record by record.
 """
 
 from collections.abc import Sequence
@@ -19,53 +20,53 @@ from transom.features.aggregates.algorithm.granules import Granules, position
 
 @dataclass(frozen=True)
 class Rings:
-    """Where the rings of some windows are among ordered granules.
+    """The positions of the rings of windows among ordered granules.
 
     Attributes:
-        preceding: shape (levels + 1, windows): how many granules precede each window's end, and the rear of
-            each of its levels, the finest first.
+        preceding: the number of granules before each window's end, and before the start of each of its
+            levels, the finest first; shape (levels + 1, windows).
     """
 
     preceding: Int64s
 
     @classmethod
     def of(cls, granules: Granules, length: int, key: Int64s, end: Int64s, ranges: Sequence[int]) -> "Rings":
-        """The rings of windows by their key and end.
+        """Return the rings of windows.
 
         Args:
-            granules: ordered; of each key all that its windows hold.
-            length: of a granule, in microseconds; divides ends and ranges.
-            ranges: of the levels, the finest first, in microseconds.
+            granules: ordered; for each key all granules of its windows.
+            length: the length of a granule, in microseconds; divides ends and ranges.
+            ranges: the ranges of the levels, the finest first, in microseconds.
         """
         unit = granules.start // length
         rears = [position(granules.key, unit, key, (end - back) // length) for back in (0, *ranges)]
         return cls(np.stack(rears))
 
     def sums(self, amounts: Int64s) -> Int64s:
-        """What each ring has of an amount of the granules; shape (levels, windows).
+        """Return the sum of the granules' amounts in each ring; shape (levels, windows).
 
-        Exact where the window's own sum is.
+        Exact if the window's own sum is.
         """
         running = np.concatenate([[np.int64(0)], np.cumsum(amounts)])
         upto = running[self.preceding]
-        found: Int64s = upto[:-1] - upto[1:]
-        return found
+        ring_sums: Int64s = upto[:-1] - upto[1:]
+        return ring_sums
 
 
 def aged_mean(weights: Sequence[float], totals: Int64s, values: Int64s) -> npt.NDArray[np.float64]:
-    """The mean of each window's values, each weighed as its ring is: `sum(w * total) / sum(w * values)`.
+    """Return the mean of each window's values, weighed by ring: `sum(w * total) / sum(w * values)`.
 
     Args:
-        weights: above 0, one a ring, the nearest first.
+        weights: above 0, one per ring, the nearest first.
         totals, values: of each ring; shape (rings, windows).
 
     Returns:
-        NaN where a window has no value.
+        The means; NaN if a window has no value.
     """
-    # Ring after ring: numpy's own sums add in an order that depends on the number of windows.
+    # Ring by ring: the order of numpy's sums depends on the number of windows.
     pairs = list(zip(weights, totals.astype(float), values.astype(float), strict=True))
     total = sum((weight * of_ring for weight, of_ring, _ in pairs), np.zeros(totals.shape[1]))
     number = sum((weight * of_ring for weight, _, of_ring in pairs), np.zeros(totals.shape[1]))
     with np.errstate(invalid="ignore"):
-        found: npt.NDArray[np.float64] = total / number
-    return found
+        means: npt.NDArray[np.float64] = total / number
+    return means

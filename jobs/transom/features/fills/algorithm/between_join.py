@@ -1,10 +1,9 @@
-"""The between-join: what lies between the ends of intervals, of many keys at once and with no nested loop
+"""The between-join: aggregate the rows inside intervals, for many keys at once and without a nested loop
 (Grossniklaus, Maier, Moorthy and Tufte, section 4.5).
 
-With the rows in order, those of an interval are one stretch of them, whose ends are found by two searches. So
-the rows themselves cost what there is of them; counts and sums are the difference of two running sums,
-whatever lies between; the smallest and the largest are told of any stretch by two blocks that overlap. It
-does not matter whether intervals overlap, or lie inside each other.
+The rows are sorted, so those of an interval are one range, and two searches find its ends. Counts and sums
+are the difference of two running sums, independent of the range's length. The smallest and the largest value
+come from two overlapping blocks. Intervals may overlap or contain each other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
 
 
 class KeyInterval(NamedTuple):
-    """One interval `[start, end)` of a key, as the plain form takes it."""
+    """One interval `[start, end)` of a key, for the plain form."""
 
     key: object
     start: int
@@ -29,7 +28,7 @@ class KeyInterval(NamedTuple):
 def nested_loop(
     intervals: Sequence[KeyInterval], rows: Sequence[tuple[object, int]]
 ) -> Iterator[tuple[int, int]]:
-    """Every interval against every row: the numbers of those that belong together, as definition 6 has it."""
+    """Compare every interval with every row, as in definition 6; return the numbers of matching pairs."""
     for number, interval in enumerate(intervals):
         for place, (key, time) in enumerate(rows):
             if key == interval.key and interval.start <= time < interval.end:
@@ -38,10 +37,10 @@ def nested_loop(
 
 @dataclass(frozen=True)
 class Between:
-    """Which rows lie in each of many intervals.
+    """The rows inside each of many intervals.
 
     Attributes:
-        first, behind: of each interval, where its rows begin among those in order, and the first one behind.
+        first, stop: the rows `[first, stop)` of each interval, among the sorted rows.
     """
 
     first: Int64s
@@ -49,31 +48,31 @@ class Between:
 
     @classmethod
     def of(cls, rows: SortedIndex, key: Int64s, start: Int64s, end: Int64s) -> "Between":
-        """Of intervals `[start, end)`, in any order.
+        """Return the rows inside the intervals `[start, end)`, which may come in any order.
 
         Args:
-            rows: by key and then by time.
-            key: of each interval, a code as of the rows.
+            rows: ordered by key and then by time.
+            key: the key of each interval, as a code of the rows.
         """
         first = rows.first_after(key, start - 1)
         return cls(first, np.maximum(rows.first_after(key, end - 1), first))
 
     def count(self) -> Int64s:
-        """How many rows each interval has."""
+        """Return the number of rows of each interval."""
         return self.stop - self.first
 
     def pairs(self) -> tuple[Int64s, Int64s]:
-        """The numbers of the intervals and of the rows that belong together: as many as there are matches."""
-        many = self.count()
-        before = np.cumsum(many) - many
-        interval = np.repeat(np.arange(len(many)), many)
-        return interval, np.arange(len(interval)) + np.repeat(self.first - before, many)
+        """Return the matches: the number of the interval and the number of the row of each."""
+        counts = self.count()
+        offsets = np.cumsum(counts) - counts
+        interval = np.repeat(np.arange(len(counts)), counts)
+        return interval, np.arange(len(interval)) + np.repeat(self.first - offsets, counts)
 
     def sums(self, values: Int64s) -> Int64s:
-        """The sum of each interval's values, exact.
+        """Return the exact sum of each interval's values.
 
         Raises:
-            OverflowError: it might not fit into 62 bits.
+            OverflowError: a sum might not fit into 62 bits.
         """
         largest = max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0))))
         if largest * int(self.count().max(initial=0)) >= MAX_EXACT_SUM:
@@ -81,19 +80,19 @@ class Between:
                 f"sums must stay below 2^62 steps of the column's resolution; got "
                 f"{int(self.count().max())} values of up to {largest} steps: a coarser resolution helps"
             )
-        # Running sums may go round; the difference of two does not, as it fits.
+        # Running sums may wrap around; the difference of two is still exact, as it fits.
         sums = np.append(0, np.cumsum(values))
-        found: Int64s = sums[self.stop] - sums[self.first]
-        return found
+        interval_sums: Int64s = sums[self.stop] - sums[self.first]
+        return interval_sums
 
     def extremes(self, values: Int64s, join: np.ufunc, none: int) -> Int64s:
-        """The largest or smallest value of each interval.
+        """Return the largest or smallest value of each interval.
 
         Args:
             join: maximum or minimum.
-            none: what an interval without rows has.
+            none: the value for an interval without rows.
         """
-        found = np.full(len(self.first), none, dtype=values.dtype)
-        some = np.flatnonzero(self.stop > self.first)
-        found[some] = extreme(values, self.first[some], self.stop[some], join)
-        return found
+        extremes = np.full(len(self.first), none, dtype=values.dtype)
+        nonempty = np.flatnonzero(self.stop > self.first)
+        extremes[nonempty] = extreme(values, self.first[nonempty], self.stop[nonempty], join)
+        return extremes

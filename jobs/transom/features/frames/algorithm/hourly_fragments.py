@@ -1,4 +1,4 @@
-"""Which frames there are among readings, and what is in them hour by hour."""
+"""The frames of readings, and their contents hour by hour."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,13 +14,13 @@ from transom.features.frames.algorithm.boundaries import FrameBoundaries
 
 
 class FrameRanges(NamedTuple):
-    """Frames, in order.
+    """Frames, ascending.
 
     Attributes:
         start: the first row of each.
-        stop: the first row behind it.
-        completed: whether it is complete with its last row, whatever comes.
-        condition_met: whether it is a start that ends it, and nothing else at the same row.
+        stop: the first row after it.
+        completed: whether its last row completes it, independent of later rows.
+        condition_met: whether only the condition of a start ends it at that row.
     """
 
     start: Int64s
@@ -30,62 +30,62 @@ class FrameRanges(NamedTuple):
 
 
 def frames_of(cutting: FrameBoundaries) -> FrameRanges:
-    """The frames: the first of each key begins with the first row that may begin one, every other with the
-    first such row behind the one before."""
+    """Return the frames. The first of each key begins with the first row that may begin one; each other with
+    the first such row after the previous frame."""
     return _runs(cutting) if cutting.only_by_place else _chained(cutting)
 
 
 def _runs(cutting: FrameBoundaries) -> FrameRanges:
-    """Where the place alone says where to cut, a frame begins with the first of the rows
-    between two cuts that may."""
+    """Return the frames if cuts do not depend on where a frame begins: between two cuts, a frame begins with
+    the first row that may."""
     size, cut = cutting.size, cutting.by_place | cutting.by_start
     heads = np.flatnonzero(cut)
-    behind = np.append(heads[1:], size)[: len(heads)]
+    stop = np.append(heads[1:], size)[: len(heads)]
     start = this_or_next(cutting.rows.opens)[heads]
-    start, behind = start[start < behind], behind[start < behind]
-    met = np.append(cutting.by_start & ~cutting.by_place, False)[behind]
-    return FrameRanges(start, behind, cutting.rows.ends[behind - 1], met)
+    start, stop = start[start < stop], stop[start < stop]
+    condition_met = np.append(cutting.by_start & ~cutting.by_place, False)[stop]
+    return FrameRanges(start, stop, cutting.rows.ends[stop - 1], condition_met)
 
 
 def _chained(cutting: FrameBoundaries) -> FrameRanges:
-    """From the first frames of every key on with each step twice as far: one, two, four, eight frames."""
+    """Follow the chain of frames of every key by doubling: one, two, four, eight frames at a step."""
     cuts, opening = cutting.ends, np.append(this_or_next(cutting.rows.opens), cutting.size)
     begins = np.zeros(cutting.size + 1, dtype=bool)
     begins[opening[np.flatnonzero(cutting.new_key)]] = True
-    further, found = np.append(opening[cuts.stop], cutting.size), 0
-    while found < (found := int(np.count_nonzero(begins))):
+    further, count = np.append(opening[cuts.stop], cutting.size), 0
+    while count < (count := int(np.count_nonzero(begins))):
         begins[further[np.flatnonzero(begins)]] = True
         further = further[further]
     start = np.flatnonzero(begins[:-1])
     return FrameRanges(start, cuts.stop[start], cuts.completed[start], cuts.condition_met[start])
 
 
-def every_one(cutting: FrameBoundaries) -> FrameRanges:
-    """The frame of each row that may begin one."""
+def frame_of_each_row(cutting: FrameBoundaries) -> FrameRanges:
+    """Return the frame of each row that may begin one."""
     cuts, start = cutting.ends, np.flatnonzero(cutting.rows.opens)
     return FrameRanges(start, cuts.stop[start], cuts.completed[start], cuts.condition_met[start])
 
 
-def not_contained(start: Int64s, behind: Int64s, minimal: bool) -> Bools:
-    """Whether frames, in order, are inside of no other one; of minimal ones, whether they have none
-    inside."""
+def not_contained(start: Int64s, stop: Int64s, minimal: bool) -> Bools:
+    """Return which frames, ascending, lie inside no other one; for minimal ones, which contain no other
+    one."""
     if minimal:
-        nearest = np.minimum.accumulate(behind[::-1])[::-1]
-        found: Bools = behind < np.append(nearest[1:], FAR_FUTURE)[: len(behind)]
+        nearest = np.minimum.accumulate(stop[::-1])[::-1]
+        outermost: Bools = stop < np.append(nearest[1:], FAR_FUTURE)[: len(stop)]
     else:
-        found = behind > np.append(0, np.maximum.accumulate(behind)[:-1])[: len(behind)]
-    return found
+        outermost = stop > np.append(0, np.maximum.accumulate(stop)[:-1])[: len(stop)]
+    return outermost
 
 
 @dataclass(frozen=True)
 class HourlyFragments(ColumnBatch):
-    """Frames, cut at hours; figures are of a frame up to the piece's end.
+    """Frames cut at hours. The figures are those of the frame up to the piece's end.
 
     Attributes:
-        frame: its number.
-        hour: by where it begins.
+        frame: the frame's number.
+        hour: the start of the hour.
         last: the piece's last row.
-        new: how many readings it has itself.
+        new: the number of readings in the piece itself.
     """
 
     frame: Int64s
@@ -101,52 +101,52 @@ class HourlyFragments(ColumnBatch):
     peak: Int64s
 
     @classmethod
-    def whole(cls, cutting: FrameBoundaries, found: FrameRanges, hour: int) -> "HourlyFragments":
-        """Frames as one piece each, whether or not they overlap; all is of one hour."""
-        rows, (start, behind, _, _) = cutting.rows, found
+    def whole(cls, cutting: FrameBoundaries, frames: FrameRanges, hour: int) -> "HourlyFragments":
+        """Return frames as one piece each, all in one hour. Frames may overlap."""
+        rows, (start, stop, _, _) = cutting.rows, frames
 
         def summed(column: Int64s, first: Int64s) -> Int64s:
             sums = np.append(0, np.cumsum(column))
-            total: Int64s = sums[behind] - sums[first]
+            total: Int64s = sums[stop] - sums[first]
             return total
 
-        records, high = summed(rows.records, start), extreme(rows.high, start, behind, np.maximum)
-        top = first_at_least(rows.high, start, behind, high)
+        records, high = summed(rows.records, start), extreme(rows.high, start, stop, np.maximum)
+        top = first_at_least(rows.high, start, stop, high)
         return cls(
             frame=np.arange(len(start)),
             hour=np.full(len(start), hour),
-            last=behind - 1,
+            last=stop - 1,
             new=records,
             records=records,
             missing=summed(cutting.missed, start + 1),
             values=summed(rows.values, start),
             total=summed(rows.total, start),
-            low=extreme(rows.low, start, behind, np.minimum),
+            low=extreme(rows.low, start, stop, np.minimum),
             high=high,
             peak=rows.peak[top],
         )
 
     @classmethod
-    def of(cls, cutting: FrameBoundaries, found: FrameRanges) -> "HourlyFragments":
-        """All pieces of some frames."""
+    def of(cls, cutting: FrameBoundaries, frames: FrameRanges) -> "HourlyFragments":
+        """Return all pieces of frames."""
         rows = cutting.rows
-        many = found.stop - found.start
-        of = np.repeat(np.arange(len(many)), many)
-        row = np.arange(len(of)) + np.repeat(found.start - np.cumsum(many) + many, many)
+        lengths = frames.stop - frames.start
+        frame_of_row = np.repeat(np.arange(len(lengths)), lengths)
+        row = np.arange(len(frame_of_row)) + np.repeat(frames.start - np.cumsum(lengths) + lengths, lengths)
         hour = rows.time[row] // HOUR_LENGTH
-        begins = np.append(True, (np.diff(of) != 0) | (np.diff(hour) != 0))[: len(row)]
+        begins = np.append(True, (np.diff(frame_of_row) != 0) | (np.diff(hour) != 0))[: len(row)]
         begin = np.flatnonzero(begins)
         if not len(begin):
             return cls.none()
-        frame, last = of[begin], row[np.append(begin[1:], len(row)) - 1]
+        frame, last = frame_of_row[begin], row[np.append(begin[1:], len(row)) - 1]
         missed = cutting.missed[row]
-        missed[np.cumsum(many) - many] = 0
+        missed[np.cumsum(lengths) - lengths] = 0
         missed += rows.missing[row]
         low, high = np.minimum.reduceat(rows.low[row], begin), np.maximum.reduceat(rows.high[row], begin)
         piece = np.cumsum(begins) - 1
         top = np.flatnonzero(rows.high[row] == high[piece])[::-1]
         peak = np.empty(len(begin), dtype=np.int64)
-        # Of several the first one stays, for it is written last.
+        # Backwards, so that the first one is written last.
         peak[piece[top]] = rows.peak[row[top]]
         highest = _running(high, frame)
         records, missing, values, total = (
@@ -169,22 +169,22 @@ class HourlyFragments(ColumnBatch):
 
 
 def grouped_cumsum(group: Int64s, amounts: Int64s) -> Int64s:
-    """Running sums that begin anew with each group.
+    """Return running sums that restart with each group.
 
     Args:
         group: of each amount, ascending.
     """
     sums = np.cumsum(amounts)
     first = np.searchsorted(group, group)
-    found: Int64s = sums - (sums - amounts)[first]
-    return found
+    running: Int64s = sums - (sums - amounts)[first]
+    return running
 
 
 def _running(values: Int64s, group: Int64s) -> Int64s:
-    """Where the largest value is of those up to each one, of its group; of equal ones the first."""
+    """Return the position of the running maximum of each group; the first one of equal values."""
     order = np.lexsort([-np.arange(len(values)), values])
     rank = np.empty(len(values), dtype=np.int64)
     rank[order] = np.arange(len(values))
     highest = np.maximum.accumulate(group * len(values) + rank) - group * len(values)
-    found: Int64s = order[highest]
-    return found
+    places: Int64s = order[highest]
+    return places

@@ -1,8 +1,8 @@
-"""Turns in which keys say nothing, as readings, where a missing reading may begin a frame.
+"""Turns without a reading, as rows, for frames that a missing reading may begin.
 
-A key is known from its first reading on, until it has been silent for `idle`. Every turn that it misses until
-then is a row: frames of many keys are made of these as of any other reading. None is stored; what an hour has
-left of a key says when its last reading was, and so which turns it has missed since.
+A key is known from its first reading until it was silent for `idle`. Each turn that it misses in this time
+becomes a row, and frames are made of these rows as of readings. The rows are not stored: the state of a key
+has the time of its last reading, from which the missed turns follow.
 """
 
 import numpy as np
@@ -15,41 +15,41 @@ from transom.features.frames.algorithm.readings import OpenFrameState, Readings
 from transom.features.frames.algorithm.reference import FrameSpec
 
 
-def latest_turns(framing: FrameSpec, left: OpenFrameState) -> Int64s:
-    """The last turn of each key in the hour that has left it, whether or not there was a reading in it."""
+def latest_turns(framing: FrameSpec, state: OpenFrameState) -> Int64s:
+    """Return the last turn of each key in the hour of its state, with or without a reading."""
     if not framing.begins:
-        return left.last
-    found: Int64s = left.last + (left.hour + HOUR_LENGTH - 1 - left.last) // framing.every * framing.every
-    return found
+        return state.last
+    turns: Int64s = state.last + (state.hour + HOUR_LENGTH - 1 - state.last) // framing.every * framing.every
+    return turns
 
 
-def with_missing(framing: FrameSpec, left: OpenFrameState, readings: Readings, until: int) -> Readings:
-    """The readings, and those that are missing: behind each of them, and behind what was left of a key, up to
-    the next one or as long as the key is known.
+def with_missing(framing: FrameSpec, state: OpenFrameState, readings: Readings, until: int) -> Readings:
+    """Return the readings with the missing ones: those after each reading, and after the state of each key,
+    up to the next reading or while the key is known.
 
     Args:
-        left: a row a key at most, before all its readings.
-        readings: of which none is missing.
-        until: where the hours end, in microseconds.
+        state: at most one row per key, earlier than its readings.
+        readings: none of them missing.
+        until: the end of the hours, in microseconds.
     """
-    key, turn = np.append(left.key, readings.key), np.append(latest_turns(framing, left), readings.time)
-    heard = np.append(left.last, readings.time)
+    key, turn = np.append(state.key, readings.key), np.append(latest_turns(framing, state), readings.time)
+    heard = np.append(state.last, readings.time)
     order, key, turn = sort_by_key_and_time(key, turn)
     later = np.append((key[1:] == key[:-1]), False)[: len(key)]
     following = np.where(later, np.append(turn[1:], until)[: len(key)], until)
     known = np.minimum(following, heard[order] + framing.idle)
-    many = np.maximum((known - 1 - turn) // framing.every, 0)
-    row = np.repeat(np.arange(len(key)), many)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many) + 1
-    yes = np.ones(len(row), dtype=bool)
+    counts = np.maximum((known - 1 - turn) // framing.every, 0)
+    row = np.repeat(np.arange(len(key)), counts)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    all_true = np.ones(len(row), dtype=bool)
     missing = Readings(
         key=key[row],
         time=turn[row] + place * framing.every,
         value=np.full(len(row), MISSING),
-        missing=yes,
-        holds=yes,
-        starts=yes,
-        ends=~yes,
+        missing=all_true,
+        holds=all_true,
+        starts=all_true,
+        ends=~all_true,
     )
     both = readings.and_then(missing)
     return both.take(sort_by_key_and_time(both.key, both.time)[0])

@@ -1,8 +1,8 @@
-"""Readings of many keys at once, and what an open frame of each comes down to.
+"""Readings of many keys at once, and the state of each key's open frame.
 
-All that a frame's future depends on is a few figures: so what earlier readings have left of a key is one row
-in front of its own, which stands for the open frame as if that were one reading. Whatever is cut between two
-runs is no different from what is cut between two readings.
+The future of an open frame depends on a few figures only. So the state of a key becomes one row in front of
+its readings, as if the open frame were one reading. A cut between two runs is then the same as a cut between
+two readings.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from transom.core.exact_sums import Bools, Int64s
 
 @dataclass(frozen=True)
 class Readings(ColumnBatch):
-    """As `transom.features.frames.algorithm.reference.Reading` has it, by key and then by time.
+    """Columns of `transom.features.frames.algorithm.reference.Reading`, ordered by key and then by time.
 
     Attributes:
         key: codes, ascending.
-        value: `MISSING` where there is none.
+        value: `MISSING` for no value.
     """
 
     key: Int64s
@@ -35,19 +35,20 @@ class Readings(ColumnBatch):
 
 @dataclass(frozen=True)
 class OpenFrameState(ColumnBatch):
-    """What the readings of keys have left: a row a key, or one for each hour of a key.
+    """The state of keys after their readings: a row per key, or one for each hour of a key.
 
     Attributes:
-        hour: the last one with a reading, by where it begins.
+        hour: the start of the last hour with a reading.
         last, value, held: time and value of the last reading that is not missing, and whether it satisfied a
             predicate.
-        first: the time of the open frame's first reading; `MISSING` where none is open.
-        before: the time of its neighbour to which a liberal extent reaches, or `MISSING`.
-        records, missing, values, total, low, high, peak: of the open frame: its readings, what is missing
-            between them, the values that there are, their sum, the least and the largest of them, and when
-            the largest was first read.
-        fragments: how many partial frames have been told of it.
-        nulls, first_null, last_null: how many null readings have come since, and when.
+        first: the time of the open frame's first reading; `MISSING` if none is open.
+        before: the time of the earlier neighbour to which a liberal extent reaches, or `MISSING`.
+        records, missing, values, total, low, high, peak: of the open frame: the numbers of its readings, of
+            missing ones between them and of values; the values' sum, minimum and maximum; and the time of the
+            first maximum.
+        fragments: the number of partial frames reported so far.
+        nulls, first_null, last_null: the number of null readings since then, and the times of the first and
+            the last.
     """
 
     key: Int64s
@@ -72,7 +73,7 @@ class OpenFrameState(ColumnBatch):
 
 @dataclass(frozen=True)
 class Nulls:
-    """Null readings that lie between two moments: how many, and when the first and the last of them came."""
+    """Null readings between two moments: their number, and the times of the first and the last."""
 
     count: Int64s
     first: Int64s
@@ -80,36 +81,36 @@ class Nulls:
 
     @classmethod
     def of(cls, nulls: SortedIndex, key: Int64s, after: Int64s, before: Int64s) -> "Nulls":
-        """Of each key and two moments."""
+        """Return those of each key between two moments, both exclusive."""
         if not len(nulls.time):
             none = np.full(len(key), MISSING)
             return cls(np.zeros(len(key), dtype=np.int64), none, none)
         start, stop = nulls.first_after(key, after), nulls.first_after(key, before - 1)
-        there = start < stop
-        first, last = (nulls.time[np.where(there, at, 0)] for at in (start, stop - 1))
-        return cls(stop - start, np.where(there, first, MISSING), np.where(there, last, MISSING))
+        nonempty = start < stop
+        first, last = (nulls.time[np.where(nonempty, at, 0)] for at in (start, stop - 1))
+        return cls(stop - start, np.where(nonempty, first, MISSING), np.where(nonempty, last, MISSING))
 
     def after(self, earlier: "Nulls") -> "Nulls":
-        """With others that came before them."""
+        """Return these together with earlier ones."""
         first = np.where(earlier.count > 0, earlier.first, self.first)
         return Nulls(earlier.count + self.count, first, np.where(self.count > 0, self.last, earlier.last))
 
 
 @dataclass(frozen=True)
 class ReadingRows(ColumnBatch):
-    """Readings, each key's behind what was left of it, which is one row. None is missing, unless missing ones
-    may begin a frame.
+    """The readings of each key after one row for its state. None is missing, unless missing ones may begin a
+    frame.
 
     Attributes:
         own: whether a row is a reading.
-        key, time, value: as of readings; of what was left, of the last one.
-        heard: when the last reading was that is not missing.
-        holds, ends: what the conditions say.
-        opens: whether a frame begins with the row, if none is open.
-        starts: whether a frame would, by the condition of a start alone.
-        first, before, records, missing, values, total, low, high, peak, fragments: as of an open frame; of a
-            reading, as of a frame that has nothing else.
-        nulls, first_null, last_null: of what was left.
+        key, time, value: of the reading; in a state's row, of the last one.
+        heard: the time of the last reading that is not missing.
+        holds, ends: whether the conditions hold.
+        opens: whether the row begins a frame if none is open.
+        starts: the same by the condition of a start alone.
+        first, before, records, missing, values, total, low, high, peak, fragments: of the open frame; in a
+            reading's row, of a frame with this reading alone.
+        nulls, first_null, last_null: of the state.
     """
 
     own: Bools
@@ -136,51 +137,51 @@ class ReadingRows(ColumnBatch):
     last_null: Int64s
 
     @classmethod
-    def of(cls, left: OpenFrameState, latest: Int64s, readings: Readings, opens: Bools) -> "ReadingRows":
-        """What was left of keys, and their readings behind it.
+    def of(cls, state: OpenFrameState, latest: Int64s, readings: Readings, opens: Bools) -> "ReadingRows":
+        """Return the states of keys, each followed by the key's readings.
 
         Args:
-            left: at most one row a key, before all its readings.
-            latest: the last turn of what was left of each.
+            state: at most one row per key, earlier than its readings.
+            latest: the last turn of each state.
             opens: whether a frame may begin with a reading.
         """
-        at, many = np.searchsorted(readings.key, left.key), len(readings.key)
-        zeros, none = (np.full(many, value, dtype=np.int64) for value in (0, MISSING))
+        at, count = np.searchsorted(readings.key, state.key), len(readings.key)
+        zeros, none = (np.full(count, value, dtype=np.int64) for value in (0, MISSING))
         missing = readings.missing.astype(np.int64)
-        valued, no = readings.value != MISSING, np.zeros(len(left.key), dtype=bool)
+        valued, all_false = readings.value != MISSING, np.zeros(len(state.key), dtype=bool)
 
-        def both(of_left: Any, of_readings: Any) -> Any:
-            return np.insert(of_readings, at, of_left) if len(at) else of_readings
+        def both(of_state: Any, of_readings: Any) -> Any:
+            return np.insert(of_readings, at, of_state) if len(at) else of_readings
 
-        # Nothing of a key is missing before its first reading.
-        there = both(~no, ~readings.missing)
-        last = np.maximum.accumulate(np.where(there, np.arange(len(there)), 0))
+        # Before its first reading a key misses nothing.
+        present = both(~all_false, ~readings.missing)
+        last = np.maximum.accumulate(np.where(present, np.arange(len(present)), 0))
         return cls(
-            own=both(no, np.ones(many, dtype=bool)),
-            key=both(left.key, readings.key),
+            own=both(all_false, np.ones(count, dtype=bool)),
+            key=both(state.key, readings.key),
             time=both(latest, readings.time),
-            heard=both(left.last, readings.time)[last],
-            value=both(left.value, readings.value),
-            holds=both(left.held, readings.holds),
-            opens=both(left.first != MISSING, opens & readings.starts),
-            starts=both(no, readings.starts),
-            ends=both(no, readings.ends),
-            first=both(left.first, readings.time),
-            before=both(left.before, none),
-            records=both(left.records, 1 - missing),
-            missing=both(left.missing, missing),
-            values=both(left.values, valued.astype(np.int64)),
-            total=both(left.total, np.where(valued, readings.value, 0)),
-            low=both(left.low, np.where(valued, readings.value, FAR_FUTURE)),
-            high=both(left.high, readings.value),
-            peak=both(left.peak, np.where(valued, readings.time, MISSING)),
-            fragments=both(left.fragments, zeros),
-            nulls=both(left.nulls, zeros),
-            first_null=both(left.first_null, none),
-            last_null=both(left.last_null, none),
+            heard=both(state.last, readings.time)[last],
+            value=both(state.value, readings.value),
+            holds=both(state.held, readings.holds),
+            opens=both(state.first != MISSING, opens & readings.starts),
+            starts=both(all_false, readings.starts),
+            ends=both(all_false, readings.ends),
+            first=both(state.first, readings.time),
+            before=both(state.before, none),
+            records=both(state.records, 1 - missing),
+            missing=both(state.missing, missing),
+            values=both(state.values, valued.astype(np.int64)),
+            total=both(state.total, np.where(valued, readings.value, 0)),
+            low=both(state.low, np.where(valued, readings.value, FAR_FUTURE)),
+            high=both(state.high, readings.value),
+            peak=both(state.peak, np.where(valued, readings.time, MISSING)),
+            fragments=both(state.fragments, zeros),
+            nulls=both(state.nulls, zeros),
+            first_null=both(state.first_null, none),
+            last_null=both(state.last_null, none),
         )
 
     @property
     def open_state(self) -> Nulls:
-        """The null readings that had come before these."""
+        """The null readings of the state."""
         return Nulls(self.nulls, self.first_null, self.last_null)

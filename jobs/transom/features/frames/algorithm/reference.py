@@ -1,13 +1,13 @@
 """Frames, record by record (Grossniklaus, Maier, Moorthy and Tufte, section 4).
 
-A frame is a stretch of time that the data itself delimits. A framing function (definition 5) takes one
-reading of a key at a time: it opens a frame, extends the open one, or closes it, as the kind of frame says;
-one is open at most. Start and end of a frame are the times of its first and of its last reading; how long it
-is counts the time that the last one stands for, too: `end - start + every`.
+A frame is a time interval that the data itself delimits. A framing function (definition 5) takes one reading
+of a key at a time. It opens a frame, extends the open one, or closes it, depending on the kind of frame; at
+most one is open. Start and end of a frame are the times of its first and its last reading. Its length
+includes the time that the last reading covers: `end - start + every`.
 
-What is missing, a reading without a value or one that did not come when it was its turn, begins no frame,
-unless the framing says so. Whether it closes the open one is said beside the kind, and so is how long a key
-may be silent.
+A reading is missing if it has no value, or did not come in its turn. A missing reading begins no frame unless
+the specification allows it. Whether it closes the open frame, and how long a key may be silent, are
+parameters beside the kind.
 
 The form that is fast is `transom.features.frames.algorithm.vectorised`.
 """
@@ -26,14 +26,14 @@ State = Literal["partial", "final"]
 
 
 class Reading(NamedTuple):
-    """What a key said in one turn.
+    """The reading of a key in one turn.
 
     Attributes:
-        time: in microseconds, a multiple of `every`; later than that of the one before.
-        value: in whole units; None where there is none, as there may be in a threshold frame.
-        missing: whether it says nothing that the kind could go by.
+        time: in microseconds, a multiple of `every`; later than the previous reading's.
+        value: in whole units; None for no value, which a threshold frame allows.
+        missing: whether it has nothing that the kind can use.
         holds: whether a threshold's predicate holds.
-        starts, ends: the conditions of a start and of an end of their own, where the framing has any.
+        starts, ends: whether separate conditions of a start and of an end hold, if there are any.
     """
 
     time: int
@@ -46,67 +46,67 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Threshold:
-    """As long as a predicate holds.
+    """A frame lasts while a predicate holds.
 
     Attributes:
-        liberal: whether a frame reaches from the last reading before it to the first one behind it that do
-            not satisfy the predicate, where there are such.
+        liberal: whether a frame extends to its neighbours that do not satisfy the predicate, the last reading
+            before it and the first one after it.
     """
 
     liberal: bool = False
 
     def opens(self, reading: Reading) -> bool:
-        """Whether a frame may begin with a reading."""
+        """Return whether a frame may begin with a reading."""
         return reading.holds
 
     def extends(self, values: list[int], reading: Reading) -> bool:
-        """Whether a reading may join a frame of some values."""
+        """Return whether a reading may join a frame of some values."""
         return reading.holds
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """Between two multiples of a step: cut wherever `floor(value / step)` changes."""
+    """A frame lies between two multiples of a step: cut where `floor(value / step)` changes."""
 
     step: Fraction
 
     def opens(self, reading: Reading) -> bool:
-        """Whether a frame may begin with a reading."""
+        """Return whether a frame may begin with a reading."""
         return True
 
     def extends(self, values: list[int], reading: Reading) -> bool:
-        """Whether a reading may join a frame of some values."""
+        """Return whether a reading may join a frame of some values."""
         return _value(reading) // self.step == values[-1] // self.step
 
 
 @dataclass(frozen=True)
 class Delta:
-    """As long as `max(value) - min(value) < below`."""
+    """A frame lasts while `max(value) - min(value) < below`."""
 
     below: int
 
     def opens(self, reading: Reading) -> bool:
-        """Whether a frame may begin with a reading."""
+        """Return whether a frame may begin with a reading."""
         return True
 
     def extends(self, values: list[int], reading: Reading) -> bool:
-        """Whether a reading may join a frame of some values."""
+        """Return whether a reading may join a frame of some values."""
         values = [*values, _value(reading)]
         return max(values) - min(values) < self.below
 
 
 @dataclass(frozen=True)
 class Trend:
-    """As long as each value is above the one before; below it, where it falls."""
+    """A frame lasts while each value is above the previous one, or below it if `rising` is False."""
 
     rising: bool = True
 
     def opens(self, reading: Reading) -> bool:
-        """Whether a frame may begin with a reading."""
+        """Return whether a frame may begin with a reading."""
         return True
 
     def extends(self, values: list[int], reading: Reading) -> bool:
-        """Whether a reading may join a frame of some values."""
+        """Return whether a reading may join a frame of some values."""
         return _value(reading) > values[-1] if self.rising else _value(reading) < values[-1]
 
 
@@ -115,12 +115,12 @@ COMPARED: dict[Compared, Callable[[Fraction, Fraction], bool]] = {">": gt, ">=":
 
 @dataclass(frozen=True)
 class Aggregate:
-    """By `function(values) compared bound`.
+    """A frame depends on `function(values) compared bound`.
 
     Attributes:
         bound: in the values' units.
-        minimal: the frame ends with the first reading with which that holds and it is long enough; else it
-            goes on as long as that holds.
+        minimal: the frame ends with the first reading with which this holds and the frame is long enough;
+            else it lasts while this holds.
     """
 
     function: Function
@@ -129,35 +129,35 @@ class Aggregate:
     minimal: bool
 
     def opens(self, reading: Reading) -> bool:
-        """Whether a frame may begin with a reading."""
+        """Return whether a frame may begin with a reading."""
         return self.minimal or self.holds([_value(reading)])
 
     def extends(self, values: list[int], reading: Reading) -> bool:
-        """Whether a reading may join a frame of some values."""
+        """Return whether a reading may join a frame of some values."""
         return self.minimal or self.holds([*values, _value(reading)])
 
     def holds(self, values: list[int]) -> bool:
-        """Whether the condition holds of some values."""
-        found = {
+        """Return whether the condition holds for some values."""
+        measure = {
             "sum": Fraction(sum(values)),
             "count": Fraction(len(values)),
             "avg": Fraction(sum(values), len(values)),
             "min": Fraction(min(values)),
             "max": Fraction(max(values)),
         }[self.function]
-        return COMPARED[self.compared](found, self.bound)
+        return COMPARED[self.compared](measure, self.bound)
 
 
 @dataclass(frozen=True)
 class Marked:
-    """From a start to an end, as conditions of their own say."""
+    """A frame lasts from a start to an end, each with a condition of its own."""
 
     def opens(self, reading: Reading) -> bool:
-        """Whether a frame may begin with a reading."""
+        """Return whether a frame may begin with a reading."""
         return True
 
     def extends(self, values: list[int], reading: Reading) -> bool:
-        """Whether a reading may join a frame of some values."""
+        """Return whether a reading may join a frame of some values."""
         return True
 
 
@@ -166,22 +166,22 @@ Kind = Threshold | Boundary | Delta | Trend | Aggregate | Marked
 
 @dataclass(frozen=True)
 class FrameSpec:
-    """What delimits frames.
+    """Parameters that delimit frames.
 
     Attributes:
-        every: how long a reading stands for, in microseconds; 1 where they come when they come.
-        scheduled: whether a turn of `every` without a reading is a missing one.
-        missing: what a missing reading does to the open frame: it breaks it; or is bridged, if a reading
-            behind it extends the frame; or satisfies what the others do, and belongs to the frame as well
-            where it is the reading behind it that ends it.
-        idle: a frame is closed where no reading has come for so long, in microseconds.
-        least_time, least_records: what is shorter is not reported.
-        most_time, most_records: what would become longer is closed before; None is any length.
-        when_open: what becomes of an open frame that a reading meets which starts one (appendix A): it is
-            reported, or dropped, and the reading opens the next one; or it goes on.
-        begins: whether a missing reading, which satisfies, may begin a frame, too, and is in it like others:
-            from the first reading of a key on, until it has been silent for `idle`. It needs a threshold,
-            turns, no condition of a start and no number of readings.
+        every: the time that a reading covers, in microseconds; 1 without a schedule.
+        scheduled: whether a turn of `every` without a reading is a missing reading.
+        missing: the effect of a missing reading on the open frame. It breaks it; or is bridged, if a later
+            reading extends the frame; or satisfies the condition, and belongs to the frame even if the next
+            reading ends it.
+        idle: a frame closes if no reading comes for this time, in microseconds.
+        min_time, min_records: shorter frames are not reported.
+        max_time, max_records: a frame closes before it would become longer; None is any length.
+        when_open: what happens to an open frame when a reading starts another one (appendix A): it is
+            reported or dropped, and the reading opens the next one; or it continues.
+        begins: whether a missing reading that satisfies may also begin a frame and count in it, from the
+            first reading of a key until it was silent for `idle`. Requires a threshold, a schedule, no
+            condition of a start and no number of readings.
     """
 
     kind: Kind
@@ -198,37 +198,36 @@ class FrameSpec:
 
     @property
     def fewest(self) -> int:
-        """How many readings a frame that is reported has at least: a trend shows in two, silence in none."""
+        """The minimum number of readings of a reported frame: two for a trend, none for silence."""
         return 0 if self.begins else max(self.min_records, 2 if isinstance(self.kind, Trend) else 1)
 
     @property
     def minimal(self) -> bool:
-        """Whether a frame ends as soon as its aggregate is what it is to be."""
+        """Whether a frame ends as soon as its aggregate meets the condition."""
         return isinstance(self.kind, Aggregate) and self.kind.minimal
 
     @property
     def reports_open(self) -> bool:
-        """Whether a frame is told as long as it is open: one is not that may yet turn out to be none."""
+        """Whether open frames are reported; not if they may still be dropped."""
         return self.when_open != "drop" and not self.minimal
 
 
 @dataclass(frozen=True)
 class FramedReadings:
-    """A frame and what is in it.
+    """A frame and its contents.
 
     Attributes:
-        readings: those that are not missing; where these may begin a frame, all.
-        missing: how many are missing, between the others or with them; of null readings alone where there is
-            no schedule.
-        before, behind: the times of the neighbours that a liberal extent reaches to.
-        last: the time of a missing reading that it ends with, where those satisfy.
-        closed: when it was closed, in microseconds; None as long as it is open.
+        readings: those that are not missing; all of them if missing ones may begin a frame.
+        missing: the number of missing readings; without a schedule only null readings count.
+        before, after: the times of the neighbours that a liberal extent reaches to.
+        last: the time of a final missing reading, if missing ones satisfy.
+        closed: when it was closed, in microseconds; None while it is open.
     """
 
     readings: tuple[Reading, ...]
     missing: int = 0
     before: int | None = None
-    behind: int | None = None
+    after: int | None = None
     last: int | None = None
     closed: int | None = None
 
@@ -239,7 +238,7 @@ class FramedReadings:
 
     @property
     def start(self) -> int:
-        """Where it starts."""
+        """The start, including the extent."""
         return self.first if self.before is None else self.before
 
     @property
@@ -249,33 +248,33 @@ class FramedReadings:
 
     @property
     def end(self) -> int:
-        """Where it ends."""
-        return self.latest if self.behind is None else self.behind
+        """The end, including the extent."""
+        return self.latest if self.after is None else self.after
 
     @property
     def records(self) -> int:
-        """How many readings there are that are not missing."""
+        """The number of readings that are not missing."""
         return sum(not reading.missing for reading in self.readings)
 
     @property
     def values(self) -> list[int]:
-        """The values that there are."""
+        """The values of the readings, without missing ones."""
         return [reading.value for reading in self.readings if reading.value is not None]
 
     def length(self, every: int) -> int:
-        """How long it is, whatever lies around it, in microseconds."""
+        """Return its length without the liberal extent, in microseconds."""
         return self.latest - self.first + every
 
     def long_enough(self, framing: FrameSpec) -> bool:
-        """Whether it may be reported."""
+        """Return whether it may be reported."""
         return self.length(framing.every) >= framing.min_time and self.records >= framing.fewest
 
 
 class FrameReport(NamedTuple):
-    """What is said of a frame in an hour.
+    """The report of a frame in an hour.
 
     Attributes:
-        fragment: its number among what is said of the frame, from 1.
+        fragment: the number of the report of this frame, from 1.
     """
 
     hour: int
@@ -286,32 +285,32 @@ class FrameReport(NamedTuple):
 
 @dataclass
 class _Framer:
-    """The framing function, with the state that it goes by (`C` in definition 5)."""
+    """The framing function and its state (`C` in definition 5)."""
 
     framing: FrameSpec
     open: FramedReadings | None = None
     nulls: list[int] = field(default_factory=list)
-    before: Reading | None = None
+    previous: Reading | None = None
     heard: int | None = None
 
     def take(self, reading: Reading) -> Iterator[FramedReadings]:
-        """The frames that are closed by what comes next."""
+        """Yield the frames that the next reading closes."""
         yield from self.pass_to(reading.time)
         if not reading.missing:
             self.heard = reading.time
             yield from self._present(reading)
         elif not self.framing.scheduled:
-            # In its turn of a schedule it is missing in the same way as if it had not come.
+            # With a schedule a null reading is the same as a missing one.
             self.nulls.append(reading.time)
             if self.framing.missing == "breaks":
                 yield from self._close(reading.time)
 
     def pass_to(self, time: int) -> Iterator[FramedReadings]:
-        """The frames that are closed by the passing of time up to a reading, or to where one looks."""
+        """Yield the frames that close by the passing of time up to a moment."""
         framing = self.framing
-        if framing.begins and self.heard is not None and self.before is not None:
+        if framing.begins and self.heard is not None and self.previous is not None:
             known = min(time, self.heard + framing.idle)
-            for turn in range(self.before.time + framing.every, known, framing.every):
+            for turn in range(self.previous.time + framing.every, known, framing.every):
                 yield from self._pass_by(turn)
                 yield from self._present(Reading(turn, missing=True))
         yield from self._pass_by(time)
@@ -346,15 +345,15 @@ class _Framer:
                     missing=self.open.missing + len(self._missed(reading)) + reading.missing,
                 )
         if self.open is None and reading.starts and kind.opens(reading):
-            before = self._beside(self.before, reading)
-            self.open = FramedReadings((reading,), missing=int(reading.missing), before=before)
+            neighbour = self._beside(self.previous, reading)
+            self.open = FramedReadings((reading,), missing=int(reading.missing), before=neighbour)
         if self.open is not None and self._completed(self.open):
             yield from self._close(reading.time)
-        self.before, self.nulls = reading, []
+        self.previous, self.nulls = reading, []
 
     def _too_long(self, frame: FramedReadings, reading: Reading) -> bool:
-        most = self.framing.max_time
-        return most is not None and reading.time - frame.first + self.framing.every > most
+        max_time = self.framing.max_time
+        return max_time is not None and reading.time - frame.first + self.framing.every > max_time
 
     def _completed(self, frame: FramedReadings) -> bool:
         kind = self.framing.kind
@@ -370,13 +369,13 @@ class _Framer:
         )
 
     def _missed(self, reading: Reading) -> list[int]:
-        """The times at which something is missing between the last reading and one."""
-        if not self.framing.scheduled or self.before is None:
+        """Return the times of missing readings between the last reading and this one."""
+        if not self.framing.scheduled or self.previous is None:
             return self.nulls
-        return [*range(self.before.time + self.framing.every, reading.time, self.framing.every)]
+        return [*range(self.previous.time + self.framing.every, reading.time, self.framing.every)]
 
     def _beside(self, neighbour: Reading | None, reading: Reading) -> int | None:
-        """The time of a reading's neighbour, where a liberal extent reaches to it."""
+        """Return the time of a reading's neighbour if a liberal extent reaches to it."""
         liberal = isinstance(self.framing.kind, Threshold) and self.framing.kind.liberal
         if not liberal or neighbour is None or neighbour.holds:
             return None
@@ -389,7 +388,7 @@ class _Framer:
             self.open,
             missing=self.open.missing + len(missed),
             last=missed[-1] if missed else None,
-            behind=self._beside(reading, self.open.readings[-1]),
+            after=self._beside(reading, self.open.readings[-1]),
         )
         yield from self._close(reading.time, frame)
 
@@ -400,72 +399,72 @@ class _Framer:
 
 
 def framed(framing: FrameSpec, readings: Iterable[Reading], until: int) -> list[FramedReadings]:
-    """The frames of a key's readings, as they stand when time has come to `until`; the open one comes last.
+    """Return the frames of a key's readings as of `until`; the open one comes last.
 
     Args:
-        readings: in order, all before `until`.
+        readings: ascending, all before `until`.
         until: in microseconds, a multiple of `every`.
     """
     framer = _Framer(framing)
-    found = [frame for reading in readings for frame in framer.take(reading)]
-    # What is closed at that very moment is closed by what comes.
-    found += framer.pass_to(until - 1)
-    return found if framer.open is None else [*found, framer.open]
+    frames = [frame for reading in readings for frame in framer.take(reading)]
+    # A frame that closes exactly at `until` is closed by later readings.
+    frames += framer.pass_to(until - 1)
+    return frames if framer.open is None else [*frames, framer.open]
 
 
 def frames_of_period(
     framing: FrameSpec, readings: Sequence[Reading], until: int, overlap: bool
 ) -> list[FramedReadings]:
-    """The frames of a key's readings in a stretch of time by itself; those open at its end are among them.
+    """Return the frames of a key's readings in a period, including those that are open at its end.
 
     Args:
-        until: the end of the stretch.
-        overlap: whether every reading may begin a frame (section 4.2: cover, unconstrained), of which those
-            stay that lie inside no other one, of minimal ones those that hold no other one; else the first
-            reading behind a frame begins the next.
+        until: the end of the period.
+        overlap: whether every reading may begin a frame (section 4.2: cover, unconstrained). Frames inside
+            another one are left out; of minimal ones those that contain another one. If False, the first
+            reading after a frame begins the next.
     """
     if not overlap:
-        return [frame for frame in framed(framing, readings, until) if _sound(framing, frame)]
-    begun = (
+        return [frame for frame in framed(framing, readings, until) if _is_valid(framing, frame)]
+    candidates = (
         frame
-        for place, one in enumerate(readings)
-        for frame in ([] if one.missing else framed(framing, readings[place:], until)[:1])
-        if frame.first == one.time and _sound(framing, frame)
+        for place, reading in enumerate(readings)
+        for frame in ([] if reading.missing else framed(framing, readings[place:], until)[:1])
+        if frame.first == reading.time and _is_valid(framing, frame)
     )
-    found = [(frame.first, frame.readings[-1].time, frame) for frame in begun]
+    spans = [(frame.first, frame.readings[-1].time, frame) for frame in candidates]
 
     def inside(inner: tuple[int, int, FramedReadings], outer: tuple[int, int, FramedReadings]) -> bool:
         return inner is not outer and outer[0] <= inner[0] and inner[1] <= outer[1]
 
     if framing.minimal:
-        return [one[2] for one in found if not any(inside(other, one) for other in found)]
-    return [one[2] for one in found if not any(inside(one, other) for other in found)]
+        return [span[2] for span in spans if not any(inside(other_span, span) for other_span in spans)]
+    return [span[2] for span in spans if not any(inside(span, other_span) for other_span in spans)]
 
 
 def reports(
     framing: FrameSpec, readings: list[Reading], hours: Iterable[int], hour: int
 ) -> Iterator[FrameReport]:
-    """What is said of a key's frames hour by hour: `final` in the hour of what closed one, and `partial` in
-    each in which an open one has got a reading, if it is long enough.
+    """Yield the reports of a key's frames hour by hour: `final` in the hour in which a frame closes,
+    `partial` in each hour in which an open frame gets a reading, if it is long enough.
 
     Args:
-        hours: all that there are, ascending, by where they begin.
-        hour: how long one is.
+        hours: the starts of all hours, ascending.
+        hour: the length of an hour.
     """
     fragments: dict[int, int] = {}
     for begin in hours:
         until = begin + hour
-        for frame in framed(framing, [one for one in readings if one.time < until], until):
+        for frame in framed(framing, [reading for reading in readings if reading.time < until], until):
             final = frame.closed is not None
             grown = frame.readings[-1].time >= begin and framing.reports_open
-            told = frame.closed >= begin if frame.closed is not None else grown
-            if told and (_sound(framing, frame) if final else frame.long_enough(framing)):
+            reported = frame.closed >= begin if frame.closed is not None else grown
+            if reported and (_is_valid(framing, frame) if final else frame.long_enough(framing)):
                 fragments[frame.first] = fragments.get(frame.first, 0) + 1
                 yield FrameReport(begin, "final" if final else "partial", fragments[frame.first], frame)
 
 
-def _sound(framing: FrameSpec, frame: FramedReadings) -> bool:
-    """Whether a frame that is over is one: it is long enough, and its aggregate what it is to come to."""
+def _is_valid(framing: FrameSpec, frame: FramedReadings) -> bool:
+    """Return whether a closed frame counts: it is long enough, and its aggregate meets the condition."""
     kind = framing.kind
     unmet = isinstance(kind, Aggregate) and kind.minimal and not kind.holds(frame.values)
     return frame.long_enough(framing) and not unmet

@@ -1,11 +1,10 @@
 """Frames of many keys at once (Grossniklaus, Maier, Moorthy and Tufte; one by one:
 `transom.features.frames.algorithm.reference`).
 
-Where a frame would end is known of every reading (`transom.features.frames.algorithm.boundaries`); which
-ones begin a frame
-follows from the first of each key on, from each to the next. Kinds whose cuts depend on nothing but
-neighbours need not even that. What readings have left of a key stands before its own as one of them, see
-`transom.features.frames.algorithm.readings`: so it makes no difference how they are cut into runs.
+For every reading it is known where a frame would end (`transom.features.frames.algorithm.boundaries`). Which
+readings begin a frame follows along the chain from the first of each key. Kinds whose cuts depend on
+neighbours alone need no chain. The state of a key is one row before its readings, see
+`transom.features.frames.algorithm.readings`. So the result does not depend on how readings are cut into runs.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.boundaries import AggregateThreshold, FrameBoundaries, opens
 from transom.features.frames.algorithm.hourly_fragments import (
     HourlyFragments,
-    every_one,
+    frame_of_each_row,
     frames_of,
     grouped_cumsum,
     not_contained,
@@ -32,21 +31,20 @@ from transom.features.frames.algorithm.reference import Aggregate, FrameSpec, Th
 
 @dataclass(frozen=True)
 class FrameReports(ColumnBatch):
-    """What hours say of frames.
+    """The reports of frames by hour.
 
     Attributes:
-        hour: by where it begins.
-        fragment: the number of what is said of the frame, from 1.
+        hour: the start of the hour.
+        fragment: the number of the report of this frame, from 1.
         final: whether it is closed.
-        first: when its first reading was; it makes the frame's id.
-        start, end: where it starts and ends, as far as its extent reaches.
-        length: of the readings and what is missing between them, in microseconds.
-        records, missing: its readings, and what is missing between them.
-        values, total, low, high, peak: the values that there are, their sum, the least and the largest of
-        them
-            and when that was first read; `MISSING` where there is none.
-        exact: whether the sum is.
-        new: how many of its readings are of the hour; where missing ones may begin a frame, these as well.
+        first: the time of its first reading, from which the frame's id is made.
+        start, end: its start and end, including the extent.
+        length: of its readings with the missing ones between them, in microseconds.
+        records, missing: the numbers of its readings and of missing ones between them.
+        values, total, low, high, peak: the number of values, their sum, minimum and maximum, and the time of
+            the first maximum; `MISSING` if there is none.
+        exact: whether the sum is exact.
+        new: the number of its readings in the hour; missing ones count if they may begin a frame.
     """
 
     key: Int64s
@@ -69,26 +67,26 @@ class FrameReports(ColumnBatch):
 
 
 def advance(
-    framing: FrameSpec, left: OpenFrameState, readings: Readings, begin: int, until: int
+    framing: FrameSpec, state: OpenFrameState, readings: Readings, begin: int, until: int
 ) -> tuple[FrameReports, OpenFrameState]:
-    """Take the framing of many keys on from hour to hour.
+    """Advance the framing of many keys from hour to hour.
 
     Args:
-        left: what the readings before have left; a row a key at most, its latest, by key.
+        state: after earlier readings: at most one row per key, its latest, ordered by key.
         readings: of the hours.
-        begin, until: between which hours lie, whole ones, in microseconds.
+        begin, until: the interval of whole hours, in microseconds.
 
     Returns:
-        What these hours say of frames, by key and time; and what each has left of a key that has a reading
+        The reports of these hours, by key and time; and the state after each hour of every key with a reading
         in it.
 
     Raises:
-        OverflowError: sums by which frames are cut do not fit into 62 bits.
+        OverflowError: sums that cut frames do not fit into 62 bits.
     """
     readings, nulls = _present(framing, readings)
     if framing.begins:
-        readings = with_missing(framing, left, readings, until)
-    rows = ReadingRows.of(left, latest_turns(framing, left), readings, opens(framing, readings))
+        readings = with_missing(framing, state, readings, until)
+    rows = ReadingRows.of(state, latest_turns(framing, state), readings, opens(framing, readings))
     if not len(rows.key):
         return FrameReports.none(), OpenFrameState.none()
     step = _Advance(framing, rows, nulls, begin, until)
@@ -98,12 +96,12 @@ def advance(
 def frames_of_period_vectorised(
     framing: FrameSpec, readings: Readings, begin: int, until: int, overlap: bool, longest: bool
 ) -> FrameReports:
-    """The frames of a stretch of time by itself, all told in its last hour: what is open there ends with it.
+    """Return the frames of a period, all reported in its last hour. Open frames end with the period.
 
     Args:
-        begin, until: the stretch, in microseconds.
-        overlap: whether every reading may begin a frame, or only the first one behind a frame.
-        longest: whether only the longest of each key are told, all that are equally long.
+        begin, until: the period, in microseconds.
+        overlap: whether every reading may begin a frame, or only the first one after a frame.
+        longest: whether only the longest frames of each key are reported, all of equal length.
 
     Raises:
         OverflowError: as `advance`.
@@ -113,31 +111,31 @@ def frames_of_period_vectorised(
     rows = ReadingRows.of(none, none.last, readings, opens(framing, readings))
     if not len(rows.key):
         return FrameReports.none()
-    found = _Advance(framing, rows, nulls, begin, until, overlap).all_frames()
+    frames = _Advance(framing, rows, nulls, begin, until, overlap).all_frames()
     if longest:
-        most = np.zeros(int(found.key.max(initial=-1)) + 1, dtype=np.int64)
-        np.maximum.at(most, found.key, found.length)
-        found = found.take(found.length == most[found.key])
-    return found
+        max_length = np.zeros(int(frames.key.max(initial=-1)) + 1, dtype=np.int64)
+        np.maximum.at(max_length, frames.key, frames.length)
+        frames = frames.take(frames.length == max_length[frames.key])
+    return frames
 
 
 def _present(framing: FrameSpec, readings: Readings) -> tuple[Readings, Readings]:
-    """The readings that are not missing, and the others as far as anything depends on them."""
+    """Return the readings that are not missing, and the null ones that affect the result."""
     nulls = readings.take(readings.missing)
     if len(nulls.key):
         readings = readings.take(~readings.missing)
-    # What is missing in its turn is no different from what has not come.
+    # With a schedule a null reading is the same as a missing one.
     return readings, nulls.take(slice(0, 0)) if framing.scheduled else nulls
 
 
 @dataclass(frozen=True)
 class _Closing:
-    """How each frame ends.
+    """The end of each frame.
 
     Attributes:
-        time: when it is closed; where no reading has closed it, when it will be if none comes.
-        by_reading: whether by a reading; else it is complete, or time has passed.
-        dropped: whether it is told no more.
+        time: when it closes; if no reading closed it yet, when it will close without one.
+        by_reading: whether a reading closes it; else it is complete, or time has passed.
+        dropped: whether it is not reported.
     """
 
     time: Int64s
@@ -159,7 +157,7 @@ class _Advance:
         self.nulls = SortedIndex(nulls.key, nulls.time)
         self.cutting = FrameBoundaries(framing, rows, self.nulls)
         self.overlap = overlap
-        self.cuts = every_one(self.cutting) if overlap else frames_of(self.cutting)
+        self.cuts = frame_of_each_row(self.cutting) if overlap else frames_of(self.cutting)
         self.closing = self._closing()
         of_hours = overlap is None
         self.pieces = (
@@ -169,18 +167,18 @@ class _Advance:
         )
 
     def all_frames(self) -> FrameReports:
-        """All frames, those that are open as well, in the last hour."""
+        """Return all frames, open ones included, in the last hour."""
         pieces, ones = self.pieces, np.ones(len(self.pieces.frame), dtype=np.int64)
-        found, sound = self._closed(pieces, pieces.hour, ones, pieces.new)
+        frames, valid = self._closed(pieces, pieces.hour, ones, pieces.new)
         if self.overlap:
-            start, behind = self.cuts.start[sound], self.cuts.stop[sound]
-            sound[sound] = not_contained(start, behind, self.framing.minimal)
-        return found.take(sound)
+            start, stop = self.cuts.start[valid], self.cuts.stop[valid]
+            valid[valid] = not_contained(start, stop, self.framing.minimal)
+        return frames.take(valid)
 
     def reports(self) -> FrameReports:
-        """What the hours say of the frames, by key and time."""
-        told = self._reported()
-        both = self._partial(told).and_then(self._final(told))
+        """Return the reports of the hours, by key and time."""
+        reported = self._reported()
+        both = self._partial(reported).and_then(self._final(reported))
         return both.take(np.lexsort([both.fragment, both.first, both.key]))
 
     def _closing(self) -> _Closing:
@@ -202,7 +200,7 @@ class _Advance:
         return _Closing(np.where(cuts.completed, latest, np.minimum(closed, by)), by_reading, dropped)
 
     def _reported(self) -> Bools:
-        """Of which pieces a partial frame is told: it is open at the hour's end, and long enough."""
+        """Return which pieces give a partial report: the frame is open at the hour's end, and long enough."""
         pieces = self.pieces
         is_open = self.closing.time[pieces.frame] >= pieces.hour + HOUR_LENGTH
         enough = self._enough(pieces.frame, self.rows.time[pieces.last], pieces.records)
@@ -213,52 +211,55 @@ class _Advance:
         enough: Bools = end - first + self.framing.every >= self.framing.min_time
         return enough & (records >= self.framing.fewest)
 
-    def _fragments(self, told: Bools) -> Int64s:
-        """How many partial frames have been told by the end of each piece, since the frame began."""
+    def _fragments(self, reported: Bools) -> Int64s:
+        """Return the number of partial reports of the frame up to the end of each piece."""
         frame = self.pieces.frame
-        return self.rows.fragments[self.cuts.start[frame]] + grouped_cumsum(frame, told.astype(np.int64))
+        return self.rows.fragments[self.cuts.start[frame]] + grouped_cumsum(frame, reported.astype(np.int64))
 
-    def _partial(self, told: Bools) -> FrameReports:
-        pieces = self.pieces.take(told)
+    def _partial(self, reported: Bools) -> FrameReports:
+        pieces = self.pieces.take(reported)
         end = self.rows.time[pieces.last]
-        return self._reports(pieces, pieces.hour, self._fragments(told)[told], False, end, end, pieces.new)
+        return self._reports(
+            pieces, pieces.hour, self._fragments(reported)[reported], False, end, end, pieces.new
+        )
 
-    def _final(self, told: Bools) -> FrameReports:
-        closing, fragments = self.closing, self._fragments(told)
-        at = np.flatnonzero(np.append(self.pieces.frame[1:] != self.pieces.frame[:-1], True)[: len(told)])
+    def _final(self, reported: Bools) -> FrameReports:
+        closing, fragments = self.closing, self._fragments(reported)
+        at = np.flatnonzero(np.append(self.pieces.frame[1:] != self.pieces.frame[:-1], True)[: len(reported)])
         pieces, hour = self.pieces.take(at), closing.time - closing.time % HOUR_LENGTH
         new = np.where(pieces.hour == hour, pieces.new, 0)
         of_hours = (closing.time >= self.begin) & (closing.time < self.until)
-        found, sound = self._closed(pieces, hour, fragments[at] + 1, new)
-        return found.take(of_hours & sound)
+        frames, valid = self._closed(pieces, hour, fragments[at] + 1, new)
+        return frames.take(of_hours & valid)
 
     def _closed(
         self, pieces: HourlyFragments, hour: Int64s, fragment: Int64s, new: Int64s
     ) -> tuple[FrameReports, Bools]:
-        """Frames as they are in the end, and which of them are told."""
+        """Return closed frames, and which of them are reported."""
         rows, framing, closing = self.rows, self.framing, self.closing
         end, late = rows.time[pieces.last], np.minimum(self.cuts.stop, len(rows.key) - 1)
         if framing.missing == "satisfies":
-            more = np.where(closing.by_reading, self.cutting.missed[late], 0)
+            missed = np.where(closing.by_reading, self.cutting.missed[late], 0)
             nulls = self.cutting.nulls.last[pieces.last]
             latest = rows.time[late] - framing.every if framing.scheduled else nulls
-            end = np.where(more > 0, latest, end)
-            pieces = replace(pieces, missing=pieces.missing + more)
+            end = np.where(missed > 0, latest, end)
+            pieces = replace(pieces, missing=pieces.missing + missed)
         reach = end
         if isinstance(framing.kind, Threshold) and framing.kind.liberal:
             reach = np.where(closing.by_reading & ~rows.holds[late], rows.time[late], end)
-        sound = (
+        valid = (
             self._enough(pieces.frame, end, pieces.records) & self._condition_met(pieces) & ~closing.dropped
         )
-        return self._reports(pieces, hour, fragment, True, end, reach, new), sound
+        return self._reports(pieces, hour, fragment, True, end, reach, new), valid
 
     def _condition_met(self, pieces: HourlyFragments) -> Bools:
-        """Whether frames are what they are to come to; one that is closed before is none."""
+        """Return whether frames meet the condition of a minimal aggregate; one that closes earlier does not
+        count."""
         kind = self.framing.kind
         if not isinstance(kind, Aggregate) or not kind.minimal:
             return np.ones(len(pieces.frame), dtype=bool)
-        of = AggregateThreshold(kind)
-        return of.holds(of.measured(pieces.records, pieces.total, pieces.low, pieces.high))
+        threshold = AggregateThreshold(kind)
+        return threshold.holds(threshold.measured(pieces.records, pieces.total, pieces.low, pieces.high))
 
     def _reports(
         self,
@@ -271,7 +272,7 @@ class _Advance:
         new: Int64s,
     ) -> FrameReports:
         start = self.cuts.start[pieces.frame]
-        first, before = self.rows.first[start], self._before[start]
+        first, reach_back = self.rows.first[start], self._reach_back[start]
         largest = np.maximum(
             np.abs(np.where(pieces.values > 0, pieces.low, 0)),
             np.abs(np.where(pieces.values > 0, pieces.high, 0)),
@@ -282,7 +283,7 @@ class _Advance:
             fragment=fragment,
             final=np.full(len(start), final),
             first=first,
-            start=np.where(before == MISSING, first, before),
+            start=np.where(reach_back == MISSING, first, reach_back),
             end=reach,
             length=end - first + self.framing.every,
             records=pieces.records,
@@ -297,8 +298,8 @@ class _Advance:
         )
 
     @cached_property
-    def _before(self) -> Int64s:
-        """Of each row, as the first of a frame, the time that a liberal extent reaches back to, or
+    def _reach_back(self) -> Int64s:
+        """For each row as the first of a frame, the time to which a liberal extent reaches back, or
         `MISSING`."""
         rows, kind = self.rows, self.framing.kind
         if not isinstance(kind, Threshold) or not kind.liberal:
@@ -308,7 +309,7 @@ class _Advance:
         return np.where(beside, rows.time - self.cutting.gap, rows.before)
 
     def open_state(self, readings: Readings, nulls: Readings) -> OpenFrameState:
-        """What each hour has left of every key that has a reading in it."""
+        """Return the state after each hour of every key with a reading in it."""
         rows, pieces = self.rows, self.pieces
         key, hour = (np.append(readings.key, nulls.key), np.append(readings.time, nulls.time))
         hour = hour - hour % HOUR_LENGTH
@@ -316,14 +317,14 @@ class _Advance:
             order = np.lexsort([hour, key])
             key, hour = key[order], hour[order]
         new = np.append(True, (key[1:] != key[:-1]) | (hour[1:] != hour[:-1]))[: len(key)]
-        # Known keys also miss turns in hours before these, for which nobody has asked.
+        # Known keys also miss turns in earlier hours, which are not requested.
         new &= hour >= self.begin
         key, hour = key[new], hour[new]
         row = self.cutting.ordered.first_after(key, hour + HOUR_LENGTH - 1) - 1
         latest = np.maximum(row, 0)
         known = (row >= 0) & (rows.key[latest] == key)
-        # Null readings alone leave nothing where the last other one is of no use any more: hours that come
-        # later do not look so far back.
+        # Null readings alone leave no state if the last other reading is too old: later hours do not look
+        # back so far.
         time = rows.time[latest]
         known &= (time >= hour) | (time + self.framing.idle > hour + HOUR_LENGTH)
         key, hour, row = key[known], hour[known], row[known]
@@ -348,9 +349,9 @@ class _Advance:
         fragments = self._fragments(self._reported())
 
         def of_frame(column: Int64s, none: int) -> Int64s:
-            found = np.full(len(row), none)
-            found[is_open] = column[piece[is_open]]
-            return found
+            values = np.full(len(row), none)
+            values[is_open] = column[piece[is_open]]
+            return values
 
         start = self.cuts.start[pieces.frame]
         return OpenFrameState(
@@ -360,7 +361,7 @@ class _Advance:
             value=rows.value[row],
             held=rows.holds[row],
             first=of_frame(rows.first[start], MISSING),
-            before=of_frame(self._before[start], MISSING),
+            before=of_frame(self._reach_back[start], MISSING),
             records=of_frame(pieces.records, 0),
             missing=of_frame(pieces.missing, 0),
             values=of_frame(pieces.values, 0),

@@ -1,15 +1,15 @@
-"""DistCM: nodes that sketch their own records, and a coordinator that adds what they send (Rivetti, Busnel
+"""DistCM: nodes sketch their own records, and a coordinator adds the matrices that they send (Rivetti, Busnel
 and Mostefaoui, section 3.5).
 
-Each node sends its matrix, to whole records, whenever it has seen `epsilon N` records since it last did. So
-the coordinator lacks at most that many of each of k nodes, and what was rounded:
+Each node sends its matrix, rounded to whole records, after every `epsilon N` of its records. So the
+coordinator lacks at most this number from each of k nodes, plus the rounding:
 
     |sum of the nodes' cells - the coordinator's cell| <= k (epsilon N + 1/2)
     O(k / epsilon^2 log 1/delta log N) bits are sent in a window
 
-Not so of Simple: a matrix that begins anew loses more at once than it is given.
+This does not hold for Simple: a matrix that restarts loses more at once than it receives.
 
-Spark's partitions are such nodes; they send once, at the end, and nothing is lacking."""
+Spark's partitions are such nodes; they send once, at the end, so nothing is lacking."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -20,26 +20,26 @@ Matrix = dict[Cell, int]
 
 
 class DistributedCountMin:
-    """Nodes and their coordinator.
+    """The nodes and their coordinator.
 
     Args:
         nodes: sketches of one shape and window.
-        every: after how many of its records a node sends its matrix, `epsilon N`; 1 or more.
+        every: a node sends its matrix after this number of its records, `epsilon N`; 1 or more.
 
     Raises:
         ValueError: nodes of different shapes or windows, or none.
 
     Attributes:
-        sent: how many matrices have been sent.
-        bits: how many binary digits all their cells have.
+        sent: the number of matrices sent.
+        bits: the number of binary digits of all their cells.
     """
 
     def __init__(self, nodes: Sequence[WindowedCountMin], every: int) -> None:
-        alike = {(node.shape, node.steps, type(node)) for node in nodes}
-        if len(alike) != 1 or every < 1:
+        kinds = {(node.shape, node.steps, type(node)) for node in nodes}
+        if len(kinds) != 1 or every < 1:
             raise ValueError(
                 f"nodes have one shape and window, and send after 1 record or more; got {len(nodes)} of "
-                f"{len(alike)} kinds, and {every}"
+                f"{len(kinds)} kinds, and {every}"
             )
         self._nodes, self._every = nodes, every
         self._since = [0] * len(nodes)
@@ -47,7 +47,7 @@ class DistributedCountMin:
         self.sent = self.bits = 0
 
     def update(self, node: int, item: bytes) -> None:
-        """A record that a node sees."""
+        """Add a record to a node."""
         self._nodes[node].update(item)
         self._since[node] += 1
         if self._since[node] == self._every:
@@ -60,12 +60,12 @@ class DistributedCountMin:
         self.bits += sum(max(1, value.bit_length()) for value in matrix.values())
 
     def estimate(self, item: bytes) -> int:
-        """How often the coordinator takes an item to have been seen."""
+        """Return the coordinator's estimate of an item's count."""
         cells = self._nodes[0].shape.of(item)
         return min(sum(known.get(cell, 0) for known in self._known) for cell in cells)
 
     def lacking(self) -> float:
-        """By how much a cell of the coordinator differs from those of the nodes, at most."""
+        """Return the largest difference between a cell of the coordinator and the sum of the nodes' cells."""
         nodes = [self._values(number) for number in range(len(self._nodes))]
         return max(
             abs(

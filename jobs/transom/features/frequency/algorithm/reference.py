@@ -1,25 +1,25 @@
 """Count-Min sketches of the last N steps, record by record (Rivetti, Busnel and Mostefaoui, sections 2.2 to
 3.3 and 3.6).
 
-How often has an item been seen? Every row of a matrix has a hash of its own, which gives each item one of its
-columns; a record adds 1 to its item's cell in each row. A cell holds the records of all items that fall into
-it, never fewer than those of one: the smallest of an item's cells is the nearest. Of the matrix of all M
-records that count,
+The sketch estimates the count f of an item. Every row of a matrix has its own hash, which assigns each item
+to a column; a record adds 1 to its item's cell in each row. A cell counts the records of all items that fall
+into it, so it is never too small, and the smallest of an item's cells is the best estimate. For a matrix of
+all M records that count,
 
     rows c1 = ceil(log2(1 / delta)), columns c2 = ceil(e / epsilon)
     f <= estimate;  P(estimate - f >= epsilon (M - f)) <= delta
 
-A step is a record (count-based windows), or a tick of time with whatever records come in it (time-based).
-The window of step t are the steps `t - N + 1` to `t`. Each way has its own manner of forgetting:
+A step is a record (count-based windows), or a tick of time with its records (time-based). The window of step
+t is the steps `t - N + 1` to `t`. The variants differ in what they forget:
 
-    Vanilla       never: M are all records since it began
-    Perfect       what leaves the window is subtracted: the matrix is the window's. It keeps the window.
-    Simple        everything, whenever the number of the step is divisible by N
-    Proportional  then keeps what the window before it has counted, and takes an N-th of it away at each step
+    Vanilla       nothing: M is the number of all records
+    Perfect       the records that leave the window. It stores the whole window.
+    Simple        everything, at each step that is divisible by N
+    Proportional  the same, but it keeps the previous window's matrix and subtracts an N-th of it at each step
     Splitter      `transom.features.frequency.algorithm.splitter_reference`
 
-The last three have no such bound: they may count too much and too little. All of them but Splitter are sums
-of the matrices of ticks, which is how they are fast (`transom.features.frequency.algorithm.tick_matrices`).
+The last three have no such bound: they may count too much or too little. All except Splitter are sums of the
+matrices of ticks, which makes the fast form possible (`transom.features.frequency.algorithm.tick_matrices`).
 """
 
 import math
@@ -33,31 +33,31 @@ from typing import NamedTuple
 from transom.features.frequency.algorithm.row_hashes import SEEDS, columns
 
 WIDEST = 2**32
-"""Columns at most."""
+"""Maximum number of columns."""
 
 
 class Cell(NamedTuple):
-    """A place of the matrix."""
+    """A cell of the matrix."""
 
     row: int
     column: int
 
 
 Counts = Mapping[Cell, int]
-"""How many records cells are given."""
+"""The number of records for each cell."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a matrix is like: two can be added when they have the same.
+    """The shape of a matrix. Matrices of the same shape can be added.
 
     Attributes:
-        rows: c1.
-        columns: c2.
+        rows: number of rows, c1.
+        columns: number of columns, c2.
         seed: of the hashes, from 0 up to 2^32.
 
     Raises:
-        ValueError: a shape that cannot be.
+        ValueError: the shape is invalid.
     """
 
     rows: int
@@ -72,13 +72,13 @@ class Shape:
 
     @classmethod
     def for_error(cls, epsilon: float, delta: float, seed: int = 0) -> "Shape":
-        """The shape by which estimates are `epsilon M` too large at most, but with probability `delta`.
+        """Return the shape with estimates at most `epsilon M` too large, except with probability `delta`.
 
         Args:
             epsilon, delta: above 0, below 1.
 
         Raises:
-            ValueError: one that is not.
+            ValueError: one of them is outside this range.
         """
         for name, value in (("epsilon", epsilon), ("delta", delta)):
             if not 0 < value < 1:
@@ -87,93 +87,91 @@ class Shape:
 
     @property
     def epsilon(self) -> float:
-        """By which share of the records an estimate may be too large: `e / c2`."""
+        """The largest error of an estimate, as a share of the records: `e / c2`."""
         return math.e / self.columns
 
     @property
     def delta(self) -> float:
-        """How likely it is by more: `2^-c1`."""
+        """The probability of a larger error: `2^-c1`."""
         return 2.0**-self.rows
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return self.rows * self.columns
 
     def of(self, item: bytes) -> list[Cell]:
-        """The cells of an item."""
-        found = columns(item, self.rows, self.columns, self.seed)
-        return [Cell(row, column) for row, column in enumerate(found)]
+        """Return the cells of an item."""
+        row_columns = columns(item, self.rows, self.columns, self.seed)
+        return [Cell(row, column) for row, column in enumerate(row_columns)]
 
 
 class WindowedCountMin(ABC):
     """A sketch of the last N steps.
 
-    Records are given by `update`, where each is a step; or by `update_sample`, and the tick in which they
-    were seen is ended by `update_tick`, so that their order within it does not matter. What is asked is
-    answered as of the last step.
+    Records are added by `update`, where each is a step; or by `update_sample`, followed by `update_tick` at
+    the end of the tick, so that their order within a tick does not matter. Estimates are as of the last step.
 
     Args:
-        shape: of the matrix.
-        steps: of the window, N; 1 or more.
+        shape: the shape of the matrix.
+        steps: the number of steps of the window, N; 1 or more.
         step: the number of the step before the first.
 
     Raises:
-        ValueError: a window without a step.
+        ValueError: the window has no step.
     """
 
     def __init__(self, shape: Shape, steps: int, step: int = -1) -> None:
         if steps < 1:
             raise ValueError(f"a window has 1 step or more; got {steps}")
         self.shape, self.steps, self.step = shape, steps, step
-        self._seen: Counter[Cell] = Counter()
+        self._tick_counts: Counter[Cell] = Counter()
 
     def update(self, item: bytes) -> None:
-        """A record, as a step of its own."""
+        """Add a record as a step of its own."""
         self.update_sample(item)
         self.update_tick()
 
     def update_sample(self, item: bytes, times: int = 1) -> None:
-        """Records of an item in the tick that has not ended.
+        """Add records of an item to the current tick.
 
         Args:
-            times: how many, 1 or more.
+            times: the number of records, 1 or more.
 
         Raises:
-            ValueError: there is none.
+            ValueError: `times` is less than 1.
         """
         if times < 1:
             raise ValueError(f"an item is seen once or more; got {times}")
         for cell in self.shape.of(item):
-            self._seen[cell] += times
+            self._tick_counts[cell] += times
 
     def update_tick(self) -> None:
-        """Ends a tick."""
+        """End the current tick."""
         self.step += 1
         self._forget()
-        self._count(self._seen)
-        self._seen = Counter()
+        self._count(self._tick_counts)
+        self._tick_counts = Counter()
 
     @abstractmethod
     def _forget(self) -> None:
-        """Takes away what the step that has begun takes away."""
+        """Subtract what expires with the new step."""
 
     @abstractmethod
-    def _count(self, seen: Counts) -> None:
-        """Adds the records of the step."""
+    def _count(self, counts: Counts) -> None:
+        """Add the records of the step."""
 
     @abstractmethod
     def value(self, cell: Cell) -> int | Fraction:
-        """What a cell holds."""
+        """Return the value of a cell."""
 
     def estimate(self, item: bytes) -> int:
-        """How often an item was seen in the window: the smallest of its cells, to the nearest whole
-        number."""
+        """Return the estimated count of an item in the window: the smallest of its cells, rounded."""
         return round(min(map(self.value, self.shape.of(item))))
 
 
 class Vanilla(WindowedCountMin):
-    """Never forgets (listing 2.1). Of all records since it began; the window's steps do not matter."""
+    """Never forgets (listing 2.1). Counts all records; the window's steps do not matter."""
 
     def __init__(self, shape: Shape, steps: int = 1, step: int = -1) -> None:
         super().__init__(shape, steps, step)
@@ -182,32 +180,32 @@ class Vanilla(WindowedCountMin):
     def _forget(self) -> None:
         pass
 
-    def _count(self, seen: Counts) -> None:
-        self._counts.update(seen)
+    def _count(self, counts: Counts) -> None:
+        self._counts.update(counts)
 
     def value(self, cell: Cell) -> int:
-        """What a cell holds."""
+        """Return the value of a cell."""
         return self._counts[cell]
 
 
 class Perfect(Vanilla):
-    """Keeps the steps of the window, and takes each away when it leaves (listing 3.1)."""
+    """Stores the steps of the window, and subtracts each when it leaves (listing 3.1)."""
 
     def __init__(self, shape: Shape, steps: int, step: int = -1) -> None:
         super().__init__(shape, steps, step)
-        self._kept: deque[Counts] = deque()
+        self._step_counts: deque[Counts] = deque()
 
     def _forget(self) -> None:
-        if len(self._kept) == self.steps:
-            self._counts.subtract(self._kept.popleft())
+        if len(self._step_counts) == self.steps:
+            self._counts.subtract(self._step_counts.popleft())
 
-    def _count(self, seen: Counts) -> None:
-        super()._count(seen)
-        self._kept.append(seen)
+    def _count(self, counts: Counts) -> None:
+        super()._count(counts)
+        self._step_counts.append(counts)
 
 
 class Simple(Vanilla):
-    """Begins anew with each step whose number is divisible by N (listing 3.2)."""
+    """Restarts at each step that is divisible by N (listing 3.2)."""
 
     def _forget(self) -> None:
         if self.step % self.steps == 0:
@@ -215,8 +213,8 @@ class Simple(Vanilla):
 
 
 class Proportional(WindowedCountMin):
-    """Takes away what the window before the last step divisible by N has counted, in N equal parts, one at
-    each step (listing 3.3)."""
+    """Subtracts the matrix of the window before the last step divisible by N, in N equal parts, one at each
+    step (listing 3.3)."""
 
     def __init__(self, shape: Shape, steps: int, step: int = -1) -> None:
         super().__init__(shape, steps, step)
@@ -229,10 +227,10 @@ class Proportional(WindowedCountMin):
         for cell, part in self._snapshot.items():
             self._counts[cell] -= part
 
-    def _count(self, seen: Counts) -> None:
-        for cell, count in seen.items():
+    def _count(self, counts: Counts) -> None:
+        for cell, count in counts.items():
             self._counts[cell] = self._counts.get(cell, Fraction(0)) + count
 
     def value(self, cell: Cell) -> Fraction:
-        """What a cell holds."""
+        """Return the value of a cell."""
         return self._counts.get(cell, Fraction(0))

@@ -1,4 +1,4 @@
-"""The hashes of the rows of a Count-Min sketch, of many items at once
+"""The hashes of the rows of a Count-Min sketch, for many items at once
 (`transom.features.frequency.algorithm.row_hashes`)."""
 
 from collections.abc import Sequence
@@ -14,24 +14,25 @@ from transom.features.frequency.algorithm.row_hashes import BITS, PRIME, multipl
 Words = npt.NDArray[np.uint64]
 
 
-def columns_of(items: Sequence[bytes], rows: int, many: int, seed: int) -> Int64s:
-    """The columns of many items.
+def columns_of(items: Sequence[bytes], rows: int, width: int, seed: int) -> Int64s:
+    """Return the columns of many items.
 
     Returns:
-        For each row of the sketch one of the items' columns: `(rows, items)`.
+        The column of each item in each row of the sketch, shape (rows, items).
     """
     digests = b"".join(map(mmh3.mmh3_x64_128_digest, items, repeat(seed)))
     x = _folded(np.frombuffer(digests, dtype="<u8")[::2].astype(np.uint64))
-    found = np.empty((rows, len(x)), dtype=np.int64)
+    columns = np.empty((rows, len(x)), dtype=np.int64)
     for row, (a, b) in enumerate(multipliers(rows, seed)):
-        found[row] = _line(x, a, b) % np.uint64(many)
-    return found
+        columns[row] = _line(x, a, b) % np.uint64(width)
+    return columns
 
 
 def _line(x: Words, a: int, b: int) -> Words:
-    """`(a x + b) mod P`, in parts none of which is beyond 64 bits.
+    """Return `(a x + b) mod P`, computed in parts that fit into 64 bits.
 
-    With `a = a1 2^32 + a0` and `x` alike, `a x = a1 x1 2^64 + (a1 x0 + a0 x1) 2^32 + a0 x0`, and `2^61` is 1.
+    With `a = a1 2^32 + a0` and the same for `x`, `a x = a1 x1 2^64 + (a1 x0 + a0 x1) 2^32 + a0 x0`, and
+    `2^61` is 1.
     """
     half, low = np.uint64(32), np.uint64(2**32 - 1)
     a1, a0 = np.uint64(a >> 32), np.uint64(a & (2**32 - 1))
@@ -44,12 +45,12 @@ def _line(x: Words, a: int, b: int) -> Words:
 
 
 def _partly(x: Words) -> Words:
-    """What is congruent to some numbers below 2^64 modulo P, and at most P + 7."""
+    """Reduce numbers below 2^64 modulo P, to at most P + 7."""
     folded: Words = (x & np.uint64(PRIME)) + (x >> np.uint64(BITS))
     return folded
 
 
 def _folded(x: Words) -> Words:
-    """Numbers below 2^64 modulo P."""
-    found = _partly(x)
-    return np.where(found >= np.uint64(PRIME), found - np.uint64(PRIME), found)
+    """Return numbers below 2^64 modulo P."""
+    partly = _partly(x)
+    return np.where(partly >= np.uint64(PRIME), partly - np.uint64(PRIME), partly)

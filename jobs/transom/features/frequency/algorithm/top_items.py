@@ -1,15 +1,13 @@
-"""The most frequent items of a window, without a count for each item.
+"""Find the most frequent items of a window without a count for each item.
 
-Of each hour the items with the most records are kept with their exact counts, and how many records an item
-may have that is not: at most as many as the first that was left out. So of an item it is known, whatever
-sketch there is besides, that
+Each hour stores its items with the most records, with exact counts, and the largest count of an item that it
+left out. So for each item, independent of any sketch,
 
     kept <= f <= kept + unseen
 
-where `top_k_and_watched` is the sum of its counts in the hours of the window in which it was kept, and
-`unseen` that of what the other hours have left out at most. An item that was kept in no hour was seen at most
-as often as all hours have left out together: it can be missed where that is more than what the last of the
-top is known to have.
+where `kept` is the sum of its stored counts in the hours of the window, and `unseen` the sum of the largest
+left-out counts of the other hours. The count of an item that no hour stored is at most the sum over all
+hours. It can be missed if this sum exceeds the lower bound of the last of the top.
 """
 
 import heapq
@@ -24,45 +22,45 @@ from transom.core.exact_sums import Bools, Int64s
 NO_ITEMS: Int64s = np.zeros(0, dtype=np.int64)
 
 
-def top_k(records: Int64s, keys: Sequence[Any], many: int) -> tuple[Int64s, int]:
-    """The items with the most records, and the most records that one of the others has.
+def top_k(records: Int64s, keys: Sequence[Any], k: int) -> tuple[Int64s, int]:
+    """Return the items with the most records, and the largest number of records of the others.
 
     Args:
         records: of each item.
-        keys: of each, which decide where there are as many: the smaller ones are taken.
-        many: how many are taken.
+        keys: of each item, which break ties: smaller ones come first.
+        k: the number of items to return.
 
     Returns:
-        Their places, in order; 0 where all are taken.
+        Their positions, ascending, and the largest number of the others; 0 if there are no others.
     """
-    if len(records) <= many:
+    if len(records) <= k:
         return np.arange(len(records)), 0
-    least = int(np.partition(records, len(records) - many)[len(records) - many])
-    above, equal = np.flatnonzero(records > least), np.flatnonzero(records == least)
-    room = many - len(above)
+    threshold = int(np.partition(records, len(records) - k)[len(records) - k])
+    above, equal = np.flatnonzero(records > threshold), np.flatnonzero(records == threshold)
+    room = k - len(above)
     chosen = heapq.nsmallest(room, equal.tolist(), key=keys.__getitem__)
-    taken = np.sort(np.concatenate([above, np.array(chosen, dtype=np.int64)]))
-    left_out = least if len(equal) > room else int(records[records < least].max(initial=0))
-    return taken, left_out
+    places = np.sort(np.concatenate([above, np.array(chosen, dtype=np.int64)]))
+    left_out = threshold if len(equal) > room else int(records[records < threshold].max(initial=0))
+    return places, left_out
 
 
-def top_k_and_watched(records: Int64s, keys: Sequence[Any], always: Bools, many: int) -> tuple[Int64s, int]:
-    """The same, with items that are taken whatever they have, beside so many of the others."""
+def top_k_and_watched(records: Int64s, keys: Sequence[Any], always: Bools, k: int) -> tuple[Int64s, int]:
+    """Return the items that are always included, and the top k of the others, as `top_k`."""
     others = np.flatnonzero(~always)
-    taken, left_out = top_k(records[others], [keys[place] for place in others.tolist()], many)
-    return np.concatenate([np.flatnonzero(always), others[taken]]), left_out
+    places, left_out = top_k(records[others], [keys[place] for place in others.tolist()], k)
+    return np.concatenate([np.flatnonzero(always), others[places]]), left_out
 
 
 @dataclass(frozen=True)
 class HourlyTopItems:
-    """Items that hours have kept.
+    """The top items of hours.
 
     Attributes:
         item: codes, from 0 up, in the order of their keys.
-        hour: of each, by its number; ordered by hour.
-        records: how often it was seen then.
-        hours: numbers of all hours that anything was seen in, in order.
-        left_out: of each of these, how many records an item has at most that was not kept.
+        hour: the number of the hour of each, ascending.
+        records: its count in the hour.
+        hours: the numbers of all hours with records, ascending.
+        left_out: for each of these, the largest count of an item that is not stored.
     """
 
     item: Int64s
@@ -72,36 +70,36 @@ class HourlyTopItems:
     left_out: Int64s
 
     def within(self, first: int, last: int, always: Int64s, others: Int64s = NO_ITEMS) -> "WindowCandidates":
-        """What is known of the items of some hours.
+        """Return the candidates of a window with their bounds.
 
         Args:
-            always: items that every hour has kept in which they were seen.
-            others: more that are asked for, whether or not an hour has kept them.
+            always: items that are stored in every hour in which they occur.
+            others: further candidates, stored or not.
         """
-        # None, of a window that ends before anything counts.
-        behind = max(first, last + 1)
-        here = slice(*np.searchsorted(self.hour, [first, behind]))
-        items, place = np.unique(np.concatenate([self.item[here], always, others]), return_inverse=True)
-        kept, known = np.zeros(len(items), dtype=np.int64), np.zeros(len(items), dtype=np.int64)
-        of_rows = place[: here.stop - here.start]
-        np.add.at(kept, of_rows, self.records[here])
-        at = np.searchsorted(self.hours, self.hour[here])
+        # Empty for a window that ends before the first hour.
+        stop = max(first, last + 1)
+        rows = slice(*np.searchsorted(self.hour, [first, stop]))
+        items, place = np.unique(np.concatenate([self.item[rows], always, others]), return_inverse=True)
+        counted, known = np.zeros(len(items), dtype=np.int64), np.zeros(len(items), dtype=np.int64)
+        of_rows = place[: rows.stop - rows.start]
+        np.add.at(counted, of_rows, self.records[rows])
+        at = np.searchsorted(self.hours, self.hour[rows])
         np.add.at(known, of_rows, self.left_out[at])
-        some = slice(*np.searchsorted(self.hours, [first, behind]))
-        unseen = int(self.left_out[some].sum())
-        more = unseen - known
-        more[np.isin(items, always)] = 0
-        return WindowCandidates(items, kept, kept + more, unseen)
+        hours = slice(*np.searchsorted(self.hours, [first, stop]))
+        unseen = int(self.left_out[hours].sum())
+        extra = unseen - known
+        extra[np.isin(items, always)] = 0
+        return WindowCandidates(items, counted, counted + extra, unseen)
 
 
 @dataclass(frozen=True)
 class WindowCandidates:
-    """What is known of the items of a window.
+    """The candidates of a window.
 
     Attributes:
-        item: codes, in order.
-        low, high: how often each was seen at least, and at most.
-        unseen: how often one was seen at most that is none of these.
+        item: codes, ascending.
+        low, high: lower and upper bounds of each count.
+        unseen: upper bound of the count of any other item.
     """
 
     item: Int64s
@@ -111,10 +109,10 @@ class WindowCandidates:
 
 
 def ranked(estimate: Int64s, low: Int64s, item: Int64s) -> Int64s:
-    """Return the places of items from the most frequent to the least.
+    """Return the positions of items from the most to the least frequent.
 
-    The larger estimate comes first; of equal ones the larger `low`; of these the smaller code, which follows
-    the order of the items.
+    The larger estimate comes first, then the larger `low`, then the smaller code, which follows the order of
+    items.
     """
     order: Int64s = np.lexsort([item, -low, -estimate])
     return order

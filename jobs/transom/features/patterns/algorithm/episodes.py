@@ -1,20 +1,20 @@
 """Episodes: matches of one key that overlap, or lie at most `merge` apart; hour by hour.
 
 An hour has the matches that are detected in it, `(hour, hour + 1 hour]`. They are joined with each other and
-with the episodes that are open before it, across as many of both as reach each other:
+with the episodes that are open before the hour, transitively:
 
     open      [--a--]       [b]                 c: beyond what `merge` reaches
     matches        [-x-]  [y]    [z]
     rows      [-------- a ---------]  [b] joined to a
 
-What an hour says of an episode is a row: of one that matches have joined, of one that has become part of
-another (`joined`), and of one that no later match can join any more (`final`). That is so as soon as its end
-and `merge` lie no later than the hour's end less `top + within`: a match that is detected after the hour's
-end has its last record later than that end less `top`, for the window that shows it ends in a batch of at
-most `top` which holds that record; and its first record at most `within` before its last one.
+An hour has a row for each episode that gets matches, that becomes part of another one (`joined`), or that no
+later match can join (`final`). An episode is final if its end plus `merge` is not later than the hour's end
+minus `top + within`. Reason: a match that is detected after the hour's end has its last record later than
+that end minus `top`, since the window that shows it ends with a batch of at most `top` that contains this
+record; and its first record is at most `within` before its last one.
 
-So an hour needs its matches and the rows of a few earlier hours, see `Merging.reach`. A row's hour is its
-hour's start. Times are in microseconds; ids are numbers in the order of what they stand for.
+So an hour needs its matches and the rows of a few earlier hours, see `Merging.reach`. The hour of a row is
+the start of the hour. Times are in microseconds; ids are numbers in the order of what they identify.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,17 +29,17 @@ from transom.core.intervals import HOUR_LENGTH
 
 PARTIAL, FINAL, JOINED = range(3)
 STATES = ("partial", "final", "joined")
-"""What the numbers of states stand for."""
+"""The names of the states."""
 NONE = -1
 
 
 @dataclass(frozen=True)
 class Merging:
-    """What makes matches one episode.
+    """Parameters that join matches to episodes.
 
     Attributes:
-        merge: how far apart they lie at most.
-        within: how long a match takes at most.
+        merge: the largest gap between joined matches.
+        within: the longest duration of a match.
         top: the length of the longest batches.
     """
 
@@ -48,31 +48,32 @@ class Merging:
     top: int
 
     def final(self, end: Any, by: int) -> Any:
-        """Whether no match that is detected later than `by` can join what ends at `end`, a number or many."""
+        """Return whether no match that is detected later than `by` can join an episode that ends at `end`, a
+        number or an array."""
         return end + self.merge <= by - self.top - self.within
 
     @property
     def reach(self) -> int:
-        """How many hours before an hour the last row of an episode lies that is open there, at most:
+        """The largest number of hours between an hour and the last row of an episode that is open there:
         `ceil((top + within + merge) / 1 hour)`.
 
-        The last row, in hour r, holds no record from r + 1 hour on, as a match is detected after its last
-        record. That the episode is not final by the hour h before which it is open, its end still being less
-        than r + 1 hour, says that r + 1 hour > h - (top + within + merge). With D for that sum, h - r is less
-        than D + 1 hour, and in whole hours at most ceil(D / 1 hour).
+        The last row, in hour r, has no record from r + 1 hour on, as a match is detected after its last
+        record. The episode ends before r + 1 hour and is open before hour h, so it is not final: r + 1 hour >
+        h - (top + within + merge). With D for that sum, h - r is less than D + 1 hour, and in whole hours at
+        most ceil(D / 1 hour).
         """
         return -(-(self.merge + self.within + self.top) // HOUR_LENGTH)
 
 
 @dataclass(frozen=True)
 class EpisodeRow:
-    """An episode, as an hour says it; or a match, which is one by itself.
+    """The row of an episode in an hour; or a match, which is an episode by itself.
 
     Attributes:
         start, end: times of the first and of the last record.
-        new: how many of its matches are detected in the hour.
-        detected_at, level: end and level of the window that has shown its first detected match.
-        joined: the episode that it has become part of, or `NONE`.
+        new: the number of its matches that are detected in the hour.
+        detected_at, level: end and level of the window that showed its first detected match.
+        joined: the episode that it became part of, or `NONE`.
     """
 
     hour: int
@@ -91,11 +92,11 @@ class EpisodeRow:
 def rows_of(
     hour: int, matches: Iterable[EpisodeRow], earlier: Iterable[EpisodeRow], merging: Merging
 ) -> list[EpisodeRow]:
-    """The rows of an hour: the definition.
+    """Return the rows of an hour: the definition.
 
     Args:
-        matches: those of the hour.
-        earlier: rows of hours before it; of those in reach the last of each episode counts.
+        matches: the matches of the hour.
+        earlier: rows of earlier hours; of those in reach the last row of each episode counts.
     """
     by, latest = hour + HOUR_LENGTH, dict[int, EpisodeRow]()
     for row in sorted(earlier, key=lambda row: row.hour):
@@ -126,12 +127,14 @@ def rows_of(
 
 
 def _groups(rows: Iterable[EpisodeRow], merge: int) -> list[list[EpisodeRow]]:
-    """Rows that overlap or lie at most `merge` apart, across others."""
+    """Group rows that overlap or are at most `merge` apart, transitively."""
     groups: list[list[EpisodeRow]] = []
     for row in rows:
         key, start, end = row.key, row.start - merge, row.end + merge
-        met = [g for g in groups if any(r.key == key and r.start <= end and start <= r.end for r in g)]
-        groups = [g for g in groups if g not in met] + [[row, *(r for g in met for r in g)]]
+        overlapping = [
+            g for g in groups if any(r.key == key and r.start <= end and start <= r.end for r in g)
+        ]
+        groups = [g for g in groups if g not in overlapping] + [[row, *(r for g in overlapping for r in g)]]
     return groups
 
 
@@ -153,7 +156,7 @@ class EpisodeRows:
 
     @classmethod
     def of(cls, rows: Sequence[EpisodeRow]) -> "EpisodeRows":
-        """Of rows one by one."""
+        """Return single rows as columns."""
         return cls(**{n: np.array([getattr(row, n) for row in rows], dtype=np.int64) for n in NAMES})
 
     def __len__(self) -> int:
@@ -163,18 +166,18 @@ class EpisodeRows:
         return (EpisodeRow(*map(int, row)) for row in zip(*(getattr(self, n) for n in NAMES), strict=True))
 
     def take(self, rows: npt.NDArray[np.generic] | slice) -> "EpisodeRows":
-        """Some of them."""
+        """Return some of the rows."""
         return EpisodeRows(**{n: getattr(self, n)[rows] for n in NAMES})
 
-    def as_of_hour(self, hour: int, state: Any, **more: Int64s) -> "EpisodeRows":
-        """The same as another hour says them, in which nothing joins them but what `more` says."""
+    def as_of_hour(self, hour: int, state: Any, **changes: Int64s) -> "EpisodeRows":
+        """Return the same episodes as rows of another hour without new matches, except for `changes`."""
         none = np.zeros(len(self), dtype=np.int64)
-        return replace(self, **{"hour": none + hour, "new": none, "state": none + state, **more})
+        return replace(self, **{"hour": none + hour, "new": none, "state": none + state, **changes})
 
     @staticmethod
     def concat(*rows: "EpisodeRows") -> "EpisodeRows":
-        """Several of them."""
-        return EpisodeRows(**{n: np.concatenate([getattr(some, n) for some in rows]) for n in NAMES})
+        """Return the rows of all arguments."""
+        return EpisodeRows(**{n: np.concatenate([getattr(part, n) for part in rows]) for n in NAMES})
 
 
 NAMES = tuple(field.name for field in fields(EpisodeRows))
@@ -183,31 +186,31 @@ NAMES = tuple(field.name for field in fields(EpisodeRows))
 def episodes(
     matches: EpisodeRows, stored: EpisodeRows, hours: Iterable[int], merging: Merging
 ) -> EpisodeRows:
-    """The rows of some hours, as `rows_of` has them.
+    """Return the rows of some hours, as `rows_of` does.
 
     Args:
-        matches: those of these hours.
+        matches: the matches of these hours.
         stored: the rows of other hours in reach.
-        hours: to be computed, ascending.
+        hours: the hours to compute, ascending.
     """
     matches, stored = (rows.take(np.argsort(rows.hour, kind="stable")) for rows in (matches, stored))
-    still_open, made, known = EpisodeRows.of([]), [EpisodeRows.of([])], 0
+    still_open, output, known = EpisodeRows.of([]), [EpisodeRows.of([])], 0
     for hour in hours:
-        before = int(np.searchsorted(stored.hour, hour))
-        if known < before:
-            still_open = _open(EpisodeRows.concat(still_open, stored.take(slice(known, before))))
-            known = before
+        stored_stop = int(np.searchsorted(stored.hour, hour))
+        if known < stored_stop:
+            still_open = _open(EpisodeRows.concat(still_open, stored.take(slice(known, stored_stop))))
+            known = stored_stop
         still_open = still_open.take(still_open.hour >= hour - merging.reach * HOUR_LENGTH)
-        first, behind = np.searchsorted(matches.hour, [hour, hour + 1])
-        if behind > first or len(still_open):
-            new = matches.take(slice(first, behind))
+        first, stop = np.searchsorted(matches.hour, [hour, hour + 1])
+        if stop > first or len(still_open):
+            new = matches.take(slice(first, stop))
             rows, still_open = _of_hour(hour, new, still_open, merging)
-            made.append(rows)
-    return EpisodeRows.concat(*made)
+            output.append(rows)
+    return EpisodeRows.concat(*output)
 
 
 def _open(rows: EpisodeRows) -> EpisodeRows:
-    """The last row of each episode, where that says that it is open."""
+    """Return the last row of each episode if it is open."""
     ordered = rows.take(np.lexsort((rows.hour, rows.id)))
     last = np.append(ordered.id[1:] != ordered.id[:-1], True)
     return ordered.take(last & (ordered.state == PARTIAL))
@@ -216,17 +219,17 @@ def _open(rows: EpisodeRows) -> EpisodeRows:
 def _of_hour(
     hour: int, matches: EpisodeRows, still_open: EpisodeRows, merging: Merging
 ) -> tuple[EpisodeRows, EpisodeRows]:
-    """The rows of an hour, and what is open at its end."""
+    """Return the rows of an hour, and the open episodes at its end."""
     both = EpisodeRows.concat(still_open, matches)
     order = np.lexsort((both.start, both.key))
     new = order >= len(still_open)
     both = both.take(order)
     begins = _begins(both, merging.merge)
     firsts, group = np.flatnonzero(begins), np.cumsum(begins) - 1
-    many = np.add.reduceat(new, firsts, dtype=np.int64)
-    # What was open comes before what is new, then by when it was detected.
+    new_counts = np.add.reduceat(new, firsts, dtype=np.int64)
+    # Open episodes come before new ones, then by time of detection.
     leader = np.lexsort((both.id, both.detected_at, new, group))[firsts]
-    met = many > 0
+    has_new = new_counts > 0
     end = np.maximum.reduceat(both.end, firsts)
     whole = both.take(leader).as_of_hour(
         hour,
@@ -234,23 +237,23 @@ def _of_hour(
         start=both.start[firsts],
         end=end,
         matches=np.add.reduceat(both.matches, firsts),
-        new=many,
+        new=new_counts,
     )
-    whole = whole.take(met)
-    alone, ends = ~met[group], merging.final(both.end, hour + HOUR_LENGTH)
-    swallowed = ~new & ~alone
+    whole = whole.take(has_new)
+    unmatched, ends = ~has_new[group], merging.final(both.end, hour + HOUR_LENGTH)
+    swallowed = ~new & ~unmatched
     swallowed[leader] = False
     joined = both.take(swallowed).as_of_hour(hour, JOINED, joined=both.id[leader[group[swallowed]]])
-    ended = both.take(alone & ends).as_of_hour(hour, FINAL)
-    left = EpisodeRows.concat(both.take(alone & ~ends), whole.take(whole.state == PARTIAL))
-    return EpisodeRows.concat(whole, joined, ended), left
+    ended = both.take(unmatched & ends).as_of_hour(hour, FINAL)
+    open_rows = EpisodeRows.concat(both.take(unmatched & ~ends), whole.take(whole.state == PARTIAL))
+    return EpisodeRows.concat(whole, joined, ended), open_rows
 
 
 def _begins(rows: EpisodeRows, merge: int) -> npt.NDArray[np.bool_]:
-    """Which rows lie too far behind all those before them; of rows by key and start."""
+    """Return which rows are too far after all earlier ones; rows are ordered by key and start."""
     ends, rank = np.unique(rows.end, return_inverse=True)
-    # The latest end so far of a key, of all keys in one go.
+    # The running maximum of the ends of each key, for all keys at once.
     latest = np.maximum.accumulate(rows.key * len(ends) + rank)[:-1] % len(ends)
-    apart = rows.start[1:] > ends[latest] + merge
-    begins: npt.NDArray[np.bool_] = np.append(True, apart | (rows.key[1:] != rows.key[:-1]))
+    far = rows.start[1:] > ends[latest] + merge
+    begins: npt.NDArray[np.bool_] = np.append(True, far | (rows.key[1:] != rows.key[:-1]))
     return begins

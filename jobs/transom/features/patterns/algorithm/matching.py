@@ -1,15 +1,15 @@
-"""Minimal instances of a pattern in many windows at once: for each last record, the latest first one.
+"""Find the minimal instances of a pattern in many windows at once: for each last record, the latest first
+one.
 
-Let S(p) be the latest first record of an instance that ends with record p. All that a pattern asks of
-neighbouring records, gaps, order, values that agree, records that may not come between, binds what has been
-matched only by its last record and the values that later steps have to agree with. So the latest first record
-is found element by element: of what may come before a record it is the largest in a range of places. An
-instance that ends with p is minimal if and only if its first record is S(p) and S(q) < S(p) for every earlier
-q.
+Let S(p) be the latest first record of an instance that ends with record p. The conditions of a pattern on
+neighbouring records (gaps, order, values that agree, forbidden records between) depend on the matched records
+only by the last one and by the values that later steps agree with. So the latest first record is found
+element by element: it is the maximum over a range of places of the previous element. An instance that ends
+with p is minimal if and only if its first record is S(p) and S(q) < S(p) for every earlier q.
 
-Every pass is numpy's, over the records of all windows; what a pattern costs is its number of steps (of steps
-in any order, the number of ways to have served a part of them) times the records that its steps can take. The
-definition is `patterns.minimal_instances`.
+Every pass is vectorised over the records of all windows. The cost of a pattern is its number of steps (for
+steps in any order, the number of ways to serve a part of them) times the records that its steps can take. The
+definition is `pattern.minimal_instances`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,18 +32,18 @@ from transom.features.patterns.algorithm.pattern import NULL, EventPattern, Forb
 
 Bools = npt.NDArray[np.bool_]
 FIRST = ""
-"""The variable that holds the first record of an element which may not take longer than some time."""
+"""The variable for the first record of an element with a limit of time."""
 
 
 @dataclass(frozen=True)
 class RecordWindows:
-    """The records of many windows, one window behind the other, each in its total order.
+    """The records of many windows, window after window, each in its total order.
 
     Attributes:
         window: the number of each record's window, ascending.
         time: in microseconds.
-        bits: a mask of what each record meets.
-        codes: of the values of each column, `NULL` for none.
+        bits: a mask of the conditions that each record meets.
+        codes: the codes of the values of each column, `NULL` for none.
     """
 
     window: Int64s
@@ -57,19 +57,19 @@ class RecordWindows:
         return np.searchsorted(self.window, self.window).astype(np.int64)
 
     def has(self, bit: int) -> Bools:
-        """Which records meet what a bit stands for."""
-        met: Bools = (self.bits >> bit & 1).astype(bool)
-        return met
+        """Return which records meet the condition of a bit."""
+        mask: Bools = (self.bits >> bit & 1).astype(bool)
+        return mask
 
 
 @dataclass(frozen=True)
 class _PartialMatches:
-    """What has been matched up to some record: a row for each last record and values to agree with.
+    """Partial matches: a row for each last record and values to agree with.
 
     Attributes:
-        place: of the last record.
-        start: of the first one, the latest that there is; `NO_VALUE` for none.
-        bound: values that later records have to agree with, by variable.
+        place: the place of the last record.
+        start: the place of the first record, the latest possible one; `NO_VALUE` for none.
+        bound: the values that later records must agree with, by variable.
     """
 
     place: Int64s
@@ -77,56 +77,58 @@ class _PartialMatches:
     bound: Mapping[str, Int64s]
 
     def take(self, rows: npt.NDArray[np.generic]) -> "_PartialMatches":
-        """Some of the rows."""
+        """Return some of the rows."""
         return _PartialMatches(
             self.place[rows], self.start[rows], {name: codes[rows] for name, codes in self.bound.items()}
         )
 
     def best(self, names: Mapping[str, object]) -> "_PartialMatches":
-        """With these variables alone, and of equal rows the one that starts latest."""
+        """Return the rows with these variables only, and of equal rows the one that starts latest."""
         bound = {name: self.bound[name] for name in sorted(names)}
-        kept = replace(self, bound=bound).take(self.start > NO_VALUE)
-        columns = [kept.place, *kept.bound.values()]
-        kept = kept.take(np.lexsort([-kept.start, *columns]))
-        columns = [kept.place, *kept.bound.values()]
-        return kept.take(_changes(columns))
+        rows = replace(self, bound=bound).take(self.start > NO_VALUE)
+        columns = [rows.place, *rows.bound.values()]
+        rows = rows.take(np.lexsort([-rows.start, *columns]))
+        columns = [rows.place, *rows.bound.values()]
+        return rows.take(_changes(columns))
 
 
 def minimal(pattern: EventPattern, windows: RecordWindows) -> tuple[Int64s, Int64s]:
-    """The places of the first and of the last record of every minimal instance, by the last one."""
+    """Return the places of the first and of the last record of every minimal instance, by the last one."""
     if not len(windows.time):
         return windows.window, windows.window
     search = _MinimalSearch(pattern, windows)
     matched: _PartialMatches | None = None
     for number, element in enumerate(pattern.elements):
         matched = (
-            search.one(number, matched) if len(element.steps) == 1 else search.any_order(number, matched)
+            search.single_step(number, matched)
+            if len(element.steps) == 1
+            else search.any_order(number, matched)
         )
     assert matched is not None
-    found = matched.best({})
-    # What starts in an earlier window starts at an earlier place.
-    before = (
-        np.concatenate([[NO_VALUE], np.maximum.accumulate(found.start)[:-1]])
-        if len(found.start)
-        else found.start
+    matches = matched.best({})
+    # Matches of earlier windows start at earlier places.
+    latest_earlier = (
+        np.concatenate([[NO_VALUE], np.maximum.accumulate(matches.start)[:-1]])
+        if len(matches.start)
+        else matches.start
     )
     time = windows.time
-    kept = (
-        (found.start > before)
-        & (time[found.place] - time[found.start] <= pattern.max_length)
-        & (found.place - found.start < pattern.max_records)
+    selected = (
+        (matches.start > latest_earlier)
+        & (time[matches.place] - time[matches.start] <= pattern.max_length)
+        & (matches.place - matches.start < pattern.max_records)
     )
-    return found.start[kept], found.place[kept]
+    return matches.start[selected], matches.place[selected]
 
 
 class _MinimalSearch:
     def __init__(self, pattern: EventPattern, windows: RecordWindows) -> None:
         self.pattern, self.windows = pattern, windows
         self._place_of = pattern.place_of
-        self._before: dict[int, Int64s] = {}
+        self._previous: dict[int, Int64s] = {}
 
     def _live(self, number: int) -> dict[str, None]:
-        """The variables that elements behind one still need."""
+        """Return the variables that elements after this one need."""
         return {
             _variable(step, column): None
             for (step, column), last in self.pattern.last_use.items()
@@ -134,49 +136,48 @@ class _MinimalSearch:
         }
 
     def _introduced(self, step: PatternStep) -> dict[str, Int64s]:
-        """The variables that a step's records give a value, of all records."""
+        """Return the variables that a step binds, with the value of every record."""
         return {
             _variable(name, column): self.windows.codes[column]
             for name, column in self.pattern.given[step.name]
         }
 
     def _agreed(self, step: PatternStep) -> dict[str, Int64s]:
-        """The variables that a step's records have to agree with, as each record would have them."""
-        return {_variable(other, column): self.windows.codes[own] for own, other, column in step.agrees}
+        """Return the variables that a step's records must agree with, with the value of each record."""
+        return {_variable(earlier, column): self.windows.codes[own] for own, earlier, column in step.agrees}
 
     def _takes(self, step: PatternStep) -> Int64s:
-        """The records that a step can take."""
+        """Return the records that a step can take."""
         windows, columns = self.windows, list(step.distinct)
         columns += [own for own, _, _ in step.agrees]
-        sound = [windows.codes[column] != NULL for column in columns]
-        # What two of its columns agree with, these have to have both.
-        sound += [
-            windows.codes[own] == self._agreed(step)[_variable(other, column)]
-            for own, other, column in step.agrees
+        conditions = [windows.codes[column] != NULL for column in columns]
+        # If two of its columns agree with the same variable, they must be equal.
+        conditions += [
+            windows.codes[own] == self._agreed(step)[_variable(earlier, column)]
+            for own, earlier, column in step.agrees
         ]
-        return np.flatnonzero(reduce(np.logical_and, sound, windows.has(step.bit)))
+        return np.flatnonzero(reduce(np.logical_and, conditions, windows.has(step.bit)))
 
     def _last_before(self, bit: int) -> Int64s:
-        """For each record the last one before it that meets what a bit stands for."""
-        if bit not in self._before:
-            met = np.where(self.windows.has(bit), np.arange(len(self.windows.time)), NO_VALUE)
-            self._before[bit] = np.concatenate([[NO_VALUE], np.maximum.accumulate(met)[:-1]])
-        return self._before[bit]
+        """Return for each record the last one before it that meets the condition of a bit."""
+        if bit not in self._previous:
+            places = np.where(self.windows.has(bit), np.arange(len(self.windows.time)), NO_VALUE)
+            self._previous[bit] = np.concatenate([[NO_VALUE], np.maximum.accumulate(places)[:-1]])
+        return self._previous[bit]
 
     def _from(
         self, matched: _PartialMatches, places: Int64s, used: Mapping[str, Int64s], low: Int64s, high: Int64s
     ) -> _PartialMatches:
-        """Records taken behind what has been matched: a row for each, and for each binding that it agrees
-        with.
+        """Extend partial matches by records: a row for each record and each binding that it agrees with.
 
         Args:
-            places: of the records.
-            used: the variables that they have to agree with, as each of them has them.
-            low, high: what has been matched has its last record at a place of `[low, high)`, and among as
-                many records as an instance may span.
+            places: the places of the records.
+            used: the variables that they must agree with, with the value of each record.
+            low, high: the last record of the partial match lies in `[low, high)`, and within the number of
+                records that an instance may span.
 
         Returns:
-            Rows with the bindings of what was matched; `start` is `NO_VALUE` where the range is empty.
+            Rows with the bindings of the partial matches; `start` is `NO_VALUE` if the range is empty.
         """
         window = self.windows.window
         bound = matched.bound
@@ -187,8 +188,8 @@ class _MinimalSearch:
         of_records = [window[places], *(used[name] for name in used)]
         groups, records = _common(of_heads, of_records)
         order = np.argsort(groups, kind="stable")
-        first, behind = (np.searchsorted(groups[order], records, side=side) for side in ("left", "right"))
-        record, group = expand_ranges(first, behind)
+        first, stop = (np.searchsorted(groups[order], records, side=side) for side in ("left", "right"))
+        record, group = expand_ranges(first, stop)
         group = order[group]
         low = np.maximum(low, places - self.pattern.max_records + 1)
         begin = segmented_searchsorted(matched.place, heads[group], ends[group], low[record])
@@ -199,20 +200,22 @@ class _MinimalSearch:
             {name: codes[heads[group]] for name, codes in matched.bound.items()},
         )
 
-    def _begun(self, number: int, step: PatternStep, matched: _PartialMatches | None) -> _PartialMatches:
-        """Records of a step that may come first of its element, with where an instance then starts;
-        `NO_VALUE` where none can, for they may still come later of it."""
+    def _first_records(
+        self, number: int, step: PatternStep, matched: _PartialMatches | None
+    ) -> _PartialMatches:
+        """Return the records of a step as first ones of its element, with the start of the instance;
+        `NO_VALUE` for those that can only be later ones."""
         places, windows = self._takes(step), self.windows
         if matched is None:
             rows = _PartialMatches(places, places, {})
         else:
-            least, most = self.pattern.elements[number].gap
+            min_gap, max_gap = self.pattern.elements[number].gap
             start, time = windows.start[places], windows.time[places]
             low, high = start, places
-            if most is not None:
-                low = segmented_searchsorted(windows.time, start, places, time - most)
-            if least:
-                high = segmented_searchsorted(windows.time, start, places, time - least + 1)
+            if max_gap is not None:
+                low = segmented_searchsorted(windows.time, start, places, time - max_gap)
+            if min_gap:
+                high = segmented_searchsorted(windows.time, start, places, time - min_gap + 1)
             for never in self._active(number - 1, number):
                 low = np.maximum(low, self._last_before(never.bit)[places])
             used = {name: codes[places] for name, codes in self._agreed(step).items()}
@@ -229,37 +232,38 @@ class _MinimalSearch:
         introduced = {name: codes[rows.place] for name, codes in self._introduced(step).items()}
         return replace(rows, bound={**rows.bound, **introduced})
 
-    def _active(self, before: int, number: int) -> list[ForbiddenRecord]:
-        """What may not lie between an element that has been matched, or an earlier one, and another."""
+    def _active(self, matched: int, number: int) -> list[ForbiddenRecord]:
+        """Return the forbidden records between an element that was matched, or an earlier one, and
+        another."""
         place_of = self._place_of
-        return [n for n in self.pattern.nevers if place_of[n.first] <= before and number <= place_of[n.last]]
+        return [n for n in self.pattern.nevers if place_of[n.first] <= matched and number <= place_of[n.last]]
 
     def _conditions_met(self, nevers: list[ForbiddenRecord], places: Int64s) -> Bools:
-        met = [self.windows.has(never.bit)[places] for never in nevers]
-        return reduce(np.logical_or, met, np.zeros(len(places), dtype=bool))
+        flags = [self.windows.has(never.bit)[places] for never in nevers]
+        return reduce(np.logical_or, flags, np.zeros(len(places), dtype=bool))
 
-    def one(self, number: int, matched: _PartialMatches | None) -> _PartialMatches:
-        """An element of one step, matched behind the elements before it."""
+    def single_step(self, number: int, matched: _PartialMatches | None) -> _PartialMatches:
+        """Match an element of one step after the elements before it."""
         (step,) = self.pattern.elements[number].steps
-        rows = self._begun(number, step, matched)
+        rows = self._first_records(number, step, matched)
         if step.times > 1:
             rows = self._repeated(number, step, rows)
         return rows.best(self._live(number))
 
     def _repeated(self, number: int, step: PatternStep, rows: _PartialMatches) -> _PartialMatches:
-        """Rows of first records, made into rows of last ones."""
+        """Return the rows of last records of a repeated step, from the rows of first ones."""
         windows = self.windows
         rows = rows.take(np.lexsort([rows.place, *rows.bound.values(), windows.window[rows.place]]))
         place, start = rows.place, rows.start
         columns = [windows.window[place], *rows.bound.values()]
-        here = np.arange(len(place))
-        heads = np.maximum.accumulate(np.where(_changes(columns), here, 0))
-        low, high = heads, here - step.times + 2
+        index = np.arange(len(place))
+        heads = np.maximum.accumulate(np.where(_changes(columns), index, 0))
+        low, high = heads, index - step.times + 2
         limits = [limit for limit in (step.within, self.pattern.elements[number].within) if limit is not None]
         if limits:
-            low = segmented_searchsorted(windows.time[place], low, here, windows.time[place] - min(limits))
+            low = segmented_searchsorted(windows.time[place], low, index, windows.time[place] - min(limits))
         for never in self._active(number, number):
-            low = segmented_searchsorted(place, low, here, self._last_before(never.bit)[place])
+            low = segmented_searchsorted(place, low, index, self._last_before(never.bit)[place])
         if step.distinct:
             values = _dense([windows.codes[column][place] for column in step.distinct])
             high = _reaching(values, heads, step.times) + 1
@@ -270,46 +274,46 @@ class _MinimalSearch:
         return replace(rows, start=np.where(self._conditions_met(inside, place), NO_VALUE, start))
 
     def any_order(self, number: int, matched: _PartialMatches | None) -> _PartialMatches:
-        """An element of several steps, matched behind the elements before it."""
+        """Match an element of several steps after the elements before it."""
         element = self.pattern.elements[number]
         times = [step.times for step in element.steps]
         parts: dict[tuple[int, ...], list[_PartialMatches]] = {}
-        for step, served in zip(element.steps, _one_more([0] * len(times), times), strict=True):
-            rows = self._begun(number, step, matched)
+        for step, served in zip(element.steps, _incremented([0] * len(times), times), strict=True):
+            rows = self._first_records(number, step, matched)
             if number and element.within is not None:
                 rows = replace(rows, bound={**rows.bound, FIRST: rows.place})
             parts.setdefault(served, []).append(rows.take(rows.start > NO_VALUE))
         for served in sorted(product(*(range(n + 1) for n in times)), key=sum):
             if served not in parts or served == tuple(times):
                 continue
-            done = _concat(parts.pop(served))
-            done = done.best(done.bound)
+            partial = _concat(parts.pop(served))
+            partial = partial.best(partial.bound)
             for i, step in enumerate(element.steps):
                 if served[i] < step.times:
                     after = (*served[:i], served[i] + 1, *served[i + 1 :])
-                    parts.setdefault(after, []).append(self._one_of(number, step, served, done))
+                    parts.setdefault(after, []).append(self._next_record(number, step, served, partial))
         rows = _concat(parts[tuple(times)])
         if element.within is not None:
             first = rows.bound[FIRST] if number else rows.start
             rows = rows.take(self.windows.time[rows.place] - self.windows.time[first] <= element.within)
         return rows.best(self._live(number))
 
-    def _one_of(
-        self, number: int, step: PatternStep, served: tuple[int, ...], done: _PartialMatches
+    def _next_record(
+        self, number: int, step: PatternStep, served: tuple[int, ...], partial: _PartialMatches
     ) -> _PartialMatches:
-        """One more record of a step, behind others of its element."""
+        """Match one more record of a step after others of its element."""
         steps = [step.name for step in self.pattern.elements[number].steps]
         so_far = served[steps.index(step.name)]
         places = self._takes(step)
         low, active = self.windows.start[places], []
         for never in self.pattern.nevers:
             first, last = self._place_of[never.first], self._place_of[never.last]
-            begun = first < number or (first == number and served[steps.index(never.first)] > 0)
+            has_begun = first < number or (first == number and served[steps.index(never.first)] > 0)
             times = self.pattern.elements[number].steps
-            over = last < number or (
+            is_over = last < number or (
                 last == number and served[steps.index(never.last)] == times[steps.index(never.last)].times
             )
-            if begun and not over:
+            if has_begun and not is_over:
                 low = np.maximum(low, self._last_before(never.bit)[places])
                 if never.last != step.name or so_far + 1 < step.times:
                     active.append(never)
@@ -318,7 +322,7 @@ class _MinimalSearch:
         used = {name: codes[places] for name, codes in self._agreed(step).items()}
         if so_far:
             used |= {name: codes[places] for name, codes in self._introduced(step).items()}
-        rows = self._from(done, places, used, low, places)
+        rows = self._from(partial, places, used, low, places)
         rows = rows if so_far else self._with_introduced(rows, step)
         return rows.take(rows.start > NO_VALUE)
 
@@ -327,30 +331,30 @@ def _variable(step: str, column: str) -> str:
     return f"{step}.{column}"
 
 
-def _one_more(served: list[int], times: list[int]) -> Iterator[tuple[int, ...]]:
+def _incremented(served: list[int], times: list[int]) -> Iterator[tuple[int, ...]]:
     for i in range(len(times)):
         yield tuple(n + (i == j) for j, n in enumerate(served))
 
 
 def _changes(columns: list[Int64s]) -> Bools:
-    """Which rows are unlike the one before them; the first one is."""
+    """Return which rows differ from the previous one; the first one does."""
     changed = [np.diff(column) != 0 for column in columns]
     first = np.ones(min(len(columns[0]), 1), dtype=bool)
     return np.concatenate([first, reduce(np.logical_or, changed)])
 
 
 def _dense(columns: list[Int64s]) -> Int64s:
-    """One code for each row of columns, equal where the rows are, in their order."""
+    """Return one code for each row of columns: equal rows have equal codes, in the order of rows."""
     code = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         values = np.unique(column, return_inverse=True)[1].astype(np.int64)
-        many = int(values.max(initial=0)) + 1
-        code = np.unique(code * many + values, return_inverse=True)[1].astype(np.int64)
+        size = int(values.max(initial=0)) + 1
+        code = np.unique(code * size + values, return_inverse=True)[1].astype(np.int64)
     return code
 
 
 def _common(left: list[Int64s], right: list[Int64s]) -> tuple[Int64s, Int64s]:
-    """Codes for the rows of two tables, equal where the rows are."""
+    """Return codes for the rows of two tables: equal rows have equal codes."""
     code = _dense([np.concatenate(pair) for pair in zip(left, right, strict=True)])
     return code[: len(left[0])], code[len(left[0]) :]
 
@@ -363,27 +367,26 @@ def _concat(parts: list[_PartialMatches]) -> _PartialMatches:
     )
 
 
-def _reaching(values: Int64s, heads: Int64s, many: int) -> Int64s:
-    """For each row the last one from which on to it there are as many different values; `NO_VALUE` where
-    there are not.
+def _reaching(values: Int64s, heads: Int64s, count: int) -> Int64s:
+    """Return for each row the last row since which there are `count` different values; `NO_VALUE` if there is
+    none.
 
-    Values by the time since they were last seen are a list in which one that is seen moves to the front: the
-    m-th place then holds what the place before it held, up to where the value was, and what it held itself
-    behind.
+    Keep values in a list, most recent first. The value of a row moves to the front: the m-th place then gets
+    the entry of the place before it, up to the old place of the value, and later places keep theirs.
 
     Args:
-        values: of rows, group by group.
+        values: the values of rows, group by group.
         heads: the first row of each row's group.
     """
-    here = np.arange(len(values))
-    order = np.lexsort([here, values, heads])
+    index = np.arange(len(values))
+    order = np.lexsort([index, values, heads])
     same = ~_changes([heads[order], values[order]])
-    seen = np.full(len(values), NO_VALUE, dtype=np.int64)
-    seen[order[1:]] = np.where(same[1:], order[:-1], NO_VALUE)
-    is_head = heads == here
-    reaching = here
-    for _ in range(many - 1):
+    previous = np.full(len(values), NO_VALUE, dtype=np.int64)
+    previous[order[1:]] = np.where(same[1:], order[:-1], NO_VALUE)
+    is_head = heads == index
+    reaching = index
+    for _ in range(count - 1):
         moved = np.where(is_head, NO_VALUE, np.concatenate([[NO_VALUE], reaching[:-1]]))
-        changed = is_head | (moved > seen)
-        reaching = moved[np.maximum.accumulate(np.where(changed, here, 0))]
+        changed = is_head | (moved > previous)
+        reaching = moved[np.maximum.accumulate(np.where(changed, index, 0))]
     return reaching

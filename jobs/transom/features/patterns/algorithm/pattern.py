@@ -1,17 +1,17 @@
-"""Patterns of records: what an instance is, and which ones are minimal. Plainly, for one stretch of records.
+"""Patterns of records: the definitions of an instance and of a minimal one, for one sequence of records.
 
-A pattern is a sequence of elements: a step, or several in any order. An instance gives each time of each step
-a record of its own, so that every record of an element comes before every record of the next, and all that
-the pattern asks of them holds.
+A pattern is a sequence of elements; an element is a step, or several steps in any order. An instance assigns
+its own record to each repetition of each step, so that every record of an element comes before every record
+of the next, and all conditions of the pattern hold.
 
-All instances are exponentially many. Reported are the *minimal* ones: of all instances none lies in the
-stretch from its first record to its last but those of the very same stretch, and of these it is the one whose
-places come first, as sequences are compared. So which are reported depends on the records of their stretch
-alone, and neither windows nor cuts change it (`transom.features.patterns.algorithm.reference`).
+The number of instances is exponential. Only *minimal* ones are reported: no instance lies in a shorter range
+inside the range from its first record to its last, and of the instances of the same range its places come
+first, compared as sequences. So the reported instances depend on the records of their range alone, and
+neither windows nor cuts change them (`transom.features.patterns.algorithm.reference`).
 
-Records are rows of a table of codes: whether a step can take one is a bit, and values are codes that are
-equal where the values are; `NULL` equals nothing. `transom.features.patterns.algorithm.matching` finds the
-stretches of many windows at once; `smallest` then names the records of one.
+Records are rows of codes: a bit tells whether a step can take a record, and equal values have equal codes;
+`NULL` equals nothing. `transom.features.patterns.algorithm.matching` finds the ranges in many windows at
+once; `smallest` then finds the records of one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import combinations, pairwise
 
 NULL = -1
-"""The code of no value."""
+"""The code for no value."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,11 @@ class PatternStep:
 
     Attributes:
         name: of the step.
-        bit: of the mask of a record that it can take.
-        times: how many records it takes.
+        bit: the bit in the mask of a record that it can take.
+        times: the number of records that it takes.
         distinct: columns in which these differ from each other, as tuples.
-        within: how long it takes at most from the first of them to the last, in microseconds; None is any
-            time.
-        agrees: (own column, name of an earlier step, column of that): all records of both have one value
+        within: the longest time from the first of them to the last, in microseconds; None is any time.
+        agrees: (own column, name of an earlier step, its column): all records of both have the same value
             there.
     """
 
@@ -48,12 +47,12 @@ class PatternStep:
 
 @dataclass(frozen=True)
 class Element:
-    """Steps in any order; mostly one.
+    """Steps in any order; usually one.
 
     Attributes:
-        within: how long all of it takes at most, in microseconds; None is any time.
-        gap: the least and the most time since the last record of the element before, in microseconds; None is
-            no bound.
+        within: the longest time of all its records, in microseconds; None is any time.
+        gap: the minimum and the maximum time since the last record of the previous element, in microseconds;
+            None is no bound.
     """
 
     steps: tuple[PatternStep, ...]
@@ -75,8 +74,8 @@ class EventPattern:
     """A pattern.
 
     Attributes:
-        max_length: how long an instance takes at most, in microseconds.
-        max_records: how many records it spans at most, those in between counted.
+        max_length: the longest duration of an instance, in microseconds.
+        max_records: the largest number of records that an instance spans, including those in between.
     """
 
     elements: tuple[Element, ...]
@@ -101,17 +100,16 @@ class EventPattern:
 
     @cached_property
     def last_use(self) -> Mapping[tuple[str, str], int]:
-        """The columns of steps that later ones agree with, each with the place of the last element that
-        does."""
+        """The columns of steps that later steps agree with, each with the place of the last such element."""
         last_use: dict[tuple[str, str], int] = {}
         for step in self.steps:
-            for _, other, column in step.agrees:
-                last_use[other, column] = self.place_of[step.name]
+            for _, earlier, column in step.agrees:
+                last_use[earlier, column] = self.place_of[step.name]
         return last_use
 
     @cached_property
     def given(self) -> Mapping[str, Sequence[tuple[str, str]]]:
-        """Of each step, those of its columns that later ones agree with."""
+        """The columns of each step that later steps agree with."""
         return {step.name: [used for used in self.last_use if used[0] == step.name] for step in self.steps}
 
     @property
@@ -126,9 +124,9 @@ class EventPattern:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns whose values it compares."""
+        """The columns whose values the pattern compares."""
         named = {column for step in self.steps for column in step.distinct}
-        named |= {column for step in self.steps for own, _, other in step.agrees for column in (own, other)}
+        named |= {column for step in self.steps for own, _, agreed in step.agrees for column in (own, agreed)}
         return tuple(sorted(named))
 
 
@@ -138,8 +136,8 @@ class RecordSequence:
 
     Attributes:
         time: in microseconds.
-        bits: a mask of what each record meets.
-        codes: of the values of each column.
+        bits: a mask of the conditions that each record meets.
+        codes: the codes of the values of each column.
     """
 
     time: Sequence[int]
@@ -150,82 +148,82 @@ class RecordSequence:
         return len(self.time)
 
     def part(self, first: int, last: int) -> "RecordSequence":
-        """From one record to another, both inside."""
-        taken = slice(first, last + 1)
-        return RecordSequence(
-            self.time[taken], self.bits[taken], {n: c[taken] for n, c in self.codes.items()}
-        )
+        """Return the records from one to another, both inclusive."""
+        span = slice(first, last + 1)
+        return RecordSequence(self.time[span], self.bits[span], {n: c[span] for n, c in self.codes.items()})
 
 
 @dataclass(frozen=True)
 class Instance:
-    """Which record serves which step: places, ascending, and the name of the step of each."""
+    """An assignment of records to steps: places, ascending, and the name of the step of each."""
 
     places: tuple[int, ...]
     steps: tuple[str, ...]
 
     def of(self, step: str) -> list[int]:
-        """The places of a step's records."""
+        """Return the places of a step's records."""
         return [place for place, name in zip(self.places, self.steps, strict=True) if name == step]
 
 
-def holds(pattern: EventPattern, stretch: RecordSequence, instance: Instance) -> bool:
-    """Whether records are an instance: the definition."""
-    places, time = instance.places, stretch.time
-    of = {step.name: instance.of(step.name) for step in pattern.steps}
-    if any(len(of[step.name]) != step.times for step in pattern.steps):
+def holds(pattern: EventPattern, records: RecordSequence, instance: Instance) -> bool:
+    """Return whether records are an instance: the definition."""
+    places, time = instance.places, records.time
+    places_of = {step.name: instance.of(step.name) for step in pattern.steps}
+    if any(len(places_of[step.name]) != step.times for step in pattern.steps):
         return False
     if (
         time[places[-1]] - time[places[0]] > pattern.max_length
         or places[-1] - places[0] >= pattern.max_records
     ):
         return False
-    elements = [sorted(p for step in element.steps for p in of[step.name]) for element in pattern.elements]
-    for element, taken in zip(pattern.elements, elements, strict=True):
-        if element.within is not None and time[taken[-1]] - time[taken[0]] > element.within:
+    elements = [
+        sorted(p for step in element.steps for p in places_of[step.name]) for element in pattern.elements
+    ]
+    for element, served in zip(pattern.elements, elements, strict=True):
+        if element.within is not None and time[served[-1]] - time[served[0]] > element.within:
             return False
-    for (before, taken), element in zip(pairwise(elements), pattern.elements[1:], strict=True):
-        least, most = element.gap
-        gap = time[taken[0]] - time[before[-1]]
-        if before[-1] >= taken[0] or gap < (least or 0) or (most is not None and gap > most):
+    for (previous, served), element in zip(pairwise(elements), pattern.elements[1:], strict=True):
+        min_gap, max_gap = element.gap
+        gap = time[served[0]] - time[previous[-1]]
+        if previous[-1] >= served[0] or gap < (min_gap or 0) or (max_gap is not None and gap > max_gap):
             return False
-    return all(_serves(step, stretch, of) for step in pattern.steps) and not any(
-        stretch.bits[place] >> never.bit & 1
+    return all(_serves(step, records, places_of) for step in pattern.steps) and not any(
+        records.bits[place] >> never.bit & 1
         for never in pattern.nevers
-        for place in range(of[never.first][0] + 1, of[never.last][-1])
+        for place in range(places_of[never.first][0] + 1, places_of[never.last][-1])
     )
 
 
-def _serves(step: PatternStep, stretch: RecordSequence, of: Mapping[str, Sequence[int]]) -> bool:
-    taken = of[step.name]
-    if not all(stretch.bits[place] >> step.bit & 1 for place in taken):
+def _serves(step: PatternStep, records: RecordSequence, places_of: Mapping[str, Sequence[int]]) -> bool:
+    places = places_of[step.name]
+    if not all(records.bits[place] >> step.bit & 1 for place in places):
         return False
-    if step.within is not None and stretch.time[taken[-1]] - stretch.time[taken[0]] > step.within:
+    if step.within is not None and records.time[places[-1]] - records.time[places[0]] > step.within:
         return False
     if step.distinct:
-        values = [tuple(stretch.codes[column][place] for column in step.distinct) for place in taken]
+        values = [tuple(records.codes[column][place] for column in step.distinct) for place in places]
         if len(set(values)) < len(values) or any(NULL in value for value in values):
             return False
-    for own, other, column in step.agrees:
-        agreed = {stretch.codes[own][place] for place in taken}
-        agreed |= {stretch.codes[column][place] for place in of[other]}
+    for own, earlier, column in step.agrees:
+        agreed = {records.codes[own][place] for place in places}
+        agreed |= {records.codes[column][place] for place in places_of[earlier]}
         if len(agreed) > 1 or NULL in agreed:
             return False
     return True
 
 
-def instances(pattern: EventPattern, stretch: RecordSequence) -> Iterator[Instance]:
-    """Every instance, by trying all; their number is exponential."""
+def instances(pattern: EventPattern, records: RecordSequence) -> Iterator[Instance]:
+    """Yield every instance by trying all; their number is exponential."""
     slots = [step.name for step in pattern.steps for _ in range(step.times)]
-    for places in combinations(range(len(stretch)), len(slots)):
+    for places in combinations(range(len(records)), len(slots)):
         for steps in sorted(_orders(tuple(slots), pattern)):
             instance = Instance(places, tuple(pattern.steps[number].name for number in steps))
-            if holds(pattern, stretch, instance):
+            if holds(pattern, records, instance):
                 yield instance
 
 
 def _orders(slots: Sequence[str], pattern: EventPattern) -> set[tuple[int, ...]]:
-    """In which orders the records of the steps may come, by the numbers of the steps."""
+    """Return the possible orders of the steps' records, by the numbers of the steps."""
     number = {step.name: i for i, step in enumerate(pattern.steps)}
     orders: set[tuple[int, ...]] = {()}
     for _ in slots:
@@ -238,15 +236,15 @@ def _orders(slots: Sequence[str], pattern: EventPattern) -> set[tuple[int, ...]]
     return orders
 
 
-def minimal_instances(pattern: EventPattern, stretch: RecordSequence) -> list[Instance]:
-    """The minimal instances, by their last record: the definition, by trying all."""
+def minimal_instances(pattern: EventPattern, records: RecordSequence) -> list[Instance]:
+    """Return the minimal instances, by their last record: the definition, by trying all."""
     first_of: dict[tuple[int, int], Instance] = {}
-    for instance in instances(pattern, stretch):
-        # Places come ascending, and steps in the order of the file for each.
+    for instance in instances(pattern, records):
+        # Places are ascending, and the steps of each in the order of the file.
         first_of.setdefault((instance.places[0], instance.places[-1]), instance)
-    stretches = list(first_of)
+    spans = list(first_of)
     return [
         first_of[a, b]
-        for a, b in sorted(stretches, key=lambda s: s[1])
-        if not any(a <= c and d <= b and (a, b) != (c, d) for c, d in stretches)
+        for a, b in sorted(spans, key=lambda s: s[1])
+        if not any(a <= c and d <= b and (a, b) != (c, d) for c, d in spans)
     ]

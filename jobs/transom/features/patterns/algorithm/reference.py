@@ -1,22 +1,21 @@
 """Progressive Window Widening, record by record (Tolpin, algorithms 1 and 2).
 
-Time is cut into batches; level i has batches of `t_i = 2**i * t`, batch j of it covers `[j*t_i, (j+1)*t_i)`
-from the epoch on. Two neighbouring batches are a window, shown to the detector when the later one ends; two
-that make one batch of the next level are combined:
+Time is cut into batches. Level i has batches of length `t_i = 2**i * t`; its batch j covers `[j*t_i,
+(j+1)*t_i)` since the epoch. Two neighbouring batches are a window, which the detector gets when the later one
+ends. Two batches that form one batch of the next level are combined:
 
     level 0   |   |   |   |   |        windows of 2t, sliding by t
     level 1   |       |       |        windows of 4t, sliding by 2t
     level 2   |               |        ...
 
-So a short pattern is seen soon, and a long one not later than in proportion to its length. Work stays
-bounded, as no pattern spans more than `L` records: the window over two batches has shown all that they hold
-together, and of the batch that they become only the first L and the last L records can still meet what is
-new.
+So the delay of detection is proportional to the length of a pattern. The work is bounded, as no pattern spans
+more than `L` records: the window over two batches has shown all patterns inside them, and of the combined
+batch only the first L and the last L records can form a pattern with other records.
 
-The levels are exactly `ceil(log2(t_max / t)) + 1`: windows of 2d, sliding by d, cover every stretch of at
-most d (lemma 1), and the top level's batch is the first that is not shorter than `t_max`.
+There are exactly `ceil(log2(t_max / t)) + 1` levels: windows of 2d that slide by d cover every interval of at
+most d (lemma 1), and the batch of the top level is the first that is not shorter than `t_max`.
 
-What is reported once is not remembered but worked out: see `level_of`. The form that is fast is
+Each match is reported once without storing earlier ones, see `level_of`. The fast form is
 `transom.features.patterns.algorithm.batches`.
 """
 
@@ -27,11 +26,11 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Timed(Protocol):
-    """What has a time."""
+    """An object with a time."""
 
     @property
     def time(self) -> int:
-        """In microseconds since the epoch."""
+        """The time in microseconds since the epoch."""
 
 
 R = TypeVar("R", bound=Timed)
@@ -39,13 +38,13 @@ R = TypeVar("R", bound=Timed)
 
 @dataclass(frozen=True)
 class Widening:
-    """How windows widen.
+    """Parameters of the windows.
 
     Attributes:
         batch: `t`, the length of a batch of level 0, in microseconds.
-        max_length: `t_max`, how long a pattern takes at most, from its first record to its last, in
-            microseconds; no less than `batch`.
-        max_records: `L`, how many records a pattern spans at most, those in between counted.
+        max_length: `t_max`, the longest time from the first record of a pattern to its last, in microseconds;
+            at least `batch`.
+        max_records: `L`, the largest number of records that a pattern spans, including those in between.
     """
 
     batch: int
@@ -58,7 +57,7 @@ class Widening:
         return (-(-self.max_length // self.batch) - 1).bit_length() + 1
 
     def length(self, level: int) -> int:
-        """`t_i`, in microseconds."""
+        """Return `t_i`, in microseconds."""
         return self.batch << level
 
     @property
@@ -67,30 +66,32 @@ class Widening:
         return self.length(self.levels - 1)
 
     def end_of(self, level: int, last: int) -> int:
-        """When the first window of a level ends that holds a record: `(floor(last / t_i) + 1) * t_i`."""
+        """Return the end of the first window of a level that contains a record: `(floor(last / t_i) + 1) *
+        t_i`."""
         return (last // self.length(level) + 1) * self.length(level)
 
     def level_of(self, first: int, last: int) -> int:
-        """The lowest level with a window that holds all from one record to another.
+        """Return the lowest level with a window that contains both records.
 
         An instance belongs to the lowest i with `e - 2 * t_i <= first`, where `e` is the end of the window
-        that its last record completes: nothing has to be remembered for it to be reported once.
+        that its last record completes. So each instance is reported once, and nothing is stored for this.
 
         Args:
-            first, last: times; no longer than `max_length` apart.
+            first, last: times, at most `max_length` apart.
         """
-        held = (i for i in range(self.levels) if self.end_of(i, last) - 2 * self.length(i) <= first)
-        return next(held)
+        levels = (i for i in range(self.levels) if self.end_of(i, last) - 2 * self.length(i) <= first)
+        return next(levels)
 
 
 Batch = tuple[R, ...]
-"""The records of one batch, in order."""
+"""The records of one batch, in their total order."""
 
 
-def combine(earlier: Batch[R], later: Batch[R], most: int) -> Batch[R]:
-    """The batch of the next level (algorithm 2): of more than `2L` records the first L and the last L."""
+def combine(earlier: Batch[R], later: Batch[R], limit: int) -> Batch[R]:
+    """Return the batch of the next level (algorithm 2): of more than `2L` records the first L and the last
+    L."""
     both = earlier + later
-    return both[:most] + both[most:][-most:]
+    return both[:limit] + both[limit:][-limit:]
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,8 @@ class LevelMatch(Generic[R]):
     """A match, with the first window that shows it.
 
     Attributes:
-        records: the matched ones, in order.
-        end: of the window, in microseconds: when it is detected.
+        records: the matched records, in their total order.
+        end: the end of the window, the time of detection, in microseconds.
     """
 
     records: tuple[R, ...]
@@ -109,12 +110,12 @@ class LevelMatch(Generic[R]):
 
 @dataclass
 class Work:
-    """What was done.
+    """Counters of work.
 
     Attributes:
-        calls: how often the detector was called.
-        records_shown: how many records it was shown.
-        oversized: batches of level 0 of more than `2L` records.
+        calls: the number of calls of the detector.
+        records_shown: the number of records that the detector got.
+        oversized: the number of batches of level 0 with more than `2L` records.
     """
 
     calls: int = 0
@@ -123,16 +124,16 @@ class Work:
 
 
 Detect = Callable[[Sequence[R]], Sequence[tuple[int, ...]]]
-"""The black box: of a window's records, the places of those of each match, ascending."""
+"""The black box: it gets a window's records and returns the places of each match, ascending."""
 
 
 class KeyWidening(Generic[R]):
-    """One key's records, one stretch of time after the other.
+    """The state of one key, for consecutive intervals.
 
-    Of what has been it keeps the batch of each level that has ended last: all that windows to come can hold.
+    It stores the last finished batch of each level, which is all that later windows need.
 
     Args:
-        begin: of the first stretch, in microseconds; no record is earlier.
+        begin: the start of the first interval, in microseconds; no record is earlier.
         work: where what is done is counted.
     """
 
@@ -142,26 +143,28 @@ class KeyWidening(Generic[R]):
         self.ended: list[Batch[R]] = [()] * widening.levels
 
     def advance(self, records: Iterable[R], until: int) -> list[LevelMatch[R]]:
-        """The matches of the windows that end in the next stretch, by level and time.
+        """Return the matches of the windows that end in the next interval, by level and time.
 
         Args:
-            records: of the stretch, in their total order.
-            until: when it ends, a multiple of `batch`; itself outside.
+            records: the records of the interval, in their total order.
+            until: the end of the interval, exclusive, a multiple of `batch`.
         """
-        found: list[LevelMatch[R]] = []
+        matches: list[LevelMatch[R]] = []
         of_level_0 = groupby(records, lambda record: record.time // self.widening.batch)
-        batches = {number: tuple(some) for number, some in of_level_0}
+        batches = {number: tuple(group) for number, group in of_level_0}
         self.work.oversized += sum(len(batch) > 2 * self.widening.max_records for batch in batches.values())
         for level in range(self.widening.levels):
             length = self.widening.length(level)
-            before, behind = self.at // length - 1, until // length
+            last_ended, stop = self.at // length - 1, until // length
             if self.ended[level]:
-                # Where a part of it has been carried, too, the whole counts.
-                batches[before] = self.ended[level]
+                # The whole batch replaces a part of it that was carried as well.
+                batches[last_ended] = self.ended[level]
             for number in sorted({*batches, *(number + 1 for number in batches)}):
-                if before < number < behind:
-                    found += self._seen(level, number, batches.get(number - 1, ()), batches.get(number, ()))
-            self.ended[level] = batches.get(behind - 1, ())
+                if last_ended < number < stop:
+                    matches += self._window_matches(
+                        level, number, batches.get(number - 1, ()), batches.get(number, ())
+                    )
+            self.ended[level] = batches.get(stop - 1, ())
             batches = {
                 number: combine(
                     batches.get(2 * number, ()), batches.get(2 * number + 1, ()), self.widening.max_records
@@ -169,15 +172,16 @@ class KeyWidening(Generic[R]):
                 for number in {number // 2 for number in batches}
             }
         self.at = until
-        return found
+        return matches
 
-    def _seen(self, level: int, number: int, earlier: Batch[R], later: Batch[R]) -> Iterator[LevelMatch[R]]:
-        """The matches that belong to one window.
+    def _window_matches(
+        self, level: int, number: int, earlier: Batch[R], later: Batch[R]
+    ) -> Iterator[LevelMatch[R]]:
+        """Yield the matches that belong to one window.
 
-        None of them lies across what has been cut out, where there can be a match that is none (of `A A B`,
-        without the second A): it begins in the earlier batch and ends in the later one, so between its ends
-        would be the L records that are left on the nearer side of the cut. One that is real was shown whole
-        in a window below.
+        None of them spans a cut, where a false match is possible (in `A A B` without the second A): it begins
+        in the earlier batch and ends in the later one, so the L records on one side of the cut would lie
+        between its ends. A true match was shown whole in a window below.
         """
         widening, work, window = self.widening, self.work, earlier + later
         work.calls += 1
@@ -195,8 +199,8 @@ class KeyWidening(Generic[R]):
 def widen(
     records: Sequence[R], widening: Widening, detect: Detect[R], work: Work | None = None
 ) -> list[LevelMatch[R]]:
-    """Every match of one key, by level and time: those that span at most `most` records and `longest` of
-    time.
+    """Return every match of one key, by level and time: those that span at most `max_records` and
+    `max_length`.
 
     Args:
         records: in their total order.

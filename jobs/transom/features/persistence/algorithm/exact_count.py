@@ -1,7 +1,7 @@
-"""Every item with every slot in which it was seen, of many items at once: what a sketch is measured by.
+"""Exact persistences of many items at once, to measure a sketch by: every item with all its slots.
 
-One by one: `transom.features.persistence.algorithm.reference.Exact`. It remembers as many pairs as the
-persistences of all items come to, where a sketch remembers a share `tau` of them."""
+Item by item: `transom.features.persistence.algorithm.reference.Exact`. It stores as many pairs as the sum of
+all persistences; a sketch stores a share `tau` of them."""
 
 import numpy as np
 
@@ -9,26 +9,26 @@ from transom.core.exact_sums import Int64s
 
 
 class ExactTracker:
-    """Pairs of an item and a slot, and the persistence of every item in any window.
+    """The persistence of every item in any window, from pairs of an item and a slot.
 
     Args:
         item: codes, from 0 up.
-        slot: of each; pairs may come in any order, and again.
-        many: how many items there are.
+        slot: of each item; pairs may come in any order, also repeated.
+        count: the number of items.
     """
 
-    def __init__(self, item: Int64s, slot: Int64s, many: int) -> None:
-        self._many = many
+    def __init__(self, item: Int64s, slot: Int64s, count: int) -> None:
+        self._count = count
         self._origin = int(slot.min(initial=0)) if len(slot) else 0
         self._span = (int(slot.max()) - self._origin + 1) if len(slot) else 1
         # One number for an item and a slot.
         self._pairs = np.unique(item * self._span + (slot - self._origin))
 
     def persistences(self, first: int, last: int) -> Int64s:
-        """In how many slots from a first to a last one each item was seen, by its code."""
+        """Return the number of slots of each item, from a first to a last one, by its code."""
         low = min(max(first - self._origin, 0), self._span)
-        behind = min(max(last + 1 - self._origin, low), self._span)
-        items = np.arange(self._many) * self._span
-        first_pair, pair_behind = (np.searchsorted(self._pairs, items + end) for end in (low, behind))
-        found: Int64s = pair_behind - first_pair
-        return found
+        stop = min(max(last + 1 - self._origin, low), self._span)
+        items = np.arange(self._count) * self._span
+        first_pair, stop_pair = (np.searchsorted(self._pairs, items + end) for end in (low, stop))
+        counts: Int64s = stop_pair - first_pair
+        return counts

@@ -1,11 +1,11 @@
-"""The hash by which items are chosen to be remembered: of an item together with a slot.
+"""The hash of an item and a slot that decides whether the item is tracked from this slot on.
 
     h(d, t) = m / 2^53, where m are the upper 53 of the lower 64 bits of MurmurHash3 (x64, 128 bits) of the
-    item's bytes and, behind them, the slot's number as 8 bytes, two's complement, the lowest first
+    item's bytes followed by the slot's number as 8 bytes, two's complement, little-endian
 
-The bytes of an item of one column are its text in UTF-8. Of several columns each is preceded by the length
-of its text as 8 bytes, the lowest first: so no two items have the same. Whole numbers are decimal, truth
-values `true` and `false`, times microseconds since 1970. The same on every machine.
+The bytes of an item with one column are its text in UTF-8. With several columns each is preceded by the
+length of its text as 8 bytes, little-endian, so no two items have the same bytes. Whole numbers are decimal,
+truth values `true` and `false`, times microseconds since 1970. The hash is the same on every machine.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ import numpy as np
 from transom.core.exact_sums import Int64s
 
 SHIFT = 11
-"""Of 64 bits as many are left out as do not fit into the 53 of a double."""
+"""The number of bits to drop so that 64 bits become the 53 of a double."""
 
 
 def item_slot_hash(item: bytes, slot: int, seed: int) -> int:
-    """The hash of an item in a slot, in steps of `2^-53`.
+    """Return the hash of an item in a slot, in steps of `2^-53`.
 
     Args:
         seed: from 0 up to 2^32.
@@ -31,11 +31,11 @@ def item_slot_hash(item: bytes, slot: int, seed: int) -> int:
 
 
 def item_slot_hashes(keys: Sequence[bytes], seed: int) -> Int64s:
-    """The hashes of many items in slots.
+    """Return the hashes of many items in slots.
 
     Args:
-        keys: of each, its bytes and the slot's behind them.
+        keys: the bytes of each item followed by those of its slot.
     """
     digests = b"".join(map(mmh3.mmh3_x64_128_digest, keys, repeat(seed)))
-    found: Int64s = (np.frombuffer(digests, dtype="<u8")[::2] >> SHIFT).astype(np.int64)
-    return found
+    hashes: Int64s = (np.frombuffer(digests, dtype="<u8")[::2] >> SHIFT).astype(np.int64)
+    return hashes

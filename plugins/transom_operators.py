@@ -272,6 +272,7 @@ class Report(BaseOperator):
     def execute(self, context: Any) -> list[str]:
         """Logs and returns the lines."""
         from transom.engine.run_report import format_run
+        from transom.features.registry import FINDING_ORDER
         from transom.findings.store import select_findings
         from transom.ledger.ledger import Ledger
 
@@ -283,7 +284,7 @@ class Report(BaseOperator):
         lines = [judgement.summary for judgement in judged]
         lines += [line for judgement in judged for line in judgement.accepted]
         lines += format_run(Ledger(root), str(context["run_id"]), interval, self.settle)
-        found = select_findings(root, MOST, EACH, interval)
+        found = select_findings(root, MOST, EACH, FINDING_ORDER, interval)
         lines += map(str, found.findings)
         lines += [found.rest] if found.rest else []
         for line in lines:

@@ -166,7 +166,7 @@ class House:
 
     def findings(self) -> list[Finding]:
         """What a person is told, the worst first."""
-        return findings.findings(self.root)
+        return findings.findings(self.root, order=self.stream.finding_order)
 
     def table(self, name: str) -> DataFrame:
         """A table as it stands."""

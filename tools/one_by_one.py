@@ -8,6 +8,7 @@ from pathlib import Path
 
 from transom.app import run_stage as job
 from transom.core.intervals import HOUR, Interval
+from transom.core.terminal_log import terminal_log
 from transom.engine.checks import preload
 from transom.storage.session import session
 from transom.stream import load
@@ -21,9 +22,10 @@ def main(lake: str, start: str, end: str) -> None:
     stream = load(STREAM)
     spark = session("one by one")
     try:
-        for hour in Interval.parse(start, end).hours():
-            for stage in stream.stages:
-                job.run_stage(spark, stage, stream, Interval(hour, hour + HOUR), lake=lake)
+        with terminal_log():
+            for hour in Interval.parse(start, end).hours():
+                for stage in stream.stages:
+                    job.run_stage(spark, stage, stream, Interval(hour, hour + HOUR), lake=lake)
     finally:
         spark.stop()
 

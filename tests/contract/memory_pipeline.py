@@ -20,9 +20,10 @@ from transom.core.partitions import EXTERNAL_STAGE, PartitionKey
 from transom.engine.runner import Outcome
 from transom.features.registry import STAGES
 from transom.ledger.check import Check
+from transom.ledger.freshness import Freshness
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
-from transom.ledger.staleness import Staleness, partitions_read
+from transom.ledger.staleness import partitions_read
 from transom.stream import Stream, parse
 from unit.small_lake import EventLake, Outside, Row, Rows, digest
 
@@ -272,9 +273,11 @@ class Pipeline(EventLake):
         lake.run(0, 100, stages=stages)
         return lake
 
-    def book(self, stage: str) -> LedgerSnapshot:
-        """The ledger, with what a stage reads beside it."""
-        return Outside(self.outside, self.doubles[stage].stage.fillers).beside(self.ledger.snapshot())
+    def book(self, stage: str | None = None) -> LedgerSnapshot:
+        """The ledger, with what a stage reads beside it; None is all stages."""
+        stages = [double.stage for name, double in self.doubles.items() if stage in (None, name)]
+        fillers = tuple(filler for of in stages for filler in of.fillers)
+        return Outside(self.outside, fillers).beside(self.ledger.snapshot())
 
     def state(self) -> dict[PartitionKey, LedgerRow]:
         """What the promise is about: what the ledger says of each node."""
@@ -295,14 +298,14 @@ class Pipeline(EventLake):
         """Every node that its own stage would compute anew."""
         found = set()
         for name, double in self.doubles.items():
-            staleness = Staleness(double.stage, self.book(name), ())
+            freshness = Freshness(self.book(name), [double.stage], ())
             nodes = (
                 PartitionKey(name, block, step.table.name, hour)
                 for step in double.stage.steps
                 for block in step.parts
-                for hour in staleness.required_hours
+                for hour in freshness.required_hours
             )
-            found.update(filter(staleness.stale, nodes))
+            found.update(filter(freshness.is_outdated, nodes))
         return found
 
     def fresh(self) -> set[PartitionKey]:

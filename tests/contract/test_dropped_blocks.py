@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from house import House, line
-from transom.cli.freshness import Freshness
+from transom.app.freshness import freshness_of
 from transom.features.registry import STAGES
 
 Make = Callable[..., House]
@@ -43,9 +43,9 @@ def test_blocks_of_sketches_leave_nothing(house: Make, left: str) -> None:
     fresh.run(0, 3)
     assert lived.state() == fresh.state()
     lived.assert_ledger_true()
-    fresh = Freshness(lived.stream, lived.book())
-    assert not fresh.stale("persistence")
-    assert not fresh.stale("frequency")
+    freshness = freshness_of(lived.stream, lived.book())
+    assert not freshness.stale("persistence")
+    assert not freshness.stale("frequency")
     for table in ("tuples", "persistent_items", "tick_matrices", "cells", "frequencies"):
         assert {row["block"] for row in lived.rows_of(table)} <= {
             *lived.stream.persistence,

@@ -1,8 +1,11 @@
 """What every feature keeps to, and what one that no file of the package knows comes to."""
 
+import copy
 import json
+import pickle
 import shutil
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 import yaml
@@ -12,6 +15,7 @@ from pyspark.sql import SparkSession
 import toy_feature
 from contract.memory_pipeline import STREAM
 from house import hour, line
+from transom.api import Results
 from transom.app.pipeline import run_stages
 from transom.core.intervals import Interval
 from transom.features.registry import FEATURES
@@ -53,6 +57,25 @@ def test_feature_describes_its_tables_fingerprints_and_checks(feature: Feature[S
     made = {check.name for step in stage.steps for check in step.checks}
     assert made <= feature.checks.keys()
     assert {check.stage for check in feature.checks.values()} == {feature.name}
+
+
+def test_findings_of_a_kind_have_an_order_and_no_other_kind_has() -> None:
+    for feature in FEATURES:
+        if feature.finding_order is not None:
+            assert feature.findings is not None
+            assert resolve_name(feature.findings).kind == feature.finding_order.kind
+
+
+def test_queries_are_methods_of_what_a_lake_holds(tmp_path: Path) -> None:
+    results = Results(str(tmp_path), STREAM)
+    queries = {name: of for feature in FEATURES for name, of in feature.queries.items()}
+    assert queries.keys() == {"horizon", "horizons", "frequency", "sketch"}
+    assert queries.keys() <= {*dir(results)}
+    for name, path in queries.items():
+        assert getattr(results, name).__doc__ == resolve_name(path).__doc__
+    assert copy.copy(results) == pickle.loads(pickle.dumps(results)) == results
+    with pytest.raises(AttributeError, match="'Results' object has no attribute 'horizont'"):
+        results.horizont  # noqa: B018
 
 
 def test_every_check_of_a_feature_is_made_by_one_of_its_tables() -> None:

@@ -14,8 +14,9 @@ from deltalake import DeltaTable
 from contract import sketched
 from contract.sketched import HOUR, Event, by_item, bytes_of, events_of, live, micros
 from house import House, hour, line
-from transom.api import StaleDataError, frequency, read
+from transom.api import StaleDataError, read
 from transom.app.audit import audit as audit_stage
+from transom.app.freshness import freshness_of
 from transom.features.frequency.algorithm.reference import (
     Perfect,
     Proportional,
@@ -290,7 +291,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
         whole.stream.model_copy(update={"chunk": timedelta(hours=5)}),
         whole.context(0, HOURS).interval,
     )
-    audits = audit(whole.spark, stream, interval, whole.root)
+    audits = audit(whole.spark, stream, interval, whole.root, freshness_of(whole.stream, whole.book()))
     assert {found.block for found in audits} == FREQUENCIES
     for found in audits:
         assert (found.windows, found.sound) == (HOURS, True)
@@ -299,6 +300,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
     # Of the others every hour keeps all.
     of_not_kept = {name for name in FREQUENCIES if check_asked(whole, name, events, hours)}
     assert of_not_kept == {"clients", "simple", "splitter", "ever"}
+    lake = read(whole.folder / "whole", whole.stream)
     for name in FREQUENCIES - {"answers"}:
         last = [
             row
@@ -306,19 +308,19 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
             if "low" in row and row["end"] == hours[-1] + HOUR
         ]
         for row in last[:2]:
-            found = frequency(whole.folder / "whole", whole.stream, name, row["item"].decode(), hour(HOURS))
+            found = lake.frequency(name, row["item"].decode(), hour(HOURS))
             assert (found.estimate, found.low, found.high) == (row["estimate"], row["low"], row["high"])
             assert (found.margin, found.records) == (row["error_bound"], row["records"])
-            sketch = read(whole.folder / "whole", whole.stream).sketch(name, hour(HOURS))
+            sketch = lake.sketch(name, hour(HOURS))
             raw = int(sketch.estimates([row["item"]])[0])
             assert min(max(raw, found.low), found.high) == found.estimate
             assert int((sketch + sketch).estimates([row["item"]])[0]) in range(2 * raw - 1, 2 * raw + 2)
     window = [event["client"] for event in events if event["hour"] >= hour(HOURS - 4)]
     for client in ("10.0.0.5", "10.0.0.12", "nobody"):
-        found = frequency(whole.folder / "whole", whole.stream, "clients", client, hour(HOURS))
+        found = lake.frequency("clients", client, hour(HOURS))
         assert found.low <= window.count(client) <= found.high
-    pair, of_lake = ("10.0.0.9", 7), (whole.folder / "whole", whole.stream, "answers")
-    assert frequency(*of_lake, [*pair], hour(HOURS)) == frequency(*of_lake, pair, hour(HOURS))
+    pair = ("10.0.0.9", 7)
+    assert lake.frequency("answers", [*pair], hour(HOURS)) == lake.frequency("answers", pair, hour(HOURS))
     for sketch, item, at, message in (
         ("client", "a", hour(HOURS), "sketch: frequency has no block 'client'; nearest: clients"),
         ("clients", ("a", "b"), hour(HOURS), "item: must have a value for each of client; got ('a', 'b')"),
@@ -338,18 +340,19 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
         ("clients", "a", hour(HOURS).replace(tzinfo=None), "must be a time with a zone; got 2015-05-"),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-            frequency(whole.folder / "whole", whole.stream, sketch, item, at)
+            lake.frequency(sketch, item, at)
     with pytest.raises(
         StaleDataError, match=r"^nobody has asked for 2015-05-17T12:00, in which the window ends"
     ):
-        frequency(whole.folder / "whole", whole.stream, "clients", "a", hour(HOURS + 1))
+        lake.frequency("clients", "a", hour(HOURS + 1))
 
 
 @pytest.mark.full
 def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
-    house: Make, capsys: pytest.CaptureFixture[str]
+    house: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Slow (20 seconds): six blocks run, and are audited twice."""
+    caplog.set_level("INFO", "transom")
     one = house(FREQUENT, "one")
     for number, lines in enumerate(requests(random.Random(5))[:6]):
         one.land(number, lines)
@@ -361,7 +364,7 @@ def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
     assert (run["cause"], run["from"], run["to"]) == ("audit", hour(0), hour(6))
     assert work["clients.outside"] == 0
     assert work["clients.mean_error_millionths"] == round(1e6 * work["clients.error"] / work["clients.items"])
-    assert "0 outside of what is told" in capsys.readouterr().out
+    assert "0 outside of what is told" in caplog.text
     # The truth is a record more than a row says.
     first = "block = 'clients' AND rank = 1"
     DeltaTable(f"{one.root}/frequencies").update(

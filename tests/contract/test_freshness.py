@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from house import House, hour, line
+from transom.app.freshness import freshness_of
 from transom.app.pipeline import run_stages
 from transom.cli.__main__ import app
-from transom.cli.freshness import Freshness
 from transom.core.intervals import Interval, format_hour, parse
 
 Make = Callable[..., House]
@@ -60,7 +59,7 @@ class Asked:
 
     def stale(self) -> dict[str, list[int]]:
         """The stale hours of each stage."""
-        fresh = Freshness(self.day.stream, self.day.book())
+        fresh = freshness_of(self.day.stream, self.day.book())
         return {
             stage: [n for n in HOURS if hour(n) in fresh.stale(stage)] for stage in ("ingest", "aggregates")
         }
@@ -68,8 +67,7 @@ class Asked:
     def run(self, interval: Interval, *stages: str) -> None:
         """A run as a job makes it, which the ledger tells of."""
         lake = str(Path(self.day.root).parent)
-        quiet: dict[str, Any] = {"command": "", "say": lambda text: None}
-        run_stages(self.day.spark, self.day.stream, interval, lake=lake, stages=stages or None, **quiet)
+        run_stages(self.day.spark, self.day.stream, interval, lake=lake, command="", stages=stages or None)
 
     def mend(self, number: int) -> None:
         """Runs what is printed for an hour."""

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from contract.memory_pipeline import CHANGED, STREAM, Pipeline
 from contract.test_every_stage_in_memory import OUTSIDE, initial
 from transom.api import StaleDataError, read
-from transom.app.freshness import reason, stale_hours
+from transom.app.freshness import stale_hours
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey
 from transom.engine.gate import evaluate_gate
+from transom.engine.gate_text import format_root
 from transom.features import registry
 from transom.features.ingest.specified import node_of
-from transom.ledger.lineage import Lineage
-from transom.ledger.staleness import Staleness
+from transom.ledger.freshness import Freshness
 from transom.stream import parse
 from unit.cli import by_hand as hand
 from unit.cli.by_hand import WEB, Lake
@@ -26,12 +26,9 @@ from unit.small_lake import at
 STAGES = registry.STAGES[1:]
 
 
-def lineage(lake: Pipeline) -> Lineage:
+def freshness(lake: Pipeline) -> Freshness:
     """What the product says of a lake whose events are up to date."""
-    book = lake.book("fills")
-    books = {name: lake.book(name) for name in lake.doubles}
-    stages = [Staleness(double.stage, books[name], ()) for name, double in lake.doubles.items()]
-    return Lineage(book, stages, lambda hour: False)
+    return Freshness(lake.book(), [double.stage for double in lake.doubles.values()], ())
 
 
 def nodes(lake: Pipeline) -> set[PartitionKey]:
@@ -47,10 +44,13 @@ def nodes(lake: Pipeline) -> set[PartitionKey]:
 
 def assert_agrees(lake: Pipeline) -> None:
     """Assert that the product calls fresh what is, by the definition, and that each reason is one."""
-    found, stale = lineage(lake), lake.stale()
-    assert {node for node in nodes(lake) if found.root(node) is None} == lake.fresh()
-    roots = {found.root(node) for node in nodes(lake)} - {None}
-    assert roots <= stale
+    found, stale, fresh = freshness(lake), lake.stale(), lake.fresh()
+    for node in nodes(lake):
+        assert (found.root(node) is None) == (node in fresh)
+        assert found.is_fresh(node) == (not found.why_not(node))
+        settled = node not in found.snapshot or found.snapshot[node].status != "quarantined"
+        assert not settled or found.is_fresh(node) == (node in fresh)
+    assert {found.root(node) for node in nodes(lake)} - {None} <= stale
 
 
 TURNS = st.one_of(
@@ -89,20 +89,20 @@ def test_the_reason_lies_upstream() -> None:
     lake = Pipeline()
     initial(lake)
     lake.run(0, 3)
-    assert all(lineage(lake).root(node) is None for node in nodes(lake))
+    assert all(freshness(lake).root(node) is None for node in nodes(lake))
     lake.tell(2, [1, 2, 3])
-    found = lineage(lake)
+    found = freshness(lake)
     frames = PartitionKey("frames", "busy", "frames", at(2))
     granules = PartitionKey("aggregates", "site", "granules", at(2))
     # Frames over granules equal their inputs: what these are computed from has changed.
     assert frames not in lake.stale()
     assert found.root(frames) == found.root(granules) == granules
-    assert reason(granules, lake.ledger.snapshot()) == (
+    assert format_root(granules, lake.ledger.snapshot()) == (
         f"aggregates site (granules) of {at(2):%Y-%m-%dT%H:%M} is out of date"
     )
-    assert set(found.of_stage("frames")) >= {at(2)}
+    assert set(found.stale("frames")) >= {at(2)}
     lake.run(0, 3)
-    assert all(lineage(lake).root(node) is None for node in nodes(lake))
+    assert all(freshness(lake).root(node) is None for node in nodes(lake))
 
 
 def changed_lake(folder: Path) -> Lake:

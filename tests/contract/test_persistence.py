@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from contract import sketched
 from contract.sketched import HOUR, MICROS, Event, by_item, bytes_of, events_of, live, micros
 from house import House, hour, line
+from transom.app.freshness import freshness_of
 from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
 from transom.features.persistence.algorithm.reference import Exact, SlidingWindow
 from transom.features.persistence.audit import audit
@@ -186,7 +187,8 @@ def test_items_are_what_the_listing_says_whatever_the_history(house: Make) -> No
     early, later = ((0, 1), (1, 6), (9, 10), (10, HOURS)), ((4, 5), (6, 9), (9, HOURS))
     live(lived, whole, log, late, early, later, check)
     events, named = whole.rows_of("events"), whole.rows_of("persistent_items")
-    for found in audit(whole.spark, whole.stream, whole.context(0, HOURS).interval, whole.root):
+    interval, fresh = whole.context(0, HOURS).interval, freshness_of(whole.stream, whole.book())
+    for found in audit(whole.spark, whole.stream, interval, whole.root, fresh):
         assert found.sound
         counts = recounted(whole, found.block, events, named)
         assert {name: found.counts[name] for name in counts} == counts

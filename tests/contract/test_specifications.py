@@ -7,8 +7,8 @@ import pytest
 
 from failpoints import Side, killed_at, watched
 from house import WEB, House, Standing, hour, line
+from transom.app.freshness import freshness_of
 from transom.cli.explain_hour import HourExplanation
-from transom.cli.freshness import Freshness
 
 Make = Callable[..., House]
 pytestmark = pytest.mark.full
@@ -27,7 +27,7 @@ def files(house: House) -> None:
 
 
 def stale(house: House) -> set[int]:
-    return {moment.hour for moment in Freshness(house.stream, house.book()).stale("ingest")}
+    return {moment.hour for moment in freshness_of(house.stream, house.book()).stale("ingest")}
 
 
 def in_hour(house: House, number: int) -> list[tuple[str, Standing]]:

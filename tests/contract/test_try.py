@@ -67,7 +67,11 @@ def test_every_example_is_found_something_in(
 
 
 def test_equal_files_are_told_and_count_as_the_job_counts_them(
-    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    spark: "SparkSession",
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Short names are shown on one line.
     monkeypatch.chdir(tmp_path)
@@ -91,13 +95,14 @@ def test_equal_files_are_told_and_count_as_the_job_counts_them(
     (packed,) = [row for row in shown.splitlines() if row.rstrip().endswith("one file, packed or rotated")]
     assert {*both.split()} >= {str(files[0]), str(files[1])}
     assert {*packed.split()} >= {str(files[1]), str(files[2])}
-    assert f"{files[0]} is given twice, and counts once" in said.err
+    assert f"{files[0]} is given twice, and counts once" in caplog.messages
 
 
 def test_what_try_advises_for_an_odd_time_works(
-    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: "SparkSession", tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One line of 2011 among those of 2015: the hours that are advised are run without it."""
+    caplog.set_level("INFO", "transom")
     stream = tmp_path / "web.yaml"
     stream.write_text('name: web\npreset: apache/combined\nkey: [client]\nsource: {path: "web/*.log"}\n')
     file = tmp_path / "odd.log"
@@ -110,7 +115,7 @@ def test_what_try_advises_for_an_odd_time_works(
     assert try_in(tmp_path, f"{tmp_path}/lake", stream, [file], spark, hours)
     rows = read_rows(DeltaTable(f"{tmp_path}/lake/web/events"))
     assert sorted(row["source_line"] for row in rows) == list(range(2, 10))
-    assert f"1 of 9 events are outside of {hours} and left out: line 1 of 2011" in capsys.readouterr().err
+    assert f"1 of 9 events are outside of {hours} and left out: line 1 of 2011" in caplog.text
 
 
 def test_a_bad_file_leaves_the_results_of_the_others(

@@ -200,22 +200,21 @@ def test_rows_are_lost_until_a_file_that_is_gone_comes_back(house: Make, tmp_pat
     assert_whole(lake, house)
 
 
-def all_stages(lake: House, recompute: bool = False) -> list[str]:
-    """What the job says that runs every stage."""
-    said: list[str] = []
+def all_stages(lake: House, recompute: bool = False) -> None:
+    """Runs every stage, as the job does."""
     run_stages(
         lake.spark, lake.stream, Interval(hour(0), hour(HOURS)),
-        lake=str(Path(lake.root).parent), command="", say=said.append, recompute=recompute,
+        lake=str(Path(lake.root).parent), command="", recompute=recompute,
     )  # fmt: skip
-    return said
 
 
-def test_job_that_meets_damage_says_so_and_goes_on(house: Make) -> None:
+def test_job_that_meets_damage_says_so_and_goes_on(house: Make, caplog: pytest.LogCaptureFixture) -> None:
     lake = house(STREAM, "damaged", ready=build)
     late = [line(3600 * 2 + 30 * second, "10.0.0.9") for second in range(20)]
     lake.land(2, late, ".late")
     file = damaging.truncated(lake.root, "events", hour(0))
-    told = next(lines for lines in all_stages(lake) if "marked as damaged" in lines)
+    all_stages(lake)
+    told = next(lines for lines in caplog.messages if "marked as damaged" in lines)
     first, second, third, fourth = told.splitlines()
     assert fourth.startswith("fill web: failed with ")
     assert first.startswith(f"fill web: unreadable: ingest, events {hour(0):%Y-%m-%dT%H:%M}: ")
@@ -235,11 +234,12 @@ def test_job_that_meets_damage_says_so_and_goes_on(house: Make) -> None:
 
 
 @pytest.mark.full
-def test_state_that_is_damaged_is_made_again_at_once(house: Make) -> None:
+def test_state_that_is_damaged_is_made_again_at_once(house: Make, caplog: pytest.LogCaptureFixture) -> None:
     lake = house(STREAM, "damaged", ready=build)
     lake.land(2, [line(3600 * 2 + 30 * second, "10.0.0.9") for second in range(20)], ".late")
     damaging.missing(lake.root, "granules", hour(1))
-    assert any("granules" in lines and "is not there" in lines for lines in all_stages(lake))
+    all_stages(lake)
+    assert any("granules" in lines and "is not there" in lines for lines in caplog.messages)
     whole = house(STREAM, "whole", ready=build)
     whole.run(0, HOURS)
     lake.assert_same(whole)

@@ -12,7 +12,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 from house import House, hour, line
-from transom.api import RESULTS, Results, StaleDataError, UnknownKey, _literal, read
+from transom.api import RESULTS, Results, StaleDataError, UnknownKey, read
+from transom.engine.reader import sql_literal
 from transom.storage.tables import Table, descriptions
 from transom.stream import parse
 
@@ -208,9 +209,9 @@ def test_what_no_run_has_made_is_not_made_by_asking(tmp_path: Path) -> None:
     ],
 )
 def test_a_value_of_a_key_is_written_as_sql_has_it(value: object, text: str) -> None:
-    assert _literal(value) == text
+    assert sql_literal(value) == text
     with pytest.raises(ValueError, match="key: a number must be finite; got inf"):
-        _literal(float("inf"))
+        sql_literal(float("inf"))
 
 
 def test_every_table_that_is_neither_state_nor_ledger_is_a_result() -> None:

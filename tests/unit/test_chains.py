@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey
 from transom.engine.runner import Outcome
-from transom.ledger.staleness import Scope, Staleness
+from transom.ledger.freshness import Freshness, Reason
+from transom.ledger.staleness import Scope
 from transom.storage.tables import RunSuperseded
 from unit.small_lake import BACK, HOUR, Killed, Lake, Toy, at, digest
 
@@ -108,7 +109,7 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
     waits for what is withheld."""
     truth = lake.anew()
     book, true = lake.ledger.snapshot(), truth.ledger.snapshot()
-    staleness = Staleness(lake.toy.stage(), book, ())
+    freshness = Freshness(book, [lake.toy.stage()], ())
     assert all(node.hour in book.required_hours for node in book if node.stage == "toy")
     for node, entry in book.items():
         if entry.status not in ("writing", "expired"):
@@ -116,7 +117,7 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
             assert entry.digest == digest(lake.rows(node)), node
     for node in (node for node in true if node.stage == "toy"):
         expected, entry = true[node], book.get(node)
-        if entry is not None and not staleness.stale(node):
+        if entry is not None and not freshness.is_outdated(node):
             status = "published" if entry.status == "expired" else entry.status
             found = (status, entry.complete, entry.cause, entry.inputs)
             wanted = (expected.status, expected.complete, expected.cause, expected.inputs)
@@ -312,9 +313,11 @@ def test_an_hour_is_out_of_date_with_the_last_that_it_reaches() -> None:
     lake.run(0, 6)
     # Hour 2 reaches hour 0, of which a killed run has left that it was writing; hour 5 reaches neither.
     lake.ledger.claim("toy", [of(0)], "killed")
-    found = Staleness(lake.toy.stage(), lake.ledger.snapshot(), ())
-    assert [found.stale_state(of(n)) for n in (0, 2, 5)] == [[], [of(0)], []]
-    assert [found.hours_to_compute(of(n)) for n in (0, 2, 5)] == [[], [], []]
+    found = Freshness(lake.ledger.snapshot(), [lake.toy.stage()], ())
+    assert [found.why_not(of(n)) for n in (0, 2, 5)] == [
+        (Reason("writing"),), (Reason("state_stale", (of(0),)),), (),
+    ]  # fmt: skip
+    assert [found.state_to_compute(of(n)) for n in (0, 2, 5)] == [[], [], []]
     lake.toy.computed.clear()
     lake.run(5, 6, heal=0)
     assert made(lake) == []

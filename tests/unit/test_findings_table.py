@@ -13,6 +13,7 @@ from deltalake.exceptions import CommitFailedError
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import PartitionState
 from transom.core.reasons import Cause
+from transom.features.registry import FINDING_ORDER
 from transom.findings import store as table
 from transom.findings.from_ledger import Finding
 from transom.findings.store import findings, publish, select_findings
@@ -93,7 +94,7 @@ def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
     write_deltalake(f"{ledger.root}/findings", table.to_arrow(others), mode="append")
     ran(ledger, "b", [])
     publish(ledger, "web", "ingest", {})
-    assert findings(ledger.root) == others[::-1]
+    assert findings(ledger.root, order=FINDING_ORDER) == others[::-1]
 
 
 @pytest.mark.parametrize("meanwhile", [[2], [1]])
@@ -202,11 +203,11 @@ def test_many_findings_of_one_kind_and_block_hide_no_other(ledger: Ledger) -> No
     beacon = replace(withheld, stage="persistence", kind="persistent", block="contacts", severity="low")
     write_deltalake(f"{ledger.root}/findings", table.to_arrow([*noisy, beacon]), mode="append")
     for most, each, episodes in ((20, 3, 3), (4, 3, 2), (1, 3, 1), (50, 1, 1)):
-        found = select_findings(ledger.root, most, each)
+        found = select_findings(ledger.root, most, each, FINDING_ORDER)
         assert [f.kind for f in found.findings] == ["episode"] * episodes + ["gate", "persistent"]
         # The latest.
         assert [f.finding_id for f in found.findings[:episodes]] == ["0003", "0007", "0011"][:episodes]
         assert found.more == (("episode", "noisy", 1000 - episodes),)
     assert found.rest == "... and 999 more in the table findings: 999 episode of noisy"
-    nothing = select_findings(ledger.root, 20, 3, Interval(at(9), at(10)))
+    nothing = select_findings(ledger.root, 20, 3, FINDING_ORDER, Interval(at(9), at(10)))
     assert (nothing.findings, nothing.more, nothing.rest) == ((), (), None)

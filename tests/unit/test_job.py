@@ -267,8 +267,9 @@ def test_a_job_whose_stage_the_stream_does_not_have_is_refused(
 
 
 def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "transom")
     steps: list[str] = []
     monkeypatch.setattr(job, "compact", lambda ledger, stage: steps.append(f"{stage} tidied"))
     chunks = iter([{"files_waiting": 2, "files_listed": 9}, {"files_waiting": 1, "files_listed": 9}])
@@ -287,10 +288,10 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     days = Interval(TEN, TEN + timedelta(days=8))
     monkeypatch.setattr(job, "run_chunk", work)
     job.run_stage(Mock(), "ingest", load(WEB), days, lake=str(tmp_path))
-    assert capsys.readouterr().out == (
+    assert caplog.messages == [
         f"ingest web {days}: 8 published (2 of them incomplete), 4 quarantined, 0 blocked, 0 of them healed "
-        "(tables' hours); 10 rows, 6 lines rejected, 1 file waiting\n"
-    )
+        "(tables' hours); 10 rows, 6 lines rejected, 1 file waiting"
+    ]
     [run] = Ledger(str(tmp_path / "web")).runs()
     assert '"files_listed": 9, "files_waiting": 1, "lines_rejected": 6' in run["work"]
     # Chunks have names of their own, and what each leaves is brought together.

@@ -13,10 +13,10 @@ from transom.core.partitions import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.core.reasons import Cause
 from transom.ledger import columnar_state as stored_nodes
 from transom.ledger.columnar_state import StoredPartitions
+from transom.ledger.freshness import Freshness
 from transom.ledger.ledger import _row
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange, Stage, TableStep
-from transom.ledger.staleness import Staleness
 from transom.storage.tables import Table
 from unit.small_lake import at
 
@@ -86,9 +86,9 @@ def fresh(entries: Mapping[PartitionKey, PartitionState]) -> dict[PartitionKey, 
     """The same with the inputs that nodes of the stage would be computed from."""
     book = LedgerSnapshot(entries)
     for step in STEPS:
-        staleness = Staleness(STAGE, book, ())
+        freshness = Freshness(book, [STAGE], ())
         made = {
-            node: PartitionState(**{**vars(entry), "inputs": staleness.recorded(node, entry.status)})
+            node: PartitionState(**{**vars(entry), "inputs": freshness.recorded_inputs(node, entry.status)})
             for node, entry in book.items()
             if node.table == step.table.name and node.hour != UNKNOWN_HOUR
         }
@@ -129,10 +129,11 @@ def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
         known = HourSet.of(hour for hour in same if like[hour] == {"specification": "x"})
         assert found.unlike(*series, like.__getitem__, known) == wrong
         assert expected.unlike(*series, like.__getitem__, HourSet()) == wrong
-    stale, wanted = (Staleness(STAGE, book, ()) for book in (found, expected))
+    stale, wanted = (Freshness(book, [STAGE], ()) for book in (found, expected))
     for step in STEPS:
         for block in step.parts:
-            assert list(stale.hours(block, step.table.name)) == list(wanted.hours(block, step.table.name))
+            table = (STAGE.name, block, step.table.name)
+            assert stale.outdated_hours(*table) == wanted.outdated_hours(*table)
 
 
 @given(BOOKS, CHANGES, st.booleans(), st.integers(1, 4))
@@ -174,15 +175,15 @@ def test_a_year_of_hours_makes_objects_of_those_alone_that_are_asked_for(
     fresh_hours = book.recorded_as(*SERIES[0], {})
     assert fresh_hours == book.required_hours
     assert book.unlike(*SERIES[0], lambda hour: {}, fresh_hours) == []
-    staleness = Staleness(STAGE, book, ())
-    assert [*staleness.hours("one", "state"), *staleness.hours("one", "told")] == []
+    freshness = Freshness(book, [STAGE], ())
+    assert [freshness.outdated_hours(STAGE.name, "one", table) for table in ("state", "told")] == [[], []]
     assert book.range_hash(*SERIES[0], at(0), at(YEAR - 1)) == book.range_hash(*SERIES[0], at(-5), at(9000))
     assert made == []
     assert book[nodes[100]].digest == "1:1"
     assert len(made) == stored_nodes.AT_A_TIME
-    later = Staleness(STAGE, book.updated({nodes[600]: PartitionState("published", "b", digest="1:2")}), ())
+    later = Freshness(book.updated({nodes[600]: PartitionState("published", "b", digest="1:2")}), [STAGE], ())
     # What reads the hour, and the chain behind it.
-    assert later.hours("one", "state") == [at(n) for n in range(599, YEAR)]
+    assert later.outdated_hours(STAGE.name, "one", "state") == [at(n) for n in range(599, YEAR)]
     assert len(made) <= 4 * stored_nodes.AT_A_TIME
 
 

@@ -11,6 +11,7 @@ from demo.page import LAKE, book, console, rows, show, stretches
 from transom.core.durations import format_duration_long
 from transom.core.intervals import format_hour
 from transom.features.patterns.spec import Pattern
+from transom.features.registry import FINDING_ORDER
 from transom.findings.store import findings
 from transom.stream import load
 
@@ -33,7 +34,7 @@ def lines_of_the_log(bad: datetime) -> None:
 
 def told() -> None:
     """What a person is told, the worst first."""
-    lines = [[f.severity, f.kind, f.title] for f in findings(str(LAKE / "web"))]
+    lines = [[f.severity, f.kind, f.title] for f in findings(str(LAKE / "web"), order=FINDING_ORDER)]
     show("Findings", ["severity", "kind", "what and when"], lines or [["-", "-", "nothing"]])
 
 

@@ -7,7 +7,7 @@ from sample_logs import HOUR, Hours
 
 from demo.figures import WEB_STREAM
 from demo.page import LAKE, console, rows, show
-from transom.api import frequency
+from transom.api import read
 from transom.core.intervals import format_hour
 
 HOURS, SHOWN, ASKED = 24, 8, "/robots.txt"
@@ -35,7 +35,7 @@ def most_asked_for(web: Hours, end: datetime) -> bool:
         f"Asked for most in the {HOURS} hours to {format_hour(end)}; any other {others_at_most} times at most"
     )
     show(title, ["rank", "path", "by the sketch", "surely", "recounted"], lines)
-    found = frequency(LAKE, WEB_STREAM, "pages", ASKED, end)
+    found = read(LAKE, WEB_STREAM).frequency("pages", ASKED, end)
     console.print(
         f"{ASKED}, asked of the sketch: {found.estimate} times, surely {found.low} to {found.high}, of "
         f"{found.records} requests; {recounted[ASKED]} recounted"

@@ -58,7 +58,7 @@ def main(checkout: str, folder: str) -> None:
     os.environ["TRANSOM_LANDING"] = str(place / "landing")
 
     def run(stream: Any, start: datetime, end: datetime) -> None:
-        run_stages(spark, stream, Interval(start, end), lake=lake, command="", say=lambda line: None)
+        run_stages(spark, stream, Interval(start, end), lake=lake, command="")
 
     _samples(code, place / "landing", run)
     texts = _readme(code, place)

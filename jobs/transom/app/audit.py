@@ -1,5 +1,6 @@
 """What a stage has published beside an exact count of the same windows."""
 
+import logging
 import resource
 import sys
 import time
@@ -10,10 +11,13 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from transom import __version__
+from transom.app.freshness import freshness_of, snapshot_of
 from transom.core.intervals import Interval
 from transom.ledger.ledger import Ledger, Run
 from transom.spec.feature import Feature
 from transom.stream import Stream
+
+LOG = logging.getLogger(__name__)
 
 
 def audit(
@@ -44,7 +48,8 @@ def _audit(
     """Return whether every row of a feature keeps to its guarantee."""
     start = time.monotonic()
     assert feature.audit is not None
-    results = feature.audit(spark, stream, interval, root)
+    freshness = freshness_of(stream, snapshot_of(stream, Ledger(root), feature.name))
+    results = feature.audit(spark, stream, interval, root, freshness)
     # The ledger counts in whole numbers.
     work = {
         f"{result.block}.{name}": number
@@ -74,8 +79,10 @@ def _audit(
         )
     )
     for result in results:
-        print(f"audit of {result}")
+        LOG.info("audit of %s", result)
     for name in stream.blocks(feature.block):
         if name not in {result.block for result in results}:
-            print(f"audit of {name}: no hour of {interval} is published, up to date, and reports a window")
+            LOG.info(
+                "audit of %s: no hour of %s is published, up to date, and reports a window", name, interval
+            )
     return all(result.sound for result in results)

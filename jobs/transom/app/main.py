@@ -1,6 +1,7 @@
 """What every spark-submit job has in common: its arguments, its session, and what it says of errors."""
 
 import argparse
+import logging
 import os
 import sys
 import time
@@ -17,12 +18,15 @@ from transom.app.pipeline import run_stages, select_stages
 from transom.app.run_stage import require_inputs, root_of
 from transom.app.verify import DamagedInputsError
 from transom.core.intervals import Interval
+from transom.core.terminal_log import terminal_log
 from transom.engine.checks import preload
 from transom.features.ingest.landing import LandingError
 from transom.features.registry import FEATURES
 from transom.storage.session import session
 from transom.storage.tables import LakeError, RunSuperseded, TableMismatch
 from transom.stream import Stream, load
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,16 @@ def run(
         SystemExit: a wrong argument or stream file, a lake or a landing folder that cannot be used, or
             a run that another has overtaken: in one line.
     """
+    with terminal_log():
+        _run(name, arguments, stages, afterwards)
+
+
+def _run(
+    name: str,
+    arguments: argparse.Namespace,
+    stages: Sequence[str] | None,
+    afterwards: PostRunHook | None,
+) -> None:
     began = time.monotonic()
     try:
         interval = Interval.parse(arguments.start, arguments.end)
@@ -151,11 +165,10 @@ def run(
         sys.exit(f"{name}: {' '.join(str(error).split())}")
     except Exception as error:
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        print(
+        LOG.error(
             f"{name}: failed: {type(error).__name__}: {_format_outcome(error)}{where}\n"
             f"{name}: hours that were being written are marked so and not called fresh; mend the cause and "
-            "run the interval again",
-            file=sys.stderr,
+            "run the interval again"
         )
         raise
     finally:

@@ -4,6 +4,7 @@ The start of an application is most of what a small hour costs; in a session tha
 seconds. What is published does not depend on it: each stage does over the interval what it does alone.
 """
 
+import logging
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -22,6 +23,7 @@ from transom.spec.errors import did_you_mean
 from transom.spec.stream import Stream
 from transom.storage.tables import one_line_message
 
+LOG = logging.getLogger(__name__)
 ERROR = 500
 """Characters of an error that are quoted: Spark adds the frames of its own code."""
 
@@ -50,11 +52,10 @@ def run_stages(
     run_id: str | None = None,
     cause: str = "by hand",
     began: float | None = None,
-    say: Callable[[str], None] = print,
     recompute: bool = False,
     past_gates: bool = False,
 ) -> list[GateResult]:
-    """Runs stages over an interval, one after the other, and judges each by its gate.
+    """Run stages over an interval, one after the other, judge each by its gate, and log what that says.
 
     Each stage is a run of its own in the ledger; where there are several, its name is `<run_id> <stage>`.
 
@@ -62,7 +63,6 @@ def run_stages(
         command: what runs them again, with `{from}` and `{to}`; quoted with each failure.
         stages: in the order in which they run; None are all that the stream has.
         began: when the first began on the monotonic clock, where that was before its session.
-        say: is told in lines what each stage did, and what its gate says.
         recompute: whether the interval's hours are computed and written even where they are fresh.
         past_gates: whether a stage runs although the gate before it does not pass. It computes the hours that
             need nothing of what is withheld.
@@ -93,11 +93,11 @@ def run_stages(
         before = began if not judged else None
         run = partial(
             run_stage, spark, stage, stream, interval,
-            lake=lake, ledger=ledger, run_id=own, cause=cause, began=before, say=say, recompute=recompute,
+            lake=lake, ledger=ledger, run_id=own, cause=cause, began=before, recompute=recompute,
         )  # fmt: skip
         gate = partial(_evaluate_gate, ledger, stage, stream, interval, command)
         try:
-            judged.append(_past_damage(run, gate, stage, stream, root, say))
+            judged.append(_past_damage(run, gate, stage, stream, root))
         except DamagedInputsError as error:
             failed.append(str(error))
             closed[stage] = stage
@@ -106,13 +106,16 @@ def run_stages(
             error.add_note(f"in stage {stage} of {stream.name}, {interval}")
             raise
         last = judged[-1]
-        say("\n".join([*last.failures, *last.warnings, *last.accepted, last.summary]))
+        for warning in [*last.failures, *last.warnings]:
+            LOG.warning(warning)
+        for line in [*last.accepted, last.summary]:
+            LOG.info(line)
         if not judged[-1].passed and not past_gates:
             closed[stage] = stage
     for closing in dict.fromkeys(closed.values()):
         left = [stage for stage, of in closed.items() if of == closing != stage]
         if left:
-            say(f"not run, as the gate of {closing} does not pass: {', '.join(left)}")
+            LOG.warning(f"not run, as the gate of {closing} does not pass: {', '.join(left)}")
     if failed:
         raise DamagedInputsError("\n".join(failed))
     return judged
@@ -135,7 +138,6 @@ def _past_damage(
     stage: str,
     stream: Stream,
     root: str,
-    say: Callable[[str], None],
 ) -> GateResult:
     """Runs a stage and judges it; where it meets files that cannot be read, these hours are marked and it
     runs again, with all that does not need them.
@@ -154,7 +156,7 @@ def _past_damage(
             lines = [*_of_damage(stage, stream, found), f"{stage} {stream.name}: failed with {_named(error)}"]
             if again or found.broken or not mark_failure(root, found):
                 raise DamagedInputsError("\n".join(lines)) from error
-            say("\n".join(lines))
+            LOG.warning("\n".join(lines))
     raise AssertionError("unreachable")
 
 

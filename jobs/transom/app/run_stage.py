@@ -3,10 +3,11 @@
 It is told its interval and asks no clock what to compute; the clock is read once, for `runs`.
 """
 
+import logging
 import resource
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pkgutil import resolve_name
 
@@ -21,6 +22,7 @@ from transom.core.partitions import SOURCE_STAGE, PartitionKey, PartitionState
 from transom.core.terminal import counted
 from transom.engine.compaction import compact
 from transom.engine.runner import Outcome
+from transom.features.registry import INGEST_COUNTERS
 from transom.findings import store as findings
 from transom.findings import sync
 from transom.ledger.ledger import Ledger, Run
@@ -28,18 +30,7 @@ from transom.spec.stream import Stream
 from transom.storage.store import Store
 from transom.storage.tables import LakeError, one_line_message
 
-SUMMARY_COUNTERS = {
-    "files_read": ("file read", "files read"),
-    "lines_rejected": ("line rejected", "lines rejected"),
-    "files_conflicting": (
-        "file held back that differs from what stands",
-        "files held back that differ from what stands",
-    ),
-    "files_gone": ("file gone", "files gone"),
-    "files_waiting": ("file waiting", "files waiting"),
-    "records_shown": ("record shown to detectors", "records shown to detectors"),
-}
-"""Figures of a run's work that a person should see, where they are not zero."""
+LOG = logging.getLogger(__name__)
 
 
 def root_of(lake: str, stream: Stream) -> str:
@@ -47,11 +38,14 @@ def root_of(lake: str, stream: Stream) -> str:
     return f"{lake.rstrip('/')}/{stream.name}"
 
 
-def _summary_counters(name: str, outcome: Outcome) -> str:
-    most = f" of at most {outcome.limits[name]}" if name in outcome.limits else ""
-    return (
-        f", {counted(outcome.counters.get(name, outcome.gauges.get(name, 0)), *SUMMARY_COUNTERS[name])}{most}"
-    )
+def _counted(stream: Stream, outcome: Outcome, figures: Mapping[str, int]) -> str:
+    """What a run has counted that a person sees."""
+    words = {**INGEST_COUNTERS, **{name: of for f in stream.features for name, of in f.counters.items()}}
+    text = ""
+    for name in filter(figures.get, words):
+        limit = f" of at most {outcome.limits[name]}" if name in outcome.limits else ""
+        text += f", {counted(figures[name], *words[name])}{limit}"
+    return text
 
 
 def require_inputs(stage: str, stream: Stream, lake: str) -> None:
@@ -87,17 +81,15 @@ def run_stage(
     run_id: str | None = None,
     cause: str = "by hand",
     began: float | None = None,
-    say: Callable[[str], None] = print,
     recompute: bool = False,
 ) -> Outcome:
-    """Runs a stage over an interval, chunk by chunk, and records the run.
+    """Run a stage over an interval, chunk by chunk, record the run, and log in a line what was done.
 
     Args:
         run_id: a name for the run, None is the stage's. In the ledger it is followed by a mark that no other
             run has: claims go by it, and two runs may be given one name, a retry beside the first try say.
         ledger: the stream's, where there is one at hand.
         began: when the run began on the monotonic clock, where that was before its session.
-        say: is told in a line what was done.
         recompute: whether the interval's hours are computed and written even where they are fresh.
 
     Raises:
@@ -145,11 +137,10 @@ def run_stage(
             bound=total.limits,
         )
     )
-    say(
+    LOG.info(
         f"{stage} {stream.name} {interval}: {published}, {total.quarantined} quarantined, "
         f"{total.blocked} blocked, {total.hours_healed} of them healed (tables' hours); "
-        f"{counted(total.rows_out, 'row')}"
-        + "".join(_summary_counters(name, total) for name in SUMMARY_COUNTERS if figures.get(name))
+        f"{counted(total.rows_out, 'row')}" + _counted(stream, total, figures)
     )
     return total
 

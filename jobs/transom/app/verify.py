@@ -27,7 +27,8 @@ from transom.features.ingest.specified import BLOCK, STAGE, file_shape
 from transom.features.ingest.tables import Tables
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import Ledger
-from transom.ledger.staleness import fingerprint
+from transom.ledger.stage import TableStep
+from transom.ledger.staleness import is_defined_as
 from transom.spec.stream import Stream
 from transom.storage.file_faults import DamagedFile
 from transom.storage.store import Store
@@ -77,21 +78,16 @@ def layouts_of(stream: Stream) -> list[TableLayout]:
     ]
     for stage, defined in all_definitions(stream).items():
         for step in defined.steps:
-            shapes = {block: fingerprint(part.spec_fingerprint) for block, part in step.parts.items()}
-            computed = partial(_is_of, shapes, str(defined.version))
+            computed = partial(_is_computed, step, defined.version)
             blocks = {block: part.columns for block, part in step.parts.items()}
             found.append(TableLayout(stage, step.table, blocks, computed))
     return found
 
 
-def _is_of(shapes: Mapping[str, str], version: str, node: PartitionKey, entry: PartitionState) -> bool:
-    """Whether a node was computed by the present specification and code.
-
-    Args:
-        shapes: the hash of what shapes each block.
-    """
-    inputs = entry.inputs or {}
-    return inputs.get("version") == version and inputs.get("specification") == shapes.get(node.block)
+def _is_computed(step: TableStep, version: int, node: PartitionKey, entry: PartitionState) -> bool:
+    """Whether a node was computed by the present specification and code."""
+    part = step.parts.get(node.block)
+    return part is not None and is_defined_as(part, version, entry.inputs or {})
 
 
 def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> StreamDamage:

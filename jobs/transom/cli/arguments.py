@@ -9,16 +9,19 @@ Every command ends with one of three exit codes:
   read; the stream file is wrong, for all commands but `check`.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import typer
 
+from transom.core.terminal_log import terminal_log
 from transom.spec.errors import did_you_mean
 from transom.stream import SpecificationError, Stream, load
 from transom.stream_files import folder, streams
 
+LOG = logging.getLogger(__name__)
 NOT_WELL, CANNOT_LOOK = 1, 2
 """Exit codes: what was looked at is not as it should be; it could not be looked at."""
 
@@ -35,6 +38,15 @@ class NoEventsError(UsageError):
     code = NOT_WELL
 
 
+def command_log(rewrite: Callable[[str], str] = str) -> AbstractContextManager[None]:
+    """Print what is logged beside the results of a command.
+
+    Args:
+        rewrite: changes each message.
+    """
+    return terminal_log("transom: ", to_stderr=True, rewrite=rewrite)
+
+
 @contextmanager
 def cli_errors(*others: type[Exception]) -> Iterator[None]:
     """Says in one message what is wrong, and ends the command with its exit code.
@@ -43,11 +55,12 @@ def cli_errors(*others: type[Exception]) -> Iterator[None]:
         others: further exceptions whose text is such a message.
     """
     expected: tuple[type[Exception], ...] = (UsageError, SpecificationError, *others)
-    try:
-        yield
-    except expected as error:
-        typer.echo(f"transom: {error}", err=True)
-        raise typer.Exit(error.code if isinstance(error, UsageError) else CANNOT_LOOK) from None
+    with command_log():
+        try:
+            yield
+        except expected as error:
+            LOG.error(error)
+            raise typer.Exit(error.code if isinstance(error, UsageError) else CANNOT_LOOK) from None
 
 
 def stream_file(named: str) -> Path:

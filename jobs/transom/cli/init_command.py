@@ -1,5 +1,6 @@
 """`transom init`: a first stream file, made of a log's first lines."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,8 @@ from transom.cli.init.render_yaml import comment
 
 if TYPE_CHECKING:
     from transom.cli.init.try_draft import DraftTrial
+
+LOG = logging.getLogger(__name__)
 
 
 def init(
@@ -44,7 +47,7 @@ def init(
             raise UsageError(f"{output}: is there already, and is not overwritten; name another file")
         if name is None and output is not None:
             name = identifier(output.stem)[:40].strip("_")
-        samples = read_samples(files, lambda text: typer.echo(f"transom: {text}", err=True))
+        samples = read_samples(files)
         drafted = draft(samples, name)
         if output is None:
             typer.echo(drafted.text, nl=False)
@@ -55,15 +58,14 @@ def init(
             except OSError as error:
                 raise UsageError(f"{output}: cannot be written: {error.strerror}") from None
         if drafted.untimed:
-            words = f"transom: {drafted.untimed}: the draft has no `time`, which `check` wants; add one"
-            typer.echo(comment(words), err=True)
+            LOG.warning(comment(f"{drafted.untimed}: the draft has no `time`, which `check` wants; add one"))
         _print_refused(drafted.trial)
         for sample in samples:
             if sample.nul_bytes:
                 skipped = f"{sample.nul_bytes} NUL bytes before lines are skipped"
-                typer.echo(f"transom: {sample.path}: {skipped}: lines may be missing there", err=True)
+                LOG.warning(f"{sample.path}: {skipped}: lines may be missing there")
             if sample.other:
-                typer.echo(f"transom: {not_utf8(sample)}", err=True)
+                LOG.warning(not_utf8(sample))
         if output is not None:
             check, try_ = (
                 cli_command("check", output),
@@ -79,20 +81,19 @@ def _print_refused(found: "DraftTrial") -> None:
     if not found.rejected:
         return
     lines, are = counted(found.lines, "line"), "is" if found.rejected == 1 else "are"
-    typer.echo(f"transom: {found.rejected} of {lines} {are} refused by this draft:", err=True)
+    text = [f"{found.rejected} of {lines} {are} refused by this draft:"]
     left = found.rejected
     for refused in found.refused:
         such = f" ({refused.lines} such lines)" if refused.lines > 1 else ""
-        typer.echo(
-            f"  {comment(refused.reason)[:160]}{such}\n    {escape_control_chars(refused.text[:160])}",
-            err=True,
-        )
+        text.append(f"  {comment(refused.reason)[:160]}{such}")
+        text.append(f"    {escape_control_chars(refused.text[:160])}")
         left -= refused.lines
     if left:
-        typer.echo(f"  and {left} more", err=True)
+        text.append(f"  and {left} more")
     if any(refused.goes_on for refused in found.refused):
-        typer.echo(
+        text += [
             "  Lines that begin with a blank, or have no time, seem to go on with the line before them. An "
-            "event is a line:\n  such lines stay refused, unless the log is written so.",
-            err=True,
-        )
+            "event is a line:",
+            "  such lines stay refused, unless the log is written so.",
+        ]
+    LOG.warning("\n".join(text))

@@ -1,6 +1,7 @@
 """The first lines of a log, and why a file is none."""
 
-from collections.abc import Callable, Iterable, Iterator
+import logging
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from transom.cli.arguments import UsageError
 from transom.core.terminal import counted
 from transom.formats.lines import MARK, MAX_RAW_BYTES, ByteStats, decompressed, without_holes
 
+LOG = logging.getLogger(__name__)
 MAX_BYTES = 2**20
 """Decompressed bytes of a file that are looked at."""
 LONGEST = MAX_RAW_BYTES
@@ -109,11 +111,8 @@ def read_sample(path: Path, most: int = MAX_BYTES, longest: int = LONGEST) -> Lo
     return sample
 
 
-def read_samples(paths: Iterable[Path], say: Callable[[str], object]) -> list[LogSample]:
-    """Reads the beginnings of files, and passes over those that are empty.
-
-    Args:
-        say: is told of each file that is passed over.
+def read_samples(paths: Iterable[Path]) -> list[LogSample]:
+    """Read the beginnings of files, and pass over those that are empty.
 
     Raises:
         Refusal: as of `read_sample`; or every file is empty.
@@ -127,7 +126,7 @@ def read_samples(paths: Iterable[Path], say: Callable[[str], object]) -> list[Lo
     if empty and not samples:
         raise empty[0][1]
     for path, _ in empty:
-        say(f"{path}: is empty, and passed over")
+        LOG.warning(f"{path}: is empty, and passed over")
     return samples
 
 

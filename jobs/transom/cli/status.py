@@ -88,9 +88,8 @@ def _say_others(uri: str, known: set[str]) -> None:
 
 def _print_stream(stream: Stream, uri: str) -> bool:
     """Prints a stream, and returns whether all of it is fresh."""
-    from transom.app.freshness import snapshot_of
+    from transom.app.freshness import freshness_of, snapshot_of
     from transom.cli.file_remarks import known_files, remarks
-    from transom.cli.freshness import Freshness
     from transom.core.terminal_tables import plain, table
     from transom.engine.external import NeverRun
     from transom.findings.store import select_findings
@@ -106,7 +105,7 @@ def _print_stream(stream: Stream, uri: str) -> bool:
         book = snapshot_of(stream, ledger)
     except NeverRun as error:
         book, waits = ledger.snapshot(), str(error)
-    freshness = Freshness(stream, book)
+    freshness = freshness_of(stream, book)
     rows, because = [], []
     for stage in stream.stages:
         last = next((run for run in reversed(runs) if run["stage"] == stage), None)
@@ -126,7 +125,7 @@ def _print_stream(stream: Stream, uri: str) -> bool:
         typer.echo(f"  {format_waived(verdict)}")
     if len(passed) > ACCEPTED:
         typer.echo(f"  ... and {len(passed) - ACCEPTED} earlier ones in the table checks")
-    found = select_findings(root, SHOWN, EACH)
+    found = select_findings(root, SHOWN, EACH, stream.finding_order)
     if found.findings:
         last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""
         typer.echo(f"  found as of the last run{last_run}; of files that have come since `explain` tells:")
@@ -140,13 +139,13 @@ def _print_stream(stream: Stream, uri: str) -> bool:
 
 def _upstream(stage: str, stale: "Mapping[datetime, PartitionKey]", book: "LedgerSnapshot") -> list[str]:
     """For what other stages hours of a stage are stale, which are what they are computed from says."""
-    from transom.app.freshness import reasons
     from transom.core.intervals import format_hours
+    from transom.engine.gate_text import format_roots
 
     others = {hour: root for hour, root in stale.items() if root.stage != stage}
     causes = [
         f"stale: {stage} of {format_hours(hours)}, as {cause}"
-        for cause, hours in reasons(others, book).items()
+        for cause, hours in format_roots(others, book).items()
     ]
     more = [f"stale: {stage}, for {len(causes) - CAUSES} further reasons"] if len(causes) > CAUSES else []
     return causes[:CAUSES] + more

@@ -1,5 +1,6 @@
 """`transom try`: what a stream finds in some files, on a lake of its own."""
 
+import logging
 import os
 import shutil
 import sys
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transom.app.command_lines import cli_command
-from transom.cli.arguments import UsageError, cli_errors, stream_file
+from transom.cli.arguments import UsageError, cli_errors, command_log, stream_file
 from transom.cli.environment import require_spark
 from transom.core.terminal import counted
 from transom.features.frames.spec import Frame
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from transom.core.intervals import Interval
     from transom.spec.stream import Stream
+
+LOG = logging.getLogger(__name__)
 
 
 def try_(
@@ -126,10 +129,10 @@ def try_in(
     from transom.stream import load
 
     stream = load(file)
-    files = [sample.path for sample in read_samples(files, _echo)]
+    files = [sample.path for sample in read_samples(files)]
     found = []
     for path in files:
-        _echo(f"reading {path}")
+        LOG.info(f"reading {path}")
         found.append(scan_file(stream, path))
     outcome.print_files(found)
     holes = [
@@ -139,7 +142,7 @@ def try_in(
     ]
     doubts = list(filter(None, (other_hours(stream, file) for file in found)))
     for remark in [*first_remarks(holes), *first_remarks(doubts)]:
-        _echo(remark)
+        LOG.warning(remark)
     try:
         covered = hours or interval_of(found)
     except UsageError:
@@ -148,22 +151,23 @@ def try_in(
     only = hours_cut_to(found, hours) if hours is not None else None
     interval = _reporting_interval(stream, covered)
     if interval != covered:
-        _echo(
+        LOG.info(
             f"the hours to {format_hour(interval.end)} run as well, as slow episodes and frames of a stretch "
             "are told that late; an episode may still grow then, and says so"
         )
     landed = link_into_landing(read_mapping(file), stream, found, folder, interval, covered.end, only)
     for note in landed.notes:
-        _echo(note)
+        LOG.info(note)
     began = time.monotonic()
     with _landing(folder), _session(spark, stream.name) as session:
         from transom.app.pipeline import run_stages
 
-        judged = run_stages(
-            session, landed.stream, interval,
-            lake=lake, command=cli_command("try", file, *files), cause=TRY_CAUSE, began=began,
-            say=lambda text: _echo(landed.named(text)), past_gates=True,
-        )  # fmt: skip
+        with command_log(landed.named):
+            judged = run_stages(
+                session, landed.stream, interval,
+                lake=lake, command=cli_command("try", file, *files), cause=TRY_CAUSE, began=began,
+                past_gates=True,
+            )  # fmt: skip
         root = f"{lake}/{stream.name}"
         outcome.print_results(landed.stream, root, interval, judged, landed.named)
     outcome.print_equal_files(landed.stream, root, landed.paths)
@@ -182,10 +186,6 @@ def _reporting_interval(stream: "Stream", covered: "Interval") -> "Interval":
     stretches = [frame.stretch for frame in stream.blocks(Frame).values() if frame.stretch is not None]
     ends = [EPOCH - (EPOCH - covered.end) // stretch * stretch for stretch in stretches]
     return Interval(covered.start, max(covered.end - -longest // HOUR * HOUR, *ends, covered.end))
-
-
-def _echo(text: str) -> None:
-    typer.echo(f"transom: {text}", err=True)
 
 
 @contextmanager
@@ -207,7 +207,7 @@ def _session(spark: "SparkSession | None", name: str) -> Iterator["SparkSession"
     if spark is not None:
         yield spark
         return
-    _echo("starting Spark")
+    LOG.info("starting Spark")
     from pyspark.errors import PySparkException
 
     from transom.engine.checks import preload

@@ -128,7 +128,7 @@ def print_results(
         named: names files in a text as a person knows them.
     """
     typer.echo(f"\nfindings in {interval}")
-    found = select_findings(root, MOST, EACH, interval)
+    found = select_findings(root, MOST, EACH, stream.finding_order, interval)
     for finding in found.findings:
         typer.echo(f"  {plain(named(str(finding)))}")
         for words in finding.evidence:

@@ -63,6 +63,11 @@ class PartitionKey:
         return f"{self.stage} {self.block} {self.hour:%Y-%m-%dT%H:%M}"
 
     @property
+    def series(self) -> TableKey:
+        """Its table of its block."""
+        return self.stage, self.block, self.table
+
+    @property
     def key(self) -> str:
         """The key as JSON text, as in `Cause.about`."""
         return json.dumps([self.stage, self.block, self.table, self.hour.isoformat()])

@@ -208,3 +208,35 @@ def _acceptance(
             : len(entries) > MAX_ITEMS_SHOWN
         ]
     return lines
+
+
+def format_root(root: PartitionKey, book: LedgerSnapshot) -> str:
+    """Return in words why what is computed from a root is stale."""
+    (words,) = format_roots({root.hour: root}, book)
+    return words
+
+
+def format_roots(stale: Mapping[datetime, PartitionKey], book: LedgerSnapshot) -> dict[str, list[datetime]]:
+    """Return the hours of each reason in words: a block's table upstream, and what is the matter with it.
+
+    Args:
+        stale: stale hours, each with its root.
+    """
+    grouped: dict[tuple[str, str, str, str], list[tuple[datetime, datetime]]] = {}
+    for hour, root in stale.items():
+        group = root.stage, root.block, root.table, _root_state(root, book)
+        grouped.setdefault(group, []).append((hour, root.hour))
+    return {
+        f"{stage} {block} ({table}) of {format_hours({of for _, of in hours})} is {state}": [
+            h for h, _ in hours
+        ]
+        for (stage, block, table, state), hours in grouped.items()
+    }
+
+
+def _root_state(root: PartitionKey, book: LedgerSnapshot) -> str:
+    entry = book.get(root)
+    if entry is None:
+        return "not computed"
+    named = ("writing", "blocked", "quarantined", "damaged")
+    return entry.status if entry.status in named else "out of date"

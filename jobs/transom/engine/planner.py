@@ -10,9 +10,10 @@ from transom.core.intervals import HOUR, UNKNOWN_HOUR
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.core.reasons import Cause
 from transom.ledger.chain import PredecessorScan, blocking_reason, waiting_reason
+from transom.ledger.freshness import Freshness
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, TableStep
-from transom.ledger.staleness import Scope, Staleness, incomplete_hours, partitions_read
+from transom.ledger.staleness import Scope, incomplete_hours, partitions_read
 from transom.ledger.waivers import Waiver
 
 
@@ -25,12 +26,12 @@ def left_stale(
         book: the ledger as it is when the run has published: what it computes may make hours stale that it
             leaves.
     """
-    staleness = Staleness(stage, book, accepted)
+    freshness = Freshness(book, [stage], accepted)
     nodes = (
         PartitionKey(stage.name, block, step.table.name, hour)
         for step in stage.steps
         for block in step.parts
-        for hour in staleness.hours(block, step.table.name)
+        for hour in freshness.outdated_hours(stage.name, block, step.table.name)
     )
     return {node: book.get(node) for node in nodes if scope.out_of_reach(node.hour)}
 
@@ -82,16 +83,16 @@ def plan(
     result = Plan()
     healed = 0
     needed: set[PartitionKey] = set()
-    staleness = Staleness(stage, book, accepted)
+    freshness = Freshness(book, [stage], accepted)
     for block in step.parts:
         back, others = step.back(block), step.external_inputs(block)
         named = partial(PartitionKey, stage.name, block, step.table.name)
-        wanted = _hours_to_compute(staleness, named, back, scope, again)
+        wanted = _hours_to_compute(freshness, named, back, scope, again)
         earlier = PredecessorScan(book, stage.name, block, step.table.name, back, wanted)
         result.hours[block] = wanted
         for hour in wanted:
             node = named(hour)
-            needed.update(staleness.hours_to_compute(node))
+            needed.update(freshness.state_to_compute(node))
             reads = (read for of in others for read in partitions_read(of, hour))
             waits = next(filter(None, (_cause(read, stage.name, book) for read in reads)), None)
             cause = waits or earlier.cause(hour)
@@ -102,14 +103,14 @@ def plan(
                 continue
             earlier.record(hour, PartitionState("published", ""))
             healed += hour not in scope.requested
-            result.inputs[node] = staleness.inputs(node)
+            result.inputs[node] = freshness.inputs(node)
             result.targets.setdefault(block, []).append(hour)
             result.incomplete.setdefault(block, set()).update(incomplete_hours(others, hour, book))
     return replace(result, repaired=healed, needed=frozenset(needed))
 
 
 def _hours_to_compute(
-    staleness: Staleness,
+    freshness: Freshness,
     named: Callable[[datetime], PartitionKey],
     back: int,
     scope: Scope,
@@ -121,20 +122,19 @@ def _hours_to_compute(
         named: its node of an hour.
         back: how many of its earlier hours one reads.
     """
-    known = named(UNKNOWN_HOUR)
-    wrong = {*staleness.hours(known.block, known.table)}
+    wrong = {*freshness.outdated_hours(*named(UNKNOWN_HOUR).series)}
     wrong.update(node.hour for node in again if node == named(node.hour))
     if not wrong:
         return []
-    first, behind = min(wrong), bisect_right(staleness.required_hours, max(wrong))
+    first, behind = min(wrong), bisect_right(freshness.required_hours, max(wrong))
     wanted: list[datetime] = []
-    for hour in reversed(staleness.required_hours[:behind]):
+    for hour in reversed(freshness.required_hours[:behind]):
         read = bool(back and wanted) and wanted[-1] - back * HOUR <= hour
         if hour < first and not read:
             break
         if not read and not scope.covers_last_chunk(hour):
             continue
-        if hour in wrong or (read and staleness.expired(named(hour))):
+        if hour in wrong or (read and freshness.is_expired(named(hour))):
             wanted.append(hour)
     return wanted[::-1]
 

@@ -8,7 +8,7 @@ from transom.features.patterns import feature as patterns
 from transom.features.persistence import feature as persistence
 from transom.spec.feature import Feature
 from transom.spec.stream import Stream
-from transom.spec.stream_fields import built_in_of
+from transom.spec.stream_fields import built_in_of, finding_order_of
 
 FEATURES: tuple[Feature[Stream], ...] = (
     patterns.FEATURE,
@@ -22,5 +22,18 @@ STAGES = ("ingest", *(feature.name for feature in FEATURES))
 """Every stage, in the order in which they run."""
 BUILT_IN = built_in_of(FEATURES)
 """Every check that transom makes, by name."""
+FINDING_ORDER = finding_order_of(FEATURES)
+"""Where the kinds of findings come that do not come with all others."""
 INGEST_OUTLETS = ("events", "duplicates", "rejected", "files")
 """The tables of results that ingest writes."""
+INGEST_COUNTERS = {
+    "files_read": ("file read", "files read"),
+    "lines_rejected": ("line rejected", "lines rejected"),
+    "files_conflicting": (
+        "file held back that differs from what stands",
+        "files held back that differ from what stands",
+    ),
+    "files_gone": ("file gone", "files gone"),
+    "files_waiting": ("file waiting", "files waiting"),
+}
+"""What runs of ingest count that a person sees where it is not zero: one of it, and several."""

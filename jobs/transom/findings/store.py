@@ -5,7 +5,7 @@ made anew at the end of every run: a run that has no other work mends what a kil
 runs have nothing to write.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC
 from operator import attrgetter
@@ -20,6 +20,7 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.findings.from_ledger import KINDS, SEVERITIES, Finding, from_ledger
 from transom.ledger.ledger import Ledger
 from transom.spec.checks import OF_INGEST, BuiltIn
+from transom.spec.feature import USUAL_PLACE, FindingOrder
 from transom.storage.tables import ATTEMPTS, Table, instant, query, read_rows
 
 NAME = "findings"
@@ -28,7 +29,10 @@ COLUMNS = tuple(field.name for field in fields(Finding))
 
 
 def findings(
-    root: str, interval: Interval | None = None, kinds: Iterable[str] | None = None
+    root: str,
+    interval: Interval | None = None,
+    kinds: Iterable[str] | None = None,
+    order: Sequence[FindingOrder] = (),
 ) -> list[Finding]:
     """Return what is found, the worst first; of alerts there may be millions.
 
@@ -37,8 +41,9 @@ def findings(
         interval: only what its hours reported, from the first hour that reported it to the last or to its
             end, and what belongs to no hour; None is everything.
         kinds: only these; None is all.
+        order: of the kinds that do not come with all others.
     """
-    rows = _ask(root, f"SELECT * FROM t WHERE {_where(interval, kinds)} ORDER BY {_RANK}")
+    rows = _ask(root, f"SELECT * FROM t WHERE {_where(interval, kinds)} ORDER BY {_rank(order)}")
     return list(map(_of_row, rows))
 
 
@@ -64,24 +69,27 @@ class Selection:
         return f"... and {total} more in the table findings: {', '.join(kinds)}"
 
 
-def select_findings(root: str, most: int, each: int, interval: Interval | None = None) -> Selection:
+def select_findings(
+    root: str, most: int, each: int, order: Sequence[FindingOrder], interval: Interval | None = None
+) -> Selection:
     """Return some findings of each kind and block, so that many of one kind hide no other.
 
     Args:
-        root, interval: as in `findings`.
+        root, order, interval: as in `findings`.
         most: how many in all, 1 or more; of each kind and block the worst one is there, whatever this says.
         each: how many of a kind and block at most, 1 or more.
     """
+    rank = _rank(order)
     groups = (
-        f"SELECT *, row_number() OVER (PARTITION BY kind, block ORDER BY {_RANK}) AS __place, "
+        f"SELECT *, row_number() OVER (PARTITION BY kind, block ORDER BY {rank}) AS __place, "
         "count(*) OVER (PARTITION BY kind, block) AS __many "
         f"FROM t WHERE {_where(interval, None)}"
     )
     # One of each first, then the second ones.
     rows = _ask(
         root,
-        f"SELECT * FROM (SELECT *, row_number() OVER (ORDER BY __place, {_RANK}) AS __turn FROM ({groups}) "
-        f"WHERE __place <= {each}) WHERE __turn <= {most} OR __place = 1 ORDER BY {_RANK}",
+        f"SELECT * FROM (SELECT *, row_number() OVER (ORDER BY __place, {rank}) AS __turn FROM ({groups}) "
+        f"WHERE __place <= {each}) WHERE __turn <= {most} OR __place = 1 ORDER BY {rank}",
     )
     left = {(row["kind"], row["block"]): row["__many"] for row in rows}
     for row in rows:
@@ -121,14 +129,21 @@ def _ask(root: str, sql: str) -> list[dict[str, Any]]:
     return rows
 
 
-_PLACES = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(SEVERITIES))
-_RANK = (
-    f"CASE severity {_PLACES} END, CASE WHEN kind = 'alert' THEN 3 WHEN kind <> 'episode' THEN 1 "
-    f"WHEN ongoing AND severity = '{SEVERITIES[0]}' THEN 0 ELSE 2 END, "
-    'CASE WHEN kind = \'episode\' THEN "start" END DESC NULLS LAST, "start" NULLS FIRST, finding_id'
-)
-"""The worst first: an episode of high severity that still goes on, then what is the matter, before what the
-log says: episodes, the latest first, and alerts."""
+def _rank(order: Iterable[FindingOrder]) -> str:
+    """How findings are ordered in SQL, the worst first: by severity, then what is urgent, then the place of
+    their kind."""
+    worst = f"ongoing AND severity = '{SEVERITIES[0]}'"
+    places = ["CASE WHEN FALSE THEN 0"]
+    times = ['CASE WHEN FALSE THEN "start"']
+    for of in order:
+        places += [f"WHEN kind = '{of.kind}' AND {worst} THEN -1"] if of.urgent else []
+        places.append(f"WHEN kind = '{of.kind}' THEN {of.place}")
+        times += [f"WHEN kind = '{of.kind}' THEN \"start\""] if of.latest_first else []
+    severities = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(SEVERITIES))
+    return (
+        f"CASE severity {severities} END, {' '.join(places)} ELSE {USUAL_PLACE} END, "
+        f'{" ".join(times)} END DESC NULLS LAST, "start" NULLS FIRST, finding_id'
+    )
 
 
 def _where(interval: Interval | None, kinds: Iterable[str] | None) -> str:

@@ -160,7 +160,7 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
     @cached_property
     def names(self) -> Set[TableKey]:
         """Stage, block and table of every node."""
-        own = {_series(node) for node, _ in self._own()}
+        own = {node.series for node, _ in self._own()}
         if self._stored is None:
             return own
         return own | {
@@ -185,7 +185,7 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         """Every hour of one block's table."""
         series = (stage, block, table)
         if series not in self._hours_of:
-            own = (node.hour for node, _ in self._own() if _series(node) == series)
+            own = (node.hour for node, _ in self._own() if node.series == series)
             self._hours_of[series] = self._hour_set(lambda stored: stored.of_tables(series.__eq__), own)
         return self._hours_of[series]
 
@@ -334,7 +334,7 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
             else:
                 found = self._chosen(
                     lambda stored: stored.of_tables(series.__eq__) & ~stored.flags("complete"),
-                    lambda node, entry: _series(node) == series and not entry.complete,
+                    lambda node, entry: node.series == series and not entry.complete,
                 )
                 lacking = [node.hour for node, _ in found]
             self._incomplete[series] = sorted(hour for hour in lacking if hour in due)
@@ -353,10 +353,6 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
     ) -> "LedgerSnapshot":
         """This book with the hours of what is not in the ledger."""
         return LedgerSnapshot(self._entries, fillers, self._stored) if fillers else self
-
-
-def _series(node: PartitionKey) -> TableKey:
-    return node.stage, node.block, node.table
 
 
 class _Items(ItemsView[PartitionKey, PartitionState]):

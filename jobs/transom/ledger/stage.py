@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from transom.core.intervals import HOUR
-from transom.core.partitions import EXTERNAL_STAGE, SOURCE_STAGE
+from transom.core.partitions import EXTERNAL_STAGE, SOURCE_STAGE, TableKey
 from transom.ledger.check import Check
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.external_source import ExternalSource
@@ -52,6 +52,11 @@ class InputRange:
     back: int = 0
     forward: int = 0
     back_of: Callable[[datetime], int] | None = None
+
+    @property
+    def series(self) -> TableKey:
+        """The table of a block that is read."""
+        return self.stage, self.block, self.table
 
     def span(self, hour: datetime) -> tuple[datetime, datetime]:
         """The first and the last of the hours that one reads; the first is the later one where there is

@@ -1,22 +1,19 @@
-"""Which hours a run sees to, and which are out of date: arithmetic on the ledger, as in a build system."""
+"""Which hours a run sees to, and what the inputs of an hour are: arithmetic on the ledger."""
 
 import hashlib
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, cached_property
-from itertools import repeat, takewhile
-
-import numpy as np
 
 from transom.core.hour_sets import HourSet
-from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, number_of
-from transom.core.partitions import BITS, Int64s, PartitionKey, PartitionState, Status, inputs_text
+from transom.core.intervals import HOUR, Interval
+from transom.core.partitions import BITS, PartitionKey, PartitionState, Status
 from transom.ledger.check import Check
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.stage import BlockOutput, InputRange, Stage
+from transom.ledger.stage import BlockOutput, InputRange
 from transom.ledger.waivers import Waiver
 
 
@@ -191,20 +188,33 @@ def expected_inputs(
         own = reads.table == table
         of_table = book.range_hash(reads.stage, reads.block, reads.table, *reads.span(hour), own)
         contents[reads.table] = (contents.get(reads.table, 0) + of_table) % 2**BITS
-    return _inputs(
+    return named_inputs(
         {table: format_hash(number) for table, number in contents.items()}, part, version, completeness
     )
 
 
-def _inputs(
-    contents: Mapping[str, str], part: BlockOutput, version: int, completeness: str
+def named_inputs(
+    hashes: Mapping[str, str], part: BlockOutput, version: int, completeness: str
 ) -> dict[str, str]:
+    """Return all inputs of an hour by name.
+
+    Args:
+        hashes: of what it reads, by table.
+    """
     return {
-        **contents,
+        **hashes,
         "specification": _of_shape(part.spec_fingerprint),
         "version": str(version),
         "completeness": completeness,
     }
+
+
+def is_defined_as(part: BlockOutput, version: int, inputs: Mapping[str, str]) -> bool:
+    """Return whether recorded inputs are of this specification of a block and this version of the code."""
+    return (inputs.get("specification"), inputs.get("version")) == (
+        _of_shape(part.spec_fingerprint),
+        str(version),
+    )
 
 
 def format_hash(contents: int) -> str:
@@ -237,159 +247,3 @@ def is_stale(entry: PartitionState, inputs: Mapping[str, str], checks: str) -> b
     if entry.status in ("writing", "blocked", "damaged") or entry.in_old_form:
         return True
     return entry.inputs != recorded_inputs(entry.status, inputs, checks)
-
-
-class Staleness:
-    """What of a stage is out of date, as one ledger stands.
-
-    A node is whose recorded inputs differ from the expected ones, or which is computed from state that is, or
-    from earlier hours of its own table that are.
-    """
-
-    def __init__(self, stage: Stage, book: LedgerSnapshot, accepted: Sequence[Waiver]) -> None:
-        self.stage, self.book = stage, book
-        self._rules = {step.table.name: checks_fingerprint(step.checks, accepted) for step in stage.steps}
-        self._steps = {step.table.name: step for step in stage.steps}
-        self._stale: dict[tuple[str, str], list[datetime]] = {}
-        self._found_alone: dict[tuple[str, str], Set[datetime]] = {}
-        # Of all but a few hours the same: those that nobody has accepted anything in.
-        self._complete = {
-            (step.table.name, hour): completeness(stage.name, step.checks, accepted, hour)
-            for step in stage.steps
-            for hour in {UNKNOWN_HOUR, *(item.hour for item in accepted)}
-        }
-
-    def inputs(self, node: PartitionKey) -> dict[str, str]:
-        """What a node would be computed from now."""
-        decided = self._complete.get((node.table, node.hour), self._complete[node.table, UNKNOWN_HOUR])
-        part = self._steps[node.table].parts[node.block]
-        return expected_inputs(part, self.stage.version, node.hour, self.book, decided, node.table)
-
-    def recorded(self, node: PartitionKey, status: Status) -> dict[str, str]:
-        """What the ledger would hold of that, for a node of some status."""
-        return recorded_inputs(status, self.inputs(node), self._rules[node.table])
-
-    def stale(self, node: PartitionKey) -> bool:
-        """Whether a node of an hour that is due is out of date, or not there."""
-        if self._steps[node.table].back(node.block):
-            hours = self._stale_of(node.block, node.table)
-            found = bisect_left(hours, node.hour)
-            return found < len(hours) and hours[found] == node.hour
-        return self._stale_apart_from_chain(node)
-
-    def expired(self, node: PartitionKey) -> bool:
-        """Whether a node's rows are gone."""
-        return node in self.book and self.book[node].status == "expired"
-
-    def stale_state(self, node: PartitionKey) -> list[PartitionKey]:
-        """State of the stage that a node is computed from, and that is out of date; earlier hours of its own
-        table, too."""
-        return [*self._stale_before(node), *self._stale_earlier(node)]
-
-    def hours_to_compute(self, node: PartitionKey) -> list[PartitionKey]:
-        """State in earlier tables of the stage that has to be made before a node is."""
-        return [*self._stale_before(node), *self._expired_state(node)]
-
-    def _stale_earlier(self, node: PartitionKey) -> list[PartitionKey]:
-        back = self._steps[node.table].back(node.block)
-        own = InputRange(node.stage, node.block, node.table, back, -1)
-        hours = slice_hours(self._stale_of(node.block, node.table), node.hour, own) if back else ()
-        return [replace(node, hour=hour) for hour in hours]
-
-    def _stale_before(self, node: PartitionKey) -> list[PartitionKey]:
-        return [
-            PartitionKey(reads.stage, reads.block, reads.table, hour)
-            for reads in self._state(node)
-            for hour in slice_hours(self._stale_of(reads.block, reads.table), node.hour, reads)
-        ]
-
-    def _expired_state(self, node: PartitionKey) -> list[PartitionKey]:
-        """State of the stage that a node is computed from, and whose rows are gone."""
-        reached = (read for reads in self._state(node) for read in partitions_read(reads, node.hour))
-        return [read for read in reached if self.expired(read)]
-
-    def _stale_apart_from_chain(self, node: PartitionKey) -> bool:
-        """Whether a node is out of date, leaving its own earlier hours aside."""
-        return self._by_itself(node) or bool(self._stale_before(node))
-
-    def _by_itself(self, node: PartitionKey) -> bool:
-        return node.hour in self._stale_alone(node.block, node.table)
-
-    def _stale_alone(self, block: str, table: str) -> Set[datetime]:
-        """The hours of a block's table that are due and by themselves out of date."""
-        if (block, table) not in self._found_alone:
-            known = self.book.recorded(self.stage.name, block, table)
-            expected = self._expected(block, table)
-            self._found_alone[block, table] = {
-                hour
-                for hour, number, text in zip(
-                    self.required_hours, self._numbers.tolist(), expected, strict=True
-                )
-                if known.get(number) != text
-                and self._differs(PartitionKey(self.stage.name, block, table, hour))
-            }
-        return self._found_alone[block, table]
-
-    def _differs(self, node: PartitionKey) -> bool:
-        entry = self.book.get(node)
-        return entry is None or is_stale(entry, self.inputs(node), self._rules[node.table])
-
-    def _expected(self, block: str, table: str) -> list[str]:
-        """The expected inputs of every hour that is due, as the ledger writes them, where nobody has accepted
-        anything in it: of years of hours in a fraction of the time that `inputs` takes."""
-        part = self._steps[table].parts[block]
-        contents: dict[str, list[int]] = {}
-        for reads in part.reads:
-            back = (
-                reads.back
-                if reads.back_of is None
-                else np.array(list(map(reads.back_of, self.required_hours)))
-            )
-            of_reads = self.book.range_hashes(
-                reads.stage, reads.block, reads.table, self._numbers - back, self._numbers + reads.forward,
-                reads.table == table,
-            )  # fmt: skip
-            added = contents.get(reads.table, repeat(0))
-            contents[reads.table] = [(a + b) % 2**BITS for a, b in zip(added, of_reads, strict=False)]
-        decided = self._complete[table, UNKNOWN_HOUR]
-        text = inputs_text(_inputs(dict.fromkeys(contents, "%032x"), part, self.stage.version, decided))
-        ordered = (contents[name] for name in sorted(contents))
-        return [text % tuple(numbers) for _, *numbers in zip(self.required_hours, *ordered, strict=True)]
-
-    def _state(self, node: PartitionKey) -> Iterator[InputRange]:
-        """What a node reads of earlier tables of its own stage."""
-        part = self._steps[node.table].parts.get(node.block)
-        earlier = set(takewhile(lambda table: table != node.table, self._steps))
-        for reads in part.reads if part else ():
-            own = reads.stage == self.stage.name and reads.table in earlier
-            if own and reads.block in self._steps[reads.table].parts:
-                yield reads
-
-    def _stale_of(self, block: str, table: str) -> list[datetime]:
-        """The hours of a block's table that are due and out of date, in order."""
-        if (block, table) not in self._stale:
-            back = self._steps[table].back(block) * HOUR
-            found: list[datetime] = []
-            state = [*self._state(PartitionKey(self.stage.name, block, table, UNKNOWN_HOUR))]
-            stale = self._stale_alone(block, table) or any(self._stale_of(of.block, of.table) for of in state)
-            for hour in self.required_hours if stale else ():
-                if (found and hour - back <= found[-1]) or self._stale_apart_from_chain(
-                    PartitionKey(self.stage.name, block, table, hour)
-                ):
-                    found.append(hour)
-            self._stale[block, table] = found
-        return self._stale[block, table]
-
-    def hours(self, block: str, table: str) -> Sequence[datetime]:
-        """The hours of a block's table that are due and out of date, in order."""
-        return self._stale_of(block, table)
-
-    @cached_property
-    def required_hours(self) -> list[datetime]:
-        """The hours that are due, in order."""
-        return list(self.book.required_hours)
-
-    @cached_property
-    def _numbers(self) -> Int64s:
-        """The same, counted from the epoch."""
-        return np.array(list(map(number_of, self.required_hours)), dtype=np.int64)

@@ -35,6 +35,27 @@ def lazy(path: str) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True)
+class FindingOrder:
+    """Where findings of a kind come among others of the same severity.
+
+    Attributes:
+        kind: as in the table `findings`.
+        place: the lower one comes first; a kind without an order has `USUAL_PLACE`.
+        urgent: a finding of high severity that still goes on comes before all others.
+        latest_first: of several the latest comes first, and not the earliest.
+    """
+
+    kind: str
+    place: int
+    urgent: bool = False
+    latest_first: bool = False
+
+
+USUAL_PLACE = 1
+"""Of findings that say what is wrong; 0 is before them."""
+
+
+@dataclass(frozen=True)
 class Feature(Generic[S]):
     """One feature.
 
@@ -65,7 +86,11 @@ class Feature(Generic[S]):
         findings: the path of its `findings.source.FindingSource`, as `module:name`.
         gauges: values that the ledger stores for each run of the stage beside its counters.
         audit: compares what an interval has published with an exact count; of a session, a stream, an
-            interval and the folder of the stream's tables. One result a block.
+            interval, the folder of the tables and a `ledger.freshness.Freshness`; one result a block.
+        counters: the counters of its runs that a person sees if they are not zero: singular and plural.
+        finding_order: the rank of its findings among others; None where the kind ranks with all others.
+        queries: the methods that `transom.api.Results` gets: the functions, as `module:name`, by the names of
+            the methods. The first argument of each is an `engine.reader.Reader`.
         render: prints the first rows of its results for `transom try`, of a stream and its folder.
         summary: one line about a block, for `transom check`.
         facts: one line about a block, for the DAG's page.
@@ -97,4 +122,7 @@ class Feature(Generic[S]):
     findings: str | None = None
     gauges: Callable[[S], Mapping[str, int]] = lambda stream: {}
     audit: Callable[..., Sequence[Any]] | None = None
+    counters: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    finding_order: FindingOrder | None = None
+    queries: Mapping[str, str] = field(default_factory=dict)
     render: Callable[[S, str], None] | None = None

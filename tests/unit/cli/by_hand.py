@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from transom import __version__
-from transom.cli.freshness import Freshness
+from transom.app.freshness import freshness_of
 from transom.core.partitions import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.engine.damage_marks import damaged, publish_marks
 from transom.features.ingest.file_records import FileRecord
@@ -118,9 +118,9 @@ class Lake:
             }
             self.ledger.claim("aggregates", entries, name)
             self.ledger.publish("aggregates", entries, name)
-            fresh = Freshness(self.stream, self.ledger.snapshot())
+            fresh = freshness_of(self.stream, self.ledger.snapshot())
             done = {
-                node: PartitionState("published", name, digest="1:3", inputs=fresh.expected(node), rows=1)
+                node: PartitionState("published", name, digest="1:3", inputs=fresh.inputs(node), rows=1)
                 for node in entries
             }
             self.run(name, "aggregates", done, minute)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import yaml
 
-from transom.cli.freshness import Freshness
+from transom.app.freshness import freshness_of
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.stream import parse
@@ -26,9 +26,9 @@ def test_what_goes_back_for_ever_reads_hours_that_are_known_and_no_others() -> N
         PartitionKey("ingest", "events", "events", hour): PartitionState("published", "a") for hour in hours
     }
     stream = parse(yaml.safe_load(TEXT))
-    unmade = Freshness(stream, LedgerSnapshot(events))
-    made = [node for hour in hours for node in unmade.nodes("frequency", hour)]
-    of = Freshness(
+    unmade = freshness_of(stream, LedgerSnapshot(events))
+    made = [node for hour in hours for node in unmade.partitions("frequency", hour)]
+    of = freshness_of(
         stream, LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in made}})
     )
     reads = of.reads(PartitionKey("frequency", "ever", "cells", hours[-1]))

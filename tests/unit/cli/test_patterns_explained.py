@@ -7,10 +7,11 @@ from functools import partial
 import pytest
 import yaml
 
-from transom.cli.explain_changes import specification
-from transom.cli.freshness import Freshness
+from transom.app.freshness import freshness_of
+from transom.cli.changed_specification import changed_specification
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.patterns.describe import LABELS
+from transom.ledger.freshness import Freshness
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.stream import Stream, parse
 
@@ -27,30 +28,30 @@ patterns:
 
 
 def fresh(text: str, entries: dict[PartitionKey, PartitionState]) -> Freshness:
-    return Freshness(parse(yaml.safe_load(text)), LedgerSnapshot(entries))
+    return freshness_of(parse(yaml.safe_load(text)), LedgerSnapshot(entries))
 
 
 def made(stream: Stream) -> dict[PartitionKey, PartitionState]:
     """An hour of all tables, as a run over it leaves the ledger."""
     node = PartitionKey("ingest", "events", "events", HOUR)
-    events = {
-        node: PartitionState("published", "a", inputs=Freshness(stream, LedgerSnapshot({})).expected(node))
-    }
-    asked = Freshness(stream, LedgerSnapshot(events))
-    nodes = asked.nodes("patterns", HOUR)
+    inputs = freshness_of(stream, LedgerSnapshot({})).recorded_inputs(node, "published")
+    events = {node: PartitionState("published", "a", inputs=inputs)}
+    asked = freshness_of(stream, LedgerSnapshot(events))
+    nodes = asked.partitions("patterns", HOUR)
     book = LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in nodes}})
-    now = Freshness(stream, book)
-    return {**events, **{node: PartitionState("published", "a", inputs=now.expected(node)) for node in nodes}}
+    now = freshness_of(stream, book)
+    made = {node: now.recorded_inputs(node, "published") for node in nodes}
+    return {**events, **{node: PartitionState("published", "a", inputs=of) for node, of in made.items()}}
 
 
 def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None:
     entries = made(parse(yaml.safe_load(TEXT)))
     of = fresh(TEXT, entries)
-    tables = {(node.block, node.table) for node in of.nodes("patterns", HOUR)}
+    tables = {(node.block, node.table) for node in of.partitions("patterns", HOUR)}
     # A short pattern has no batch of an hour.
     both = {(name, table) for name in ("slow", "quick") for table in ("matches", "episodes")}
     assert tables == {("slow", "batches"), *both}
-    assert (of.nodes("aggregates", HOUR), of.stale("patterns")) == ([], {})
+    assert (of.partitions("aggregates", HOUR), of.stale("patterns")) == ([], {})
     without = {node: entry for node, entry in entries.items() if node.table != "episodes"}
     assert fresh(TEXT, without).stale("patterns").keys() == {HOUR}
 
@@ -65,10 +66,10 @@ def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None
     ],
 )
 def test_what_shapes_a_pattern_has_words(change: tuple[str, str], table: str, words: set[str]) -> None:
-    of = fresh(TEXT.replace(*change, 1), made(parse(yaml.safe_load(TEXT))))
+    stream = parse(yaml.safe_load(TEXT.replace(*change, 1)))
+    of = freshness_of(stream, LedgerSnapshot(made(parse(yaml.safe_load(TEXT)))))
     node = PartitionKey("patterns", "slow", table, HOUR)
-    assert "specification" in of.differs(node)
-    assert all(word in specification(of, node) for word in words)
-    stream = of.stream
+    assert "specification" in [reason.code for reason in of.why_not(node)]
+    assert all(word in changed_specification(stream, of, node) for word in words)
     shapes = [partial(stream.fingerprint, table) for table in ("batches", "matches", "episodes")]
     assert {name for shape in shapes for name in json.loads(shape("slow"))} == LABELS.keys()

@@ -12,7 +12,6 @@ from typer.testing import Result
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.ingest.specified import node_of
-from transom.ledger.staleness import CHECKS
 from unit.cli.by_hand import WEB, Lake, at, file_row
 from unit.cli.test_explain import OTHERWISE, command, said
 
@@ -58,7 +57,7 @@ def aggregates(number: int) -> PartitionKey:
             "completeness",
             "what decides whether it is complete has changed: a check, `expect`, or an `accept`",
         ),
-        (CHECKS, "its checks, or what is accepted of them, have changed since they withheld it"),
+        ("checks", "its checks, or what is accepted of them, have changed since they withheld it"),
     ],
 )
 def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -> None:
@@ -68,6 +67,17 @@ def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -
     assert said(run, lake, "2015-05-17T00:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
         f"    {words}",
+    ]
+
+
+def test_a_table_that_is_not_read_any_more(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    inputs: Mapping[str, str] = lake.ledger.snapshot()[granules(0)].inputs or {}
+    put(lake, granules(0), 1, inputs={**inputs, "frames": "some"})
+    assert said(run, lake, "2015-05-17T00:00")[1:3] == [
+        f"  aggregate traffic, granules: published, stale, {BY_B}",
+        "    it was computed from the frames, which it does not read now",
     ]
 
 

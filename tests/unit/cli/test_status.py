@@ -5,19 +5,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import Result
 
-from transom.cli.freshness import Freshness
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.ingest.specified import node_of
 from transom.findings.store import publish
 from transom.ledger.ledger import Ledger
-from transom.ledger.stage import Stage
-from transom.ledger.staleness import Staleness
-from transom.stream import load
 from unit.cli.by_hand import WEB, Lake, at
 
 Ask = Callable[..., Result]
@@ -286,20 +281,6 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     reason = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
     hours = "2015-05-17T00:00 to 2015-05-17T03:00"
     assert f"  stale: aggregates of {hours}, as {reason}" in result.stdout.splitlines()
-
-
-def test_what_is_out_of_date_is_built_once_of_each_stage(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake.ingest(range(2))
-    built: list[str] = []
-    init = Staleness.__init__
-
-    def counted(self: Staleness, stage: Stage, *rest: Any) -> None:
-        built.append(stage.name)
-        init(self, stage, *rest)
-
-    monkeypatch.setattr(Staleness, "__init__", counted)
-    assert Freshness(load(lake.file), lake.ledger.snapshot()).stale("aggregates")
-    assert built == ["aggregates"]
 
 
 def test_damage_and_what_is_computed_from_it_is_stale(run: Ask, lake: Lake) -> None:

@@ -3,7 +3,7 @@
 from transom.features.aggregates import check_list, describe, fingerprints, validate
 from transom.features.aggregates.output_columns import columns_read, report_types, sound
 from transom.features.aggregates.spec import Aggregation
-from transom.spec.feature import Feature, lazy
+from transom.spec.feature import Feature, FindingOrder, lazy
 from transom.spec.stream import Stream
 
 FEATURE: Feature[Stream] = Feature(
@@ -32,6 +32,11 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.aggregates.findings:SOURCE",
+    finding_order=FindingOrder("alert", place=3),
+    queries={
+        "horizon": "transom.features.aggregates.queries:horizon",
+        "horizons": "transom.features.aggregates.queries:horizons",
+    },
     render=lazy("transom.features.aggregates.render:print_figures"),
     input_table="granules",
     row_types=lambda stream, block: report_types(stream, block) if sound(stream, block) else None,

@@ -25,12 +25,10 @@ from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.spec import NEVER_BELOW, Frequency
-from transom.features.frequency.stage import definition
 from transom.features.frequency.tables_tick_matrices import AT, counts
 from transom.features.frequency.windows import Hours, rows_of_windows
-from transom.features.items.auditable_hours import auditable_hours
 from transom.features.items.bytes import bytes_of
-from transom.ledger.ledger import Ledger
+from transom.ledger.freshness import Freshness
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.store import PinnedTables, Store
@@ -78,17 +76,20 @@ class FrequencyAudit:
         )
 
 
-def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) -> list[FrequencyAudit]:
+def audit(
+    spark: SparkSession, stream: Stream, interval: Interval, root: str, freshness: Freshness
+) -> list[FrequencyAudit]:
     """Counts every block exactly over the windows that an interval's hours report, chunk by chunk.
 
     Args:
         root: the stream's folder in the lake.
+        freshness: hours that are not published and fresh are left out.
     """
-    store, book = Store(spark, root), Ledger(root).snapshot()
+    store, book = Store(spark, root), freshness.snapshot
     found = []
     for name in stream.blocks(Frequency):
         block = frequency_block_of(stream, name)
-        hours = auditable_hours(stream, definition(stream), book, name, frequencies.TABLE, interval.hours())
+        hours = freshness.readable_hours("frequency", name, frequencies.TABLE, interval.hours())
         many = stream.chunk // timedelta(hours=1)
         portions = [hours[n : n + many] for n in range(0, len(hours), many)]
         each = [_counted(store, book, block, portion) for portion in portions]

@@ -29,6 +29,10 @@ FEATURE: Feature[Stream] = Feature(
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.frequency.findings:SOURCE",
+    queries={
+        "frequency": "transom.features.frequency.queries:frequency",
+        "sketch": "transom.features.frequency.queries:sketch",
+    },
     render=lazy("transom.features.frequency.render:print_frequencies"),
     audit=lazy("transom.features.frequency.audit:audit"),
     inherits=lambda block: frozenset(("where",)),

@@ -17,15 +17,13 @@ from transom.arrays.arrow import concat_batches, encode_keys, int64s
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import Interval, number_of
 from transom.engine.hours import extend_back, hour_number, quoted
-from transom.features.items.auditable_hours import auditable_hours
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.exact_count import ExactTracker
 from transom.features.persistence.algorithm.vectorised import WATCHED
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
 from transom.features.persistence.spec import Persistence
-from transom.features.persistence.stage import definition
 from transom.features.persistence.tables_tuples import AT, observe_slots
-from transom.ledger.ledger import Ledger
+from transom.ledger.freshness import Freshness
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.store import Store
@@ -92,18 +90,22 @@ class PersistenceAudit:
         )
 
 
-def audit(spark: SparkSession, stream: Stream, interval: Interval, root: str) -> list[PersistenceAudit]:
+def audit(
+    spark: SparkSession, stream: Stream, interval: Interval, root: str, freshness: Freshness
+) -> list[PersistenceAudit]:
     """Counts every block exactly over the windows that an interval's hours report.
 
     Args:
         root: the stream's folder in the lake.
+        freshness: hours that are not published and fresh are left out.
     """
-    store, book = Store(spark, root), Ledger(root).snapshot()
+    store, book = Store(spark, root), freshness.snapshot
     found = []
     for name in stream.blocks(Persistence):
         block = persistence_block_of(stream, name)
-        reporting = filter(block.reports, interval.hours())
-        hours = auditable_hours(stream, definition(stream), book, name, tuples.TABLE, reporting)
+        hours = freshness.readable_hours(
+            "persistence", name, tuples.TABLE, filter(block.reports, interval.hours())
+        )
         if hours:
             found.append(PersistenceAudit(name, len(hours), _counted(store, book, block, hours)))
     return found

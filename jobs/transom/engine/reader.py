@@ -1,0 +1,156 @@
+"""Reads published rows that are fresh, for what features answer of them: without a session.
+
+The rows of several tables and hours go together: what is read stands in the ledger before and after.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from transom.core.exact_sums import Int64s
+from transom.core.intervals import micros
+from transom.core.partitions import PartitionKey
+from transom.engine.gate_text import format_root
+from transom.ledger.freshness import Freshness
+from transom.ledger.ledger import Ledger
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.spec.stream import Stream
+from transom.storage.tables import ATTEMPTS, instant, query
+
+T = TypeVar("T")
+
+
+class StaleDataError(LookupError):
+    """What is asked for is not there, or is out of date; the message says which hour, and why."""
+
+
+class UnknownKey(LookupError):
+    """A key of which no hour that stands has a record; the message says which, and of which block."""
+
+
+@dataclass(frozen=True)
+class Reader(ABC):
+    """Reads what a lake holds of a stream.
+
+    Attributes:
+        root: the folder of the stream's tables.
+    """
+
+    root: str
+    stream: Stream
+
+    @abstractmethod
+    def freshness(self, snapshot: LedgerSnapshot) -> Freshness:
+        """Return what of the stream is fresh."""
+
+    def rows(self, table: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows of a table that meet every one of some SQL conditions.
+
+        Args:
+            columns: None is all.
+
+        Raises:
+            StaleDataError: no run has made the table.
+        """
+        try:
+            stored = DeltaTable(f"{self.root}/{table}")
+        except TableNotFoundError:
+            raise StaleDataError(
+                f"no run of {self.stream.name} has made a table {table}: {self.root}"
+            ) from None
+        schema = pa.schema(stored.schema().to_arrow())
+        if columns is not None:
+            schema = pa.schema([schema.field(column) for column in columns])
+        where = " AND ".join(terms) or "TRUE"
+        found = query(stored, f"SELECT {', '.join(map(sql_name, schema.names))} FROM t WHERE {where}")
+        # What reads the files has types of its own for text.
+        return found.cast(schema).combine_chunks()
+
+    def read_fresh(self, partitions: Sequence[PartitionKey], read: Callable[[], T]) -> tuple[T, Int64s]:
+        """Return what a function reads of partitions that are fresh before and after it.
+
+        Args:
+            partitions: in the order of their hours, the last of which somebody has asked for.
+
+        Returns:
+            And which of their hours are incomplete, in microseconds.
+
+        Raises:
+            StaleDataError: one is not published and fresh.
+        """
+        if not DeltaTable.is_deltatable(f"{self.root}/hours"):
+            raise StaleDataError(f"no run of {self.stream.name} is in this lake: {self.root}")
+        ledger = Ledger(self.root)
+        snapshot = ledger.snapshot()
+        for _ in range(ATTEMPTS):
+            self._require_fresh(snapshot, partitions)
+            result, before = read(), [snapshot.get(partition) for partition in partitions]
+            snapshot = ledger.snapshot()
+            if before == [snapshot.get(partition) for partition in partitions]:
+                known = zip(partitions, before, strict=True)
+                incomplete = [micros(of.hour) for of, state in known if state and not state.complete]
+                return result, np.array(incomplete, dtype=np.int64)
+        raise StaleDataError(f"{partitions[0]} and later hours were replaced {ATTEMPTS} times meanwhile")
+
+    def _require_fresh(self, snapshot: LedgerSnapshot, partitions: Sequence[PartitionKey]) -> None:
+        last = partitions[-1].hour
+        if last not in snapshot.required_hours:
+            raise StaleDataError(f"nobody has asked for {last:%Y-%m-%dT%H:%M}, in which the window ends")
+        freshness = self.freshness(snapshot)
+        for partition in partitions:
+            # An hour before it that nobody asked for counts as empty, as in every table.
+            if partition.hour not in snapshot.required_hours or freshness.is_readable(partition):
+                continue
+            state, root = snapshot.get(partition), freshness.root(partition)
+            rows = f"{partition.table} of {partition}"
+            if state is None:
+                raise StaleDataError(f"{rows} have not been computed")
+            if state.status != "published":
+                raise StaleDataError(f"{rows} are {state.status}{f': {state.cause}' if state.cause else ''}")
+            upstream = "" if root in (None, partition) else f", as {format_root(root, snapshot)}"
+            raise StaleDataError(f"{rows} are out of date{upstream}; `transom explain` says why")
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return a time in UTC.
+
+    Raises:
+        ValueError: it is no time, or has no zone.
+    """
+    if not isinstance(moment, datetime):
+        raise ValueError(f"must be a datetime; got {moment!r}")
+    if moment.utcoffset() is None:
+        raise ValueError(f"must be a time with a zone; got {moment.isoformat()}")
+    return moment.astimezone(UTC)
+
+
+def sql_name(column: str) -> str:
+    """Return a column as SQL names it."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def sql_literal(value: Any) -> str:
+    """Return a value as an SQL condition writes it.
+
+    Raises:
+        ValueError: it is a number that is not finite.
+    """
+    if isinstance(value, datetime):
+        return instant(in_utc(value))
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).upper()
+    if isinstance(value, Real):
+        number = int(value) if isinstance(value, Integral) else float(value)
+        if not math.isfinite(number):
+            raise ValueError(f"key: a number must be finite; got {value}")
+        return repr(number)
+    return "'" + str(value).replace("'", "''") + "'"

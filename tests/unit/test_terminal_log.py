@@ -1,0 +1,41 @@
+"""What the package logs, as a terminal shows it."""
+
+import logging
+
+import pytest
+
+from transom.core.terminal_log import terminal_log
+
+LOG = logging.getLogger("transom.some.part")
+
+
+def test_messages_are_shown_alone_and_errors_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal_log():
+        LOG.debug("too much")
+        LOG.info("100% done")
+        LOG.warning("look at this")
+        LOG.error("failed")
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("100% done\nlook at this\n", "failed\n")
+
+
+def test_an_inner_form_holds_for_as_long_as_it_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal_log("transom: ", to_stderr=True):
+        LOG.info("one")
+        with terminal_log("transom: ", to_stderr=True, rewrite=str.upper):
+            LOG.info("two")
+        LOG.info("three")
+    LOG.info("four")
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "transom: one\ntransom: TWO\ntransom: three\n")
+
+
+def test_without_a_form_messages_go_to_whoever_listens(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with terminal_log():
+        pass
+    with caplog.at_level("INFO", "transom"):
+        LOG.info("one")
+    assert caplog.messages == ["one"]
+    assert capsys.readouterr().out == ""

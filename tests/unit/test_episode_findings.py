@@ -15,6 +15,7 @@ from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.aggregates import findings as alerts
 from transom.features.patterns.findings import SOURCE
+from transom.features.registry import FINDING_ORDER
 from transom.findings import sync
 from transom.findings.from_ledger import Finding
 from transom.findings.store import findings, to_arrow
@@ -88,7 +89,7 @@ def version(ledger: Ledger) -> int:
 def test_a_title_is_one_line_whatever_it_names(ledger: Ledger, title: str | None) -> None:
     hold(ledger, [row(2, "a", user="o'\n\tbrien\x1b[2J")], range(1, 3))
     publish(ledger, stream_of(title=title))
-    (found,) = findings(ledger.root)
+    (found,) = findings(ledger.root, order=FINDING_ORDER)
     assert "o' brien [2J" in found.title
     assert found.title.isprintable()
     assert found.key == "o'\n\tbrien\x1b[2J"
@@ -106,7 +107,7 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
     ]
     hold(ledger, rows, range(1, 5))
     assert publish(ledger, stream)
-    first, second = findings(ledger.root)
+    first, second = findings(ledger.root, order=FINDING_ORDER)
     assert first == Finding(
         stage="patterns",
         hour=at(3),
@@ -145,9 +146,9 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
             evidence=tuple(words.replace(" so far", "") for words in finding.evidence),
             made_of=now.made_of,
         )
-        for finding, now in zip((first, second), findings(ledger.root), strict=True)
+        for finding, now in zip((first, second), findings(ledger.root, order=FINDING_ORDER), strict=True)
     ]
-    assert findings(ledger.root) == over
+    assert findings(ledger.root, order=FINDING_ORDER) == over
 
 
 def test_only_what_differs_is_written(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,13 +164,13 @@ def test_only_what_differs_is_written(ledger: Ledger, monkeypatch: pytest.Monkey
     rows = [row(number, f"e{number}") for number in range(1, 6)]
     hold(ledger, rows)
     publish(ledger, stream)
-    before = findings(ledger.root)
+    before = findings(ledger.root, order=FINDING_ORDER)
     # One has grown, of one nothing is left, and one has come.
     changed = [*rows[:1], *rows[2:], row(4, "e3", matches=2), row(7, "e7")]
     hold(ledger, changed)
     publish(ledger, stream)
     assert written == [[at(n) for n in range(1, 6)], [at(2), at(3), at(4), at(7)]]
-    after = findings(ledger.root)
+    after = findings(ledger.root, order=FINDING_ORDER)
     assert {f.finding_id for f in before} - {f.finding_id for f in after} == {
         f.finding_id for f in before if f.hour == at(2)
     }
@@ -183,7 +184,7 @@ def test_only_what_differs_is_written(ledger: Ledger, monkeypatch: pytest.Monkey
     anew = Ledger(f"{ledger.root}/anew")
     hold(anew, changed)
     publish(anew, stream)
-    assert findings(anew.root) == after
+    assert findings(anew.root, order=FINDING_ORDER) == after
 
 
 def test_what_a_killed_run_has_begun_is_not_told(ledger: Ledger) -> None:
@@ -191,50 +192,53 @@ def test_what_a_killed_run_has_begun_is_not_told(ledger: Ledger) -> None:
     publish(ledger, stream)
     hold(ledger, [row(2, "a"), row(3, "a", matches=2), row(4, "b")])
     publish(ledger, stream)
-    stood = findings(ledger.root)
+    stood = findings(ledger.root, order=FINDING_ORDER)
     assert len(stood) == 2
     hold(ledger, [row(3, "a", matches=9), row(4, "b")], range(2, 4), killed=True)
     assert not publish(ledger, stream)
     # Nor does the next one's claim make them what stands.
     hold(ledger, [row(4, "b", user="eve")], range(3, 4), killed=True)
     assert publish(ledger, stream)
-    assert {(f.key, f.hour) for f in findings(ledger.root)} == {("o'brien", at(3)), ("eve", at(4))}
+    assert {(f.key, f.hour) for f in findings(ledger.root, order=FINDING_ORDER)} == {
+        ("o'brien", at(3)),
+        ("eve", at(4)),
+    }
     hold(ledger, [row(2, "a", matches=9)], range(2, 4))
     publish(ledger, stream)
-    assert [f.title[:24] for f in findings(ledger.root)] == ["app: it's o'brien, 9 tim"]
+    assert [f.title[:24] for f in findings(ledger.root, order=FINDING_ORDER)] == ["app: it's o'brien, 9 tim"]
 
 
 def test_words_are_told_anew_and_a_pattern_that_is_gone_is_told_nothing_of(ledger: Ledger) -> None:
     hold(ledger, [row(2, "a")])
     publish(ledger, stream_of())
-    (before,) = findings(ledger.root)
+    (before,) = findings(ledger.root, order=FINDING_ORDER)
     other = stream_of(title="{{{user}}}", severity="low", steps=[*STEPS[:1], ALIKE])
     publish(ledger, other)
-    (after,) = findings(ledger.root)
+    (after,) = findings(ledger.root, order=FINDING_ORDER)
     said = ("the pattern: look, then one and other in any order, within 1 hour", *before.evidence[1:])
     assert after == replace(
         before, severity="low", title="app: {o'brien}", evidence=said, made_of=after.made_of
     )
     assert before.made_of != after.made_of
     publish(ledger, stream_of(steps=..., detector="math.floor", title=None))
-    (own,) = findings(ledger.root)
+    (own,) = findings(ledger.root, order=FINDING_ORDER)
     assert own.evidence[0] == "the pattern: what math.floor finds, within 1 hour"
     assert own.title == "app: x of o'brien, 2015-05-17T01:00:01 to 2015-05-17T01:20:00"
     gone = stream_of().model_copy(update={"patterns": {}})
     assert publish(ledger, gone)
-    assert (findings(ledger.root), publish(ledger, gone)) == ([], False)
+    assert (findings(ledger.root, order=FINDING_ORDER), publish(ledger, gone)) == ([], False)
 
 
 def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
     rows = [row(2, "a", status=404), row(2, "b"), row(2, "c", user="null", level=9)]
     hold(ledger, rows)
     publish(ledger, stream_of(key=["user", "status"]))
-    assert sorted(f.key or "" for f in findings(ledger.root)) == [
+    assert sorted(f.key or "" for f in findings(ledger.root, order=FINDING_ORDER)) == [
         "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
     ]  # fmt: skip
     hold(ledger, rows[:1])
     publish(ledger, stream_of(key=[], title=None))
-    (found,) = findings(ledger.root)
+    (found,) = findings(ledger.root, order=FINDING_ORDER)
     assert (found.key, found.title) == (None, "app: x, 2015-05-17T01:00:01 to 2015-05-17T01:20:00")
     assert found.evidence[1] == "1 match; its records are in the table matches, of block x"
 
@@ -244,7 +248,7 @@ def test_one_that_no_hour_can_close_any_more_goes_on_no_longer(ledger: Ledger) -
     for last, ongoing in ((3, True), (4, True), (5, False)):
         hold(ledger, [row(2, "a")], range(last, last + 1))
         publish(ledger, stream_of(batch="1 hour"))
-        assert [f.ongoing for f in findings(ledger.root)] == [ongoing]
+        assert [f.ongoing for f in findings(ledger.root, order=FINDING_ORDER)] == [ongoing]
         # Hours that wait for others have not looked.
         waits = {
             PartitionKey("patterns", "x", "episodes", at(20)): PartitionState(
@@ -262,7 +266,7 @@ def test_many_are_told_by_several_commits_and_one_that_meets_another_is_made_aga
     monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
     hold(ledger, [row(number, f"{number}{name}") for number in (1, 2) for name in "ab"])
     publish(ledger, stream_of())
-    assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(1), at(2), at(2)]
+    assert sorted(f.hour for f in findings(ledger.root, order=FINDING_ORDER)) == [at(1), at(1), at(2), at(2)]
     assert version(ledger) == 2
 
     def met(*arguments: Any) -> None:
@@ -284,14 +288,14 @@ def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Le
         ],
     )
     publish(ledger, stream_of())
-    found = findings(ledger.root)
+    found = findings(ledger.root, order=FINDING_ORDER)
     # Of those that go on, the latest.
     assert [(f.start, f.ongoing) for f in found] == [
         (at(3), True),
         (at(3), False),
         (at(1) + MINUTE / 60, False),
     ]
-    shown = [len(findings(ledger.root, Interval(at(n), at(n + 1)))) for n in range(7)]
+    shown = [len(findings(ledger.root, Interval(at(n), at(n + 1)), order=FINDING_ORDER)) for n in range(7)]
     # An hour has what it reports, and nothing that a later one reports of it.
     assert shown == [0, 0, 1, 0, 0, 2, 0]
     kinds = [
@@ -303,7 +307,7 @@ def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Le
         )
     ]
     write_deltalake(f"{ledger.root}/findings", to_arrow(kinds), mode="overwrite")
-    ranked = findings(ledger.root)
+    ranked = findings(ledger.root, order=FINDING_ORDER)
     order = [(f.severity, f.kind, f.ongoing) for f in ranked]
     assert list(dict.fromkeys((s, k, o if k == "episode" else None) for s, k, o in order)) == [
         ("high", "episode", True),

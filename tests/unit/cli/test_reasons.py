@@ -76,7 +76,7 @@ def test_a_table_that_is_not_read_any_more(run: Ask, lake: Lake) -> None:
     inputs: Mapping[str, str] = lake.ledger.snapshot()[granules(0)].inputs or {}
     put(lake, granules(0), 1, inputs={**inputs, "frames": "some"})
     assert said(run, lake, "2015-05-17T00:00")[1:3] == [
-        f"  aggregate traffic, granules: published, stale, {BY_B}",
+        f"  aggregates traffic, granules: published, stale, {BY_B}",
         "    it was computed from the frames, which it does not read now",
     ]
 

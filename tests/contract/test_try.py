@@ -73,6 +73,7 @@ def test_equal_files_are_told_and_count_as_the_job_counts_them(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    caplog.set_level("INFO", "transom")
     # Short names are shown on one line.
     monkeypatch.chdir(tmp_path)
     stream = tmp_path / "web.yaml"

@@ -119,7 +119,7 @@ class CrowdFindings(FindingTemplate):
                 HOUR_COLUMN: row["hour"],
                 FIRST_HOUR: row["hour"],
                 ONGOING: False,
-                "end": row["hour"] + HOUR,
+                "end_time": row["hour"] + HOUR,
             }
             for row in rows.to_pylist()
         ]

@@ -71,7 +71,7 @@ def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make
     assert len(told) == len(begun) == len({finding.finding_id for finding in told})
     assert len(begun) < len(met)
     (first, *_) = told
-    assert (first.severity, first.title, first.start) == ("high", "web: 10.0.0.1 is sent more", hour(0))
+    assert (first.severity, first.title, first.start_time) == ("high", "web: 10.0.0.1 is sent more", hour(0))
     # What is told goes when the file no longer asks for it, and so do the rows.
     house(ALERTING.replace("      many: n >= 7\n", ""), "lived").run(0, 3)
     left = house(ALERTING, "lived")
@@ -92,7 +92,7 @@ def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(house: Make
 
     states = remains(Path(never.root), run, never.folder / "copies")
     assert {finding.hour for finding in never.findings()} == {hour(1)}
-    assert {finding.start for finding in never.findings()} == {hour(0), hour(1)}
+    assert {finding.start_time for finding in never.findings()} == {hour(0), hour(1)}
     untold = 0
     for state in states:
         killed = house(ALERTING, str(state.parent.relative_to(never.folder)))

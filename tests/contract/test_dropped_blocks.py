@@ -76,7 +76,7 @@ def test_stages_of_which_no_block_is_left_leave_nothing(house: Make) -> None:
     whole.run(0, 3)
     before = {*whole.book()}
     assert {node.stage for node in before} == {*STAGES}
-    assert kinds(whole) >= {"alert", "episode", "frame", "persistent", "top"}
+    assert kinds(whole) >= {"alert", "episode", "frame", "persistent_item", "heavy_hitter"}
     for left in (EVERYTHING, ""):
         lived, fresh = house(BASE + left, "lived"), house(BASE + left, f"fresh{len(left)}")
         lived.run(0, 1)

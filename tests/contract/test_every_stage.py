@@ -88,4 +88,4 @@ def test_random_history_leaves_tables_of_one_run(house: Make, dice: random.Rando
     empty = {name for name, rows in lived.rows().items() if not rows}
     assert empty == {"rejected", "duplicates"}
     kinds = {finding.kind for finding in lived.findings()}
-    assert kinds == {"alert", "episode", "frame", "persistent", "top"}
+    assert kinds == {"alert", "episode", "frame", "persistent_item", "heavy_hitter"}

@@ -109,7 +109,7 @@ def test_feature_of_the_tests_is_read_computed_checked_and_found(
     assert (row["block"], row["client"], row["events"]) == ("many", "10.0.0.1", 2)
     found = {finding.kind: finding for finding in findings(f"{lake}/toy")}
     assert found["crowd"].title == "toy: a crowd of 10.0.0.1"
-    assert "the rule: no crowd has more than three events" in found["gate"].evidence
+    assert "the rule: no crowd has more than three events" in found["check_failed"].evidence
 
 
 def test_feature_of_the_tests_is_described_and_validated() -> None:

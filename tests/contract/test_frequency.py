@@ -282,7 +282,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
     early, later = ((0, 1), (1, 6), (8, HOURS)), ((2, 3), (4, 8), (8, HOURS))
     live(lived, whole, log, late, early, later, check)
     stays = {row["spell_id"] for row in whole.rows_of("frequencies") if row["block"] != "answers"} - {None}
-    findings = [finding for finding in whole.findings() if finding.kind == "top"]
+    findings = [finding for finding in whole.findings() if finding.kind == "heavy_hitter"]
     assert len(findings) == len(stays) > 3
     assert {finding.block for finding in findings} == FREQUENCIES - {"answers"}
     events, hours = whole.rows_of("events"), [micros(hour(number)) for number in range(HOURS)]

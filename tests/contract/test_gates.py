@@ -41,7 +41,12 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
 
     # One cause: what waits for the hour is told by it.
     (told,) = day.findings()
-    assert (told.stage, told.kind, told.start, told.end) == ("ingest", "gate", hour(1), hour(2))
+    assert (told.stage, told.kind, told.start_time, told.end_time) == (
+        "ingest",
+        "check_failed",
+        hour(1),
+        hour(2),
+    )
 
     day.land(1, [line(3600 + i) for i in range(20)])
     day.run(1, 2)
@@ -65,7 +70,7 @@ def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None
     assert day.findings() == []
     day.land(0, [line(1), "junk", "junk"])
     assert day.ingest(0, 1).quarantined == 1
-    assert [told.kind for told in day.findings()] == ["gate"]
+    assert [told.kind for told in day.findings()] == ["check_failed"]
     assert day.table("events").count() == 1
 
 

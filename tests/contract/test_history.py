@@ -249,7 +249,7 @@ def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
     # The run that publishes the hour as it is, stale as ever, says so as well.
     for _ in range(2):
         assert other.ingest(5, 6).stale_since == hour(0)
-        assert {(told.kind, told.start, told.end) for told in other.findings()} == {
+        assert {(told.kind, told.start_time, told.end_time) for told in other.findings()} == {
             ("incomplete", hour(0), hour(1)),
             ("stale", hour(0), hour(4)),
         }
@@ -266,7 +266,9 @@ def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make
     day.run(0, 6)
     day.land(0, [*hourly(0, "10.0.0.1"), line(61, "10.0.0.2")])
     assert [day.ingest(5, 6).stale_since for _ in range(2)] == [hour(0)] * 2
-    assert [(told.kind, told.start, told.end) for told in day.findings()] == [("stale", hour(0), hour(1))]
+    assert [(told.kind, told.start_time, told.end_time) for told in day.findings()] == [
+        ("stale", hour(0), hour(1))
+    ]
     stood = day.table("events").count()
     assert day.ingest(0, 1).stale_since is None
     assert day.table("events").count() == stood + 1

@@ -198,7 +198,7 @@ def test_items_are_what_the_listing_says_whatever_the_history(house: Make) -> No
         )
     # What stays is one finding, and so is what has left; what nobody wants to be told of is none.
     stays = {row["spell_id"] for row in whole.rows_of("persistent_items") if row["block"] != "pairs"} - {None}
-    findings = [finding for finding in whole.findings() if finding.kind == "persistent"]
+    findings = [finding for finding in whole.findings() if finding.kind == "persistent_item"]
     assert len(findings) == len(stays) > 3
     assert {finding.block for finding in findings} == {"clients", "slow"}
     ongoing = [finding for finding in findings if finding.ongoing]

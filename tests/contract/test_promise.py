@@ -71,8 +71,8 @@ def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
     whole.run(0, hours)
     assert_equal(lived, whole)
     lived.assert_ledger_true()
-    told = {(finding.kind, finding.severity): finding.start for finding in lived.findings()}
-    assert told == {("silent", "high"): hour(8), ("gate", "low"): hour(6)}
+    told = {(finding.kind, finding.severity): finding.start_time for finding in lived.findings()}
+    assert told == {("source_silent", "high"): hour(8), ("check_failed", "low"): hour(6)}
     assert lived.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
 
 

@@ -159,7 +159,7 @@ def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> No
     for _ in range(2):
         assert changed.aggregates(6, 7).stale_since == hour(0)
         assert expired(changed) == {0, 1}
-        assert [(told.kind, told.start, told.end) for told in changed.findings()] == [
+        assert [(told.kind, told.start_time, told.end_time) for told in changed.findings()] == [
             # Hour 4 reaches the granules of hour 2, which no run has had to make since.
             ("stale", hour(0), hour(5))
         ]

@@ -74,5 +74,5 @@ def test_known_hosts_that_fall_silent_are_reported(house: Make) -> None:
         # Two hours after its last reading, of 10:25, a is not known any more.
         (at(12), "a", at(10, 30), at(12, 20), 6900, 0, 23, 5, "final"),
     ]
-    assert {finding.key: finding.start for finding in beat.findings()} == {"a": at(10, 30), "c": at(9)}
+    assert {finding.key: finding.start_time for finding in beat.findings()} == {"a": at(10, 30), "c": at(9)}
     beat.assert_ledger_true()

@@ -295,7 +295,11 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
     )
     assert day.table("matches").count() == 2
     # It is what a person is told, too.
-    told = [finding for finding in day.findings() if finding.stage == "patterns" and finding.kind == "gate"]
+    told = [
+        finding
+        for finding in day.findings()
+        if finding.stage == "patterns" and finding.kind == "check_failed"
+    ]
     assert any("10.0.0.2" in words for finding in told for words in finding.evidence)
     assert all(finding.evidence[-1].startswith("to mend it: mend the detector, then run") for finding in told)
 

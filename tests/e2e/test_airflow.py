@@ -58,7 +58,7 @@ checks:
 start: 2015-05-17T10:00
 schedule: false
 """
-RESULTS = ("episode", "frame", "persistent", "top")
+RESULTS = ("episode", "frame", "persistent_item", "heavy_hitter")
 """Kinds of findings that tell of the log, not of a run."""
 TOGETHER = ("green", "together")
 """Streams whose stages run in one application: one of good files alone, one with a crowd at first."""
@@ -197,7 +197,7 @@ def not_published(book: LedgerSnapshot) -> set[tuple[str, datetime]]:
 
 def told(folder: Path, stream: str) -> list[tuple[str, str, datetime | None, datetime | None]]:
     of_lake = findings(str(folder / "lake" / stream))
-    return [(f.stage, f.kind, f.start, f.end) for f in of_lake if f.kind not in RESULTS]
+    return [(f.stage, f.kind, f.start_time, f.end_time) for f in of_lake if f.kind not in RESULTS]
 
 
 def whole(run: str) -> tuple[str, dict[str, str]]:
@@ -242,7 +242,7 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
     book = ledger(folder).snapshot()
     assert {hour for _, hour in not_published(book)} == {JUNK}
     assert {node.stage for node in book} == {"ingest"}
-    assert told(folder, "web") == [("ingest", "gate", JUNK, JUNK + HOUR)]
+    assert told(folder, "web") == [("ingest", "check_failed", JUNK, JUNK + HOUR)]
 
     land(folder, WEB, JUNK, hours[JUNK])
     server.clear("web", run, "ingest")
@@ -251,7 +251,7 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
     assert told(folder, "web") == []
     assert_recounted(folder, "web", hours)
     episodes = [f for f in findings(str(folder / "lake/web")) if f.kind == "episode"]
-    assert {(f.key, f.start) for f in episodes} <= {(client, start) for client, start, _ in lost(hours)}
+    assert {(f.key, f.start_time) for f in episodes} <= {(client, start) for client, start, _ in lost(hours)}
 
 
 @pytest.mark.full
@@ -277,7 +277,7 @@ def test_application_of_all_stages_stops_at_the_gate_that_fails_and_leaves_the_s
     ):  # fmt: skip
         assert words in said, said
     assert not_published(ledger(folder, "together").snapshot()) == {("aggregates", CROWDED)}
-    assert told(folder, "together") == [("aggregates", "gate", CROWDED, CROWDED + HOUR)]
+    assert told(folder, "together") == [("aggregates", "check_failed", CROWDED, CROWDED + HOUR)]
     assert figures(folder, 0, CROWDED + HOUR, "together") == {}
     # The next hour's reports hold the crowd in their wider windows, and are published.
     assert figures(folder, 1, FIRST + 8 * HOUR, "together")[loud] > 300

@@ -91,7 +91,7 @@ def version(ledger: Ledger) -> int:
 
 
 def told(ledger: Ledger) -> list[tuple[str | None, str, datetime | None, datetime | None]]:
-    return [(f.key, f.title, f.start, f.end) for f in findings(ledger.root)]
+    return [(f.key, f.title, f.start_time, f.end_time) for f in findings(ledger.root)]
 
 
 def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger: Ledger) -> None:
@@ -114,8 +114,8 @@ def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger:
         block="load",
         severity="high",
         title="app: it's o'brien, 9 times",
-        start=at(1),
-        end=at(2) + 30 * MINUTES,
+        start_time=at(1),
+        end_time=at(2) + 30 * MINUTES,
         ongoing=True,
         evidence=(
             "the rule: slope_n > 0 and n > 2",
@@ -124,11 +124,11 @@ def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger:
             "the last one, to 2015-05-17T02:30:00: n 9, slope_n 0.0101, count 5",
         ),
         key="o'brien",
-        made_of=first.made_of,
+        source_hash=first.source_hash,
         first_hour=at(1),
     )
     assert str(first) == ("high alert: app: it's o'brien, 9 times (2015-05-17T01:00 to 2015-05-17T02:30)")
-    assert (other.key, other.start, other.hour, other.title) == (
+    assert (other.key, other.start_time, other.hour, other.title) == (
         "other", at(2), at(2), "app: it's other, 5 times"
     )  # fmt: skip
     assert (many.key, many.severity, many.ongoing, many.title) == (
@@ -176,7 +176,7 @@ def test_hours_follow_each_other_that_lie_a_slide_apart(
     hold(ledger, stream, [row(number, "many", 60, level=level) for number in hours])
     publish(ledger, stream)
     found = sorted(findings(ledger.root), key=lambda finding: finding.hour)
-    assert [(f.start, f.hour) for f in found] == [(at(first), at(last)) for first, last in spells]
+    assert [(f.start_time, f.hour) for f in found] == [(at(first), at(last)) for first, last in spells]
 
 
 def test_a_spell_that_grows_keeps_its_id_and_one_that_loses_its_middle_is_two(ledger: Ledger) -> None:
@@ -187,10 +187,10 @@ def test_a_spell_that_grows_keeps_its_id_and_one_that_loses_its_middle_is_two(le
     hold(ledger, stream, [row(number, "growing", 20) for number in (1, 2, 3)])
     publish(ledger, stream)
     (grown,) = findings(ledger.root)
-    assert (grown.finding_id, grown.start, grown.hour) == (begun.finding_id, at(1), at(3))
+    assert (grown.finding_id, grown.start_time, grown.hour) == (begun.finding_id, at(1), at(3))
     hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
     publish(ledger, stream)
-    assert sorted((f.start, f.hour) for f in findings(ledger.root)) == [(at(1), at(1)), (at(3), at(3))]
+    assert sorted((f.start_time, f.hour) for f in findings(ledger.root)) == [(at(1), at(1)), (at(3), at(3))]
     # Rows that a run has begun to replace stand as they were.
     before = findings(ledger.root)
     hold(ledger, stream, [row(1, "growing", 20, n=8), row(3, "growing", 20)], status="writing")
@@ -205,7 +205,7 @@ def test_words_are_told_anew_and_rows_of_another_condition_are_marked(ledger: Le
     worse = stream_of({"growing": {**GROWING, "severity": "low", "title": "{{{user}}}"}, "many": "n >= 7"})
     publish(ledger, worse)
     (after,) = findings(ledger.root)
-    assert after == replace(before, severity="low", title="app: {o'brien}", made_of=after.made_of)
+    assert after == replace(before, severity="low", title="app: {o'brien}", source_hash=after.source_hash)
     # The rows are of the old condition until a run computes them.
     publish(ledger, stream_of({"growing": "n > 3"}))
     (marked,) = findings(ledger.root)

@@ -26,7 +26,7 @@ def test_a_path_garbles_nothing(path: str) -> None:
     lacks = lacking(Cause("file", f"{path}: cut; after 5 lines", path))
     assert lacks.has_own_gap
     (found,) = of_ingest(book({1: lacks, 2: lacks, 3: GOOD}))
-    assert (found.kind, found.start, found.end) == ("incomplete", at(1), at(3))
+    assert (found.kind, found.start_time, found.end_time) == ("incomplete", at(1), at(3))
     assert found.title.endswith(f"are incomplete: {path}: cut; after 5 lines")
     assert found.evidence[0] == f"{path}: cut; after 5 lines"
 
@@ -34,7 +34,7 @@ def test_a_path_garbles_nothing(path: str) -> None:
 def test_files_of_one_complaint_are_one_finding_whatever_they_are_called() -> None:
     entries = {n: lacking(Cause("file", f"x; {n}: y.log: cut", f"x; {n}: y.log")) for n in (1, 2)}
     (found,) = of_ingest(book(entries))
-    assert (found.start, found.end) == (at(1), at(3))
+    assert (found.start_time, found.end_time) == (at(1), at(3))
 
 
 @pytest.mark.parametrize("status", ["published", "quarantined", "blocked", "damaged"])

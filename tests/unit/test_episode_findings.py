@@ -116,8 +116,8 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
         block="x",
         severity="high",
         title="app: it's o'brien, 3 times from 2015-05-17T01:00:01 to 2015-05-17T02:30:00",
-        start=at(1) + MINUTE / 60,
-        end=at(2) + 30 * MINUTE,
+        start_time=at(1) + MINUTE / 60,
+        end_time=at(2) + 30 * MINUTE + timedelta(microseconds=1),
         ongoing=True,
         evidence=(
             "the pattern: look, then 5 times probe, within 1 hour",
@@ -126,7 +126,7 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
             "the first record",
         ),
         key="o'brien",
-        made_of=first.made_of,
+        source_hash=first.source_hash,
         first_hour=at(2),
     )
     assert (second.key, second.hour, second.title[:20]) == ("null", at(2), "app: it's null, 1 ti")
@@ -144,7 +144,7 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
             finding,
             ongoing=False,
             evidence=tuple(words.replace(" so far", "") for words in finding.evidence),
-            made_of=now.made_of,
+            source_hash=now.source_hash,
         )
         for finding, now in zip((first, second), findings(ledger.root, order=FINDING_ORDER), strict=True)
     ]
@@ -217,9 +217,9 @@ def test_words_are_told_anew_and_a_pattern_that_is_gone_is_told_nothing_of(ledge
     (after,) = findings(ledger.root, order=FINDING_ORDER)
     said = ("the pattern: look, then one and other in any order, within 1 hour", *before.evidence[1:])
     assert after == replace(
-        before, severity="low", title="app: {o'brien}", evidence=said, made_of=after.made_of
+        before, severity="low", title="app: {o'brien}", evidence=said, source_hash=after.source_hash
     )
-    assert before.made_of != after.made_of
+    assert before.source_hash != after.source_hash
     publish(ledger, stream_of(steps=..., detector="math.floor", title=None))
     (own,) = findings(ledger.root, order=FINDING_ORDER)
     assert own.evidence[0] == "the pattern: what math.floor finds, within 1 hour"
@@ -290,7 +290,7 @@ def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Le
     publish(ledger, stream_of())
     found = findings(ledger.root, order=FINDING_ORDER)
     # Of those that go on, the latest.
-    assert [(f.start, f.ongoing) for f in found] == [
+    assert [(f.start_time, f.ongoing) for f in found] == [
         (at(3), True),
         (at(3), False),
         (at(1) + MINUTE / 60, False),
@@ -300,10 +300,17 @@ def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Le
     assert shown == [0, 0, 1, 0, 0, 2, 0]
     kinds = [
         replace(
-            found[0], finding_id=f"{number:02}", kind=kind, severity=severity, ongoing=ongoing, start=start
+            found[0],
+            finding_id=f"{number:02}",
+            kind=kind,
+            severity=severity,
+            ongoing=ongoing,
+            start_time=start,
         )
         for number, (kind, severity, ongoing, start) in enumerate(
-            product(("episode", "gate", "alert"), ("high", "low"), (True, False), (at(1), at(2), None))
+            product(
+                ("episode", "check_failed", "alert"), ("high", "low"), (True, False), (at(1), at(2), None)
+            )
         )
     ]
     write_deltalake(f"{ledger.root}/findings", to_arrow(kinds), mode="overwrite")
@@ -311,19 +318,19 @@ def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Le
     order = [(f.severity, f.kind, f.ongoing) for f in ranked]
     assert list(dict.fromkeys((s, k, o if k == "episode" else None) for s, k, o in order)) == [
         ("high", "episode", True),
-        ("high", "gate", None),
+        ("high", "check_failed", None),
         ("high", "episode", False),
         ("high", "alert", None),
-        ("low", "gate", None),
+        ("low", "check_failed", None),
         ("low", "episode", True),
         ("low", "episode", False),
         ("low", "alert", None),
     ]
     for kind, starts in (
         ("episode", [at(2), at(1), None]),
-        ("gate", [None, None, at(1), at(1), at(2), at(2)]),
+        ("check_failed", [None, None, at(1), at(1), at(2), at(2)]),
     ):
-        assert [f.start for f in ranked if f.kind == kind][: len(starts)] == starts
+        assert [f.start_time for f in ranked if f.kind == kind][: len(starts)] == starts
 
 
 def test_nothing_is_told_where_there_is_nothing(ledger: Ledger) -> None:

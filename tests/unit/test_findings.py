@@ -39,14 +39,14 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
     first = Finding(
         stage="ingest",
         hour=at(2),
-        finding_id=identity("web", "ingest", "gate", "events", "rejected_share", at(1)),
-        kind="gate",
+        finding_id=identity("web", "ingest", "check_failed", "events", "rejected_share", at(1)),
+        kind="check_failed",
         block="events",
         severity="high",
         title="web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are withheld: "
         "check rejected_share saw 0.3333, expected at most 0.05",
-        start=at(1),
-        end=at(3),
+        start_time=at(1),
+        end_time=at(3),
         ongoing=False,
         evidence=(
             f"the rule: {BUILT_IN['rejected_share'].meaning}",
@@ -61,9 +61,12 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
         first_hour=at(1),
     )
     assert found[0] == first
-    assert [(f.start, f.end, f.ongoing) for f in found] == [(at(1), at(3), False), (at(4), at(5), True)]
+    assert [(f.start_time, f.end_time, f.ongoing) for f in found] == [
+        (at(1), at(3), False),
+        (at(4), at(5), True),
+    ]
     assert told(found)[1] == (
-        "high gate: web: events, 2015-05-17T04:00, are withheld: "
+        "high check_failed: web: events, 2015-05-17T04:00, are withheld: "
         "check rejected_share saw 0.3333, expected at most 0.05"
     )
 
@@ -92,17 +95,17 @@ def test_a_source_that_has_gone_silent_is_worse_than_one_that_was() -> None:
         book({0: GOOD, 3: GOOD, 7: PARTIAL} | empty), [*(files(n, 0, 2) for n in empty), files(7, 1, 2)]
     )
     assert told(found) == [
-        "medium silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
-        "medium silent: no file of web for 2015-05-17T04:00 to 2015-05-17T07:00 (3 hours)",
+        "medium source_silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
+        "medium source_silent: no file of web for 2015-05-17T04:00 to 2015-05-17T07:00 (3 hours)",
         "medium incomplete: web: events, 2015-05-17T07:00, are incomplete: "
         "check files_expected saw 1, expected at least 2",
     ]
     gone = of_ingest(book({0: GOOD, 3: GOOD} | empty), [files(n, 0) for n in empty])
     assert told(gone) == [
-        "high silent: no file of web since 2015-05-17T04:00 (3 hours)",
-        "medium silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
+        "high source_silent: no file of web since 2015-05-17T04:00 (3 hours)",
+        "medium source_silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
     ]
-    assert {f.finding_id for f in found if f.kind == "silent"} == {f.finding_id for f in gone}
+    assert {f.finding_id for f in found if f.kind == "source_silent"} == {f.finding_id for f in gone}
 
 
 def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm() -> None:
@@ -110,9 +113,9 @@ def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm()
         book({0: GOOD, 1: GOOD}), [replace(verdict, severity="warning") for verdict in (junk(0), files(1, 0))]
     )
     assert told(found) == [
-        "low gate: web: events, 2015-05-17T00:00, deserve a look: "
+        "low check_failed: web: events, 2015-05-17T00:00, deserve a look: "
         "check rejected_share saw 0.3333, expected at most 0.05",
-        "low silent: no file of web since 2015-05-17T01:00 (1 hour)",
+        "low source_silent: no file of web since 2015-05-17T01:00 (1 hour)",
     ]
 
 
@@ -120,7 +123,7 @@ def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
     cut = CheckResult(node(1), "file_readable", "incomplete", 1, "at most 0", False, subject="a/1.log")
     lacks = lacking(Cause("file", "a/1.log: file_readable: truncated: after 5 lines", "a/1.log"))
     (found,) = of_ingest(book({1: lacks, 2: lacks, 3: lacks}), [cut])
-    assert (found.kind, found.start, found.end) == ("incomplete", at(1), at(4))
+    assert (found.kind, found.start_time, found.end_time) == ("incomplete", at(1), at(4))
     assert found.evidence[1:3] == (
         "2015-05-17T01:00 a/1.log: observed 1, expected at most 0",
         "a/1.log: file_readable: truncated: after 5 lines",
@@ -131,7 +134,7 @@ def test_hours_that_lack_a_withheld_file_name_it_and_its_cure() -> None:
     words = "a/1.log: withheld, the finding of 2015-05-17T01:00 says why"
     lacks = lacking(Cause("withheld_file", words, "a/1.log"))
     withheld, found = of_ingest(book({1: WITHHELD, 2: lacks, 3: lacks}), [junk(1)])
-    assert withheld.kind == "gate"
+    assert withheld.kind == "check_failed"
     assert (found.kind, found.title, found.evidence) == (
         "incomplete",
         "web: events, 2015-05-17T02:00 to 2015-05-17T04:00 (2 hours), are incomplete: "
@@ -173,21 +176,21 @@ def test_what_a_killed_run_has_seen_counts_for_nothing() -> None:
     writing = replace(WITHHELD, status="writing")
     assert of_ingest(book({0: writing, 1: GOOD}), [junk(0)]) == []
     (found,) = of_ingest(book({0: writing, 1: GOOD}), [junk(0)], [node(0)])
-    assert (found.kind, found.start, found.end) == ("stale", at(0), at(1))
+    assert (found.kind, found.start_time, found.end_time) == ("stale", at(0), at(1))
 
 
 def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
     where = PartitionKey("ingest", "events", "events", UNKNOWN_HOUR)
     withheld = replace(WITHHELD, cause="landing/junk.log: rejected_share: observed 1", asked=False)
     (found,) = of_ingest(LedgerSnapshot({where: withheld, node(5): GOOD}))
-    assert (found.hour, found.start, found.end, found.ongoing) == (UNKNOWN_HOUR, None, None, True)
+    assert (found.hour, found.start_time, found.end_time, found.ongoing) == (UNKNOWN_HOUR, None, None, True)
     assert str(found) == (
-        "high gate: web: events, files without an hour, are withheld: "
+        "high check_failed: web: events, files without an hour, are withheld: "
         "landing/junk.log: rejected_share: observed 1"
     )
     assert found.evidence[-1].endswith("then run ingest over any hours")
     partial = replace(withheld, status="published")
-    assert [(f.kind, f.start) for f in of_ingest(LedgerSnapshot({where: partial, node(5): GOOD}))] == [
+    assert [(f.kind, f.start_time) for f in of_ingest(LedgerSnapshot({where: partial, node(5): GOOD}))] == [
         ("incomplete", None)
     ]
 
@@ -195,7 +198,7 @@ def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
 def test_of_hours_in_a_row_the_worst_speaks_for_all() -> None:
     warned = replace(junk(1), severity="warning", observed=0.06)
     (found,) = of_ingest(book({1: GOOD, 2: WITHHELD}), [warned, junk(2)])
-    assert (found.severity, found.start, found.end) == ("high", at(1), at(3))
+    assert (found.severity, found.start_time, found.end_time) == ("high", at(1), at(3))
     assert "are withheld: check rejected_share saw 0.3333" in found.title
 
 
@@ -204,7 +207,7 @@ def test_a_withheld_hour_that_lacks_something_as_well_is_two_findings() -> None:
         book({1: replace(WITHHELD, cause="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
     )
     assert told(found) == [
-        "high gate: web: events, 2015-05-17T01:00, are withheld: a/1.log: cannot be read",
+        "high check_failed: web: events, 2015-05-17T01:00, are withheld: a/1.log: cannot be read",
         "medium incomplete: web: events, 2015-05-17T01:00, are incomplete: "
         "check files_expected saw 1, expected at least 2",
     ]
@@ -232,7 +235,7 @@ def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> No
     # One whose words alone are those of another hour that is withheld waits for something else.
     other = replace(waits, causes=(Cause("waits", str(waits.cause), node(0).key),))
     (found,) = from_ledger("web", "aggregates", aggregated({"site": other}, WITHHELD), [])
-    assert found.kind == "gate"
+    assert found.kind == "check_failed"
     inherits = lacking(Cause("inputs", "1 incomplete hours, first 2015-05-17T01:00"))
     assert from_ledger("web", "aggregates", aggregated({"site": inherits}, PARTIAL), []) == []
 
@@ -242,7 +245,7 @@ def test_hours_that_wait_for_anything_else_are_one() -> None:
     both = aggregated({"site": waits, "traffic": waits}, replace(WITHHELD, status="writing"))
     (found,) = from_ledger("web", "aggregates", both, [], noun="figures")
     assert str(found) == (
-        "high gate: web: figures, 2015-05-17T02:00, could not be computed: "
+        "high check_failed: web: figures, 2015-05-17T02:00, could not be computed: "
         "ingest events 2015-05-17T01:00 is writing"
     )
     # What was in its way has been mended by a run that was too far to compute it.
@@ -271,8 +274,8 @@ def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
         severity="medium",
         title="web: figures, 2015-05-17T00:00 to 2015-05-17T02:00 (2 hours), are out of date: "
         "what they are computed from has changed since, a gate kept runs from them, or one was killed",
-        start=at(0),
-        end=at(2),
+        start_time=at(0),
+        end_time=at(2),
         ongoing=False,
         evidence=(
             "block site",
@@ -285,7 +288,7 @@ def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
     (new,) = from_ledger("web", "aggregates", hours, [], [node(0, "new", "aggregates")])
     assert new.evidence[0] == "block new"
     withheld = hours.updated({left[0]: WITHHELD})
-    assert [f.kind for f in from_ledger("web", "aggregates", withheld, [], [left[0]])] == ["gate"]
+    assert [f.kind for f in from_ledger("web", "aggregates", withheld, [], [left[0]])] == ["check_failed"]
 
 
 @given(
@@ -305,11 +308,20 @@ def test_findings_depend_on_what_the_ledger_says_and_not_on_its_order(
     assert of_ingest(LedgerSnapshot(dict(entries)), in_order) == found
     assert len({finding.finding_id for finding in found}) == len(found)
     # Each hour that something is the matter with is in one finding of its kind, and no other is.
-    kinds = {"junk": {"gate"}, "few": {"incomplete"}, "none": {"silent"}, "both": {"gate", "incomplete"}}
+    kinds = {
+        "junk": {"check_failed"},
+        "few": {"incomplete"},
+        "none": {"source_silent"},
+        "both": {"check_failed", "incomplete"},
+    }
     for n in range(31):
-        covering = [f.kind for f in found if f.start is not None and f.start <= at(n) < (f.end or at(n))]
+        covering = [
+            f.kind
+            for f in found
+            if f.start_time is not None and f.start_time <= at(n) < (f.end_time or at(n))
+        ]
         assert sorted(covering) == sorted(kinds.get(hours.get(n, "ok"), set()))
     # Two findings of a cause do not touch.
-    for kind in ("gate", "incomplete", "silent"):
-        ends = [(f.start, f.end) for f in found if f.kind == kind]
+    for kind in ("check_failed", "incomplete", "source_silent"):
+        ends = [(f.start_time, f.end_time) for f in found if f.kind == kind]
         assert not {end for _, end in ends} & {start for start, _ in ends}

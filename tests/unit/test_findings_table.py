@@ -38,7 +38,7 @@ def ran(ledger: Ledger, run: str, bad: Iterable[int], hours: Iterable[int] = ran
 
 
 def spans(root: str) -> list[tuple[datetime | None, datetime | None]]:
-    return [(finding.start, finding.end) for finding in findings(root)]
+    return [(finding.start_time, finding.end_time) for finding in findings(root)]
 
 
 def version(ledger: Ledger) -> int:
@@ -82,7 +82,10 @@ def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> No
     ledger.publish("aggregates", entries, "b")
     for stage in ("ingest", "aggregates"):
         publish(ledger, "web", stage, {})
-    assert [(f.stage, f.start) for f in findings(ledger.root)] == [("ingest", at(1)), ("aggregates", at(2))]
+    assert [(f.stage, f.start_time) for f in findings(ledger.root)] == [
+        ("ingest", at(1)),
+        ("aggregates", at(2)),
+    ]
 
 
 def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
@@ -124,7 +127,7 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
     # Where the later one has written something, it did not even for a moment, in which it might be killed.
     for number in range(since[0], version(ledger) + 1) if meanwhile == [2] else ():
         found = table._read(DeltaTable(f"{ledger.root}/findings", version=number))
-        assert [(finding.start, finding.end) for finding in found] == expected
+        assert [(finding.start_time, finding.end_time) for finding in found] == expected
 
 
 def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
@@ -162,9 +165,9 @@ def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None
     assert findings(ledger.root) == []
     ran(ledger, "a", [1, 2])
     publish(ledger, "web", "ingest", {node(0): ledger.snapshot()[node(0)]})
-    assert [f.kind for f in findings(ledger.root)] == ["gate", "stale"]
+    assert [f.kind for f in findings(ledger.root)] == ["check_failed", "stale"]
     kinds = {n: [f.kind for f in findings(ledger.root, Interval(at(n), at(n + 1)))] for n in range(4)}
-    assert kinds == {0: ["stale"], 1: ["gate"], 2: ["gate"], 3: []}
+    assert kinds == {0: ["stale"], 1: ["check_failed"], 2: ["check_failed"], 3: []}
 
 
 def test_what_belongs_to_no_hour_is_given_to_every_reader(ledger: Ledger) -> None:
@@ -175,7 +178,7 @@ def test_what_belongs_to_no_hour_is_given_to_every_reader(ledger: Ledger) -> Non
     )
     publish(ledger, "web", "ingest", {})
     for interval in (None, Interval(at(5), at(6))):
-        assert [finding.start for finding in findings(ledger.root, interval)] == [None]
+        assert [finding.start_time for finding in findings(ledger.root, interval)] == [None]
 
 
 def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
@@ -196,15 +199,18 @@ def test_many_findings_of_one_kind_and_block_hide_no_other(ledger: Ledger) -> No
     noisy = [
         replace(
             withheld, stage="patterns", kind="episode", block="noisy", severity="high",
-            finding_id=f"{number:04}", start=at(number % 4), ongoing=True,
+            finding_id=f"{number:04}", start_time=at(number % 4), ongoing=True,
         )
         for number in range(1000)
     ]  # fmt: skip
-    beacon = replace(withheld, stage="persistence", kind="persistent", block="contacts", severity="low")
+    beacon = replace(withheld, stage="persistence", kind="persistent_item", block="contacts", severity="low")
     write_deltalake(f"{ledger.root}/findings", table.to_arrow([*noisy, beacon]), mode="append")
     for most, each, episodes in ((20, 3, 3), (4, 3, 2), (1, 3, 1), (50, 1, 1)):
         found = select_findings(ledger.root, most, each, FINDING_ORDER)
-        assert [f.kind for f in found.findings] == ["episode"] * episodes + ["gate", "persistent"]
+        assert [f.kind for f in found.findings] == ["episode"] * episodes + [
+            "check_failed",
+            "persistent_item",
+        ]
         # The latest.
         assert [f.finding_id for f in found.findings[:episodes]] == ["0003", "0007", "0011"][:episodes]
         assert found.more == (("episode", "noisy", 1000 - episodes),)

@@ -298,7 +298,7 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     assert steps == [f"{run['run_id']} 0", "ingest tidied", f"{run['run_id']} 1", "ingest tidied"]
     assert run["stale_since"] == TEN
     (told,) = findings(str(tmp_path / "web"))
-    assert (told.kind, told.start) == ("stale", TEN)
+    assert (told.kind, told.start_time) == ("stale", TEN)
 
 
 def test_two_runs_of_one_name_take_nothing_for_their_own_that_is_the_others(

@@ -172,9 +172,9 @@ def _is_incomplete(entry: PartitionState) -> bool:
 def _stale(ledger: Ledger, stage: str, command: str) -> list[str]:
     """What the last run has left out of date, the first stretches with what mends them."""
     stretches = [
-        (finding.start, finding.end)
+        (finding.start_time, finding.end_time)
         for finding in findings(ledger.root, kinds=["stale"])
-        if finding.stage == stage and finding.start and finding.end
+        if finding.stage == stage and finding.start_time and finding.end_time
     ]
     told = [
         f"stale since {format_hour(start)}: {fill_hours(command, [start, end - HOUR])}"

@@ -25,7 +25,7 @@ from transom.spec.checks import OF_INGEST, BuiltIn
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 """The worst first."""
-KINDS = ("gate", "silent", "incomplete", "stale")
+KINDS = ("check_failed", "source_silent", "incomplete", "stale")
 """What the ledger of a stage says; the stages find other kinds in the data."""
 WITHHELD, INCOMPLETE, DOUBTFUL = "are withheld", "are incomplete", "deserve a look"
 NOT_MADE, OUT_OF_DATE, DAMAGED = "could not be computed", "are out of date", "are damaged"
@@ -60,7 +60,7 @@ class Finding:
         ongoing: whether it reaches the end of the last hour that the stage was asked for; of an episode,
             whether matches may still join it.
         exactness: of a figure: exact, guaranteed, estimated, or its bounds.
-        made_of: of what stages find in the data, a hash of the rows and words that it was made of.
+        source_hash: of what stages find in the data, a hash of the rows and words that it was made of.
         first_hour: the first hour that reported it; `hour` is the last one. None for files that belong to no
             hour.
     """
@@ -72,19 +72,19 @@ class Finding:
     block: str | None
     severity: Severity
     title: str
-    start: datetime | None
-    end: datetime | None
+    start_time: datetime | None
+    end_time: datetime | None
     ongoing: bool
     evidence: tuple[str, ...]
     key: str | None = None
     item: str | None = None
     exactness: str = "exact"
-    made_of: str | None = None
+    source_hash: str | None = None
     first_hour: datetime | None = None
 
     def __str__(self) -> str:
         """One line: how bad, of what kind, what, of which key or item, and when."""
-        beside = describe_subject(self.title, self.key, self.item, self.start, self.end)
+        beside = describe_subject(self.title, self.key, self.item, self.start_time, self.end_time)
         return f"{self.severity} {self.kind}: {self.title}{beside}"
 
 
@@ -177,7 +177,8 @@ def from_ledger(
         for hours in _in_a_row(by_hour)
     ]
     return sorted(
-        findings, key=lambda one: (SEVERITIES.index(one.severity), one.start or UNKNOWN_HOUR, one.finding_id)
+        findings,
+        key=lambda one: (SEVERITIES.index(one.severity), one.start_time or UNKNOWN_HOUR, one.finding_id),
     )
 
 
@@ -197,7 +198,7 @@ def _of_check(verdict: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
     severity, fate = CONSEQUENCES[verdict.severity]
     # A source without any file is another matter than one of several that is late.
     silent = verdict.check == "files_expected" and verdict.observed == 0
-    kind = "silent" if silent else "incomplete" if verdict.severity == "incomplete" else "gate"
+    kind = "source_silent" if silent else "incomplete" if verdict.severity == "incomplete" else "check_failed"
     column = f" on {verdict.column}" if verdict.column else ""
     built_in = rules.get(verdict.check)
     where = f"{_hours([verdict.node.hour])}{f' {verdict.subject}' if verdict.subject else ''}"
@@ -232,11 +233,11 @@ def _of_nodes(
         cause = entry.cause or "something is missing"
         match entry.status:
             case "quarantined" if not any(verdict.severity == "error" for verdict in seen):
-                yield _in_words(_Cause("gate", node.block, _name(entry)), node.hour, cause, WITHHELD)
+                yield _in_words(_Cause("check_failed", node.block, _name(entry)), node.hour, cause, WITHHELD)
             case "damaged":
-                yield _in_words(_Cause("gate", node.block, entry.status), node.hour, cause, DAMAGED)
+                yield _in_words(_Cause("check_failed", node.block, entry.status), node.hour, cause, DAMAGED)
             case "blocked" if node not in stale and not _waits_for(entry, found):
-                yield _in_words(_Cause("gate", None, entry.status), node.hour, cause, NOT_MADE)
+                yield _in_words(_Cause("check_failed", None, entry.status), node.hour, cause, NOT_MADE)
             case "published" if not entry.complete and _matters(node, entry):
                 for one in _own_causes(entry):
                     if one.about is None or not any(one.about in (v.check, v.subject) for v in seen):
@@ -313,7 +314,9 @@ def _finding(
     worst = min(signs, key=lambda sign: SEVERITIES.index(sign.severity))
     stretch = None if hours == [UNKNOWN_HOUR] else Interval(hours[0], hours[-1] + HOUR)
     ongoing = stretch is None or last in stretch
-    severity = "high" if cause.kind == "silent" and ongoing and worst.fate == INCOMPLETE else worst.severity
+    severity = (
+        "high" if cause.kind == "source_silent" and ongoing and worst.fate == INCOMPLETE else worst.severity
+    )
     start, end = (stretch.start, stretch.end) if stretch else (None, None)
     return Finding(
         stage=stage,
@@ -323,8 +326,8 @@ def _finding(
         block=cause.block,
         severity=severity,
         title=_title(stream, noun, cause, worst, hours, ongoing),
-        start=start,
-        end=end,
+        start_time=start,
+        end_time=end,
         ongoing=ongoing,
         evidence=_evidence(stage, cause, worst, signs, hours, rules),
         first_hour=start,
@@ -334,7 +337,7 @@ def _finding(
 def _title(
     stream: str, noun: str, cause: _Cause, worst: _Symptom, hours: Sequence[datetime], ongoing: bool
 ) -> str:
-    if cause.kind == "silent":
+    if cause.kind == "source_silent":
         when = f"since {_hours(hours[:1])}" if ongoing else f"for {_hours(hours)}"
         return f"no file of {stream} {when} ({_format_count(hours)})"
     of_block = f" of {cause.block}" if cause.block not in (None, noun) else ""

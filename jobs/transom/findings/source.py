@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -42,6 +42,7 @@ class FindingTemplate(ABC):
         item: the columns of what it is about beside the key.
         start: the column of a summary with the start of the finding.
         end: the column with its end.
+        ends_inside: whether that is the time of the last record, and not after it.
     """
 
     block: str
@@ -52,8 +53,9 @@ class FindingTemplate(ABC):
     times: tuple[str, ...]
     key: tuple[str, ...] = ()
     item: tuple[str, ...] = ()
-    start: str = "start"
-    end: str = "end"
+    start: str = "start_time"
+    end: str = "end_time"
+    ends_inside: bool = False
 
     @abstractmethod
     def summarize(
@@ -101,7 +103,7 @@ class FindingSource:
         """An SQL condition on findings that they are of this source."""
         return f"stage = '{self.stage}' AND kind = '{self.kind}'"
 
-    def finding(self, stream: str, template: FindingTemplate, row: Row, id: str, made_of: str) -> Finding:
+    def finding(self, stream: str, template: FindingTemplate, row: Row, id: str, source_hash: str) -> Finding:
         """Return the finding of a row of a summary."""
         return Finding(
             stage=self.stage,
@@ -111,13 +113,15 @@ class FindingSource:
             block=template.block,
             severity=template.severity,
             title=one_line(f"{stream}: {template.title(row)}"),
-            start=row[template.start],
-            end=row[template.end],
+            start_time=row[template.start],
+            end_time=row[template.end] + timedelta(microseconds=1)
+            if template.ends_inside
+            else row[template.end],
             ongoing=row[ONGOING],
             evidence=tuple(filter(None, template.evidence(row))),
             key=key_text(template.key, row),
             item=key_text(template.item, row),
             exactness=template.exactness(row),
-            made_of=made_of,
+            source_hash=source_hash,
             first_hour=row[FIRST_HOUR],
         )

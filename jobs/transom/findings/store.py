@@ -134,15 +134,15 @@ def _rank(order: Iterable[FindingOrder]) -> str:
     their kind."""
     worst = f"ongoing AND severity = '{SEVERITIES[0]}'"
     places = ["CASE WHEN FALSE THEN 0"]
-    times = ['CASE WHEN FALSE THEN "start"']
+    times = ["CASE WHEN FALSE THEN start_time"]
     for of in order:
         places += [f"WHEN kind = '{of.kind}' AND {worst} THEN -1"] if of.urgent else []
         places.append(f"WHEN kind = '{of.kind}' THEN {of.place}")
-        times += [f"WHEN kind = '{of.kind}' THEN \"start\""] if of.latest_first else []
+        times += [f"WHEN kind = '{of.kind}' THEN start_time"] if of.latest_first else []
     severities = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(SEVERITIES))
     return (
         f"CASE severity {severities} END, {' '.join(places)} ELSE {USUAL_PLACE} END, "
-        f'{" ".join(times)} END DESC NULLS LAST, "start" NULLS FIRST, finding_id'
+        f"{' '.join(times)} END DESC NULLS LAST, start_time NULLS FIRST, finding_id"
     )
 
 
@@ -155,9 +155,9 @@ def _where(interval: Interval | None, kinds: Iterable[str] | None) -> str:
     if interval is not None:
         start, end = instant(interval.start), instant(interval.end)
         # What a stage reports only when it is long past belongs to the hours that report it.
-        first = 'coalesce(first_hour, "start")'
-        last = "greatest(hour + INTERVAL '1 hour', \"end\")"
-        where += f' AND ("start" IS NULL OR "end" IS NULL OR ({first} < {end} AND {start} < {last}))'
+        first = "coalesce(first_hour, start_time)"
+        last = "greatest(hour + INTERVAL '1 hour', end_time)"
+        where += f" AND (start_time IS NULL OR end_time IS NULL OR ({first} < {end} AND {start} < {last}))"
     return where
 
 
@@ -241,6 +241,6 @@ def _read(table: DeltaTable, where: str = "TRUE") -> list[Finding]:
 
 def _of_row(row: Mapping[str, Any]) -> Finding:
     held = {name: row[name] for name in COLUMNS}
-    for name in ("hour", "start", "end", "first_hour"):
+    for name in ("hour", "start_time", "end_time", "first_hour"):
         held[name] = held[name] and held[name].astimezone(UTC)
     return Finding(**held | {"evidence": tuple(row["evidence"] or ())})

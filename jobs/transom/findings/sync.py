@@ -128,7 +128,7 @@ def _summaries(state: SyncState, stream: Stream, source: FindingSource) -> Itera
         plain = (c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in rows.columns)
         hashes = (short_hash(f"{words}{row}") for row in zip(*(c.to_pylist() for c in plain), strict=True))
         ids = (short_hash(f"{block}/{identity}") for identity in rows[IDENTITY].to_pylist())
-        marks = [f"{id} {made_of}" for id, made_of in zip(ids, hashes, strict=True)]
+        marks = [f"{id} {source_hash}" for id, source_hash in zip(ids, hashes, strict=True)]
         yield Summary(template, rows, pa.array(marks, pa.string()))
 
 
@@ -169,7 +169,7 @@ def _changed(
     state: SyncState, source: FindingSource, summaries: Collection[Summary]
 ) -> dict[BlockHour, Marks]:
     """Return the hours whose findings are out of date, in order, with the marks of what they are to be."""
-    marks = "concat(finding_id, ' ', made_of) AS mark"
+    marks = "concat(finding_id, ' ', source_hash) AS mark"
     sql = f"SELECT block, hour, {marks} FROM t WHERE {source.condition}"
     published = _with_plain_texts(query(state.findings, sql))
     known = published["mark"]

@@ -83,8 +83,8 @@ def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(r
     lake.run("c", "ingest", withheld, 7)
     publish(lake.ledger, "web", "ingest", {})
     lines = run("status", "web").stdout.splitlines()
-    assert len([line for line in lines if line.startswith("  high gate: ")]) == 3
-    assert lines[-1] == "  ... and 20 more in the table findings: 20 gate of events"
+    assert len([line for line in lines if line.startswith("  high check_failed: ")]) == 3
+    assert lines[-1] == "  ... and 20 more in the table findings: 20 check_failed of events"
 
 
 def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> None:
@@ -107,7 +107,7 @@ def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
     publish(lake.ledger, "web", "ingest", {})
     assert run("status", "web").stdout.splitlines()[-2:] == [
         "  found as of the last run (2015-05-20T12:07); of files that have come since `explain` tells:",
-        "  high gate: web: events, 2015-05-17T00:00, are withheld: a.log: few",
+        "  high check_failed: web: events, 2015-05-17T00:00, are withheld: a.log: few",
     ]
 
 

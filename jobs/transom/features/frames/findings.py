@@ -29,8 +29,8 @@ class FrameFindings(EntityFindings):
         "frame_id", "start_time", "last_time", "length_s", "records", "missing", "new_records", "state",
         "peak", "peak_time", "mean",
 )  # fmt: skip
-    start: str = "start_time"
     end: str = "last_time"
+    ends_inside: bool = True
     times: tuple[str, ...] = ("start_time", "last_time", "peak_time")
     rule: str
     value: str | None

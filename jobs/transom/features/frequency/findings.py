@@ -53,4 +53,4 @@ def templates(stream: Stream) -> Iterator[HeavyFindings]:
             )
 
 
-SOURCE = FindingSource("frequency", "frequencies", "top", templates)
+SOURCE = FindingSource("frequency", "frequencies", "heavy_hitter", templates)

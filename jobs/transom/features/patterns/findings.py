@@ -28,8 +28,8 @@ class EpisodeFindings(EntityFindings):
     columns: tuple[str, ...] = (
         "episode_id", "start_time", "last_time", "matches", "new_matches", "detected_at", "level", "state",
     )  # fmt: skip
-    start: str = "start_time"
     end: str = "last_time"
+    ends_inside: bool = True
     times: tuple[str, ...] = ("start_time", "last_time", "detected_at")
     rule: str
     windows: tuple[str, ...]

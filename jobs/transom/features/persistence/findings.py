@@ -59,4 +59,4 @@ def templates(stream: Stream) -> Iterator[PersistentFindings]:
             )
 
 
-SOURCE = FindingSource("persistence", "persistent_items", "persistent", templates)
+SOURCE = FindingSource("persistence", "persistent_items", "persistent_item", templates)

@@ -307,7 +307,7 @@ def judged(
     touched = np.array([hour(2).timestamp() // 3600], dtype=np.int64)
     read = FileReadResult(summary, None, touched, min(moments), max(moments), parts)
     listed = ListedFile(PATH, 1, hour(2), {}, hour(2), hour(2), hour(3))
-    reading = FileReadTask(PATH, PATH, 1, {}, span, ())
+    reading = FileReadTask(listed, PATH, span)
     node = PartitionKey("ingest", "events", "events", hour(2))
     _, verdicts = check_files(house.stream, node, {PATH: listed}, [reading], {PATH: read}, rows)
     return {verdict.check: verdict.observed for verdict in noted(verdicts, "ingest")}

@@ -93,7 +93,7 @@ def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: 
     divided, together = house(text), house(text, lake="other")
     divided.land(0, [line(1), line(3600), line(2)])
     divided.ingest(0, 2)
-    monkeypatch.setattr("transom.features.ingest.read_files.MOST_HOURS", 1)
+    monkeypatch.setattr("transom.features.ingest.staged_rows.MOST_HOURS", 1)
     together.ingest(0, 2)
     together.assert_same(divided)
     assert (len(read(divided, "events")), len(read(together, "events"))) == (2, 0)

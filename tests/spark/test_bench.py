@@ -24,9 +24,10 @@ from bench.ingest import Case
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transom.core.intervals import HOUR, Interval, format_hour
+from transom.core.intervals import EPOCH, HOUR, Interval, format_hour
 from transom.features.aggregates.resolve import block_of
 from transom.features.frames.resolve import frame_block_of
+from transom.features.ingest.file_records import ListedFile
 from transom.features.ingest.read_files import FileReadTask
 from transom.features.ingest.staged_rows import StagedRows
 from transom.features.ingest.tables import event_types
@@ -42,7 +43,8 @@ LINES = 2_000
 def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str) -> None:
     case = Case(name, "plain", LINES, tmp_path / "case")
     stream, plain = load(case.stream), Path(case.files(tmp_path))
-    reading = FileReadTask(plain.name, str(plain), plain.stat().st_size, {}, None, ())
+    listed = ListedFile(plain.name, plain.stat().st_size, EPOCH, {})
+    reading = FileReadTask(listed, str(plain))
     rows = StagedRows(Store(spark, str(tmp_path / "read")), stream)
     ours = rows.events(rows.read([reading]).values()).select("event_time", *event_types(stream)).persist()
     columns = ours.columns

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -49,7 +50,11 @@ class Rows(list[Row]):
     def where(self, keep: Callable[[Row], bool]) -> "Rows":
         return Rows(row for row in self if keep(row))
 
-    def drop(self, name: str) -> "Rows":
+    @classmethod
+    def of(cls, rows: pa.Table) -> "Rows":
+        return cls({name: in_utc(value) for name, value in row.items()} for row in rows.to_pylist())
+
+    def drop(self, *names: str) -> "Rows":
         return self
 
     @staticmethod
@@ -57,9 +62,17 @@ class Rows(list[Row]):
         return Rows([*one, *other])
 
 
+def in_utc(value: Any) -> Any:
+    """A value of Arrow, whose times have a time zone of their own making."""
+    if isinstance(value, list):
+        return tuple(map(in_utc, value))
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
 def within(targets: Mapping[str | None, Iterable[datetime]]) -> Callable[[Row], bool]:
     wanted = {(block, hour) for block, hours in targets.items() for hour in hours}
-    return lambda row: (row["block"], row["hour"]) in wanted
+    # Tables of ingest have no blocks.
+    return lambda row: (row.get("block"), row["hour"]) in wanted
 
 
 def digest(rows: Iterable[Row]) -> str:
@@ -96,6 +109,14 @@ class Kept(Ledger):
         if verdicts:
             with self.commits.one():
                 self.verdicts += [(run_id, verdict) for verdict in verdicts]
+
+    def checks(self, book: LedgerSnapshot, stage: str, hours: set[datetime]) -> list[CheckResult]:
+        return [
+            verdict
+            for run, verdict in self.verdicts
+            if verdict.node.stage == stage and verdict.node.hour in hours
+            and verdict.node in book and book[verdict.node].previous_run == run
+        ]  # fmt: skip
 
     def idle_time(self, run_id: str) -> timedelta:
         return timedelta(0)
@@ -144,17 +165,18 @@ class Shelves(Store):
         self.commits = commits
         self.versions: dict[str, list[Rows]] = {}
         self.tokens: dict[tuple[str, str], int] = {}
+        self.spark: Any = SimpleNamespace(createDataFrame=Rows.of)
 
     def pin(
         self,
         tables: Iterable[str],
-        book: LedgerSnapshot | None = None,
+        previous: Mapping[str, Mapping[datetime, int]] | None = None,
         fillers: Mapping[ExternalSource, OutsideRows] | None = None,
     ) -> PinnedTables:
         # Others may come in between here, too.
         with self.commits.one():
             versions = {name: len(self.versions.setdefault(name, [Rows()])) - 1 for name in tables}
-            return Pinned(self, versions, fillers=fillers or {})
+            return Pinned(self, versions, previous or {}, fillers or {})
 
     def write(
         self,
@@ -171,7 +193,7 @@ class Shelves(Store):
                 raise RunSuperseded(f"run {run_id} was overtaken")
             self.tokens[name, stage] = token
             replaced = within(write.targets)
-            rows = Rows() if isinstance(write.rows, pa.Table) else write.rows
+            rows = Rows.of(write.rows) if isinstance(write.rows, pa.Table) else write.rows
             assert all(map(replaced, rows))
             stay = (row for row in self.versions.setdefault(name, [Rows()])[-1] if not replaced(row))
             self.versions[name].append(Rows([*stay, *rows]))
@@ -179,8 +201,17 @@ class Shelves(Store):
 
 class Pinned(PinnedTables):
     def read(self, table: str, hours: Iterable[datetime]) -> Any:
-        wanted = set(hours)
-        return self.store.versions[table][self.versions[table]].where(lambda row: row["hour"] in wanted)
+        wanted, previous = set(hours), self.partially_written.get(table, {})
+        stored = self.store.versions[table]
+        return Rows(
+            row
+            for version in sorted({self.versions[table], *previous.values()})
+            for row in stored[version]
+            if row["hour"] in wanted and previous.get(row["hour"], self.versions[table]) == version
+        )
+
+    def current_schema(self, table: Table) -> Table:
+        return table
 
     def read_filler(self, filler: ExternalSource, hours: Collection[datetime]) -> Any:
         # No session is there that could read it.
@@ -253,15 +284,19 @@ def measured(
     computed: StepResult,
     nodes: Iterable[PartitionKey],
     counted: Mapping[str, TaskCounters],
+    by: str = "block",
 ) -> dict[PartitionKey, Row]:
-    figures = {}
     nodes = list(nodes)
-    asked = {(node.block, node.hour) for node in nodes}
-    assert all((row["block"], row["hour"]) in asked for row in rows), "rows of what is no target"
+    by_key: dict[tuple[str, datetime], Rows] = {(getattr(node, by), node.hour): Rows() for node in nodes}
+    for row in rows:
+        # No row is of what is no target.
+        by_key[row[by], row["hour"]].append(row)
+    figures = {}
     for node in nodes:
-        own = rows.where(within({node.block: [node.hour]}))
-        value = max((row["value"] for row in own), default=None)
-        figures[node] = {"count": len(own), "digest": digest(own), "bytes": 0, "value": value}
+        own = by_key[getattr(node, by), node.hour]
+        value = max((row["value"] for row in own if "value" in row), default=None)
+        stored = Rows({name: row[name] for name in row if name != "table"} for row in own)
+        figures[node] = {"count": len(own), "digest": digest(stored), "bytes": 0, "value": value}
     return figures
 
 
@@ -269,7 +304,7 @@ def judged(checks: Sequence[Check], metrics: Sequence[Row]) -> list[MetricResult
     found = []
     for check in checks:
         for number, row in enumerate(metrics):
-            value = row[check.metric]
+            value = row.get(check.metric)
             if value is not None:
                 low, high = check.at_least, check.at_most
                 good = (low is None or value >= low) and (high is None or value <= high)
@@ -485,7 +520,8 @@ class EventLake:
     def rows(self, node: PartitionKey) -> Rows:
         """What stands of a node."""
         rows = self.store.versions.get(node.table, [Rows()])[-1]
-        return Rows(sorted(rows.where(within({node.block: [node.hour]})), key=repr))
+        own = rows.where(within({block: [node.hour] for block in (node.block, None)}))
+        return Rows(sorted(own, key=repr))
 
     def take_events(self, other: "EventLake") -> None:
         """Makes the events of another lake, and what is outside of it, those of this one, which is new."""

@@ -49,5 +49,10 @@ def one(text: str = "ab", path: str = "f", **more: Iterable[int]) -> dict[str, F
     return after({}, run({}, {path: (listed(path), content(text, **more))}))
 
 
+def missing(files: dict[str, FileRecord], hour: int = 0, rules: FilePolicy = RULES) -> tuple[str, ...]:
+    """What an hour lacks, in words."""
+    return tuple(cause.text for cause in state(files, hour, rules).missing)
+
+
 def state(files: dict[str, FileRecord], hour: int = 0, rules: FilePolicy = RULES) -> HourState:
     return hour_states(files.values(), [at(hour)], rules.shape)[at(hour)]

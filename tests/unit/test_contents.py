@@ -47,7 +47,7 @@ def judged(
     read = FileReadResult(FileSummary("5ha", 9, 0, 0, 0, 0, (), None, {}), None, hours, at(1), at(8))
     listed = {PATH: ListedFile(PATH, 9, DAY, {}, named)}
     monkeypatch.setattr(module, "sample_failing_rows", lambda *_, **__: [])
-    readings = [FileReadTask(PATH, f"/{PATH}", 9, {}, None, ())]
+    readings = [FileReadTask(listed[PATH], f"/{PATH}")]
     found, verdicts = check_files(stream, node_of("events", DAY), listed, readings, {PATH: read}, Mock())
     return found[PATH], next(verdict for verdict in verdicts if verdict.check == "hours_bounded")
 

@@ -31,7 +31,7 @@ from transom.storage.file_faults import fault_of, files_of, files_that_do_not_op
 from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import in_hours_sql, read_rows
 from unit.cli.by_hand import Lake
-from unit.some_files import HOUR, RULES, after, at, content, listed, one, run, state
+from unit.some_files import HOUR, RULES, after, at, content, listed, missing, one, run
 
 DAMAGED = PartitionState(
     "damaged", "verify", digest="1:5", inputs={"specification": "now"}, cause="damaged: f"
@@ -102,7 +102,7 @@ def test_rows_of_a_file_that_is_gone_are_lost_with_their_hour(entry: PartitionSt
     assert bool(after.lacks) == lost
     if lost:
         assert after.lacks == f"{LOST}: 2015-05-17T00:00"
-        assert state({"f": after}).missing == (f"f: {after.lacks}",)
+        assert missing({"f": after}) == (f"f: {after.lacks}",)
         back = run({"f": after}, {"f": (listed("f"), content("ab"))})
         assert list(back.added.values()) == ["f"], "it enters anew when it is back"
         assert back.files["f"].lacks is None
@@ -210,7 +210,8 @@ def test_stored_rows_are_compared_with_their_digest(
     found = replace(within(one(), {}, 0, 1), expected=lambda _: {"specification": "now"})
     node = node_of(table, at(0))
     entry = replace(DAMAGED, status="published", rows=1, inputs={"specification": made_by})
-    assert differing(found, {node: entry}, {node: stored}) == ([node] if wrong else [])
+    figures = {node: dict(zip(("count", "digest"), stored, strict=True))}
+    assert differing(found, {node: entry}, figures) == ([node] if wrong else [])
 
 
 @pytest.fixture

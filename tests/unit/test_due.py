@@ -10,7 +10,7 @@ from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import PartitionKey, PartitionState, Status
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import FileRecord
-from transom.features.ingest.publish import _required_hours, _RequiredHours, _results
+from transom.features.ingest.publish import _required_hours, _rewritten_hours, _with_rows
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import STAGE, node_of
 from transom.features.ingest.tables import Tables
@@ -39,9 +39,11 @@ def due(
         book, PinnedTables(Store(None, ""), {}), scope, known or {}, {}, RULES, lambda _: EXPECTED
     )
     files = {path: file for path, file in (known or {}).items() if path not in decisions.dropped}
-    seen = _required_hours(STREAM, Tables.of(STREAM), found, decisions, files, "now")
-    assert all(entry.run_id == "now" for entry in seen.entries.values())
-    return sorted(seen.entries), seen.forgotten
+    seen, _ = _required_hours(STREAM, Tables.of(STREAM), found, decisions, files, "now")
+    assert all(entry is None or entry.run_id == "now" for entry in seen.values())
+    return [hour for hour, entry in seen.items() if entry], {
+        hour for hour, entry in seen.items() if not entry
+    }
 
 
 def test_an_hour_that_nobody_has_published_is_due() -> None:
@@ -80,15 +82,17 @@ def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_fo
         events=replace(tables.events, excluded_from_digest=tables.events.excluded_from_digest | former),
     )
     book = LedgerSnapshot({node_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
-    seen = _RequiredHours({at(n): replace(STANDS, run_id="now") for n in (0, 1, 2)}, (), frozenset())
+    seen = {at(n): replace(STANDS, run_id="now") for n in (0, 1, 2)}
     decisions = replace(NOTHING, removed={"a": frozenset({at(2)})})
     # In hour 0 one event is another; in hour 3 nothing but the files' count of duplicates changes.
-    figures = {(of.name, at(n)): (1, "1:2", 9) for of in tables for n in range(4)}
-    figures["events", at(0)] = (2, "2:3", 9)
+    nodes = [*(node_of(of.name, at(n)) for of in tables for n in range(3)), node_of("files", at(3))]
+    figures = {node: {"count": 1, "digest": "1:2"} for node in nodes}
+    figures[node_of("events", at(0))] = {"count": 2, "digest": "2:3"}
     chunk = Interval(at(0), at(4))
     scope = Scope.of(chunk, chunk, 2 * HOUR, book.hours(STAGE))
     scene = IngestSnapshot(book, PinnedTables(Store(None, ""), {}), scope, {}, {}, RULES, lambda _: EXPECTED)
-    results, changes = _results(tables, scene, seen, {at(3)}, decisions, figures, "now")
+    results = _with_rows(seen, figures, book, "now")
+    changes = _rewritten_hours(tables, scene, decisions, figures)
     assert changes == {"events": [at(0), *([at(2)] if former else [])], "files": [at(0), at(1), at(2), at(3)]}
     same = replace(STANDS, run_id="now")
     expected = {node_of(of.name, at(n)): same for of in tables for n in range(3)}

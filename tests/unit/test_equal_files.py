@@ -97,10 +97,10 @@ def test_equal_files_of_two_hosts_both_count_and_a_warning_names_both() -> None:
     equal = equal_files(files.values(), names_of(of))
     hour = files["2024-05-06/web1.11.log"].hour
     state = hour_states(files.values(), [hour], RULES.shape, (), equal)[hour]
-    assert state.equal == (
-        "2024-05-06/web2.11.log holds the same bytes as 2024-05-06/web1.11.log; both count",
-    )
-    assert state.missing == state.quarantined == ()
+    assert state.at_fault["files_distinct"] == [
+        "2024-05-06/web2.11.log holds the same bytes as 2024-05-06/web1.11.log; both count"
+    ]
+    assert state.missing == state.wrong == []
     assert files["2024-05-06/web2.11.log"].detail == "the same bytes as 2024-05-06/web1.11.log; both count"
     assert "files_distinct" in [check.name for check in hour_checks(of)]
 

@@ -12,7 +12,7 @@ from transom.features.ingest.snapshot import IngestSnapshot
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
 from transom.storage.store import PinnedTables, Store
-from unit.some_files import HOUR, RULES, after, at, content, listed, one, run, state
+from unit.some_files import HOUR, RULES, after, at, content, listed, missing, one, run, state
 
 
 def test_a_new_file_is_taken() -> None:
@@ -160,7 +160,7 @@ def test_a_file_that_fails_a_check_is_withheld_and_what_stood_stays() -> None:
     assert decisions.files["f"].source_id == content("ab").source_id
     assert (decisions.added, decisions.removed) == ({}, {})
     (state,) = hour_states(decisions.files.values(), [at(0)], RULES.shape).values()
-    assert state.quarantined == ("f: rejected_share",)
+    assert [cause.text for cause in state.wrong] == ["f: rejected_share"]
 
 
 def test_another_specification_reads_every_file_again() -> None:
@@ -212,18 +212,18 @@ def test_the_start_of_times_that_count_from_a_name_tells_equal_files_apart() -> 
 def test_what_a_content_lacks_is_lacking_as_long_as_it_stands() -> None:
     cut = replace(content("ab"), lacks="file_readable: the stream ends inside a gzip member")
     known = after({}, run({}, {"f": (listed("f"), cut)}))
-    missing = ("f: file_readable: the stream ends inside a gzip member",)
-    assert state(known).missing == missing
+    expected = ("f: file_readable: the stream ends inside a gzip member",)
+    assert missing(known) == expected
     gone = after(known, run(known, {}))
-    assert (gone["f"].status, state(gone).missing) == ("gone", missing)
+    assert (gone["f"].status, missing(gone)) == ("gone", expected)
     conflict = after(known, run(known, {"f": (listed("f", touched=2), content("xy"))}))
-    assert (conflict["f"].status, state(conflict).missing) == ("conflict", missing)
-    assert state(conflict).conflicts == (f"f: {conflict['f'].detail}",)
+    assert (conflict["f"].status, missing(conflict)) == ("conflict", expected)
+    assert state(conflict).at_fault["files_unchanged"] == [f"f: {conflict['f'].detail}"]
     # Files of nothing at all are one content, and each is missing in its own hour.
     twice = after(known, run(known, {"f": (listed("f"), cut), "g": (listed("g", 1), cut)}))
-    assert (twice["g"].status, state(twice, 1).missing[0]) == ("duplicate", missing[0].replace("f", "g", 1))
+    assert (twice["g"].status, missing(twice, 1)[0]) == ("duplicate", expected[0].replace("f", "g", 1))
     whole = after(known, run(known, {"f": (listed("f", touched=2), content("abc"))}))
-    assert state(whole).missing == ()
+    assert missing(whole) == ()
 
 
 def test_what_is_held_back_is_missing_in_all_its_hours_whatever_stands() -> None:
@@ -238,12 +238,12 @@ def test_what_is_held_back_is_missing_in_all_its_hours_whatever_stands() -> None
             words = (
                 "f: its events lie in 2015-05-17T00:00 to 2015-05-17T02:00; a run of that interval takes it"
             )
-        assert state(held, 1).missing == state(fresh, 1).missing == (words,)
+        assert missing(held, 1) == missing(fresh, 1) == (words,)
         back = after(held, run(held, {"f": (listed("f", touched=3), content("ab"))}, rules))
         assert back["f"].status == "ingested"
-        assert state(back, 1).missing == ()
+        assert missing(back, 1) == ()
         gone = after(held, run(held, {}))
-        assert (state(gone, 1).missing, gone["f"].touched) == ((), {at(0)})
+        assert (missing(gone, 1), gone["f"].touched) == ((), {at(0)})
     conflict = after(one("ab"), run(one("ab"), {"f": (listed("f", touched=2), content("xy", (0, 1)))}))
     assert conflict["f"].touched == {at(0)}
 
@@ -263,7 +263,7 @@ def test_a_duplicate_that_becomes_the_canonical_file_lacks_nothing() -> None:
     known = after({}, run({}, both))
     grown = after(known, run(known, both | {"a": (listed("a", touched=2), content("abc"))}))
     assert (grown["z"].status, grown["z"].detail) == ("ingested", None)
-    assert state(grown).missing == ()
+    assert missing(grown) == ()
 
 
 def test_a_duplicate_that_is_gone_leaves_nothing_behind() -> None:
@@ -309,7 +309,7 @@ def test_a_file_that_cannot_be_read_is_read_again_and_no_conflict() -> None:
     there = listed("f", touched=2)
     held = after(known, run(known, {"f": (there, unreadable)}))
     assert (held["f"].status, held["f"].source_id) == ("withheld", content("ab").source_id)
-    assert state(held).quarantined == ("f: cannot be read: Input/output error",)
+    assert [cause.text for cause in state(held).wrong] == ["f: cannot be read: Input/output error"]
     assert needs_read(there, held["f"], RULES)
     mended = after(held, run(held, {"f": (there, content("abc"))}))
     assert (mended["f"].status, mended["f"].source_id) == ("ingested", content("abc").source_id)
@@ -339,8 +339,8 @@ def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> N
     known = one("ab")
     gone = after(known, run(known, {}))
     other = replace(RULES, shape=lambda hour: "other")
-    assert state(gone).missing == ()
-    assert state(gone, rules=other).missing == ("f: its rows were read under another specification",)
+    assert missing(gone) == ()
+    assert missing(gone, rules=other) == ("f: its rows were read under another specification",)
     assert not state(gone, rules=other).mixed_specifications
 
 
@@ -352,7 +352,7 @@ def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_m
         assert [states[at(number)].mixed_specifications for number in (3, 4, 5)] == [mixed, False, mixed]
         words = "its rows were read under another specification"
         again = f"f: {words}; a run from 2015-05-17T03:00 to 2015-05-17T06:00 reads it again"
-        assert states[at(3)].missing == ((again,) if mixed else ())
+        assert [cause.text for cause in states[at(3)].missing] == ([again] if mixed else [])
     # What stands was read for the last time where another content lies there; a second name has no rows.
     for status, same in (("conflict", False), ("withheld", True), ("waiting", True), ("duplicate", False)):
         for seen in (known["f"].source_id, "another"):

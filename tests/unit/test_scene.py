@@ -207,9 +207,10 @@ def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
 @pytest.mark.parametrize(("files", "seen"), [(0, None), (1, 1)])
 def test_only_an_hour_without_any_file_is_excused(files: int, seen: int | None) -> None:
     stream = parse(changed(source__expect=2, until="2015-05-17T10:00"))
-    scene = Mock(scope=Mock(requested={at(9), at(10)}), inputs=lambda hour, mixed: {})
-    states = {at(9): HourState((), (), files, ()), at(10): HourState((), (), files, ())}
-    entries, verdicts = _entries(stream, scene, states, "a")
+    of_scope = Mock(requested={at(9), at(10)})
+    scene = Mock(scope=of_scope, inputs=lambda hour, mixed: {}, ledger_state=LedgerSnapshot({}))
+    states = {at(9): HourState(files=files), at(10): HourState(files=files)}
+    entries, verdicts = _entries(stream, Tables.of(stream), scene, states, "a")
     assert [(v.node.hour, v.observed) for v in verdicts] == [
         (hour, observed) for hour, observed in ((at(9), files), (at(10), seen)) if observed is not None
     ]

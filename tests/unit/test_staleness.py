@@ -15,7 +15,7 @@ from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState, Status
 from transom.core.reasons import Cause
 from transom.engine.outcomes import resolve_outcomes
-from transom.engine.planner import Plan, left_stale, plan
+from transom.engine.planner import Plan, left_stale, plan, stale_nodes
 from transom.ledger.check import Check
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange, Stage, StepRequest, StepResult, TableStep
@@ -169,7 +169,7 @@ def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for()
     found = planned(of, book, between(5, 6))
     assert (targets(found), targets(found, "new")) == ([], [2, 3, 4, 5])
     scope = Scope.within(between(5, 6), between(5, 6), HEAL)
-    left = left_stale(Stage("sum", 1, (state_of(of), of)), book, scope, ())
+    left = left_stale(stale_nodes(Stage("sum", 1, (state_of(of), of)), book, ()), book, scope)
     assert left == {PartitionKey("sum", "new", "result", at(n)): None for n in (0, 1)}
 
 
@@ -196,7 +196,7 @@ def test_what_ingest_was_asked_for_is_due() -> None:
     far = {
         PartitionKey("sum", "one", name, at(n)): None for name, n in zip(tables, [0, 1, 0, 1], strict=True)
     }
-    assert left_stale(stage, book, scope, ()) == far
+    assert left_stale(stale_nodes(stage, book, ()), book, scope) == far
     # What was computed when nobody had asked for the hours before is computed from others now.
     part = of.parts["one"]
     nobody, all_hours = (expected_inputs(part, 1, at(5), known, "") for known in (LedgerSnapshot({}), book))
@@ -213,7 +213,7 @@ def test_rows_are_out_of_date_with_the_state_that_they_are_computed_from() -> No
     assert (targets(found), found.needed) == ([3, 4, 5, 6], {of_state(1)})
     stage = Stage("sum", 1, (state_of(of), of))
     scope = Scope.within(between(6, 7), between(6, 7), HEAL)
-    left = left_stale(stage, book, scope, ())
+    left = left_stale(stale_nodes(stage, book, ()), book, scope)
     assert sorted(left) == [of_result(1), of_result(2), of_state(1)]
     # So they are by what it has become.
     made = {node: replace(entry, digest="1:9") for node, entry in _made(book, state_of(of), [1])}

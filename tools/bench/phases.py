@@ -60,32 +60,32 @@ def main(job: str, result: str, *arguments: str) -> None:
     from transom.features.ingest import publish as ingest_publishing
     from transom.features.ingest import snapshot as scene
     from transom.features.ingest import stage as ingest
+    from transom.features.ingest.tables import HourRows
     from transom.ledger.ledger import Ledger
     from transom.storage.store import PinnedTables, Store
 
-    for module in (refresh, contents, ingest_publishing):
-        clock.keep(module, "judge", "Great Expectations")
+    for module in (refresh, contents):
+        clock.keep(module, "evaluate_checks", "Great Expectations")
     clock.keep(application, "load", "the stream file")
     clock.keep(application, "session", "Spark's session")
-    clock.keep(together, "judge", "the gate's words")
-    clock.keep(scene, "listed", "listing files")
+    clock.keep(together, "evaluate_gate", "the gate's words")
+    clock.keep(scene, "_inventory", "listing files")
     for name in ("claim", "publish", "record_checks", "record_run"):
         clock.keep(Ledger, name, "ledger: commits")
-    for name in ("book", "checks", "failures", "runs"):
+    for name in ("snapshot", "checks", "failures", "runs"):
         clock.keep(Ledger, name, "ledger: reads")
     clock.keep(Store, "create", "tables opened")
     clock.keep(Store, "pin", "tables pinned")
-    clock.keep(PinnedTables, "rows", "files known")
+    clock.keep(PinnedTables, "stored", "files known")
     clock.keep(Store, "write", "tables written")
-    clock.keep(ingest, "contents", "reading and parsing, by Spark")
-    clock.keep(ingest_publishing, "_figures", "digests, by Spark")
+    clock.keep(ingest, "check_files", "reading and parsing, by Spark")
     clock.keep(PinnedTables, "_load", "tables' snapshots, by Delta")
     clock.keep(refresh, "plan", "what is stale")
     clock.keep(refresh, "_hashed", "queries put together")
     clock.keep(refresh, "_writes", "queries put together")
-    clock.keep(ingest_publishing, "candidates", "queries put together")
-    clock.keep(ingest_publishing, "rejected", "queries put together")
-    clock.keep(refresh, "measure", "computing and digests, by Spark")
+    clock.keep(HourRows, "by_table", "queries put together")
+    for module in (refresh, ingest_publishing):
+        clock.keep(module, "measure", "computing and digests, by Spark")
     clock.keep(refresh, "expire", "state dropped")
     clock.note(None)
     clock.note("all else")

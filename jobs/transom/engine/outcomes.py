@@ -3,8 +3,9 @@
 An hour of a chain is settled when those before it are: its inputs are what these have come to.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from transom.core.partitions import (
@@ -16,14 +17,16 @@ from transom.core.partitions import (
     PartitionState,
     Status,
 )
-from transom.core.reasons import Cause, Kind
-from transom.core.reasons import format_causes as words_of
+from transom.core.reasons import Cause, Kind, format_causes
 from transom.engine.planner import Plan
 from transom.ledger.chain import PredecessorScan
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import TableStep
 from transom.ledger.staleness import format_hash, incomplete_hours, recorded_inputs
 from transom.ledger.waivers import format_failure
+
+NO_ROWS: Mapping[str, Any] = {"count": 0, "digest": EMPTY_DIGEST, "bytes": 0}
+"""The figures of a node without rows."""
 
 
 def resolve_outcomes(
@@ -48,25 +51,33 @@ def resolve_outcomes(
     for verdict in verdicts:
         if not verdict.success:
             failed.setdefault(verdict.node, []).append(verdict)
+    # What a step's own check has seen of an hour is in `checks`, and of one that is incomplete only there.
+    words: Callable[[CheckResult], str] = attrgetter("check") if step.withholds else format_failure
     entries: dict[PartitionKey, PartitionState] = {}
     for block, hours in todo.hours.items():
-        table, back = step.table.name, step.back(block)
+        table, back, others = step.table.name, step.back(block), step.external_inputs(block)
         earlier = PredecessorScan(book, stage, block, table, back, hours)
         for hour in hours:
             node = PartitionKey(stage, block, table, hour)
             cause = todo.causes.get(node) or earlier.cause(hour)
             if cause is not None:
-                entry = _is_quarantined("blocked", book.get(node), run_id, None, cause.text, (cause,))
+                entry = _without_rows("blocked", book.get(node), run_id, None, (cause,))
             else:
-                inputs = todo.inputs[node]
+                inputs, seen = todo.inputs[node], failed.get(node, [])
                 if back:
-                    inputs = {**inputs, table: format_hash(earlier.contents(hour))}
-                missing = _incomplete(
-                    incomplete_hours(step.external_inputs(block), hour, book), "inputs", INHERITED_INCOMPLETE
+                    inputs = {**(inputs or {}), table: format_hash(earlier.contents(hour))}
+                wrong = (*todo.wrong.get(node, ()), *_failures(seen, "error", format_failure))
+                missing = (
+                    *todo.missing.get(node, ()),
+                    *_failures(seen, "incomplete", words),
+                    *_incomplete(incomplete_hours(others, hour, book), "inputs", INHERITED_INCOMPLETE),
+                    *_incomplete(earlier.incomplete(hour), "earlier", CARRIED_INCOMPLETE),
                 )
-                missing += _incomplete(earlier.incomplete(hour), "earlier", CARRIED_INCOMPLETE)
-                held, seen = book.get(node), failed.get(node, [])
-                entry = _of_target(held, figures[node], seen, missing, inputs, rules, run_id)
+                if wrong and step.withholds:
+                    recorded = recorded_inputs("quarantined", inputs or {}, rules)
+                    entry = _without_rows("quarantined", book.get(node), run_id, recorded, wrong)
+                else:
+                    entry = _with_rows(figures[node], run_id, inputs, wrong, missing)
             earlier.record(hour, entry)
             if cause is None or not _is_blocked(book.get(node), cause):
                 entries[node] = entry
@@ -78,32 +89,12 @@ def _is_blocked(entry: PartitionState | None, cause: Cause) -> bool:
     return entry is not None and (entry.status, entry.causes) == ("blocked", (cause,))
 
 
-def _of_target(
-    held: PartitionState | None,
-    figures: Mapping[str, Any],
-    failed: Iterable[CheckResult],
-    missing: list[Cause],
-    inputs: Mapping[str, str],
-    rules: str,
-    run_id: str,
-) -> PartitionState:
-    wrong = [verdict for verdict in failed if verdict.severity == "error"]
-    if wrong:
-        causes = tuple(Cause("check", format_failure(verdict), verdict.check) for verdict in wrong)
-        recorded = recorded_inputs("quarantined", inputs, rules)
-        return _is_quarantined("quarantined", held, run_id, recorded, words_of(causes), causes)
-    lacking = (verdict.check for verdict in failed if verdict.severity == "incomplete")
-    missing = [*(Cause("check", check, check) for check in lacking), *missing]
-    return PartitionState(
-        "published",
-        run_id,
-        complete=not missing,
-        digest=str(figures["digest"]),
-        inputs=inputs,
-        rows=int(str(figures["count"])),
-        cause=words_of(missing),
-        causes=tuple(missing),
-    )
+def _failures(
+    failed: Iterable[CheckResult], severity: str, words: Callable[[CheckResult], str]
+) -> list[Cause]:
+    return [
+        Cause("check", words(verdict), verdict.check) for verdict in failed if verdict.severity == severity
+    ]
 
 
 def _incomplete(hours: Iterable[datetime], kind: Kind, words: str) -> list[Cause]:
@@ -111,17 +102,35 @@ def _incomplete(hours: Iterable[datetime], kind: Kind, words: str) -> list[Cause
     return [Cause(kind, f"{len(hours)} {words} {hours[0]:%Y-%m-%dT%H:%M}")] if hours else []
 
 
-def _is_quarantined(
+def _with_rows(
+    figures: Mapping[str, Any],
+    run_id: str,
+    inputs: Mapping[str, str] | None,
+    wrong: tuple[Cause, ...],
+    missing: tuple[Cause, ...],
+) -> PartitionState:
+    """A node whose new rows are published, whatever is wrong with them."""
+    return PartitionState(
+        "quarantined" if wrong else "published",
+        run_id,
+        complete=not (wrong or missing),
+        digest=figures["digest"],
+        inputs=inputs,
+        rows=figures["count"],
+        cause=format_causes(wrong or missing),
+        causes=wrong or missing,
+    )
+
+
+def _without_rows(
     status: Status,
     held: PartitionState | None,
     run_id: str,
     inputs: Mapping[str, str] | None,
-    cause: str | None,
     causes: tuple[Cause, ...],
 ) -> PartitionState:
-    """A node that is not published. What it held stands, or comes back, and is what digest and rows are of,
-    where it has not expired; the inputs are of what was computed, so that it is looked at again when they
-    change."""
+    """A node of which nothing new is published. Digest and rows are those of what it held, where that has not
+    expired. The inputs are those of what was computed: the node is stale when they change."""
     stands = held is not None and held.state_before_claim().status not in ("expired", "damaged")
     return PartitionState(
         status,
@@ -130,6 +139,6 @@ def _is_quarantined(
         digest=held.digest if held and stands else EMPTY_DIGEST,
         inputs=inputs,
         rows=held.rows if held and stands else 0,
-        cause=cause,
+        cause=format_causes(causes),
         causes=causes,
     )

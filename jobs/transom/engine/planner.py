@@ -1,7 +1,7 @@
 """Which hours a run computes, and which it leaves: pure arithmetic on the ledger."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -18,22 +18,24 @@ from transom.ledger.waivers import Waiver
 
 
 def left_stale(
-    stage: Stage, book: LedgerSnapshot, scope: Scope, accepted: Sequence[Waiver]
+    stale: Iterable[PartitionKey], book: LedgerSnapshot, scope: Scope
 ) -> dict[PartitionKey, PartitionState | None]:
-    """Stale nodes that lie too far for every chunk of a run, as the ledger has them.
+    """Return the stale nodes that lie too far for every chunk of a run, as the ledger has them.
 
     Args:
         book: the ledger as it is when the run has published: what it computes may make hours stale that it
             leaves.
     """
+    return {node: book.get(node) for node in stale if scope.out_of_reach(node.hour)}
+
+
+def stale_nodes(stage: Stage, book: LedgerSnapshot, accepted: Sequence[Waiver]) -> Iterator[PartitionKey]:
+    """Return the nodes of a stage that are out of date."""
     freshness = Freshness(book, [stage], accepted)
-    nodes = (
-        PartitionKey(stage.name, block, step.table.name, hour)
-        for step in stage.steps
-        for block in step.parts
-        for hour in freshness.outdated_hours(stage.name, block, step.table.name)
-    )
-    return {node: book.get(node) for node in nodes if scope.out_of_reach(node.hour)}
+    for step in stage.steps:
+        for block in step.parts:
+            for hour in freshness.outdated_hours(stage.name, block, step.table.name):
+                yield PartitionKey(stage.name, block, step.table.name, hour)
 
 
 @dataclass(frozen=True)
@@ -43,21 +45,24 @@ class Plan:
     Attributes:
         targets: hours to compute, by block.
         inputs: the expected inputs of every target; of a chain without what stands in its earlier hours,
-            which the pass decides.
+            which the pass decides. None where nobody can say them.
         causes: why nodes cannot be computed that wait for other tables.
         hours: the hours of all that is out of date, in order, by block: targets, nodes with a cause, and
             those that wait for them, being of the same chain.
         incomplete: incomplete hours of other tables in the reach of the targets, by block.
+        wrong, missing: why a target is quarantined, or incomplete, beside what checks and inputs say.
         repaired: how many of the nodes lie outside the hours that were asked for.
         needed: state of the stage that the targets read and that is not there or not fresh: to be made
             first, however far back, so that no row is computed from state of two specifications.
     """
 
     targets: dict[str, list[datetime]] = field(default_factory=dict)
-    inputs: dict[PartitionKey, dict[str, str]] = field(default_factory=dict)
+    inputs: dict[PartitionKey, Mapping[str, str] | None] = field(default_factory=dict)
     causes: dict[PartitionKey, Cause] = field(default_factory=dict)
     hours: dict[str, list[datetime]] = field(default_factory=dict)
     incomplete: dict[str, set[datetime]] = field(default_factory=dict)
+    wrong: dict[PartitionKey, Sequence[Cause]] = field(default_factory=dict)
+    missing: dict[PartitionKey, Sequence[Cause]] = field(default_factory=dict)
     repaired: int = 0
     needed: frozenset[PartitionKey] = frozenset()
 

@@ -4,29 +4,29 @@ A stage's step writes one table. Its fresh hours are left alone, its stale ones 
 judged hour by hour, and the good hours published beside the failed ones.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.intervals import Interval, moment_of, number_of
 from transom.core.partitions import (
-    EMPTY_DIGEST,
     EXTERNAL_STAGE,
     READABLE,
     CheckResult,
     PartitionKey,
     PartitionState,
+    TableKey,
 )
 from transom.engine.checks import evaluate_checks
 from transom.engine.external import ExternalSources
 from transom.engine.failing_rows import format_row, sample_failing_rows
-from transom.engine.outcomes import resolve_outcomes
-from transom.engine.planner import Plan, left_stale, plan
+from transom.engine.outcomes import NO_ROWS, resolve_outcomes
+from transom.engine.planner import Plan, left_stale, plan, stale_nodes
 from transom.engine.publisher import is_published, publish, readable
 from transom.engine.retention import Series, expire
 from transom.engine.staging import StagedOutput
@@ -38,8 +38,12 @@ from transom.ledger.task_counters import TaskCounters
 from transom.ledger.waivers import Waiver, check_result_of
 from transom.storage import digest as digests
 from transom.storage import driver_io as small
+from transom.storage.digest import HASH
 from transom.storage.store import PinnedTables, Store, Write, cast_to_table, in_hours
 from transom.storage.tables import RunSuperseded
+
+SIZE = "__bytes"
+"""The column that holds about how many bytes a row takes."""
 
 
 @dataclass
@@ -65,6 +69,21 @@ class Outcome:
     counters: dict[str, int] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
     gauges: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Iterable[PartitionState], repaired: int) -> "Outcome":
+        """Return what has come of some nodes, counted."""
+        entries = list(entries)
+        published = [entry for entry in entries if entry.status == "published"]
+        statuses = [entry.status for entry in entries]
+        return cls(
+            rows_out=sum(entry.rows for entry in published),
+            hours_healed=repaired,
+            published=len(published),
+            incomplete=sum(not entry.complete for entry in published),
+            quarantined=statuses.count("quarantined"),
+            blocked=statuses.count("blocked"),
+        )
 
     @property
     def stale_since(self) -> datetime | None:
@@ -121,7 +140,13 @@ def run_steps(
     def prepared(
         step: TableStep, of: Scope, again: Collection[PartitionKey]
     ) -> tuple[Plan, LedgerSnapshot, PinnedTables]:
-        book, pins = _consistent(store, ledger, fillers, stage, step)
+        reads = _read_by(step)
+        tables = {table for stage, _, table in reads if stage != EXTERNAL_STAGE}
+        book, pins = pin_consistently(
+            lambda: fillers.beside(ledger.snapshot(stage.ledger_stages)),
+            lambda book: store.pin(tables, fillers=fillers.pinned()),
+            reads,
+        )
         return plan(stage, step, book, of, accepted, again), book, pins
 
     def bring(number: int, of: Scope, again: Collection[PartitionKey] = ()) -> None:
@@ -152,7 +177,8 @@ def run_steps(
             bring(number, scope, again | _forced(ledger.snapshot([stage.name]), stage.name, step, forced))
     if retention is not None:
         outcome.counters["expired"] = expire(store, ledger, stage, retention, run_id, shared)
-    outcome.stale = left_stale(stage, fillers.beside(ledger.snapshot(stage.ledger_stages)), scope, accepted)
+    book = fillers.beside(ledger.snapshot(stage.ledger_stages))
+    outcome.stale = left_stale(stale_nodes(stage, book, accepted), book, scope)
     return outcome
 
 
@@ -198,24 +224,25 @@ def _drop_blocks(store: Store, ledger: Ledger, stage: Stage, step: TableStep, ru
         publish(store, ledger, stage.name, run_id, [nothing], dict.fromkeys(nodes), book)
 
 
-def _consistent(
-    store: Store, ledger: Ledger, fillers: ExternalSources, stage: Stage, step: TableStep
+def pin_consistently(
+    snapshot: Callable[[], LedgerSnapshot],
+    pin: Callable[[LedgerSnapshot], PinnedTables],
+    reads: Collection[TableKey],
 ) -> tuple[LedgerSnapshot, PinnedTables]:
-    """A ledger and table versions that belong together.
+    """Return a ledger and table versions that belong together.
 
     The tables are pinned between two readings of the ledger that agree: a change of the rows lies
     between a claim and a publication, and both would show. So not even rows that were changed and
     changed back in the meantime can be taken for those whose digest the ledger gives.
+
+    Args:
+        reads: the tables in which the readings have to agree.
     """
-    reads = _read_by(step)
     while True:
-        book = fillers.beside(ledger.snapshot(stage.ledger_stages))
-        pins = store.pin(
-            {table for stage, _, table in reads if stage != EXTERNAL_STAGE}, fillers=fillers.pinned()
-        )
-        again = fillers.beside(ledger.snapshot(stage.ledger_stages))
-        if all(book.series(*read) == again.series(*read) for read in reads):
-            return again, pins
+        before = snapshot()
+        pins, after = pin(before), snapshot()
+        if all(before.series(*read) == after.series(*read) for read in reads):
+            return after, pins
 
 
 def _run_step(
@@ -262,30 +289,13 @@ def _run_step(
     finally:
         if spool is not None:
             spool.discard()
-    return _outcome(step, entries, todo.repaired, spool.counted if spool else {})
-
-
-def _outcome(
-    step: TableStep,
-    entries: Mapping[PartitionKey, PartitionState],
-    healed: int,
-    counted: Mapping[str, TaskCounters],
-) -> Outcome:
-    """What has come of the nodes of a step, counted."""
-    sums = [(name, amount) for tally in counted.values() for (_, name), amount in tally.sums.items()]
+    outcome = Outcome.of(entries.values(), todo.repaired)
+    tallies = spool.counted.values() if spool else ()
+    sums = [(name, amount) for tally in tallies for (_, name), amount in tally.sums.items()]
     work = {name: sum(n for of, n in sums if of == name) for name in {name for name, _ in sums}}
-    published = [entry for entry in entries.values() if entry.status == "published"]
-    statuses = [entry.status for entry in entries.values()]
-    return Outcome(
-        rows_out=sum(entry.rows for entry in published),
-        hours_healed=healed,
-        published=len(published),
-        incomplete=sum(not entry.complete for entry in published),
-        quarantined=statuses.count("quarantined"),
-        blocked=statuses.count("blocked"),
-        counters={name: amount for name, amount in work.items() if name not in step.bounds.values()},
-        limits={name: work.get(most, 0) for name, most in step.bounds.items() if work},
-    )
+    outcome.counters = {name: amount for name, amount in work.items() if name not in step.bounds.values()}
+    outcome.limits = {name: work.get(most, 0) for name, most in step.bounds.items() if work}
+    return outcome
 
 
 def _read_by(step: TableStep) -> set[tuple[str, str, str]]:
@@ -322,7 +332,12 @@ def _hashed(step: TableStep, rows: DataFrame) -> DataFrame:
         f"WHEN '{block}' THEN {digests.row_hash_sql(rows.schema, part.columns)}"
         for block, part in step.parts.items()
     )
-    return rows.selectExpr("*", f"CASE block {cases} END AS {digests.HASH}")
+    return hashed(rows, f"CASE block {cases} END")
+
+
+def hashed(rows: DataFrame, row_hash: str) -> DataFrame:
+    """Return rows with their hashes, given as Spark SQL, and sizes, as `measure` takes them."""
+    return rows.select("*", F.expr(row_hash).alias(HASH), small.bytes_of(rows).alias(SIZE))
 
 
 def measure(
@@ -331,43 +346,43 @@ def measure(
     computed: StepResult,
     nodes: Iterable[PartitionKey],
     counted: Mapping[str, TaskCounters],
+    by: Literal["block", "table"] = "block",
 ) -> dict[PartitionKey, dict[str, Any]]:
     """Digest, count and every check's number for each node, in one aggregation over the rows.
 
     Args:
+        rows: as `hashed` gives them, and none of other nodes.
         counted: what the tasks have counted, by block; of other hours than these, too.
+        by: the column that says, beside `hour`, which node a row is of.
     """
-    nodes = list(nodes)
-    by_key = {(node.block, node.hour): node for node in nodes}
     figures: dict[PartitionKey, dict[str, Any]] = {
         node: {
             "block": node.block,
-            "count": 0,
-            "digest": EMPTY_DIGEST,
-            "bytes": 0,
+            **NO_ROWS,
             **dict.fromkeys(step.metrics, None),
             **dict.fromkeys(step.counters, 0),
             **computed.precomputed_metrics.get((node.block, node.hour), {}),
         }
         for node in nodes
     }
+    by_key = {(getattr(node, by), node.hour): of_node for node, of_node in figures.items()}
     frames = [
-        rows.groupBy("block", "hour").agg(
+        rows.groupBy(by, "hour").agg(
             F.count("*").alias("count"),
-            digests.digest_of(F.count("*"), digests.total_hash(F.col(digests.HASH))).alias("digest"),
-            F.sum(small.bytes_of(rows)).alias("bytes"),
+            digests.digest_of(F.count("*"), digests.total_hash(F.col(HASH))).alias("digest"),
+            F.sum(SIZE).alias("bytes"),
             *(F.expr(metric).alias(name) for name, metric in step.metrics.items()),
         ),
         *computed.metrics(rows),
     ]
     together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
     for row in together.toArrow().to_pylist():
-        node = by_key[row.pop("block"), row.pop("hour")]
-        figures[node].update({name: value for name, value in row.items() if value is not None})
+        of_node = by_key[row.pop(by), row.pop("hour")]
+        of_node.update({name: value for name, value in row.items() if value is not None})
     for block, tally in counted.items():
         for hour, name, amount in tally.figures():
             if (at := (block, moment_of(hour))) in by_key:
-                figures[by_key[at]][name] = amount
+                by_key[at][name] = amount
     for row in figures.values():
         row.update({name: derive(row) for name, derive in step.derived.items()})
     return figures
@@ -420,7 +435,7 @@ def _writes(
     book: LedgerSnapshot,
 ) -> list[Write]:
     """The new rows of good nodes and the old ones of torn nodes, in one write."""
-    frames = [] if rows is None else [rows.where(_in(good)).drop(digests.HASH)]
+    frames = [] if rows is None else [rows.where(_in(good)).drop(HASH, SIZE)]
     targets = {block: list(hours) for block, hours in good.items()}
     stood: dict[int, dict[str | None, list[datetime]]] = {}
     for node, version in torn.items():

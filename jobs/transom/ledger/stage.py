@@ -149,19 +149,23 @@ class TableStep:
         failing_row_filters: for a check, by its name, the condition, as Spark SQL, that the rows at fault
             meet; up to 20 of them are kept with a failure. Of a check that tasks note something for, these
             notes are.
-        compute: is asked once for all targets. Of a chain it goes through them in order, and reads of its own
-            table the hours in reach that are no targets; hours that are not due have no rows.
+        withholds: whether rows of an hour that fails a check of severity error stay out of the table. Else
+            they are published, and the hour is quarantined.
+        compute: is asked once for all targets. A step without it is given its rows. Of a chain it goes
+            through them in order, and reads of its own table the hours in reach that are no targets; hours
+            that are not due have no rows.
     """
 
     table: Table
     parts: Mapping[str, BlockOutput]
-    compute: Callable[[StepRequest], StepResult]
+    compute: Callable[[StepRequest], StepResult] = lambda request: StepResult(())
     checks: tuple[Check, ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
     counters: tuple[str, ...] = ()
     bounds: Mapping[str, str] = field(default_factory=dict)
     derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
     failing_row_filters: Mapping[str, str] = field(default_factory=dict)
+    withholds: bool = True
 
     def back(self, block: str) -> int:
         """How many earlier hours of its own table a block reads; 0 where its hours are no chain."""

@@ -106,7 +106,7 @@ class Lake:
         """The table `files`, with these rows."""
         table = Table.load("files")
         create(f"{self.folder}/lake/web", table)
-        rows = pa.Table.from_pylist([file.row() for file in known], schema=table.arrow_schema())
+        rows = pa.Table.from_pylist([*map(vars, known)], schema=table.arrow_schema())
         write_deltalake(f"{self.folder}/lake/web/files", rows, mode="overwrite")
 
     def aggregate(self, hours: Iterable[int], name: str = "b", minute: int = 1) -> None:

@@ -51,7 +51,7 @@ def check_files(
     Raises:
         LandingError: an executor does not see a file that the driver sees.
     """
-    spans = {reading.path: reading.span for reading in readings}
+    spans = {reading.file.path: reading.span for reading in readings}
     rules = _Rules.of(stream)
     scattered = {
         path for path, read in reads.items() if _spans_too_many_hours(rules, node, there[path], read)

@@ -93,7 +93,7 @@ class FileContent:
         return self.source_id != ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FileRecord:
     """A row of `files`: a path, and what stands of it in the tables.
 
@@ -106,23 +106,23 @@ class FileRecord:
     path: str
     hour: datetime
     status: Status
-    source_id: str | None
-    seen_id: str | None
-    content: str | None
+    source_id: str | None = None
+    seen_id: str | None = None
+    content: str | None = None
     shape: str
-    bytes: int
-    lines: int
-    header_lines: int
-    accepted: int
-    rejected: int
-    duplicates: int
-    first_event: datetime | None
-    last_event: datetime | None
-    columns: tuple[str, ...]
-    hours: tuple[datetime, ...]
-    held_back: tuple[datetime, ...]
-    lacks: str | None
-    detail: str | None
+    bytes: int = 0
+    lines: int = 0
+    header_lines: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    duplicates: int = 0
+    first_event: datetime | None = None
+    last_event: datetime | None = None
+    columns: tuple[str, ...] = ()
+    hours: tuple[datetime, ...] = ()
+    held_back: tuple[datetime, ...] = ()
+    lacks: str | None = None
+    detail: str | None = None
     size: int
     modified: datetime
 
@@ -139,15 +139,6 @@ class FileRecord:
                 "held_back": tuple(hour.astimezone(UTC) for hour in row.get("held_back") or ()),
             }
         )
-
-    def row(self) -> dict[str, Any]:
-        """The row of the table."""
-        return {
-            **self.__dict__,
-            "columns": list(self.columns),
-            "hours": list(self.hours),
-            "held_back": list(self.held_back),
-        }
 
     @property
     def parsed(self) -> int:

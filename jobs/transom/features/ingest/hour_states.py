@@ -1,7 +1,7 @@
 """What the files say of an hour: what is withheld, missing, held back. No Spark, no disk."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
@@ -14,38 +14,40 @@ from transom.features.ingest.periods import Periods
 NONE_EQUAL: Mapping[str, EqualFile] = {}
 
 
-@dataclass(frozen=True)
+@dataclass
 class HourState:
     """What the files say of an hour.
 
     Attributes:
-        withheld_for: the files for which the hour is withheld, with the reason.
-        lacks: what is missing.
+        wrong: the files for which the hour is quarantined, with the reason.
+        missing: what is missing of it.
         files: how many files have come for the hour, withheld ones included.
-        conflicts: the files that are held back because they differ from what stands, with the reason.
         mixed_specifications: whether rows stand in it that were read under another specification, and can be
             read again.
-        equal: its files whose bytes another file holds, too, in words.
-        uncovered: the starts of its periods that files do not cover.
+        at_fault: what its checks are about, in words, by the name of the check: files that differ from what
+            stands, files whose bytes another one holds, too, and periods that no file covers.
     """
 
-    withheld_for: tuple[Cause, ...]
-    lacks: tuple[Cause, ...]
-    files: int
-    conflicts: tuple[str, ...]
+    wrong: list[Cause] = field(default_factory=list)
+    missing: list[Cause] = field(default_factory=list)
+    files: int = 0
     mixed_specifications: bool = False
-    equal: tuple[str, ...] = ()
-    uncovered: tuple[datetime, ...] = ()
+    at_fault: dict[str, list[str]] = field(
+        default_factory=lambda: {"files_unchanged": [], "files_distinct": [], "periods_covered": []}
+    )
 
-    @property
-    def quarantined(self) -> tuple[str, ...]:
-        """In words, for what files the hour is withheld."""
-        return tuple(cause.text for cause in self.withheld_for)
+    def metrics(self, scheduled: bool) -> dict[str, int | None]:
+        """Return the numbers that the checks of the hour judge, None where one does not apply.
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """In words, what is missing."""
-        return tuple(cause.text for cause in self.lacks)
+        Args:
+            scheduled: whether the stream's schedule has the hour.
+        """
+        return {
+            "files": self.files if self.files or scheduled else None,
+            "conflicts": len(self.at_fault["files_unchanged"]) or None,
+            "equal": len(self.at_fault["files_distinct"]) or None,
+            "uncovered": len(self.at_fault["periods_covered"]) if scheduled else None,
+        }
 
 
 def hour_states(
@@ -65,64 +67,48 @@ def hour_states(
         equal: as `equal_files` finds them.
         periods: which periods an hour has; None where nobody says.
     """
-    withheld: dict[datetime, list[Cause]] = {hour: [] for hour in hours}
-    conflicts: dict[datetime, list[str]] = {hour: [] for hour in hours}
-    missing: dict[datetime, list[Cause]] = {hour: [] for hour in hours}
-    twins: dict[datetime, list[str]] = {hour: [] for hour in hours}
-    mixed: set[datetime] = set()
-    count = dict.fromkeys(hours, 0)
+    states = {hour: HourState() for hour in sorted(hours)}
     paths: dict[datetime, list[str]] = {}
     for file in sorted(files, key=lambda file: file.path):
-        if periods is not None:
-            paths.setdefault(file.hour, []).append(file.path)
-        if file.hour in count:
-            count[file.hour] += 1
+        paths.setdefault(file.hour, []).append(file.path)
+        if (own := states.get(file.hour)) is not None:
+            own.files += 1
+            words = f"{file.path}: {file.detail}"
             if file.path in equal:
-                twins[file.hour].append(equal[file.path].words)
-            if file.status in ("withheld", "conflict"):
-                words = f"{file.path}: {file.detail}"
-                if file.status == "withheld":
-                    withheld[file.hour].append(Cause("file", words, file.path))
-                else:
-                    conflicts[file.hour].append(words)
-        lacks = [file.detail] if file.status == "waiting" else []
-        if file.status == "withheld":
-            # The checks that withhold it are told where it belongs; nothing more will come here.
-            where = "files without an hour" if file.hour == UNKNOWN_HOUR else format_hour(file.hour)
-            lacks = [f"{WITHHELD_FILE} {where} says why"]
-        if file.source_id is not None:
-            lacks += [file.lacks] if file.lacks else []
-            if file.status != "duplicate" and file.shape != shape(file.hour):
-                of_old = "its rows were read under another specification"
-                # Where another content is held back, what stands was read for the last time.
-                same = file.status in ("waiting", "withheld") and file.seen_id == file.source_id
-                if file.path in there and (same or file.status in ("ingested", "gone")):
-                    mixed |= file.touched
-                    of_old += f"; a run from {_span(file)} reads it again"
-                lacks.append(of_old)
-        for hour in file.touched & missing.keys():
-            kind: Kind = "withheld_file" if file.status == "withheld" else "file"
-            missing[hour] += [Cause(kind, f"{file.path}: {words}", file.path) for words in lacks]
-    return {
-        hour: HourState(
-            tuple(withheld[hour]),
-            tuple(missing[hour]),
-            count[hour],
-            tuple(conflicts[hour]),
-            hour in mixed,
-            tuple(twins[hour]),
-            _uncovered(periods, paths, hour),
-        )
-        for hour in hours
-    }
+                own.at_fault["files_distinct"].append(equal[file.path].words)
+            if file.status == "withheld":
+                own.wrong.append(Cause("file", words, file.path))
+            elif file.status == "conflict":
+                own.at_fault["files_unchanged"].append(words)
+        kind: Kind = "withheld_file" if file.status == "withheld" else "file"
+        missing, mixed = _missing(file, shape(file.hour), file.path in there)
+        for hour in file.touched & states.keys():
+            states[hour].missing += [Cause(kind, f"{file.path}: {words}", file.path) for words in missing]
+            states[hour].mixed_specifications |= mixed
+    if periods is not None:
+        for hour in states.keys() - {UNKNOWN_HOUR}:
+            uncovered = periods.uncovered([*paths.get(hour - HOUR, ()), *paths.get(hour, ())], hour)
+            states[hour].at_fault["periods_covered"] += map(periods.words, uncovered)
+    return states
 
 
-def _uncovered(
-    periods: Periods | None, paths: Mapping[datetime, Sequence[str]], hour: datetime
-) -> tuple[datetime, ...]:
-    if periods is None or hour == UNKNOWN_HOUR:
-        return ()
-    return periods.uncovered([*paths.get(hour - HOUR, ()), *paths.get(hour, ())], hour)
+def _missing(file: FileRecord, shape: str, there: bool) -> tuple[list[str], bool]:
+    """What is missing of a file, in words; and whether that is so as its rows were read under another
+    specification, and it can be read again."""
+    missing, mixed = [str(file.detail)] if file.status == "waiting" else [], False
+    if file.status == "withheld":
+        # The checks that withhold it are told where it belongs; nothing more will come here.
+        where = "files without an hour" if file.hour == UNKNOWN_HOUR else format_hour(file.hour)
+        missing = [f"{WITHHELD_FILE} {where} says why"]
+    if file.source_id is not None:
+        missing += [file.lacks] if file.lacks else []
+        if file.status != "duplicate" and file.shape != shape:
+            # Where another content is held back, what stands was read for the last time.
+            same = file.status in ("waiting", "withheld") and file.seen_id == file.source_id
+            mixed = there and (same or file.status in ("ingested", "gone"))
+            again = f"; a run from {_span(file)} reads it again" if mixed else ""
+            missing.append(f"its rows were read under another specification{again}")
+    return missing, mixed
 
 
 def _span(file: FileRecord) -> str:

@@ -6,14 +6,18 @@ hide that somebody has changed them. So they are compared first.
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from transom.core.partitions import PartitionKey, PartitionState
+from transom.engine.runner import measure
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.lost_rows import WAITS, comes_back, format_awaited_files
-from transom.features.ingest.publish import NOTHING, IngestDecision, figures_of
+from transom.features.ingest.publish import IngestDecision, step_of
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import node_of
-from transom.features.ingest.tables import Tables
+from transom.features.ingest.tables import Tables, hashed_rows
+from transom.ledger.stage import StepResult
+from transom.spec.stream import Stream
 from transom.storage.store import cast_to_table
 
 DIFFERENT = "rows stand that are not those of the digest in the ledger"
@@ -32,7 +36,7 @@ def hours_with_kept_rows(scene: IngestSnapshot, found: IngestDecision) -> dict[d
 
 
 def damaged_partitions(
-    tables: Tables, scene: IngestSnapshot, found: IngestDecision
+    stream: Stream, tables: Tables, scene: IngestSnapshot, found: IngestDecision
 ) -> dict[PartitionKey, str]:
     """Return the nodes of such hours whose rows are not those of their digest, with the cause."""
     files = hours_with_kept_rows(scene, found)
@@ -47,20 +51,20 @@ def damaged_partitions(
         )
         for table in tables
     }
-    figures = figures_of(tables, frames)
-    wrong = differing(scene, held, {node: figures.get((node.table, node.hour), NOTHING)[:2] for node in held})
+    rows, step = hashed_rows(tables, frames), step_of(stream, tables)
+    wrong = differing(scene, held, measure(step, rows, StepResult(()), held, {}, by="table"))
     return {node: cause_of(files[node.hour], scene) for node in wrong}
 
 
 def differing(
     scene: IngestSnapshot,
     held: Mapping[PartitionKey, PartitionState],
-    stored: Mapping[PartitionKey, tuple[int, str]],
+    figures: Mapping[PartitionKey, Mapping[str, Any]],
 ) -> list[PartitionKey]:
     """Return the nodes whose rows differ from what the ledger says of them.
 
     Args:
-        stored: number and digest of the rows that stand. A digest of columns that the stream declares is
+        figures: number and digest of the rows that stand. A digest of columns that the stream declares is
             comparable only under the specification that it was made under.
     """
     wrong = []
@@ -68,8 +72,8 @@ def differing(
         made_by = (entry.state_before_claim().inputs or {}).get("specification")
         same_columns = made_by == scene.expected(node.hour)["specification"]
         comparable = same_columns or node.table not in ("events", "duplicates")
-        count, digest = stored[node]
-        if digest != entry.digest if comparable else count != entry.rows:
+        stands = figures[node]
+        if stands["digest"] != entry.digest if comparable else stands["count"] != entry.rows:
             wrong.append(node)
     return wrong
 

@@ -18,13 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
-from transom.features.ingest.file_records import source_id
+from transom.features.ingest.file_records import ListedFile, source_id
 from transom.features.ingest.landing import open_file
 from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.formats.record_format import RecordFormat, Span
-from transom.storage.data_files import MOST_HOURS, DataFile, hours_of, write_data_files
+from transom.storage.data_files import DataFile, hours_of, write_data_files
 from transom.storage.tables import ARROW_TYPES
 
 TASK_BYTES = 32 * 2**20
@@ -47,18 +46,12 @@ class FileReadTask:
         where: its absolute path.
         span: outside of which its rows are refused.
         known: decompressed lengths at which a digest of what comes before is wanted.
-        start: the instant from which the times of its lines count, None where they say their own.
-        varies: as in `Listed`.
     """
 
-    path: str
+    file: ListedFile
     where: str
-    size: int
-    captures: Mapping[str, str]
-    span: Span | None
-    known: tuple[int, ...]
-    start: datetime | None = None
-    varies: tuple[str, ...] = ()
+    span: Span | None = None
+    known: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,43 +86,20 @@ def _arrow(columns: Mapping[str, str]) -> pa.Schema:
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
 
 
-def read_files(
-    spark: SparkSession,
-    readings: Sequence[FileReadTask],
-    layout: RecordFormat,
-    columns: Mapping[str, str],
-    tables: Mapping[str, str],
-    folder: str,
-) -> dict[str, FileReadResult]:
-    """Reads files, and writes their events and rejections as parts, each file's by itself.
+def divide(readings: Sequence[FileReadTask], tasks: int) -> list[list[FileReadTask]]:
+    """Return files in shares of similar size, for one task each: none far above `TASK_BYTES`.
 
     Args:
-        columns: `event_columns`.
-        tables: absolute path or URI of the tables `events` and `rejected`.
-        folder: below each of them, for the parts of this reading alone.
-
-    Returns:
-        What was read, by path.
+        tasks: how many there are at least.
     """
-    cores = spark.sparkContext.defaultParallelism
-    bins = _bins(readings, cores)
-    threads = max(cores // max(len(bins), 1), 1)
-    task = _Task(layout, _arrow(columns), tables, folder, MOST_HOURS, threads)
-    # What comes back is a few words for each file; the rows are written where they will stand.
-    found = spark.sparkContext.parallelize(bins, max(len(bins), 1)).flatMap(task).collect()
-    return dict(found)
-
-
-def _bins(readings: Sequence[FileReadTask], tasks: int) -> list[list[FileReadTask]]:
-    """Files in shares of similar size: at least one for each core, none far above `TASK_BYTES`."""
-    total = sum(reading.size for reading in readings)
+    total = sum(reading.file.size for reading in readings)
     count = min(len(readings), max(tasks, -(-total // TASK_BYTES)))
     bins: list[list[FileReadTask]] = [[] for _ in range(count)]
     sizes = [0] * count
-    for reading in sorted(readings, key=lambda reading: (-reading.size, reading.path)):
+    for reading in sorted(readings, key=lambda reading: (-reading.file.size, reading.file.path)):
         smallest = min(range(count), key=lambda i: (sizes[i], len(bins[i])))
         bins[smallest].append(reading)
-        sizes[smallest] += reading.size
+        sizes[smallest] += reading.file.size
     return bins
 
 
@@ -138,31 +108,33 @@ class _Unreadable(Exception):
 
 
 @dataclass(frozen=True)
-class _Task:
-    """Reads a share of the files.
+class FileReader:
+    """Reads a share of the files, and writes their events and rejections as parts, each file's by itself.
 
     Attributes:
-        schema: of the events' parts.
-        tables, folder: as in `read_files`.
+        columns: `event_columns`.
+        tables: absolute path or URI of the tables `events` and `rejected`.
+        folder: below each of them, for the parts of this reading alone.
         most_hours: `MOST_HOURS`.
         threads: that work at a file, as far as the executor's machine has cores.
     """
 
     layout: RecordFormat
-    schema: pa.Schema
+    columns: Mapping[str, str]
     tables: Mapping[str, str]
     folder: str
     most_hours: int
     threads: int
 
     def __call__(self, share: Iterable[FileReadTask]) -> Iterator[tuple[str, FileReadResult]]:
+        """Return what was read, by path."""
         for reading in share:
             try:
-                yield reading.path, self._read(reading)
+                yield reading.file.path, self._read(reading)
             except _Unreadable as unreadable:
                 [error] = unreadable.args
                 gone = isinstance(error, FileNotFoundError)
-                yield reading.path, FileReadResult(unreadable=None if gone else str(error))
+                yield reading.file.path, FileReadResult(unreadable=None if gone else str(error))
 
     def _read(self, reading: FileReadTask) -> FileReadResult:
         seen, first, last = [], [], []
@@ -187,12 +159,13 @@ class _Task:
                 min(first, default=None),
                 max(last, default=None),
             )
-            identity = source_id(summary.sha256, reading.captures, reading.start, reading.varies)
-            constant = {**reading.captures, "source_id": identity}
+            constant = {
+                **reading.file.captures, "source_id": source_id(summary.sha256, **reading.file.identity)
+            }  # fmt: skip
             divided = "event_time" if len(read.hours) <= self.most_hours else None
             return replace(
                 read,
-                events=tuple(self._written("events", _with(constant, events, self.schema), divided)),
+                events=tuple(self._written("events", _with(constant, events, _arrow(self.columns)), divided)),
                 rejected=tuple(self._written("rejected", _with(constant, rejected, _arrow(REJECTED)))),
             )
 
@@ -201,11 +174,11 @@ class _Task:
             with open_file(reading.where) as source:
                 yield from read_file(
                     source,
-                    reading.path,
+                    reading.file.path,
                     self.layout,
                     reading.span,
-                    start=reading.start,
-                    captures=reading.captures,
+                    start=reading.file.origin,
+                    captures=reading.file.captures,
                     known=reading.known,
                     threads=self._threads,
                 )

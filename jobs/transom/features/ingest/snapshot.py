@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import EMPTY_DIGEST, PartitionKey
+from transom.engine.runner import pin_consistently
 from transom.features.ingest.equal_files import names_of
 from transom.features.ingest.file_records import (
     OWNS_ROWS,
@@ -173,12 +174,11 @@ def take_snapshot(
     Raises:
         LandingError: the landing folder is not there.
     """
-    # As in `refresh`: the tables are pinned between two readings of the ledger that agree.
-    while True:
-        book = ledger.snapshot([STAGE])
-        pins = store.pin((table.name for table in tables), book.previous_versions())
-        if ledger.snapshot([STAGE]) == book:
-            break
+    book, pins = pin_consistently(
+        lambda: ledger.snapshot([STAGE]),
+        lambda book: store.pin((table.name for table in tables), book.previous_versions()),
+        [(STAGE, BLOCK, table.name) for table in tables],
+    )
     asked_before = book.hours(STAGE)
     scope = Scope.of(interval, stretch, stream.heal, asked_before)
 
@@ -225,9 +225,7 @@ def late_files(scene: IngestSnapshot, paths: Collection[str]) -> dict[str, FileR
     """Files that came too late for this run, of hours that were asked for before: listed as waiting."""
     return {
         path: FileRecord(
-            path=path, hour=file.hour, status="waiting", source_id=None, seen_id=None, content=None,
-            shape=scene.rules.shape(file.hour), bytes=0, lines=0, header_lines=0, accepted=0, rejected=0,
-            duplicates=0, first_event=None, last_event=None, columns=(), hours=(), held_back=(), lacks=None,
+            path=path, hour=file.hour, status="waiting", shape=scene.rules.shape(file.hour),
             detail=f"came later than `heal`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
             size=-1, modified=file.modified,
         )

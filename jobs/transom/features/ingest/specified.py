@@ -1,7 +1,8 @@
 """What the specification says of the hours of ingest, without a session."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR
@@ -29,42 +30,34 @@ class Specified:
     """What the specification says of the hours of ingest: compiled once, whatever the number of hours.
 
     Only what is accepted of an hour, and whether the schedule has it, differ from hour to hour.
+
+    Attributes:
+        unlike: the hours in which something is accepted: their files may be read under another specification.
+        usual_shape: the shape of all other hours.
     """
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._file_checks, self._hour_checks = file_checks(stream), hour_checks(stream)
         self._accepted = waivers_of(stream)
-        self._with_accepted = {item.hour for item in self._accepted if item.stage == STAGE}
+        self.unlike = frozenset(item.hour for item in self._accepted if item.stage == STAGE)
         self._of_schedule = any(check.name in OF_SCHEDULE for check in self._hour_checks)
         self._shape = stream.ingest_shape()
-        self._shapes: dict[datetime | None, str] = {}
-        self._inputs: dict[tuple[datetime | None, bool], Mapping[str, str]] = {}
-
-    @property
-    def unlike(self) -> Set[datetime]:
-        """The hours in which something is accepted: their files may be read under another specification."""
-        return self._with_accepted
-
-    @property
-    def usual_shape(self) -> str:
-        """The shape of all other hours."""
-        return self._shape_of(None)
+        self._shape_of, self._expected = cache(self._hash_shape), cache(self._hash_inputs)
+        self.usual_shape = self._shape_of(None)
 
     def shape(self, hour: datetime) -> str:
         """A hash of the specification that the files of an hour are read under."""
-        return self._shape_of(hour if hour in self._with_accepted else None)
+        return self._shape_of(hour if hour in self.unlike else None)
 
-    def _shape_of(self, unlike: datetime | None) -> str:
-        if unlike not in self._shapes:
-            decided = completeness(STAGE, self._file_checks, self._accepted, unlike)
-            self._shapes[unlike] = fingerprint([self._shape, READING, decided])
-        return self._shapes[unlike]
+    def _hash_shape(self, unlike: datetime | None) -> str:
+        decided = completeness(STAGE, self._file_checks, self._accepted, unlike)
+        return fingerprint([self._shape, READING, decided])
 
     def expected(self, hour: datetime) -> Mapping[str, str]:
         """The inputs of an hour, as this specification and this code have them."""
         excused = self._of_schedule and not scheduled(self._stream, hour)
-        return self._expected(hour if hour in self._with_accepted else None, excused)
+        return self._expected(hour if hour in self.unlike else None, excused)
 
     def like(self, book: LedgerSnapshot) -> HourSet:
         """Hours whose events have the inputs that they should have: most of them."""
@@ -74,17 +67,15 @@ class Specified:
             held = held.since(start)
         if self._of_schedule and end is not None:
             held = held.minus(held.since(end))
-        return held.minus(HourSet.of(self._with_accepted))
+        return held.minus(HourSet.of(self.unlike))
 
-    def _expected(self, unlike: datetime | None, excused: bool) -> Mapping[str, str]:
-        if (unlike, excused) not in self._inputs:
-            decided = completeness(STAGE, self._hour_checks, self._accepted, unlike)
-            if excused:
-                decided = fingerprint([decided, "files may be missing"])
-            self._inputs[unlike, excused] = {
-                "specification": self._shape_of(unlike), "version": str(VERSION), "completeness": decided,
-            }  # fmt: skip
-        return self._inputs[unlike, excused]
+    def _hash_inputs(self, unlike: datetime | None, excused: bool) -> Mapping[str, str]:
+        decided = completeness(STAGE, self._hour_checks, self._accepted, unlike)
+        if excused:
+            decided = fingerprint([decided, "files may be missing"])
+        return {
+            "specification": self._shape_of(unlike), "version": str(VERSION), "completeness": decided,
+        }  # fmt: skip
 
 
 def file_shape(stream: Stream, hour: datetime) -> str:

@@ -6,9 +6,6 @@ withdrawn file touches: the stored rows of the other files and the new ones.
 """
 
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
-
-from pyspark.sql import DataFrame
 
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import CheckResult, PartitionKey
@@ -60,21 +57,15 @@ def ingest(
     try:
         node = node_of("events", interval.start)
         found = _decide(stream, scene, rows, node)
-        different = damaged_partitions(tables, scene, found)
+        different = damaged_partitions(stream, tables, scene, found)
         if different:
             # Their hours stay as they are, and what touches them waits: all is decided again.
             rows.discard()
             rows, scene = StagedRows(store, stream), scene.holding(different)
             scene = scene.holding(waiting_partitions(scene))
             found = _decide(stream, scene, rows, node)
-        with ExitStack() as kept:
-
-            def keep(frame: DataFrame) -> DataFrame:
-                kept.callback(frame.unpersist)
-                return frame.persist()
-
-            outcome = publish_decision(store, ledger, stream, tables, scene, found, rows, keep, run_id)
-            publish_kept_damage(ledger, scene, run_id)
+        outcome = publish_decision(ledger, tables, scene, found, rows, run_id)
+        publish_kept_damage(ledger, scene, run_id)
     finally:
         rows.discard()
     outcome.counters |= {
@@ -142,21 +133,8 @@ def _file_records_after(
 def _readings(stream: Stream, scene: IngestSnapshot, paths: Iterable[str]) -> list[FileReadTask]:
     readings = []
     for path in sorted(paths):
-        file = scene.listed[path]
-        match = stream.path_pattern.match(path)
+        match, held = stream.path_pattern.match(path), scene.recorded.get(path)
         assert match is not None  # it would not be listed
-        held = scene.recorded.get(path)
         lengths = (held.bytes,) if held is not None and held.source_id is not None else ()
-        readings.append(
-            FileReadTask(
-                path,
-                absolute(path),
-                file.size,
-                file.captures,
-                stream.span(match),
-                lengths,
-                file.origin,
-                file.varies,
-            )
-        )
+        readings.append(FileReadTask(scene.listed[path], absolute(path), stream.span(match), lengths))
     return readings

@@ -9,13 +9,14 @@ from transom.engine.staging import read_staged, require_system
 from transom.features.ingest.derived_columns import with_derived
 from transom.features.ingest.read_files import (
     REJECTED,
+    FileReader,
     FileReadResult,
     FileReadTask,
+    divide,
     event_columns,
-    read_files,
 )
 from transom.spec.stream import Stream
-from transom.storage.data_files import DataFile, delete_uncommitted
+from transom.storage.data_files import MOST_HOURS, DataFile, delete_uncommitted
 from transom.storage.store import Store
 from transom.storage.tables import SPARK_TYPES
 
@@ -35,6 +36,7 @@ class StagedRows:
         self.stream = stream
         self.taken: dict[str, Collection[DataFile]] = {}
         self._folders: list[str] = []
+        self._persisted: list[DataFrame] = []
 
     @property
     def columns(self) -> dict[str, str]:
@@ -43,7 +45,7 @@ class StagedRows:
         return event_columns(declared)
 
     def read(self, readings: Iterable[FileReadTask]) -> dict[str, FileReadResult]:
-        """Reads files.
+        """Read files, and return by path what was read.
 
         Raises:
             LakeError: the lake lies where Arrow cannot write.
@@ -51,11 +53,16 @@ class StagedRows:
         for name in TABLES:
             require_system(self.store, name)
         tables = {name: self.store.uri(name) for name in TABLES}
+        tasks = self.store.spark.sparkContext.defaultParallelism
+        shares = divide(list(readings), tasks)
         # Known before anything is read, so that what a failed task has left is found.
         folder = f"read-{uuid.uuid4().hex}"
         self._folders.append(folder)
-        layout = self.stream.layout()
-        return read_files(self.store.spark, list(readings), layout, self.columns, tables, folder)
+        threads = max(tasks // max(len(shares), 1), 1)
+        reader = FileReader(self.stream.layout(), self.columns, tables, folder, MOST_HOURS, threads)
+        # What comes back is a few words for each file; the rows are written where they will stand.
+        found = self.store.spark.sparkContext.parallelize(shares, max(len(shares), 1)).flatMap(reader)
+        return dict(found.collect())
 
     def events(self, reads: Iterable[FileReadResult]) -> DataFrame:
         """The events of some files, derived columns among them, each with the name of its part."""
@@ -68,8 +75,15 @@ class StagedRows:
         parts = [part for read in reads for part in read.rejected]
         return read_staged(self.store, "rejected", REJECTED, parts)
 
+    def persist(self, frame: DataFrame) -> DataFrame:
+        """Keep rows that are read several times, until `discard`."""
+        self._persisted.append(frame)
+        return frame.persist()
+
     def discard(self) -> None:
         """Removes all that was read but the parts that are the tables' or may have become so."""
+        for frame in self._persisted:
+            frame.unpersist()
         for table in TABLES:
             for folder in self._folders:
                 delete_uncommitted(self.store.uri(table), folder, self.taken.get(table, ()))

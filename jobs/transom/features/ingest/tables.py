@@ -10,11 +10,14 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from transom.engine.runner import SIZE, hashed
+from transom.features.ingest.deduplicate import IS_DUPLICATE, compares, mark_duplicates
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.read_files import FileReadResult
 from transom.features.ingest.staged_rows import StagedRows
 from transom.spec.stream import Stream
+from transom.storage import digest as digests
 from transom.storage.store import PinnedTables, cast_to_table
 from transom.storage.tables import SPARK_TYPES, Table
 
@@ -52,73 +55,89 @@ class Tables:
         return iter((self.events, self.duplicates, self.rejected, self.files))
 
 
-def candidates(
-    tables: Tables,
-    pins: PinnedTables,
-    decisions: Decisions,
-    reads: Mapping[str, FileReadResult],
-    rows: StagedRows,
-    stored: Mapping[str, Sequence[datetime]],
-) -> DataFrame:
-    """Every record of the hours that are published, whether it will stand in `events` or in `duplicates`.
+@dataclass(frozen=True)
+class HourRows:
+    """The rows of the hours that a run publishes.
 
-    Args:
+    Attributes:
         stored: for each table, the hours of them in which it holds rows.
     """
-    table = tables.events
-    frames = [
-        frame
-        for name in ("events", "duplicates")
-        for frame in _staying(name, table, pins, decisions, stored[name])
-    ]
-    entering = [reads[path] for path in decisions.added.values()]
-    if any(read.events for read in entering):
-        new = rows.events(entering).withColumn("hour", F.date_trunc("hour", "event_time"))
-        frames.append(cast_to_table(new, table))
-    return _union(frames, pins, table)
+
+    tables: Tables
+    pins: PinnedTables
+    decisions: Decisions
+    reads: Mapping[str, FileReadResult]
+    rows: StagedRows
+    stored: Mapping[str, Sequence[datetime]]
+
+    def by_table(self, files: Mapping[str, FileRecord]) -> tuple[dict[str, DataFrame], dict[str, int] | None]:
+        """Return the rows of every table but `files`; and how many duplicates more each source has, None
+        where the stream compares no records."""
+        stream, tables = self.rows.stream, self.tables
+        records, rejected = self._records(), self._rejected(files)
+        if not compares(stream) and not self.stored["duplicates"]:
+            return {"events": records, "duplicates": records.where(F.lit(False)), "rejected": rejected}, None
+        records = self.rows.persist(mark_duplicates(records, stream))
+        duplicates = cast_to_table(records.where(IS_DUPLICATE), tables.duplicates)
+        before = _union(self._staying("duplicates", tables.duplicates), self.pins, tables.duplicates)
+        events = records.where(~F.col(IS_DUPLICATE)).drop(IS_DUPLICATE)
+        by_table = {"events": events, "duplicates": duplicates, "rejected": rejected}
+        return by_table, _duplicate_deltas(duplicates, before)
+
+    def _records(self) -> DataFrame:
+        """Every record of the hours, whether it will stand in `events` or in `duplicates`."""
+        table = self.tables.events
+        frames = [frame for name in ("events", "duplicates") for frame in self._staying(name, table)]
+        entering = [self.reads[path] for path in self.decisions.added.values()]
+        if any(read.events for read in entering):
+            new = self.rows.events(entering).withColumn("hour", F.date_trunc("hour", "event_time"))
+            frames.append(cast_to_table(new, table))
+        return _union(frames, self.pins, table)
+
+    def _rejected(self, files: Mapping[str, FileRecord]) -> DataFrame:
+        """Rejected lines as they will stand, each in the hour that its file belongs to."""
+        table = self.tables.rejected
+        frames = self._staying("rejected", table)
+        with_lines = {
+            source: path for source, path in self.decisions.added.items() if self.reads[path].rejected
+        }
+        if with_lines:
+            # A rejected line has no time of its own.
+            hours = {source: files[path].hour for source, path in with_lines.items()}
+            new = self.rows.rejected(self.reads[path] for path in with_lines.values())
+            frames.append(cast_to_table(new.withColumn("hour", _lookup("source_id", hours)), table))
+        return _union(frames, self.pins, table)
+
+    def _staying(self, name: str, form: Table) -> list[DataFrame]:
+        """The rows of a table that stay, in the form of a table."""
+        if not self.stored[name]:
+            return []
+        rows = cast_to_table(self.pins.read(name, self.stored[name]), form)
+        leaving = sorted(self.decisions.removed.keys() | self.decisions.added.keys())
+        return [rows.where(~F.col("source_id").isin(leaving)) if leaving else rows]
 
 
-def repeated_before(
-    tables: Tables, pins: PinnedTables, decisions: Decisions, stored: Mapping[str, Sequence[datetime]]
-) -> DataFrame:
-    """The duplicates that stand in the hours that are published, of the sources that stay."""
-    table = tables.duplicates
-    return _union(_staying(table.name, table, pins, decisions, stored[table.name]), pins, table)
-
-
-def rejected(
-    table: Table,
-    pins: PinnedTables,
-    decisions: Decisions,
-    reads: Mapping[str, FileReadResult],
-    rows: StagedRows,
-    stored: Mapping[str, Sequence[datetime]],
-    files: Mapping[str, FileRecord],
-) -> DataFrame:
-    """Rejected lines as they will stand, each in the hour that its file belongs to."""
-    frames = _staying(table.name, table, pins, decisions, stored[table.name])
-    with_lines = {source: path for source, path in decisions.added.items() if reads[path].rejected}
-    if with_lines:
-        # A rejected line has no time of its own.
-        hours = {source: files[path].hour for source, path in with_lines.items()}
-        new = rows.rejected(reads[path] for path in with_lines.values())
-        frames.append(cast_to_table(new.withColumn("hour", _lookup("source_id", hours)), table))
-    return _union(frames, pins, table)
+def hashed_rows(tables: Tables, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the rows of all tables together, as `measure` takes them."""
+    of_tables = (
+        hashed(rows, digests.row_hash_sql(rows.schema, table.digest_columns())).select(
+            F.lit(table.name).alias("table"), "hour", digests.HASH, SIZE
+        )
+        for table, rows in ((table, frames[table.name]) for table in tables)
+    )
+    return reduce(DataFrame.unionByName, of_tables)
 
 
 def file_rows(table: Table, files: Sequence[FileRecord]) -> pa.Table:
     """The rows of `files`."""
-    return pa.Table.from_pylist([file.row() for file in files], schema=table.arrow_schema())
+    return pa.Table.from_pylist([*map(vars, files)], schema=table.arrow_schema())
 
 
-def _staying(
-    name: str, form: Table, pins: PinnedTables, decisions: Decisions, stored: Sequence[datetime]
-) -> list[DataFrame]:
-    if not stored:
-        return []
-    rows = cast_to_table(pins.read(name, stored), form)
-    leaving = sorted(decisions.removed.keys() | decisions.added.keys())
-    return [rows.where(~F.col("source_id").isin(leaving)) if leaving else rows]
+def _duplicate_deltas(now: DataFrame, before: DataFrame) -> dict[str, int]:
+    """How many duplicates more each source has than before."""
+    signed = [rows.select("source_id", F.lit(sign).alias("sign")) for rows, sign in ((now, 1), (before, -1))]
+    counts = reduce(DataFrame.unionByName, signed).groupBy("source_id").agg(F.sum("sign").alias("more"))
+    return {row["source_id"]: row["more"] for row in counts.toArrow().to_pylist()}
 
 
 def _union(frames: Sequence[DataFrame], pins: PinnedTables, table: Table) -> DataFrame:

@@ -170,17 +170,21 @@ class CheckResult:
         return replace(self, sample=tuple(sample))
 
 
-def partition_hash(node: PartitionKey, entry: PartitionState | None, own: bool = False) -> int:
+def partition_hash(
+    node: PartitionKey, entry: PartitionState | None, own: bool = False, requested: bool = False
+) -> int:
     """Return a hash of an hour of a table as its readers see it; 0 if it is empty and complete.
 
     Args:
         entry: None if the hour is not computed yet.
         own: whether the reader is a later hour of the same table. For that one, gaps that come from earlier
             hours do not count.
+        requested: whether the reader tells an hour without rows from one that nobody requested, which has no
+            hash.
     """
     digest = MISSING_DIGEST if entry is None else entry.digest
     complete = entry is None or not (entry.has_own_gap if own else not entry.complete)
-    if digest == EMPTY_DIGEST and complete:
+    if digest == EMPTY_DIGEST and complete and not requested:
         return 0
     # A quarantined partition must differ from the same rows published as incomplete.
     unpublished = entry is not None and entry.status in ("quarantined", "blocked") and not complete

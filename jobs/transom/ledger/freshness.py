@@ -329,7 +329,11 @@ class Freshness:
                 else np.array(list(map(reads.back_of, self.required_hours)))
             )
             of_reads = self.snapshot.range_hashes(
-                *reads.series, numbers - back, numbers + reads.forward, reads.table == table[2]
+                *reads.series,
+                numbers - back,
+                numbers + reads.forward,
+                own=reads.table == table[2],
+                requested=reads.requested,
             )
             sums = hashes.get(reads.table, repeat(0))
             hashes[reads.table] = [(a + b) % 2**BITS for a, b in zip(sums, of_reads, strict=False)]

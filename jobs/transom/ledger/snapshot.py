@@ -228,7 +228,14 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         return self.series(stage, block, table).keys() if stage == EXTERNAL_STAGE else self.required_hours
 
     def range_hash(
-        self, stage: str, block: str, table: str, first: datetime, last: datetime, own: bool = False
+        self,
+        stage: str,
+        block: str,
+        table: str,
+        first: datetime,
+        last: datetime,
+        own: bool = False,
+        requested: bool = False,
     ) -> int:
         """What stands in some hours of one block's table that are due, both ends among them, as a number.
 
@@ -236,8 +243,10 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
 
         Args:
             own: whether it is later hours of the same table that read them.
+            requested: whether empty hours count, as `InputRange.requested` says.
         """
-        (found,) = self.range_hashes(stage, block, table, [number_of(first)], [number_of(last)], own)
+        bounds = [number_of(first)], [number_of(last)]
+        (found,) = self.range_hashes(stage, block, table, *bounds, own, requested)
         return found
 
     def range_hashes(
@@ -248,9 +257,10 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         first: Sequence[int] | Int64s,
         last: Sequence[int] | Int64s,
         own: bool = False,
+        requested: bool = False,
     ) -> list[int]:
         """The same of many stretches of hours, whose ends are counted from the epoch."""
-        series = (stage, block, table, own)
+        series = (stage, block, table, own, requested)
         if series not in self._contents:
             self._contents[series] = self._summed(*series)
         hours, sums = self._contents[series]
@@ -258,21 +268,23 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         return [(sums[b] - sums[a]) % 2**BITS for a, b in zip(begin, end, strict=True)]
 
     @cached_property
-    def _contents(self) -> dict[tuple[str, str, str, bool], tuple[Int64s, list[int]]]:
+    def _contents(self) -> dict[tuple[str, str, str, bool, bool], tuple[Int64s, list[int]]]:
         return {}
 
-    def _summed(self, stage: str, block: str, table: str, own: bool) -> tuple[Int64s, list[int]]:
+    def _summed(
+        self, stage: str, block: str, table: str, own: bool, requested: bool
+    ) -> tuple[Int64s, list[int]]:
         hours = np.array(sorted(map(number_of, self.required_hours_of(stage, block, table))), dtype=np.int64)
         known = {
             hour: 0
-            if digest == EMPTY_DIGEST
+            if digest == EMPTY_DIGEST and not requested
             else _hashed(f"{stage} {block} {table} {3600 * hour} {digest} True")
             for hour, digest in self._stored_texts("digest", (stage, block, table), whole=True).items()
         }
         series = self.series(stage, block, table)
         hashes = (
             partition_hash(
-                PartitionKey(stage, block, table, moment_of(hour)), series.get(moment_of(hour)), own
+                PartitionKey(stage, block, table, moment_of(hour)), series.get(moment_of(hour)), own, requested
             )
             if (found := known.get(hour)) is None
             else found

@@ -44,6 +44,7 @@ class InputRange:
     Attributes:
         back_of: instead of `back`, how many hours back one reads, where that depends on which it is; -1 where
             it reads none, not even its own.
+        requested: whether the rows depend on which of the hours were requested, and not on their rows alone.
     """
 
     stage: str
@@ -52,6 +53,7 @@ class InputRange:
     back: int = 0
     forward: int = 0
     back_of: Callable[[datetime], int] | None = None
+    requested: bool = False
 
     @property
     def series(self) -> TableKey:

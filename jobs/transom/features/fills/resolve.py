@@ -65,6 +65,8 @@ class FillBlock:
                 *self.source.table,
                 back=behind - (-(self.lead + shift) // HOUR_LENGTH),
                 forward=(HOUR_LENGTH - 1 + self.lag - shift) // HOUR_LENGTH,
+                # Coverage and state say which hours were requested.
+                requested=True,
             )
             for shift in self.shifts
         )

@@ -96,7 +96,10 @@ class ResolvedFrames:
         reads = []
         for shift in (0, *self.shifts):
             back, forward = -(-shift // HOUR_LENGTH) + within, -(shift // HOUR_LENGTH)
-            reads.append(InputRange(*self.source.table, back, forward, partial(self._back_of, back)))
+            # With `missing: zero` a requested hour without a reading counts as 0.
+            zero = shift > 0 and self.baseline is not None and self.baseline.missing == "zero"
+            back_of = partial(self._back_of, back)
+            reads.append(InputRange(*self.source.table, back, forward, back_of, requested=zero))
         return tuple(reads)
 
     def completes(self, hour: datetime) -> bool:

@@ -51,6 +51,19 @@ aggregates:
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
 
+PLAIN = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+key: [client]
+aggregates:
+  traffic:
+    measures: {n: count, sent: sum(bytes)}
+    levels: RANGES 6 HOURS, 2 HOURS SLIDES 1 HOUR, 30 MINUTES
+  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+"""
+"""Windows alone, for tests of what happens to hours and blocks: fewer tables than `WEB`."""
+
 
 def hour(number: int) -> datetime:
     """The n-th hour of the tests' day."""
@@ -87,6 +100,7 @@ class House:
     def __init__(self, spark: SparkSession, folder: Path, text: str = WEB, lake: str = "lake") -> None:
         self.spark = spark
         self.folder = folder
+        self.text = text
         self.stream: Stream = parse(yaml.safe_load(text))
         self.root = str(folder / lake / self.stream.name)
         self.store = Store(spark, self.root)

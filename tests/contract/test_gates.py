@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import functions as F
 
-from house import WEB, House, hour, line
+from house import PLAIN, House, hour, line
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
 
@@ -14,7 +14,7 @@ Make = Callable[..., House]
 
 def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    day = house()
+    day = house(PLAIN)
     for number in (0, 1, 2):
         day.land(number, [line(number * 3600 + i) for i in range(20)])
     day.land(1, [line(3600 + i) for i in range(20)] + ["junk"] * 6)
@@ -50,7 +50,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
 
     day.land(1, [line(3600 + i) for i in range(20)])
     day.run(1, 2)
-    mended = house(lake="mended")
+    mended = house(PLAIN, "mended")
     mended.run(0, 3)
     assert day.state() == mended.state()
     assert day.findings() == []
@@ -59,7 +59,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
 
 def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    accepting = WEB + (
+    accepting = PLAIN + (
         "checks: {rejected_share: {at_most: 0.05}}\n"
         "accept: [{hour: 2015-05-17T00:00, stage: ingest, check: rejected_share, observed: 0.5,"
         " who: ops, why: a test of the log rotation}]\n"
@@ -76,7 +76,7 @@ def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None
 
 @pytest.mark.full
 def test_a_declared_check_withholds_reports_and_keeps_what_stood(house: Make) -> None:
-    checked = WEB + (
+    checked = PLAIN + (
         "checks: {not_too_many: {stage: aggregates, block: site, every: 'n <= 5', severity: error}}\n"
     )
     day = house(checked)

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 
 from failpoints import killed_at
-from house import WEB, House, clock, hour, line
+from house import PLAIN, WEB, House, clock, hour, line
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
 
@@ -118,7 +118,7 @@ def test_a_late_file_heals_exactly_the_hours_that_it_reaches(house: Make) -> Non
 @pytest.mark.full
 def test_hours_that_a_gate_kept_from_a_stage_are_in_its_windows(house: Make) -> None:
     """Ingest withholds an hour of a run, so that aggregate is run for none; the hour is mended by itself."""
-    kept = house(WEB, "kept")
+    kept = house(PLAIN, "kept")
     traffic(kept, 3)
     [file] = kept.folder.rglob("access.01.log.gz")
     good = file.read_bytes()
@@ -126,13 +126,13 @@ def test_hours_that_a_gate_kept_from_a_stage_are_in_its_windows(house: Make) -> 
     kept.ingest(0, 3)
     file.write_bytes(good)
     kept.run(1, 2)
-    whole = house(WEB, "whole")
+    whole = house(PLAIN, "whole")
     whole.run(0, 3)
     assert_equal(kept, whole)
 
 
 def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(house: Make) -> None:
-    sparse = house()
+    sparse = house(PLAIN)
     sparse.land(0, [line(1)])
     sparse.land(1, [])
     sparse.run(0, 3)
@@ -152,13 +152,13 @@ def test_blocks_that_come_and_go_leave_no_trace(house: Make) -> None:
     late = (
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
     )
-    with_one_more = WEB + late
+    with_one_more = PLAIN + late
     lived = house(with_one_more, "lived")
     traffic(lived, 3)
     lived.run(0, 3)
-    lived = house(WEB, "lived")
+    lived = house(PLAIN, "lived")
     lived.run(2, 3)
-    whole = house(WEB, "whole")
+    whole = house(PLAIN, "whole")
     whole.run(0, 3)
     assert_equal(lived, whole)
     # Two hours that nobody asks for again are hours of the new block as well.
@@ -178,7 +178,7 @@ def test_blocks_that_come_and_go_leave_no_trace(house: Make) -> None:
 @pytest.mark.full
 def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_be_stale(house: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    brief = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    brief = PLAIN.replace("key: [client]", "key: [client]\nheal: 1 hour")
     lived = house(brief)
     traffic(lived, 4)
     lived.run(0, 4)
@@ -225,7 +225,7 @@ def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make)
 
     Slow (20 seconds): several runs of all stages.
     """
-    text = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    text = PLAIN.replace("key: [client]", "key: [client]\nheal: 1 hour")
     lived = house(text, "lived")
     for number in (0, 1, 3, 4):
         # Each file reaches into the hour before its own.
@@ -259,7 +259,7 @@ def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(ho
 
     Slow (20 seconds): several runs of all stages.
     """
-    text = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    text = PLAIN.replace("key: [client]", "key: [client]\nheal: 1 hour")
     lived = house(text, "lived")
     traffic(lived, 9)
     lived.run(0, 9)

@@ -26,6 +26,18 @@ def files(house: House) -> None:
         house.land(number, [line(3600 * number, f"10.0.0.{number}", 5), *early])
 
 
+def ingested(house: House) -> None:
+    """These files in a lake."""
+    files(house)
+    house.ingest(0, 6)
+
+
+def an_hour(house: House) -> None:
+    """An hour of one line, and every stage."""
+    house.land(0, [line(1)])
+    house.run(0, 1)
+
+
 def stale(house: House) -> set[int]:
     return {moment.hour for moment in freshness_of(house.stream, house.book()).stale("ingest")}
 
@@ -39,11 +51,7 @@ def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_i
     house: Make,
 ) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    never = house(WEIGHED, "never")
-    files(never)
-    lived = house(WEIGHED, "lived")
-    for day in (never, lived):
-        day.ingest(0, 6)
+    never, lived = (house(WEIGHED, lake, ready=ingested) for lake in ("never", "lived"))
     # Its rows stay.
     never.land(4, []).unlink()
     plain = house(BRIEF, "lived")
@@ -67,10 +75,7 @@ def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_i
 
 
 def test_an_hour_that_is_published_beyond_healing_is_stale_under_either_specification(house: Make) -> None:
-    never, lived = house(BRIEF, "never"), house(BRIEF, "lived")
-    files(never)
-    for day in (never, lived):
-        day.ingest(0, 6)
+    never, lived = (house(BRIEF, lake, ready=ingested) for lake in ("never", "lived"))
     # It is gone from hour 3, too, of which a run of hour 5 sees no other file.
     never.land(5, []).unlink()
     never.ingest(5, 6)
@@ -118,10 +123,7 @@ def test_what_a_killed_run_took_comes_back_with_columns_that_are_no_longer_decla
     """Slow (20 seconds): several runs of all stages."""
     former = FEW.replace("{n: count}", "{n: count, worst: max(status)}")
     careful = FEW + "checks: {few: {stage: aggregates, every: n < 3}}\n"
-    never, killed = house(former, "never"), house(former, "killed")
-    never.land(0, [line(1)])
-    for day in (never, killed):
-        day.run(0, 1)
+    never, killed = (house(former, lake, ready=an_hour) for lake in ("never", "killed"))
     never.land(0, [line(1)] * 4)
     for day in (never, killed):
         day.ingest(0, 1)

@@ -74,16 +74,30 @@ def plain(frames: DataFrame, rows: DataFrame, by: list[str], lead: int, lag: int
     return f.join(r, inside, "left")
 
 
+SHAPES = {
+    "by_key-short": (KEY, 60),
+    "no_key-nested": ([], 900),
+    "by_key-nested": (KEY, 900),
+    "no_key-short": ([], 60),
+}
+SPANS = [(0, 0, 0), (30, 5, 0), (0, 10, 120)]
+QUICK = [("by_key-short", (30, 5, 0)), ("no_key-nested", (0, 10, 120))]
+"""What stands for the other shapes and spans in the quick tier."""
+
+
 @pytest.mark.parametrize(
-    ("by", "longest"),
+    ("by", "longest", "lead", "lag", "shift"),
     [
-        pytest.param(KEY, 60, id="by_key-short"),
-        pytest.param([], 900, id="no_key-nested"),
-        pytest.param(KEY, 900, id="by_key-nested", marks=pytest.mark.full),
-        pytest.param([], 60, id="no_key-short", marks=pytest.mark.full),
+        pytest.param(
+            *SHAPES[shape],
+            *span,
+            id=f"{shape}-{span}",
+            marks=[pytest.mark.full] * ((shape, span) not in QUICK),
+        )
+        for shape in SHAPES
+        for span in SPANS
     ],
 )
-@pytest.mark.parametrize(("lead", "lag", "shift"), [(0, 0, 0), (30, 5, 0), (0, 10, 120)])
 def test_frames_match_the_rows_of_a_plain_join_and_their_aggregates(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,

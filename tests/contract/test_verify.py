@@ -314,6 +314,15 @@ def land_late_file(lake: House) -> None:
     lake.land(2, [line(3600 * 2 + 30 * second, "10.0.0.9") for second in range(20)], ".late")
 
 
+def test_a_missing_file_and_a_damaged_block_of_another_hour_are_repaired_together(house: Make) -> None:
+    """Rows of other blocks are kept where an hour is written again, and a file that is gone is not read."""
+    lake = house(SMALL, "damaged", ready=build)
+    damaging.missing(lake.root, "granules", hour(1))
+    damaging.added(lake.root, "granules", hour(2))
+    marked(lake)
+    assert_whole(run_anew(lake), house(SMALL, "whole", ready=build))
+
+
 @pytest.mark.full
 def test_rows_are_lost_until_a_file_that_is_gone_comes_back(house: Make, tmp_path: Path) -> None:
     lake = house(SMALL, "damaged", ready=build)

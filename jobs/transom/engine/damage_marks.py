@@ -21,6 +21,7 @@ from transom.storage.filesystem import resolve_filesystem
 from transom.storage.store import Store, Write
 from transom.storage.tables import LakeError
 
+BESIDE = "another block of the hour is damaged"
 ASIDE = ".damaged"
 """The folder, in that of a stream's tables, for tables that cannot be opened."""
 
@@ -60,11 +61,28 @@ def repair(
             unknown = [PartitionKey(stage, block, name, hour) for block, hour in surplus if hour is not None]
             # A node that has expired stays so; one that nobody knows is forgotten again.
             entries |= {node: book.get(node) for node in unknown if node not in entries}
+            beside = _beside(book, stage, name, entries)
+            entries |= {node: damaged(book[node], run_id, BESIDE) for node in beside}
+            marked += beside
             targets = _targets(layout, [node for node in entries if node.table == name])
             if targets:
                 writes.append(Write(layout.table, layout.table.arrow_schema().empty_table(), targets))
         publish(store, ledger, stage, run_id, writes, entries, book)
     return sorted(marked)
+
+
+def _beside(
+    book: LedgerSnapshot, stage: str, table: str, entries: Collection[PartitionKey]
+) -> list[PartitionKey]:
+    """Return the other blocks of hours of which some blocks are damaged, where other hours go as a whole.
+
+    Delta looks for rows to keep in every file that a condition on blocks does not rule out, in those of other
+    hours, too, which may be missing.
+    """
+    present = [node for node in book if (node.stage, node.table) == (stage, table) and not book[node].damaged]
+    damaged_hours = {node.hour for node in entries if node.table == table}
+    beside = [node for node in present if node.hour in damaged_hours and node not in entries]
+    return sorted(beside) if damaged_hours - {node.hour for node in beside} else []
 
 
 def publish_marks(

@@ -284,7 +284,10 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         series = self.series(stage, block, table)
         hashes = (
             partition_hash(
-                PartitionKey(stage, block, table, moment_of(hour)), series.get(moment_of(hour)), own, requested
+                PartitionKey(stage, block, table, moment_of(hour)),
+                series.get(moment_of(hour)),
+                own,
+                requested,
             )
             if (found := known.get(hour)) is None
             else found

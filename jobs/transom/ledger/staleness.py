@@ -186,7 +186,9 @@ def expected_inputs(
     contents: dict[str, int] = {}
     for reads in part.reads:
         own = reads.table == table
-        of_table = book.range_hash(reads.stage, reads.block, reads.table, *reads.span(hour), own, reads.requested)
+        of_table = book.range_hash(
+            reads.stage, reads.block, reads.table, *reads.span(hour), own, reads.requested
+        )
         contents[reads.table] = (contents.get(reads.table, 0) + of_table) % 2**BITS
     return named_inputs(
         {table: format_hash(number) for table, number in contents.items()}, part, version, completeness

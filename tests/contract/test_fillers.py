@@ -182,7 +182,7 @@ def test_another_stream_fills_as_ones_own_events_do(house: Make) -> None:
     copy.land(1, ["junk"] * 9, "b")
     copy.run(1, 2)
     web.fills(0, 4)
-    states = {name[-5:]: state for name, state in web.state().items() if name.startswith("fill.other")}
+    states = {name[-5:]: state for name, state in web.state().items() if name.startswith("fills.other")}
     assert states["01:00"].status == "blocked"
     assert states["01:00"].cause == "filler copy 2015-05-17T01:00 is quarantined: " + str(
         copy.state()["ingest.events.events 2015-05-17T01:00"].cause

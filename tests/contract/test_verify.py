@@ -156,10 +156,10 @@ def test_command_lists_and_marks(house: Make, capsys: pytest.CaptureFixture[str]
     assert verify_in(lake.spark, lake.stream, file, uri, Interval(hour(0), hour(1))), "another hour is"
     assert not verify_in(lake.spark, lake.stream, file, uri, repair=True)
     said = capsys.readouterr().out
-    assert "web: unreadable: frame, frames 2015-05-17T01:00: " in said
+    assert "web: unreadable: frames, frames 2015-05-17T01:00: " in said
     assert "--from 2015-05-17T01:00 --to 2015-05-17T02:00" in said
     assert not verify_in(lake.spark, lake.stream, file, uri)
-    assert "web: marked: frame, frames of served 2015-05-17T01:00: " in capsys.readouterr().out
+    assert "web: marked: frames, frames of served 2015-05-17T01:00: " in capsys.readouterr().out
 
 
 def test_damage_is_found_and_repaired(house: Make) -> None:

@@ -205,7 +205,7 @@ def test_memory_goes_by_sub_cells_however_they_are_spread() -> None:
         seen[7] = 400 if now % 2 else 100
         cells.advance(now, seen, 200 * (499 + 250))
         most = max(most, int(cells.sub_cells(now).lengths.sum()))
-    assert cells.sub_cells(600).many.max() > 100
+    assert cells.sub_cells(600).lengths.max() > 100
     held = [field for field in vars(cells).values() if isinstance(field, np.ndarray)]
     held += vars(cells)["_fields"].values()
     assert sum(field.size for field in held) < 10 * 3 * most

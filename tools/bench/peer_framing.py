@@ -55,9 +55,7 @@ def computed(events: DataFrame, block: ResolvedFrames, store: Store, interval: I
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
     told = share.frame.mapInArrow(finals, ddl(kinds))
     # When its last reading was is a column of what is left; of what is told it is where the frame ends.
-    return told.withColumns(
-        {name: F.unix_micros(of) for name, of in (("first", "first"), ("last", "last_time"))}
-    )
+    return told.withColumns({name: F.unix_micros(of) for name, of in (("first", "first"), ("last", "end"))})
 
 
 def ways_of(events: DataFrame, block: ResolvedFrames, store: Store) -> dict[str, Callable[[], DataFrame]]:

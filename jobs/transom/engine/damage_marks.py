@@ -62,8 +62,11 @@ def repair(
             # A node that has expired stays so; one that nobody knows is forgotten again.
             entries |= {node: book.get(node) for node in unknown if node not in entries}
             beside = _beside(book, stage, name, entries)
-            entries |= {node: damaged(book[node], run_id, BESIDE) for node in beside}
-            marked += beside
+            # What has no rows, as an expired node, stays as it is.
+            with_rows = [node for node in beside if book[node].rows or book[node].status == "writing"]
+            entries |= {node: book[node] for node in beside}
+            entries |= {node: damaged(book[node], run_id, BESIDE) for node in with_rows}
+            marked += with_rows
             targets = _targets(layout, [node for node in entries if node.table == name])
             if targets:
                 writes.append(Write(layout.table, layout.table.arrow_schema().empty_table(), targets))

@@ -1,6 +1,6 @@
 """Hourly figures and episodes from a log: files are ingested, checked, aggregated, searched, checked again.
 
-Each stage is one spark-submit over the run's interval, or all stages are (`submit: together`). The gate after
+Each stage is one spark-submit over the run's interval, or all stages are (`submit: single`). The gate after
 a stage reads the ledger; what reads it runs only where nothing of the interval is withheld. Run it by its
 schedule, with Trigger and `from` and `to` for any stretch at once, or by `airflow backfill create`: the
 tables come out the same.
@@ -49,7 +49,7 @@ class Job:
 def jobs_of(stream: Stream) -> tuple[Job, ...]:
     """The spark-submits of a stream, in order."""
     stages = tuple(_task(stream, stage) for stage in stream.stages)
-    if stream.submit == "together":
+    if stream.submit == "single":
         return (Job("run", stages, "Every stage in one application, as far as the gates between them pass."),)
     return tuple(Job(task.stage, (task,), task.doc) for task in stages)
 
@@ -91,7 +91,7 @@ def facts(stream: Stream) -> str:
     """The stream's facts, below the module's text, for the DAG's page."""
     rows = [
         ("files", f"`{stream.source.path}`"),
-        ("heals", f"stale hours up to {format_duration(stream.heal)} around its interval"),
+        ("repairs", f"stale hours up to {format_duration(stream.repair_window)} around its interval"),
     ]
     for feature in stream.features:
         blocks = stream.blocks(feature.block)
@@ -136,7 +136,7 @@ def build(stream: Stream, file: Path) -> DAG:
         },
     )
     with dag:
-        settle = Settle(seconds=stream.source.settle.total_seconds(), doc_md=Settle.__doc__)
+        settle = Settle(seconds=stream.source.arrival_delay.total_seconds(), doc_md=Settle.__doc__)
         gates: dict[str, BaseOperator] = {}
         jobs = jobs_of(stream)
         blocks = stream.blocks(Aggregation).values()
@@ -165,8 +165,8 @@ def build(stream: Stream, file: Path) -> DAG:
                     stage=task.stage,
                     stream=stream.name,
                     stream_file=stream_file,
-                    heal=stream.heal,
-                    accept=stream.accept,
+                    repair_window=stream.repair_window,
+                    waivers=stream.waivers,
                     doc_md=Gate.__doc__,
                 )
                 before = stream.upstream_stage(task.stage)
@@ -182,9 +182,9 @@ def build(stream: Stream, file: Path) -> DAG:
             stages=[task.stage for job in jobs for task in job.stages],
             stream=stream.name,
             stream_file=stream_file,
-            heal=stream.heal,
-            settle=stream.source.settle,
-            accept=stream.accept,
+            repair_window=stream.repair_window,
+            arrival_delay=stream.source.arrival_delay,
+            waivers=stream.waivers,
             doc_md=Report.__doc__,
         )
         for ending in last:

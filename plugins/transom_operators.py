@@ -16,7 +16,7 @@ from transom.core.intervals import Interval, format_hour
 if TYPE_CHECKING:
     from transom.engine.gate import GateResult
     from transom.ledger.snapshot import LedgerSnapshot
-    from transom.spec.checks import Accept
+    from transom.spec.checks import WaiverSpec
 
 CONNECTION = "transom_spark"
 
@@ -151,8 +151,8 @@ def _judged(
     stage: str,
     stream: str,
     stream_file: str,
-    heal: timedelta,
-    accept: Sequence["Accept"],
+    repair_window: timedelta,
+    waivers: Sequence["WaiverSpec"],
     context: Any,
 ) -> "GateResult":
     """What the ledger says of one stage of a run; its warnings are logged."""
@@ -173,7 +173,7 @@ def _judged(
     except (LakeError, SpecificationError) as error:
         log.warning("stale hours are not looked for: %s", error)
     judgement = evaluate_gate(
-        ledger, stage, stream, interval, command, heal, entries_of(accept), stale, BUILT_IN
+        ledger, stage, stream, interval, command, repair_window, entries_of(waivers), stale, BUILT_IN
     )
     for warning in judgement.warnings:
         log.warning(warning)
@@ -189,20 +189,22 @@ class Gate(BaseOperator):
         stage: str,
         stream: str,
         stream_file: str,
-        heal: timedelta,
-        accept: Sequence["Accept"] = (),
+        repair_window: timedelta,
+        waivers: Sequence["WaiverSpec"] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(task_id=f"{stage}_gate", **kwargs)
-        self.accept = tuple(accept)
+        self.waivers = tuple(waivers)
         self.stage = stage
         self.stream = stream
         self.stream_file = stream_file
-        self.heal = heal
+        self.repair_window = repair_window
 
     def execute(self, context: Any) -> str:
         """Judges the run's interval; its one line is the task's result."""
-        judgement = _judged(self.stage, self.stream, self.stream_file, self.heal, self.accept, context)
+        judgement = _judged(
+            self.stage, self.stream, self.stream_file, self.repair_window, self.waivers, context
+        )
         for line in judgement.accepted:
             logging.getLogger(__name__).info(line)
         if judgement.failures:
@@ -256,18 +258,18 @@ class Report(BaseOperator):
         stages: Sequence[str],
         stream: str,
         stream_file: str,
-        heal: timedelta,
-        settle: timedelta = timedelta(0),
-        accept: Sequence["Accept"] = (),
+        repair_window: timedelta,
+        arrival_delay: timedelta = timedelta(0),
+        waivers: Sequence["WaiverSpec"] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(task_id="report", **kwargs)
-        self.accept = tuple(accept)
-        self.settle = settle
+        self.waivers = tuple(waivers)
+        self.arrival_delay = arrival_delay
         self.stages = tuple(stages)
         self.stream = stream
         self.stream_file = stream_file
-        self.heal = heal
+        self.repair_window = repair_window
 
     def execute(self, context: Any) -> list[str]:
         """Logs and returns the lines."""
@@ -277,13 +279,13 @@ class Report(BaseOperator):
         from transom.ledger.ledger import Ledger
 
         judged = [
-            _judged(stage, self.stream, self.stream_file, self.heal, self.accept, context)
+            _judged(stage, self.stream, self.stream_file, self.repair_window, self.waivers, context)
             for stage in self.stages
         ]
         root, interval = f"{lake()}/{self.stream}", _of_context(context)
         lines = [judgement.summary for judgement in judged]
         lines += [line for judgement in judged for line in judgement.accepted]
-        lines += format_run(Ledger(root), str(context["run_id"]), interval, self.settle)
+        lines += format_run(Ledger(root), str(context["run_id"]), interval, self.arrival_delay)
         found = select_findings(root, MOST, EACH, FINDING_ORDER, interval)
         lines += map(str, found.findings)
         lines += [found.rest] if found.rest else []

@@ -1,7 +1,7 @@
 """Drawn histories of files and runs, and what they have to come to.
 
-A lake holds several histories side by side: stretches of three hours, further apart than `heal` and every
-window reach, so that each is as if alone. Files are drawn for each of them; the runs, which cost the
+A lake holds several histories side by side: stretches of three hours, further apart than `repair_window` and
+every window reach, so that each is as if alone. Files are drawn for each of them; the runs, which cost the
 time, are shared, and begin and end in any hour of any of them.
 
 What it has to come to. Files that are there, and do not differ from what is kept, are as one run finds
@@ -52,9 +52,10 @@ LAKES = int(os.environ.get("TRANSOM_LAKES") or replay.LAKES)
 TEXT = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: ON_CHANGE, equal_files: one}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1, on_conflict: ON_CONFLICT,
+         equal_files: one}
 key: [client]
-heal: 1 hour
+repair_window: 1 hour
 aggregates: {traffic: {measures: {n: count, sent: sum(bytes)}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}
 checks: {rejected_share: {at_most: 0.3}}
 """
@@ -247,7 +248,7 @@ ALWAYS = (
 
 
 def assert_histories_leave_no_trace(
-    spark: SparkSession, folder: Path, run_seed: int, on_change: Literal["hold", "replace"], *also: str
+    spark: SparkSession, folder: Path, run_seed: int, on_conflict: Literal["hold", "replace"], *also: str
 ) -> None:
     """Draw histories, and compare the lake of each with a new lake of the files that it ends with.
 
@@ -257,7 +258,7 @@ def assert_histories_leave_no_trace(
     """
     kinds: Counter[str] = Counter()
     numbers = count()
-    text = TEXT.replace("ON_CHANGE", on_change)
+    text = TEXT.replace("ON_CONFLICT", on_conflict)
 
     def make(of: Path) -> House:
         os.environ["TRANSOM_HOME"] = str(of)

@@ -35,7 +35,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
-heal: 2 hours
+repair_window: 2 hours
 aggregates:
   traffic:
     measures: {n: count, sent: sum(bytes)}
@@ -47,26 +47,26 @@ patterns:
   back:
     within: 4 hours
     batch: 20 minutes
-    merge: 2 hours
+    merge_gap: 2 hours
     steps: [{id: one, where: status = 404}, {id: other, where: status = 200}]
 frames:
-  served: {kind: threshold, where: status = 200, of: bytes, ties: sum, idle: 2 hours}
+  served: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: sum, idle: 2 hours}
   busy:
-    {over: site, kind: threshold, where: n > baseline, baseline: {of: n, shift: [2 hours]}, idle: 1 hour}
-  silent: {over: site, kind: threshold, where: n < 1, missing: satisfies, known: 2 hours}
-  apart: {over: site, kind: delta, of: n, below: 3, scheme: unconstrained, stretch: 3 hours}
+    {source: site, kind: threshold, where: n > baseline, baseline: {value: n, shift: [2 hours]}, idle: 1 hour}
+  silent: {source: site, kind: threshold, where: n < 1, missing: satisfies, known: 2 hours}
+  apart: {source: site, kind: delta, value: n, below: 3, scheme: unconstrained, period: 3 hours}
 fills:
   around: {frame: served, lag: 90 minutes, reach: 2 hours, measures: {sent: sum(bytes)}}
-  before: {frame: busy, from: site, shift: [3 hours], reach: 1 hour, measures: {n: sum(n)}}
+  before: {frame: busy, source: site, shift: [3 hours], reach: 1 hour, measures: {n: sum(n)}}
   beside:
     frame: apart
-    by: []
-    from: {table: /outside/history, time: at, columns: {loss: integer}}
+    join_on: []
+    source: {table: /outside/history, time: at, columns: {loss: integer}}
     measures: {lost: sum(loss)}
   elsewhere:
     frame: served
     reach: 1 hour
-    from: {stream: copy, columns: {client: string, bytes: integer}}
+    source: {stream: copy, columns: {client: string, bytes: integer}}
     measures: {sent: sum(bytes)}
 persistence:
   regulars:
@@ -81,7 +81,7 @@ STREAM = parse(yaml.safe_load(EVERY_FEATURE))
 CHANGED = parse(
     yaml.safe_load(
         EVERY_FEATURE.replace("epsilon: 0.5", "epsilon: 0.4")
-        .replace("merge: 2", "merge: 3")
+        .replace("merge_gap: 2", "merge_gap: 3")
         .replace("sent: sum(bytes)", "sent: max(bytes)")
         .replace("below: 3", "below: 4")
     )
@@ -242,7 +242,7 @@ class Pipeline(EventLake):
         self,
         start: int,
         end: int,
-        heal: int = 2,
+        repair_window: int = 2,
         chunk: int = 100,
         retention: int | None = None,
         stages: Collection[str] = STAGES[1:],
@@ -250,7 +250,7 @@ class Pipeline(EventLake):
         """Some stages over some hours, in their order, each in chunks."""
         return {
             name: self.refreshed(
-                double.stage, start, end, heal, chunk, retention, shared_state(self.stream, name)
+                double.stage, start, end, repair_window, chunk, retention, shared_state(self.stream, name)
             )
             for name, double in self.doubles.items()
             if name in stages

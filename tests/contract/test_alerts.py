@@ -17,7 +17,7 @@ HOUR = timedelta(hours=1)
 ALERTING = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
 key: [client]
 aggregates:
   traffic:

@@ -150,7 +150,7 @@ def test_rows_outside_what_their_file_may_hold_are_rejected_by_name(house: Make)
         """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", holds: {before: 1 hour, after: 0 seconds}}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", event_time_range: {before: 1 hour, after: 0 seconds}}
 checks: {rejected_share: {at_most: 0.5}}
 aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """

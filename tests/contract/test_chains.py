@@ -15,7 +15,7 @@ from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, Step
 from transom.storage.tables import Table
 
 Make = Callable[..., House]
-REPLACED = WEB.replace("expect: 1", "expect: 1, on_change: replace")
+REPLACED = WEB.replace("expected_files: 1", "expected_files: 1, on_conflict: replace")
 REACH = 2
 COLUMNS = {"block": "string", "hour": "timestamp", "value": "bigint"}
 

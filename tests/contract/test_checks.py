@@ -31,7 +31,7 @@ Make = Callable[..., House]
 EVERY_STAGE = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
 key: [client]
 aggregates:
   site:
@@ -42,7 +42,7 @@ patterns:
   of_all: {key: [], within: 1 minute, steps: [{id: two, where: status = 200, times: 2}]}
   sound: {key: [status], within: 1 minute, steps: [{id: two, where: status = 200, times: 2}]}
 frames:
-  fine: {kind: threshold, where: status = 200, of: bytes, ties: last, min_records: 5}
+  fine: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: last, min_records: 5}
 fills:
   around: {frame: fine}
 persistence:
@@ -80,7 +80,7 @@ def run(day: House, stage: Stage) -> None:
     """Runs a stage, with faults perhaps, over both hours."""
     day.store.create(step.table for step in stage.steps)
     interval = Interval(hour(1), hour(3))
-    run_steps(day.store, day.ledger, stage, interval, day.stream.heal, "run x")
+    run_steps(day.store, day.ledger, stage, interval, day.stream.repair_window, "run x")
 
 
 def rows_of_hour(day: House, table: str, block: str) -> int:
@@ -222,7 +222,7 @@ columns: {at: {type: timestamp}, user: {}, n: {type: integer}}
 time: {column: at, format: iso}
 key: [user]
 frames:
-  enough: {kind: aggregate, condition: sum(n) > 10, span: minimal, ties: sum}
+  enough: {kind: aggregate, condition: sum(n) > 10, span: minimal, on_duplicate_time: sum}
 """
 
 

@@ -21,7 +21,7 @@ TRANSOM = Path(transom.__file__).parent
 TEXT = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
 key: [client]
 aggregates: {traffic: {measures: {n: count}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}
 """
@@ -77,7 +77,11 @@ def test_a_clock_that_jumps_leaves_no_trace(
 def test_a_file_of_the_same_size_and_the_same_time_is_not_read_again(house: Make) -> None:
     """The known limit: size and time of change are what says that a file may have changed. Whoever changes
     one and puts its time back has to say so, by a new time (`touch`)."""
-    day = house(TEXT.replace("expect: 1", "expect: 1, on_change: replace").replace(".log.gz", ".log"))
+    day = house(
+        TEXT.replace("expected_files: 1", "expected_files: 1, on_conflict: replace").replace(
+            ".log.gz", ".log"
+        )
+    )
     path = day.folder / "landing/web/2015-05-17/access.00.log"
     path.parent.mkdir(parents=True)
     for client, moment in (("10.0.0.1", 5), ("10.0.0.2", 5), ("10.0.0.2", 4)):

@@ -10,9 +10,13 @@ from histories import assert_histories_leave_no_trace
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("on_change", "also"), [("hold", ["file conflict"]), ("replace", [])])
+@pytest.mark.parametrize(("on_conflict", "also"), [("hold", ["file conflict"]), ("replace", [])])
 def test_drawn_histories_leave_no_trace(
-    spark: SparkSession, tmp_path: Path, run_seed: int, on_change: Literal["hold", "replace"], also: list[str]
+    spark: SparkSession,
+    tmp_path: Path,
+    run_seed: int,
+    on_conflict: Literal["hold", "replace"],
+    also: list[str],
 ) -> None:
     """Slow (a minute each): every history is three or four runs over several hours, and one over all."""
-    assert_histories_leave_no_trace(spark, tmp_path, run_seed, on_change, *also)
+    assert_histories_leave_no_trace(spark, tmp_path, run_seed, on_conflict, *also)

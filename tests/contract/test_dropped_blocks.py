@@ -61,7 +61,7 @@ aggregates:
 patterns:
   twice: {within: 2 hours, steps: [{id: two, where: status = 200, times: 2}]}
 frames:
-  served: {kind: threshold, where: status = 200, ties: max, idle: 1 hour}
+  served: {kind: threshold, where: status = 200, on_duplicate_time: max, idle: 1 hour}
 fills:
   around: {frame: served}
 """

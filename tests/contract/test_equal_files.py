@@ -23,7 +23,7 @@ HOSTS = (
 PERIODS = (
     WEB.partition("aggregates:")[0]
     .replace("access.%H*", "lb_%H%M")
-    .replace("expect: 1", "covers: 20 minutes")
+    .replace("expected_files: 1", "covers: 20 minutes")
     + SITE
 )
 
@@ -98,7 +98,7 @@ METER = """
 name: web
 source: {path: "landing/web/meter*.csv", format: csv}
 columns: {device: {}, kwh: {type: integer}}
-time: {column: at, zone: Europe/Berlin, every: 10 minutes, ties: last}
+time: {column: at, zone: Europe/Berlin, interval: 10 minutes, on_duplicate_time: last}
 key: [device]
 """
 

@@ -30,11 +30,11 @@ patterns:
   back:
     within: 3 hours
     batch: 20 minutes
-    merge: 1 hour
+    merge_gap: 1 hour
     steps: [{id: one, where: status = 404}, {id: other, where: status = 200, gap: {min: 5 minutes}}]
 frames:
-  served: {kind: threshold, where: status = 200, of: bytes, ties: sum, idle: 2 hours}
-  silent: {over: traffic, kind: threshold, where: n < 1, missing: satisfies, known: 2 hours}
+  served: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: sum, idle: 2 hours}
+  silent: {source: traffic, kind: threshold, where: n < 1, missing: satisfies, known: 2 hours}
 fills:
   around: {frame: served, lead: 30 minutes, measures: {sent: sum(bytes)}}
 persistence:

@@ -205,7 +205,7 @@ def test_state_that_another_run_drops_meanwhile_is_not_taken_for_empty() -> None
         lake = dropped.copied()
 
         def others(lake: Pipeline = lake) -> None:
-            lake.run(5, 6, heal=0, retention=3, stages=["aggregates"])
+            lake.run(5, 6, repair_window=0, retention=3, stages=["aggregates"])
 
         with lake.commits.struck(point, "before", others):
             try:
@@ -241,7 +241,7 @@ def test_state_that_expired_before_others_read_it_is_made_again_or_waited_for() 
         lake.tell(number, [number])
     lake.run(0, 12, retention=4, stages=["aggregates"])
     lake.specify(STREAM)
-    lake.run(6, 12, heal=0, retention=4)
+    lake.run(6, 12, repair_window=0, retention=4)
     causes = {
         node: entry.cause for node, entry in lake.ledger.snapshot().items() if entry.status == "blocked"
     }
@@ -277,7 +277,7 @@ class Events:
 class Run:
     start: int
     hours: int
-    heal: int
+    repair_window: int
     chunk: int
     retention: int | None
     alone: bool
@@ -287,7 +287,7 @@ class Run:
         found: dict[str, Outcome] = {}
         for stage in stages[-1:] if self.alone else stages:
             end = self.start + self.hours
-            found |= lake.run(self.start, end, self.heal, self.chunk, self.retention, [stage])
+            found |= lake.run(self.start, end, self.repair_window, self.chunk, self.retention, [stage])
         return found
 
 
@@ -373,7 +373,7 @@ def assert_kept(
         elif outcomes is not None and node in stale and not turn.run.alone:
             run = turn.run
             stretch = Interval(at(run.start), at(run.start + run.hours))
-            if Scope.within(stretch, stretch, run.heal * HOUR).out_of_reach(node.hour):
+            if Scope.within(stretch, stretch, run.repair_window * HOUR).out_of_reach(node.hour):
                 assert node in outcomes[node.stage].stale, node
             else:
                 assert held is not None, node

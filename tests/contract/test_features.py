@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = """
 name: toy
 preset: apache/combined
-source: {path: "landing/toy/%Y-%m-%d/access.%H*.log", expect: 1}
+source: {path: "landing/toy/%Y-%m-%d/access.%H*.log", expected_files: 1}
 key: [client]
 crowds: {many: {where: status = 200}}
 """

@@ -18,19 +18,19 @@ Make = Callable[..., House]
 STREAM = """
 name: {name}
 preset: apache/combined
-heal: 2 hours
+repair_window: 2 hours
 source: {{path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}}
 key: [client]
 """
 FRAMES = """
 frames:
-  failing: {kind: threshold, where: status >= 400, of: status, ties: max, idle: 2 hours}
+  failing: {kind: threshold, where: status >= 400, value: status, on_duplicate_time: max, idle: 2 hours}
 fills:
 """
 BESIDE = """
   beside:
     frame: failing
-    from:
+    source:
       table: %s
       time: at
       columns: {client: {from: host}, loss: {type: number, resolution: 0.1}, n: integer}
@@ -40,7 +40,7 @@ BESIDE = """
 """
 ELSEWHERE = """
   own: {frame: failing, lag: 10 minutes, measures: {sent: sum(bytes)}}
-  other: {frame: failing, from: {stream: copy, columns: {client: string, bytes: integer}}, lag: 10 minutes,
+  other: {frame: failing, source: {stream: copy, columns: {client: string, bytes: integer}}, lag: 10 minutes,
           measures: {sent: sum(bytes)}}
 """
 LOG = {
@@ -192,16 +192,17 @@ def test_another_stream_fills_as_ones_own_events_do(house: Make) -> None:
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        (None, "fills.beside.from: .*/history cannot be read: .*"),
+        (None, "fills.beside.source: .*/history cannot be read: .*"),
         ({"when": pa.timestamp("us", "UTC")},
-         "fills.beside.from.time: .*/history has no column 'at'; known: when"),
-        ({"at": pa.timestamp("us")}, "fills.beside.from.time: at must be a timestamp; in .*/history it is a "
-         r"timestamp\[us\], which says no zone"),
-        ({"at": pa.int64()}, "fills.beside.from.time: at must be a timestamp; in .*/history it is an int64"),
+         "fills.beside.source.time: .*/history has no column 'at'; known: when"),
+        ({"at": pa.timestamp("us")}, "fills.beside.source.time: at must be a timestamp; in .*/history it is "
+         r"a timestamp\[us\], which says no zone"),
+        ({"at": pa.int64()},
+         "fills.beside.source.time: at must be a timestamp; in .*/history it is an int64"),
         ({"at": pa.timestamp("us", "UTC"), "hots": pa.string()},
-         "fills.beside.from.columns.client: .*/history has no column 'host'; nearest: hots"),
+         "fills.beside.source.columns.client: .*/history has no column 'host'; nearest: hots"),
         ({"at": pa.timestamp("us", "UTC"), "host": pa.string(), "loss": pa.string()},
-         "fills.beside.from.columns.loss: loss must be a number; in .*/history it is a string"),
+         "fills.beside.source.columns.loss: loss must be a number; in .*/history it is a string"),
     ],
 )  # fmt: skip
 def test_a_table_that_is_not_as_declared_is_refused(
@@ -258,5 +259,7 @@ def test_a_table_that_cannot_be_read_hour_by_hour_is_not_taken_for_empty(
 
 def test_another_stream_that_has_not_run_is_refused(house: Make) -> None:
     web = house(STREAM.format(name="web") + FRAMES + ELSEWHERE)
-    with pytest.raises(LakeError, match=r"^fills.other.from: it waits for the stream copy, of which no run"):
+    with pytest.raises(
+        LakeError, match=r"^fills.other.source: it waits for the stream copy, of which no run"
+    ):
         web.fills(0, 1)

@@ -25,30 +25,31 @@ HOUR = 3600 * MICROS
 FRAMING = """
 name: web
 preset: apache/combined
-heal: 1 hour  # a longer gap between hours that are asked for stays one
+repair_window: 1 hour  # a longer gap between hours that are asked for stays one
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 aggregates:
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 30 MINUTES}
   clients: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 30 MINUTES}
 frames:
-  failing: {kind: threshold, where: "status >= 400", of: status, ties: max, idle: 3 hours, min_records: 2}
-  sizes: {kind: delta, of: bytes, below: 40, ties: sum, idle: 4 hours}
-  enough: {key: [], kind: aggregate, condition: sum(bytes) > 300, span: minimal, ties: sum, idle: 2 hours,
-           max_length: 5 hours}
-  calls: {kind: marked, starts_when: status = 401, ends_when: status = 200, when_open: drop, ties: last,
-          idle: 3 hours}
-  rising: {over: site, kind: trend, of: n, direction: increasing}
-  busy: {over: site, kind: threshold, where: n > 4, missing: bridged, extent: liberal, idle: 6 hours}
-  unlike: {over: site, kind: threshold, where: n > baseline + 1, of: n,
-           baseline: {of: n, shift: [1 hour, 2 hours], missing: zero}}
-  quiet: {over: clients, kind: threshold, where: n < 2, missing: satisfies, known: 5 hours, extent: liberal}
-  longest: {over: site, kind: threshold, where: n > 2, longest: true, stretch: 4 hours}
-  spans: {kind: delta, of: bytes, below: 30, scheme: cover, stretch: 3 hours, ties: min}
+  failing: {kind: threshold, where: "status >= 400", value: status, on_duplicate_time: max, idle: 3 hours,
+            min_records: 2}
+  sizes: {kind: delta, value: bytes, below: 40, on_duplicate_time: sum, idle: 4 hours}
+  enough: {key: [], kind: aggregate, condition: sum(bytes) > 300, span: minimal, on_duplicate_time: sum,
+           idle: 2 hours, max_length: 5 hours}
+  calls: {kind: marked, starts_when: status = 401, ends_when: status = 200, when_open: drop,
+          on_duplicate_time: last, idle: 3 hours}
+  rising: {source: site, kind: trend, value: n, direction: increasing}
+  busy: {source: site, kind: threshold, where: n > 4, missing: bridged, extent: liberal, idle: 6 hours}
+  unlike: {source: site, kind: threshold, where: n > baseline + 1, value: n,
+           baseline: {value: n, shift: [1 hour, 2 hours], missing: zero}}
+  quiet: {source: clients, kind: threshold, where: n < 2, missing: satisfies, known: 5 hours, extent: liberal}
+  longest: {source: site, kind: threshold, where: n > 2, longest: true, period: 4 hours}
+  spans: {kind: delta, value: bytes, below: 30, scheme: cover, period: 3 hours, on_duplicate_time: min}
 fills:
   around: {frame: failing, where: status = 200, lead: 10 minutes, lag: 30 minutes,
            measures: {sent: sum(bytes), biggest: max(bytes)}}
-  before: {frame: busy, from: site, shift: [1 hour, 3 hours], take: median, measures: {asked: sum(n)},
+  before: {frame: busy, source: site, shift: [1 hour, 3 hours], combine: median, measures: {asked: sum(n)},
            reach: 2 hours}
 """
 
@@ -241,7 +242,7 @@ def filled(house: House, name: str, events: Sequence[Event]) -> list[tuple[objec
                 turns |= turns_of(events, begin, end).keys()
             known = measures if covered else (None, *measures[1:])
             found.append((row["frame_id"], row["fragment"], ago / MICROS, covered, state, *known))
-        if fill.take:
+        if fill.combine:
             whole_ones = [one for one in of_shifts if one[0] >= 1]
             state = "final" if all(one[1] == "final" for one in of_shifts) else "partial"
             asked = [one[3] for one in whole_ones if one[3] is not None]
@@ -355,10 +356,10 @@ def test_a_baseline_is_of_the_readings_that_ties_leave(house: Make) -> None:
     text = (
         FRAMING[: FRAMING.index("aggregates:")]
         + """
-time: {column: time, every: 10 minutes, ties: keep}
+time: {column: time, interval: 10 minutes, on_duplicate_time: keep}
 frames:
-  unlike: {kind: threshold, where: bytes > baseline, of: bytes, ties: TIES,
-           baseline: {of: bytes, shift: [1 hour]}}
+  unlike: {kind: threshold, where: bytes > baseline, value: bytes, on_duplicate_time: TIES,
+           baseline: {value: bytes, shift: [1 hour]}}
 """
     )
     found = {}

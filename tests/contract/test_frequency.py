@@ -34,21 +34,23 @@ HOURS = 12
 FREQUENT = """
 name: web
 preset: apache/combined
-heal: 1 hour  # a longer gap between hours that are asked for stays one
+repair_window: 1 hour  # a longer gap between hours that are asked for stays one
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 frequency:
-  clients: {item: [client], window: 4 hours, tick: 5 minutes, epsilon: 0.4, delta: 0.3, top: 2, heavy: 0.2}
+  clients: {item: [client], window: 4 hours, tick: 5 minutes, epsilon: 0.4, delta: 0.3, top: 2,
+            min_share: 0.2}
   answers: {item: [client, bytes], where: status = 200, window: 3 hours, tick: 20 minutes, epsilon: 0.6,
-            delta: 0.5, top: 3, seed: 5, heavy: 0.3, watch: [[10.0.0.9, 7]], finding: false}
+            delta: 0.5, top: 3, seed: 5, min_share: 0.3, watch: [[10.0.0.9, 7]], finding: false}
   simple: {item: [client], window: 3 hours, tick: 1 hour, epsilon: 0.5, delta: 0.5, variant: simple, top: 2,
-           heavy: 0.3}
+           min_share: 0.3}
   proportional: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5,
-                 variant: proportional, top: 2, heavy: 0.020000000000000007}
-  splitter: {item: [client], window: 3 hours, tick: 15 minutes, epsilon: 0.9, delta: 0.25, top: 2, heavy: 0.3,
-             variant: splitter, tau: 0.3, start: 2015-05-17T03:00, watch: [10.0.0.4, 10.0.0.11]}
+                 variant: proportional, top: 2, min_share: 0.020000000000000007}
+  splitter: {item: [client], window: 3 hours, tick: 15 minutes, epsilon: 0.9, delta: 0.25, top: 2,
+             min_share: 0.3, variant: splitter, tau: 0.3, start: 2015-05-17T03:00,
+             watch: [10.0.0.4, 10.0.0.11]}
   ever: {item: [client], window: 1 hour, tick: 1 hour, epsilon: 0.5, delta: 0.25, top: 2, variant: vanilla,
-         heavy: 0.4}
+         min_share: 0.4}
 """
 LISTINGS: Mapping[str, Callable[..., WindowedCountMin]] = {
     "perfect": Perfect, "simple": Simple, "proportional": Proportional, "vanilla": Vanilla
@@ -209,7 +211,7 @@ def told_of(
             "estimate": told, "records": records,
             "error_bound": None if block.variant in ("simple", "proportional") else pytest.approx(margin),
             "watched": item in watched,
-            "heavy": told >= block.heavy * records,
+            "heavy": told >= block.min_share * records,
         })  # fmt: skip
     rows.sort(key=lambda row: (-row["estimate"], -row["low"], sketched.texts_of(row["item"], block.item)))
     for rank, row in enumerate(rows, 1):

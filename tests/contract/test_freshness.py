@@ -17,9 +17,9 @@ HOURS = range(8)
 TEXT = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", on_change: replace}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", on_conflict: replace}
 key: [client]
-heal: 1 hour
+repair_window: 1 hour
 chunk: 5 hours
 aggregates:
   traffic: {measures: {n: count}, levels: "RANGES 4 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
@@ -111,7 +111,7 @@ def test_what_is_said_to_mend_an_hour_mends_it(house: Make) -> None:
         **{number: [by_granules.format(" of 2015-05-17T01:00")] for number in (2, 3, 4)},
     }
 
-    # A run as near as that leaves what lies beyond `heal`; the command goes back to the cause.
+    # A run as near as that leaves what lies beyond `repair_window`; the command goes back to the cause.
     asked.mend(1)
     assert asked.stale() == {"ingest": [], "aggregates": [3, 4]}
     assert asked.troubled() == withheld | {

@@ -61,7 +61,7 @@ def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None
     """Slow (20 seconds): several runs of all stages."""
     accepting = PLAIN + (
         "checks: {rejected_share: {at_most: 0.05}}\n"
-        "accept: [{hour: 2015-05-17T00:00, stage: ingest, check: rejected_share, observed: 0.5,"
+        "waivers: [{hour: 2015-05-17T00:00, stage: ingest, check: rejected_share, observed: 0.5,"
         " who: ops, why: a test of the log rotation}]\n"
     )
     day = house(accepting)

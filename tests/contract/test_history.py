@@ -104,8 +104,8 @@ def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
     day.assert_ledger_true()
 
 
-NAMELESS = WEB.replace("%Y-%m-%d/access.%H*.log.gz", "*.log").replace(", expect: 1", "")
-DAILY = WEB.replace("%Y-%m-%d/access.%H*.log.gz", "%Y-%m-%d.log.gz").replace(", expect: 1", "")
+NAMELESS = WEB.replace("%Y-%m-%d/access.%H*.log.gz", "*.log").replace(", expected_files: 1", "")
+DAILY = WEB.replace("%Y-%m-%d/access.%H*.log.gz", "%Y-%m-%d.log.gz").replace(", expected_files: 1", "")
 
 
 def daily(house: House, day: int, *hours: int) -> Path:
@@ -139,7 +139,7 @@ def test_chunks_leave_no_trace(house: Make, chunk: int) -> None:
 @pytest.mark.full
 def test_what_decides_completeness_reaches_hours_that_stand(house: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    day = house(WEB.replace("expect: 1", "expect: 2"))
+    day = house(WEB.replace("expected_files: 1", "expected_files: 2"))
     before(day)
     day.run(0, 2)
     assert not any(standing.complete for standing in day.state().values())
@@ -240,12 +240,14 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Mak
 
 
 def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
-    brief = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    brief = WEB.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     day = house(brief)
     before(day)
     day.ingest(0, 6)
     day.land(0, hourly(0, "10.0.0.2"), ".late")
-    other = house(brief.replace("expect: 1", "expect: 1, holds: {before: 2 hours}"))
+    other = house(
+        brief.replace("expected_files: 1", "expected_files: 1, event_time_range: {before: 2 hours}")
+    )
     # The run that publishes the hour as it is, stale as ever, says so as well.
     for _ in range(2):
         assert other.ingest(5, 6).stale_since == hour(0)
@@ -260,7 +262,7 @@ def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
 @pytest.mark.full
 def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    brief = WEB.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    brief = WEB.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     day = house(brief)
     before(day)
     day.run(0, 6)

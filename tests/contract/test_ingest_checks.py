@@ -34,7 +34,7 @@ Make = Callable[..., House]
 CHECKED = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
 key: [client]
 aggregates:
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
@@ -177,7 +177,7 @@ def test_file_of_too_many_hours_touches_none_of_them(house: Make, tmp_path: Path
     }
     assert len(day.rows_of("events")) == 3
     passed = "hour: 1970-01-01T00:00, stage: ingest, check: hours_bounded, observed: 4, who: a, why: b"
-    accepting = f"{SCATTERING}accept: [{{{passed}}}]"
+    accepting = f"{SCATTERING}waivers: [{{{passed}}}]"
     for number, text in enumerate((SCATTERING.replace("hours: 3", "hours: 4"), accepting)):
         # A copy of what the strict run has left.
         shutil.copytree(tmp_path / "lake", tmp_path / f"lake-{number}")
@@ -217,7 +217,7 @@ def test_new_and_missing_fields_fail_their_checks(house: Make, tmp_path: Path) -
     unknown = (2, "warning", ("and", "more"))
     absent = (2, "warning", ("note", "kept"))
     assert observed() == {"fields_known": unknown, "fields_present": absent}
-    assert observed(DRIFTING + "rest: keep\n") == {"fields_present": absent}
+    assert observed(DRIFTING + "extra_fields: keep\n") == {"fields_present": absent}
     (row,) = house(DRIFTING).table("events").collect()
     assert (row.kib, row.mib, row.note, row.rest) == (2.0, None, None, '{"and":{"more":2},"more":1}')
     used = DRIFTING + 'checks: {noted: {stage: ingest, every: "mib is null"}, fields_known: {"off": true}}\n'

@@ -20,7 +20,7 @@ Make = Callable[..., House]
 ONE = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: replace}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1, on_conflict: replace}
 key: [client]
 aggregates: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
 """

@@ -19,7 +19,7 @@ Make = Callable[..., House]
 TINY = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 3, on_change: replace}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 3, on_conflict: replace}
 key: [client]
 aggregates:
   traffic: {measures: {n: count, sent: sum(bytes)}, levels: "RANGES 2 HOURS SLIDES 1 HOUR"}
@@ -30,7 +30,7 @@ PATTERNS = """patterns:
   back:
     within: 3 hours
     batch: 20 minutes
-    merge: 1 hour
+    merge_gap: 1 hour
     steps: [{id: one, where: status = 200}, {id: other, where: status = 200, gap: {min: 1 second}}]
 """
 TEXTS = {
@@ -74,7 +74,7 @@ def full(stage: str, again: bool, most: int) -> ParameterSet:
 def test_a_stage_killed_between_any_two_commits_is_made_good(
     house: Make, monkeypatch: pytest.MonkeyPatch, stage: str, again: bool, most: int, every: int
 ) -> None:
-    """The first run of an hour, and a later one of the next hour, which replaces and heals it; by rows that
+    """The first run of an hour, and a later one of the next hour, which replaces and repairs it; by rows that
     the driver takes, and by those that Spark writes.
 
     Slow where every state is looked at (half a minute): a run of the stage for each of a dozen commits.

@@ -74,7 +74,7 @@ def test_what_is_fresh_is_fresh_down_to_the_events_whatever_the_history(turns: l
     for kind, first, second, third in turns:
         match kind:
             case "run":
-                lake.run(first, first + second, heal=1, stages=third)
+                lake.run(first, first + second, repair_window=1, stages=third)
             case "events":
                 lake.tell(first, [second], complete=third)
             case "outside":
@@ -110,7 +110,7 @@ def changed_lake(folder: Path) -> Lake:
     lake = Lake(folder)
     lake.ingest(range(3))
     lake.aggregate(range(3))
-    lake.file.write_text(WEB + "rest: keep\n")
+    lake.file.write_text(WEB + "extra_fields: keep\n")
     return lake
 
 

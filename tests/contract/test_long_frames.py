@@ -17,20 +17,20 @@ HOURS = 72
 
 LONG = """
 name: web
-heal: 1 hour
+repair_window: 1 hour
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: csv}
 columns: {at: {type: timestamp}, user: {}, n: {type: integer}, m: {type: integer}}
 time: {column: at, format: iso}
 key: [user]
 where: m <> 13
 frames:
-  open: {kind: threshold, where: n > 3, of: n, ties: max, idle: 60 hours, missing: bridged}
-  parts: {kind: delta, of: n, below: 3, ties: first, idle: 30 hours}
-  short: {kind: threshold, where: n > 3, ties: max, idle: 5 hours, max_length: 90 minutes}
+  open: {kind: threshold, where: n > 3, value: n, on_duplicate_time: max, idle: 60 hours, missing: bridged}
+  parts: {kind: delta, value: n, below: 3, on_duplicate_time: first, idle: 30 hours}
+  short: {kind: threshold, where: n > 3, on_duplicate_time: max, idle: 5 hours, max_length: 90 minutes}
 fills:
   last_of: {frame: open, reach: 3 hours, lead: 1 hour, where: m > 0, measures: {total: sum(m)}}
   of_short: {frame: short, lag: 90 minutes, measures: {total: sum(m)}}
-  of_parts: {frame: parts, shift: [0 hours, 1 hour], take: mean, measures: {usual: sum(m)}}
+  of_parts: {frame: parts, shift: [0 hours, 1 hour], combine: mean, measures: {usual: sum(m)}}
 """
 
 

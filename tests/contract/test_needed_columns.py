@@ -30,12 +30,12 @@ patterns:
   steps:
     key: [user]
     within: 1 hour
-    keep: [kept]
+    carry: [kept]
     steps: [{id: one, where: "kind = 'p' and in_step = 1"}, {id: two, where: "kind = 'q'"}]
 frames:
-  high: {key: [user], only: "kind = 'f'", kind: threshold, where: framed > 1, ties: first}
+  high: {key: [user], only: "kind = 'f'", kind: threshold, where: framed > 1, on_duplicate_time: first}
 fills:
-  beside: {frame: high, from: events, where: "kind = 'i'", measures: {s: sum(filled)}}
+  beside: {frame: high, source: events, where: "kind = 'i'", measures: {s: sum(filled)}}
 persistence:
   regulars:
     {item: [lasting], where: "kind = 's'", slot: 30 minutes, window: 3 hours, alpha: 0.7, epsilon: 0.6}

@@ -89,7 +89,7 @@ def test_a_lake_whose_name_would_be_a_pattern(house: Make) -> None:
 
 
 def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = WEB.replace("access.%H*.log.gz", "access.*.log.gz").replace(", expect: 1", "")
+    text = WEB.replace("access.%H*.log.gz", "access.*.log.gz").replace(", expected_files: 1", "")
     divided, together = house(text), house(text, lake="other")
     divided.land(0, [line(1), line(3600), line(2)])
     divided.ingest(0, 2)

@@ -26,7 +26,7 @@ HOURS = 16
 PERSISTENT = """
 name: web
 preset: apache/combined
-heal: 1 hour  # a longer gap between hours that are asked for stays one
+repair_window: 1 hour  # a longer gap between hours that are asked for stays one
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 persistence:

@@ -32,7 +32,7 @@ def traffic(house: House, hours: int) -> None:
             house.land(number, lines, ".again")
 
 
-LOUD = WEB.replace("expect: 1", "expect: 2") + (
+LOUD = WEB.replace("expected_files: 1", "expected_files: 2") + (
     "checks: {quiet: {stage: aggregates, block: site, every: n < 3, severity: warning}}\n"
 )
 """A stream of which each stage has something to tell."""
@@ -64,7 +64,7 @@ def assert_equal(one: House, other: House) -> None:
 @pytest.mark.full
 def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
     """Slow (half a minute): a dozen runs over several hours. Of the last hour there is no file."""
-    text, hours = LOUD.replace("expect: 2", "expect: 1, equal_files: one"), 9
+    text, hours = LOUD.replace("expected_files: 2", "expected_files: 1, equal_files: one"), 9
     lived, whole = house(text, "lived"), house(text, "whole")
     traffic(lived, hours - 1)
     history(lived, hours, dice)
@@ -178,7 +178,7 @@ def test_blocks_that_come_and_go_leave_no_trace(house: Make) -> None:
 @pytest.mark.full
 def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_be_stale(house: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    brief = PLAIN.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    brief = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     lived = house(brief)
     traffic(lived, 4)
     lived.run(0, 4)
@@ -202,7 +202,7 @@ def test_an_only_block_that_is_renamed_is_computed_from_whole_windows(house: Mak
 name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
-heal: 1 hour
+repair_window: 1 hour
 aggregates:
   old: {measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}
 """
@@ -225,7 +225,7 @@ def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make)
 
     Slow (20 seconds): several runs of all stages.
     """
-    text = PLAIN.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    text = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     lived = house(text, "lived")
     for number in (0, 1, 3, 4):
         # Each file reaches into the hour before its own.
@@ -259,7 +259,7 @@ def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(ho
 
     Slow (20 seconds): several runs of all stages.
     """
-    text = PLAIN.replace("key: [client]", "key: [client]\nheal: 1 hour")
+    text = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     lived = house(text, "lived")
     traffic(lived, 9)
     lived.run(0, 9)

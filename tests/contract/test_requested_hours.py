@@ -10,14 +10,14 @@ Make = Callable[..., House]
 STREAM = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
 key: [client]
 aggregates:
   site: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 frames:
-  failing: {kind: threshold, where: status >= 400, ties: last}
-  busier: {over: site, kind: threshold, where: n > baseline,
-           baseline: {of: n, shift: [1 hour], missing: zero}}
+  failing: {kind: threshold, where: status >= 400, on_duplicate_time: last}
+  busier: {source: site, kind: threshold, where: n > baseline,
+           baseline: {value: n, shift: [1 hour], missing: zero}}
 fills:
   around: {frame: failing, lag: 90 minutes, measures: {sent: sum(bytes)}}
 """

@@ -21,7 +21,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
-heal: 1 hour
+repair_window: 1 hour
 retention: 4 hours
 aggregates:
   traffic: {measures: {n: count}, levels: "RANGES 2 HOURS SLIDES 30 MINUTES"}
@@ -33,11 +33,11 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
-heal: 1 hour
+repair_window: 1 hour
 retention: 3 hours
 frames:
-  sizes: {kind: delta, of: bytes, below: 300, ties: sum, idle: 2 hours}
-  failing: {kind: threshold, where: status >= 400, ties: max, idle: 2 hours}
+  sizes: {kind: delta, value: bytes, below: 300, on_duplicate_time: sum, idle: 2 hours}
+  failing: {kind: threshold, where: status >= 400, on_duplicate_time: max, idle: 2 hours}
 """
 
 SKETCHES = """
@@ -45,7 +45,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
-heal: 1 hour
+repair_window: 1 hour
 retention: 3 hours
 persistence:
   regulars: {item: [client], slot: 30 minutes, window: 2 hours, alpha: 0.7, epsilon: 0.6}
@@ -167,7 +167,7 @@ def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> No
 
 def test_granules_that_frames_are_made_of_do_not_expire(house: Make) -> None:
     """Of other blocks, they expire before the frames are computed of the same run."""
-    day = house(SHORT + "frames: {busy: {over: site, kind: threshold, where: n > 2, idle: 2 hours}}")
+    day = house(SHORT + "frames: {busy: {source: site, kind: threshold, where: n > 2, idle: 2 hours}}")
     for number in range(7):
         day.land(number, [line(number * 3600 + 600 * i) for i in range(4 if number < 2 else 1)])
     day.run(0, 7)

@@ -18,7 +18,7 @@ aggregates:
   lines: {measures: {n: count}, levels: "RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES"}
 frames:
   silent:
-    {over: lines, kind: threshold, where: n < 1, missing: satisfies, known: 2 hours, min_length: 10 minutes,
+    {source: lines, kind: threshold, where: n < 1, missing: satisfies, known: 2 hours, min_length: 10 minutes,
      title: "{host} is silent for {length_s} s"}
 """
 SILENT = {"a": ((10, 30), (13, 0)), "b": None, "c": ((9, 0), (10, 0))}

@@ -18,15 +18,15 @@ RULES = """
 name: web
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: csv}
 columns: {at: {type: timestamp}, user: {}, n: {type: number, resolution: 0.1}}
-time: {column: at, format: iso, every: 10 minutes, ties: keep}
+time: {column: at, format: iso, interval: 10 minutes, on_duplicate_time: keep}
 key: [user]
 aggregates:
   flow: {measures: {n: mean(n)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 frames:
-  first: {kind: threshold, where: n > 0, of: n, ties: first}
-  last: {kind: threshold, where: n > 0, of: n, ties: last}
-  mean: {kind: threshold, where: n > 0, of: n, ties: mean}
-  granule: {over: flow, kind: threshold, where: n > 0, of: n}
+  first: {kind: threshold, where: n > 0, value: n, on_duplicate_time: first}
+  last: {kind: threshold, where: n > 0, value: n, on_duplicate_time: last}
+  mean: {kind: threshold, where: n > 0, value: n, on_duplicate_time: mean}
+  granule: {source: flow, kind: threshold, where: n > 0, value: n}
 fills:
   short: {frame: first, reach: 1 hour, lead: 20 minutes, lag: 10 minutes, measures: {total: sum(n)}}
 persistence:
@@ -110,7 +110,7 @@ def of_means(frames: list[Row]) -> None:
 
 
 def of_turns(frames: list[Row]) -> None:
-    """With `every` the time of a reading is where its turn begins."""
+    """With `interval` the time of a reading is the start of its interval."""
     (turn,) = {(row["start_time"], row["last_time"], row["length_s"]) for row in frames
                if (row["block"], row["user"]) == ("first", "turn")}  # fmt: skip
     assert turn == (hour(0) + 10 * MINUTE, hour(0) + 10 * MINUTE, 600)

@@ -13,8 +13,8 @@ from transom.cli.explain_hour import HourExplanation
 Make = Callable[..., House]
 pytestmark = pytest.mark.full
 
-BRIEF = WEB.replace("expect: 1", "expect: 1, holds: {before: 4 hours}").replace(
-    "key: [client]", "key: [client]\nheal: 1 hour\nunique: [client]"
+BRIEF = WEB.replace("expected_files: 1", "expected_files: 1, event_time_range: {before: 4 hours}").replace(
+    "key: [client]", "key: [client]\nrepair_window: 1 hour\nunique: [client]"
 )
 WEIGHED = BRIEF + "columns: {weight: {is: bytes * 2}}\n"
 
@@ -79,7 +79,7 @@ def test_an_hour_that_is_published_beyond_healing_is_stale_under_either_specific
     # It is gone from hour 3, too, of which a run of hour 5 sees no other file.
     never.land(5, []).unlink()
     never.ingest(5, 6)
-    stricter = house(BRIEF.replace("expect: 1", "expect: 2"), "lived")
+    stricter = house(BRIEF.replace("expected_files: 1", "expected_files: 2"), "lived")
     stricter.ingest(5, 6)
     assert stale(stricter) == {0, 1, 2, 3}
     lived = house(BRIEF, "lived")

@@ -10,7 +10,7 @@ from house import House
 TRACE = """
 name: trace
 preset: syscalls/trace
-rest: keep
+extra_fields: keep
 source: {path: "landing/%Y-%m-%d.%H.log"}
 time: {lines: 20 minutes, from: name}
 aggregates:

@@ -13,8 +13,8 @@ Make = Callable[..., House]
 
 SHIPPED = """
 name: conns
-source: {path: "landing/%Y-%m-%d-%H*.csv.gz", format: csv, on_change: replace}
-heal: 2 hours
+source: {path: "landing/%Y-%m-%d-%H*.csv.gz", format: csv, on_conflict: replace}
+repair_window: 2 hours
 columns:
   uid: {missing: [""]}
   took: {type: integer, missing: [""]}
@@ -22,7 +22,7 @@ time: {column: at, format: epoch}
 aggregates: {all: {key: [], measures: {n: count, t: sum(took)}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}
 """
 FIRST = SHIPPED + "unique: [uid]\n"
-LONGEST = SHIPPED + "unique: {columns: [uid], keep: longest took}\n"
+LONGEST = SHIPPED + "unique: {columns: [uid], prefer: longest took}\n"
 
 Record = tuple[int, str, int | str]
 Row = tuple[int, str | None, int | None]
@@ -118,7 +118,7 @@ def test_an_hour_is_left_alone_of_which_a_name_holds_what_is_read_again(
 ) -> None:
     # A run of few files looks at all of them otherwise.
     monkeypatch.setattr("transom.storage.packed_copy.SCATTERED", 0)
-    lake = house(FIRST.replace("on_change: replace", "expect: 2"))
+    lake = house(FIRST.replace("on_conflict: replace", "expected_files: 2"))
     twice: list[Record] = [(1, "a", 1), (2, "a", 1)]
     for number in (0, 5):
         land(lake, number, twice)

@@ -46,10 +46,10 @@ patterns:
   back:
     within: 3 hours
     batch: 20 minutes
-    merge: 1 hour
+    merge_gap: 1 hour
     steps: [{id: one, where: status = 404}, {id: other, where: status = 200, gap: {min: 5 minutes}}]
 frames:
-  served: {kind: threshold, where: status = 200, of: bytes, ties: sum, idle: 2 hours}
+  served: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: sum, idle: 2 hours}
 fills:
   around: {frame: served, lead: 30 minutes, measures: {sent: sum(bytes)}}
 persistence:
@@ -401,7 +401,7 @@ name: web
 preset: apache/combined
 source: {path: "landing/long/*.log"}
 key: [client]
-heal: 2 hours
+repair_window: 2 hours
 """
 """Files without a time in their names, which may touch more hours than a run sees to."""
 MANY = 8

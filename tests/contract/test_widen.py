@@ -20,7 +20,7 @@ Make = Callable[..., House]
 GUESSING = """
 name: web
 preset: apache/combined
-heal: 1 hour  # a longer gap between hours that are asked for stays one
+repair_window: 1 hour  # a longer gap between hours that are asked for stays one
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 patterns:
@@ -29,12 +29,12 @@ patterns:
     within: 5 hours
     batch: 20 minutes
     max_records: 16
-    merge: 20 minutes
-    keep: [bytes]
+    merge_gap: 20 minutes
+    carry: [bytes]
     steps:
       - {id: failed, where: status = 401, times: 2, within: 100 minutes}
       - {id: entered, where: status = 200, by: bytes, gap: {min: 1 hour, max: 4 hours}}
-    never: [{where: status = 205, between: [failed, entered]}]
+    absent: [{where: status = 205, between: [failed, entered]}]
   slow:
     within: 5 hours
     batch: 20 minutes
@@ -47,7 +47,7 @@ patterns:
     within: 3 hours
     batch: 1 hour
     max_records: 30
-    count: all
+    count_records: all
     steps:
       - any_order:
           - {id: gone, where: status = 410}
@@ -151,7 +151,7 @@ def united(house: House, name: str) -> list[tuple[object, ...]]:
     for row in sorted(rows, key=lambda row: ([row[k] for k in pattern.key], row["first_time"])):
         last = groups[-1] if groups else []
         alike = bool(last) and all(row[k] == last[0][k] for k in pattern.key)
-        if alike and row["first_time"] <= max(one["last_time"] for one in last) + pattern.merge:
+        if alike and row["first_time"] <= max(one["last_time"] for one in last) + pattern.merge_gap:
             last.append(row)
         else:
             groups.append([row])
@@ -239,7 +239,7 @@ patterns:
     within: 3 hours
     batch: 10 minutes
     max_records: 3
-    keep: [status]
+    carry: [status]
     detector: some_detectors.entered
     columns: [status]
 """

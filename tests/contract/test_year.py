@@ -64,7 +64,7 @@ def an_hour(made: House, number: int) -> None:
         made._stage(stage, made.context(number, number + 1))
         interval = Interval(hour(number), hour(number + 1))
         stale = stale_hours(made.stream, made.ledger, stage, interval)
-        verdict = evaluate_gate(made.ledger, stage, "web", interval, "", made.stream.heal, (), stale)
+        verdict = evaluate_gate(made.ledger, stage, "web", interval, "", made.stream.repair_window, (), stale)
         assert (verdict.failures, verdict.warnings) == ((), ())
 
 

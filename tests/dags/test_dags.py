@@ -32,7 +32,7 @@ def dags() -> dict[str, Any]:
 
     streams = importlib.import_module("streams")
     web = ROOT / "schemas/streams/web.yaml"
-    together = load(web).model_copy(update={"name": "together", "submit": "together"})
+    together = load(web).model_copy(update={"name": "together", "submit": "single"})
     return {name: getattr(streams, name) for name in STREAMS} | {"together": build(together, web)}
 
 
@@ -237,9 +237,12 @@ def test_gates_look_as_far_around_as_the_stream_heals(
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     context = {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[1] + timedelta(hours=1))}
     file = ROOT / "schemas/streams/web.yaml"
-    for heal, warned in ((timedelta(days=7), 1), (timedelta(days=1), 0)):
+    for repair_window, warned in ((timedelta(days=7), 1), (timedelta(days=1), 0)):
         dag = build(
-            load(file).model_copy(update={"heal": heal, "aggregates": {}, "frames": {}, "fills": {}}), file
+            load(file).model_copy(
+                update={"repair_window": repair_window, "aggregates": {}, "frames": {}, "fills": {}}
+            ),
+            file,
         )
         for name in ("ingest_gate", "report"):
             caplog.clear()

@@ -35,7 +35,7 @@ CROWDED = FIRST + 6 * HOUR
 STREAM = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", on_change: replace}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", on_conflict: replace}
 key: [client]
 aggregates:
   traffic:
@@ -44,9 +44,9 @@ aggregates:
 patterns:
   lost: {within: 3 hours, steps: [{id: seen, where: status = 200}, {id: gone, where: status = 404}]}
 frames:
-  served: {kind: threshold, where: status = 200, ties: max, min_records: 20, idle: 2 hours}
+  served: {kind: threshold, where: status = 200, on_duplicate_time: max, min_records: 20, idle: 2 hours}
 fills:
-  sent: {frame: served, by: [], lead: 10 minutes, measures: {sent: sum(bytes)}}
+  sent: {frame: served, join_on: [], lead: 10 minutes, measures: {sent: sum(bytes)}}
 persistence:
   regulars: {item: [client], slot: 1 hour, window: 8 hours, alpha: 0.7, epsilon: 0.3}
 frequency:
@@ -75,7 +75,7 @@ def server(folder: Path) -> Iterator[Airflow]:
     streams.mkdir()
     (streams / "web.yaml").write_text(STREAM)
     for name in TOGETHER:
-        together = STREAM.replace("name: web", f"name: {name}\nsubmit: together")
+        together = STREAM.replace("name: web", f"name: {name}\nsubmit: single")
         (streams / f"{name}.yaml").write_text(together)
     places = {
         "TRANSOM_LAKE": str(folder / "lake"),

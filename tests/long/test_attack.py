@@ -31,9 +31,10 @@ HEAL = 2 * HOUR
 STREAM = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1, on_change: replace, equal_files: one}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1, on_conflict: replace,
+         equal_files: one}
 key: [client]
-heal: 2 hours
+repair_window: 2 hours
 aggregates:
   traffic:
     measures: {n: count, sent: sum(bytes), pages: distinct(path)}
@@ -47,13 +48,13 @@ patterns:
   returned:
     within: 5 hours
     max_records: 30
-    merge: 20 minutes
-    keep: [path]
+    merge_gap: 20 minutes
+    carry: [path]
     steps:
       - {id: seen, where: status = 200, times: 2, distinct: path}
       - {id: again, where: status = 200, gap: {min: 40 minutes}}
 frames:
-  served: {kind: threshold, where: status = 200, of: bytes, ties: sum, idle: 2 hours}
+  served: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: sum, idle: 2 hours}
 fills:
   around: {frame: served, lead: 10 minutes, lag: 10 minutes, measures: {sent: sum(bytes)}}
 persistence:
@@ -64,7 +65,7 @@ frequency:
             variant: splitter}
 """
 WHOLE = Interval(FIRST, FIRST + HOURS * HOUR)
-assert HOURS >= 6, "of each hour, another one has to be further away than `heal`"
+assert HOURS >= 6, "of each hour, another one has to be further away than `repair_window`"
 
 Files = Mapping[str, FileRecord]
 
@@ -93,7 +94,7 @@ class Fate:
         self.siege.land(self.hour, self.name if name is None else name, part)
 
     def run_next(self, near: bool) -> datetime:
-        """An hour whose run has this one within `heal`, or does not have it; itself it is not."""
+        """An hour whose run has this one within `repair_window`, or does not have it; itself it is not."""
         away = HOUR if near else HEAL + HOUR
         return self.hour + away if self.hour + away in WHOLE else self.hour - away
 
@@ -101,10 +102,10 @@ class Fate:
         """Lets it happen, one step after the other: gives the hour whose run has to see it, and the status
         that the file has then."""
         match self.kind:
-            case "late within heal":
+            case "late within the repair window":
                 self.land(0, 5)
                 yield self.run_next(near=True), "ingested"
-            case "late beyond heal":
+            case "late beyond the repair window":
                 self.land(0, 5)
                 yield self.run_next(near=False), "waiting"
                 yield self.hour, "ingested"
@@ -141,8 +142,8 @@ class Fate:
 
 
 FATES = {
-    "late within heal": "-a",
-    "late beyond heal": "--a",
+    "late within the repair window": "-a",
+    "late beyond the repair window": "--a",
     "changed": "ab",
     "changed and changed back": "aba",
     "grown": "ab",
@@ -164,7 +165,7 @@ class Attack:
         """A run. Where it is its turn, one is killed before it.
 
         Args:
-            spare: leaves what a killed one has left, now and then, for a later one to heal.
+            spare: leaves what a killed one has left, now and then, for a later one to repair.
         """
         siege = self.siege
         killed = sum(kill.stage == stage for kill in siege.kills)

@@ -25,7 +25,7 @@ END = FIRST + HOURS * HOUR
 STREAM = """
 name: {name}
 preset: apache/combined
-source: {{path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}}
+source: {{path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}}
 key: [client]
 aggregates:
   traffic:
@@ -38,8 +38,8 @@ aggregates:
 patterns:
   lost:
     within: 12 hours
-    merge: 1 hour
-    keep: [path]
+    merge_gap: 1 hour
+    carry: [path]
     steps: [{{id: seen, where: status = 200}}, {{id: gone, where: status = 404, gap: {{min: 1 hour}}}}]
 start: {start}
 until: {until}

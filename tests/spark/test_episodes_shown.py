@@ -20,7 +20,7 @@ START = datetime(2024, 5, 6, 7, tzinfo=UTC)
 
 def stream_of(**pattern: object) -> Stream:
     columns = {"at": {"type": "timestamp"}, "user": {}, "what": {}}
-    said = {"within": "2 hours", "keep": ["what"], **pattern}
+    said = {"within": "2 hours", "carry": ["what"], **pattern}
     source = {"path": "a.log", "format": "json"}
     data = {"name": "doors", "source": source, "columns": columns, "time": {"column": "at"}, "key": ["user"]}
     return parse({**data, "patterns": {"guessed": said}}, "doors.yaml")
@@ -43,7 +43,7 @@ def events(root: str, words: list[str]) -> None:
          "; events that its steps take: failed 0, entered 2; look at the `where` of failed"),
         ({"steps": [{**FAILED, "where": "what = 'Failed'"}, ENTERED]},
          "; events that its steps take: failed 3, entered 2"),
-        ({"detector": "some_detectors.entered", "keep": []}, " in 6 events"),
+        ({"detector": "some_detectors.entered", "carry": []}, " in 6 events"),
     ],
 )  # fmt: skip
 def test_a_pattern_that_finds_nothing_says_what_its_steps_take(

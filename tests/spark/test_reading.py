@@ -22,9 +22,9 @@ Make = Callable[..., House]
 STREAM = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
 key: [client]
-heal: 1 hour
+repair_window: 1 hour
 retention: 4 hours
 aggregates:
   traffic:

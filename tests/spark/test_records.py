@@ -20,7 +20,7 @@ BASE: dict[str, Any] = {
     "time": {"column": "at"},
     "key": ["site"],
 }
-EVERY_MINUTE = {"column": "at", "every": "1 minute"}
+EVERY_MINUTE = {"column": "at", "interval": "1 minute"}
 BEGAN = datetime(2015, 5, 17, tzinfo=UTC)
 
 
@@ -74,12 +74,15 @@ def longest(record: Record) -> Any:
 UNIQUE = {"columns": ["uid", "site"]}
 RULES: list[tuple[dict[str, Any], list[tuple[Any, Any]]]] = [
     ({"unique": ["uid", "site"]}, [(of_identity, first)]),
-    ({"unique": {**UNIQUE, "keep": "longest took"}}, [(of_identity, longest)]),
-    ({"time": {**EVERY_MINUTE, "ties": "first"}}, [(of_turn, first)]),
-    ({"time": {**EVERY_MINUTE, "ties": "last"}}, [(of_turn, last)]),
-    ({"time": {**EVERY_MINUTE, "ties": "keep"}}, []),
+    ({"unique": {**UNIQUE, "prefer": "longest took"}}, [(of_identity, longest)]),
+    ({"time": {**EVERY_MINUTE, "on_duplicate_time": "first"}}, [(of_turn, first)]),
+    ({"time": {**EVERY_MINUTE, "on_duplicate_time": "last"}}, [(of_turn, last)]),
+    ({"time": {**EVERY_MINUTE, "on_duplicate_time": "keep"}}, []),
     (
-        {"unique": {**UNIQUE, "keep": "longest took"}, "time": {**EVERY_MINUTE, "ties": "last"}},
+        {
+            "unique": {**UNIQUE, "prefer": "longest took"},
+            "time": {**EVERY_MINUTE, "on_duplicate_time": "last"},
+        },
         [(of_identity, longest), (of_turn, last)],
     ),
 ]

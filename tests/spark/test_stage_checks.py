@@ -21,7 +21,7 @@ GOOD = [line(3600 * 2 + i) for i in range(10)]
 SOURCE = """
 name: web
 preset: apache/combined
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expect: 1}
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
 """
 
 
@@ -69,8 +69,8 @@ patterns:
         + """
 key: [client]
 frames:
-  fine: {kind: threshold, where: status = 200, of: bytes, ties: last, min_records: 5}
-  other: {kind: threshold, where: status = 404, ties: last}
+  fine: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: last, min_records: 5}
+  other: {kind: threshold, where: status = 404, on_duplicate_time: last}
 fills:
   around: {frame: fine}
 """,

@@ -498,7 +498,7 @@ class EventLake:
         stage: Stage,
         start: int,
         end: int,
-        heal: int,
+        repair_window: int,
         chunk: int,
         retention: int | None,
         shared: Collection[Series] = (),
@@ -512,7 +512,16 @@ class EventLake:
                 name = f"run {self.runs} {number}"
                 outcome.add(
                     run_steps(
-                        self.store, self.ledger, stage, part, heal * HOUR, name, (), stretch, kept, shared
+                        self.store,
+                        self.ledger,
+                        stage,
+                        part,
+                        repair_window * HOUR,
+                        name,
+                        (),
+                        stretch,
+                        kept,
+                        shared,
                     )
                 )
         return outcome
@@ -542,12 +551,12 @@ class Lake(EventLake):
         self,
         start: int,
         end: int,
-        heal: int = 2,
+        repair_window: int = 2,
         chunk: int = 100,
         retention: int | None = None,
     ) -> Outcome:
         """The stage over some hours, in chunks."""
-        return self.refreshed(self.toy.stage(), start, end, heal, chunk, retention)
+        return self.refreshed(self.toy.stage(), start, end, repair_window, chunk, retention)
 
     def anew(self) -> "Lake":
         """A new lake of the same events, in which the stage has run once over all of them."""

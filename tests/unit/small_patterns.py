@@ -9,8 +9,8 @@ title: "{client} looked, and came back"
 severity: high
 key: [client]
 within: 4 days
-merge: 1 hour
-keep: [path]
+merge_gap: 1 hour
+carry: [path]
 steps:
   - {id: look, where: "path = '/'"}
   - {id: probe, where: "status = 404 and lower(path) like '%fckeditor%'", times: 5, within: 1 hour}
@@ -30,7 +30,7 @@ within: 1 day
 steps:
   - {id: refused, where: "state = 'REJ'", times: 20, distinct: port, within: 10 minutes}
   - {id: long, where: "duration > 3600", gap: {min: 0 seconds, max: 2 hours}, by: [dst]}
-never:
+absent:
   - {where: "state = 'SF' and duration < 1", between: [refused, long]}
 """
 BROKEN_IN = """
@@ -39,7 +39,7 @@ within: 2 hours
 steps:
   - {id: failed, where: "status = 401", times: 10, within: 1 hour}
   - {id: success, where: "status = 200", gap: {max: 30 minutes}}
-never:
+absent:
   - {where: "path = '/reset'", between: [failed, success]}
 """
 POLICY = """

@@ -28,7 +28,7 @@ name: app
 source: {path: "in/%Y-%m-%dT%H.json", format: json}
 columns: {user: who}
 time: {column: at}
-accept:
+waivers:
   - {hour: "2015-05-17T10:00", stage: ingest, check: rejected_share, observed: OBSERVED, who: a, why: b}
 """
 

@@ -28,12 +28,12 @@ SOUND: dict[str, Any] = {
         }
     },
     "frames": {
-        "busy": {"over": "load", "kind": "threshold", "where": "n > 2", "title": "{user} is busy"},
-        "large": {"kind": "threshold", "where": "size > 2", "ties": "sum"},
+        "busy": {"source": "load", "kind": "threshold", "where": "n > 2", "title": "{user} is busy"},
+        "large": {"kind": "threshold", "where": "size > 2", "on_duplicate_time": "sum"},
     },
     "fills": {
-        "beside": {"frame": "busy", "from": "events", "measures": {"s": "sum(size)"}},
-        "before": {"frame": "large", "from": "load", "measures": {"m": "sum(n)"}},
+        "beside": {"frame": "busy", "source": "events", "measures": {"s": "sum(size)"}},
+        "before": {"frame": "large", "source": "load", "measures": {"m": "sum(n)"}},
     },
     "persistence": {
         "regulars": {
@@ -47,7 +47,7 @@ SOUND: dict[str, Any] = {
         "calm": {"stage": "aggregates", "block": "load", "every": "n < 5"},
         "sound": {"stage": "ingest", "every": "size > 0"},
     },
-    "accept": [
+    "waivers": [
         {
             "hour": "2015-05-17T03:00", "stage": "ingest", "check": "sound", "observed": 1, "who": "a",
             "why": "b",
@@ -59,7 +59,13 @@ PARTS = {
     "persistence": "regulars", "frequency": "often", "checks": "sound",
 }  # fmt: skip
 """A part of each kind; others use columns, blocks, frames and checks."""
-FIELDS = {"name": "App", "rest": "maybe", "time": {"colum": "at"}, "heal": "soon", "tags": "x"}
+FIELDS = {
+    "name": "App",
+    "extra_fields": "maybe",
+    "time": {"colum": "at"},
+    "repair_window": "soon",
+    "tags": "x",
+}
 """Fields beside them, each with a value that is wrong."""
 
 
@@ -139,8 +145,8 @@ def test_what_depends_on_an_invalid_part_is_not_reported_again() -> None:
         ({"key": 5}, ["key"]),
         ({"source": {"path": "../x"}}, ["source.path"]),
         ({"time": {"format": 5}}, ["time.format"]),
-        ({"rest": "maybe", "where": "rest is null"}, ["rest"]),
-        ({"heal": "soon", "retention": "3 hours"}, ["heal"]),
+        ({"extra_fields": "maybe", "where": "rest is null"}, ["extra_fields"]),
+        ({"repair_window": "soon", "retention": "3 hours"}, ["repair_window"]),
         ({"schedule": "no", "catchup": True, "start": "2015-05-17T10:00"}, ["schedule"]),
         ({"start": "soon", "catchup": True}, ["start"]),
     ):

@@ -39,12 +39,12 @@ class Told:
 class Run:
     start: int
     hours: int
-    heal: int
+    repair_window: int
     chunk: int
     retention: int | None
 
     def happen(self, lake: Lake) -> Outcome:
-        return lake.run(self.start, self.start + self.hours, self.heal, self.chunk, self.retention)
+        return lake.run(self.start, self.start + self.hours, self.repair_window, self.chunk, self.retention)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
                 assert lake.rows(node) == (truth.rows(node) if entry.status != "expired" else []), node
         elif run is not None and outcome is not None:
             stretch = Interval(at(run.start), at(run.start + run.hours))
-            if Scope.within(stretch, stretch, run.heal * HOUR).out_of_reach(node.hour):
+            if Scope.within(stretch, stretch, run.repair_window * HOUR).out_of_reach(node.hour):
                 assert node in outcome.stale, node
             else:
                 assert entry is not None, node
@@ -222,7 +222,7 @@ def test_what_lacks_something_itself_tells_others_than_what_follows_such_an_hour
     lake.tell(0, [9])
     lake.tell(1, [9], complete=False)
     # Hour 7 lies behind this run, and is out of date now.
-    lake.run(0, 7, heal=0)
+    lake.run(0, 7, repair_window=0)
     assert_kept(lake)
     lake.run(0, 9)
     assert causes(lake)[5:] == [
@@ -261,10 +261,10 @@ def test_what_is_withheld_in_a_pass_blocks_what_is_behind_it_and_what_stood_stay
     # Each hour alone, it comes to the same.
     hourly = day([9, 99, 9, 9, 9])
     for number in range(5):
-        hourly.run(number, number + 1, heal=0)
+        hourly.run(number, number + 1, repair_window=0)
     assert causes(hourly) == causes(lake)
     lake.tell(1, [9])
-    lake.run(4, 5, heal=0)
+    lake.run(4, 5, repair_window=0)
     assert (causes(lake), [lake.rows(of(n)) for n in range(5)]) == ([None] * 5, stood)
 
 
@@ -273,7 +273,7 @@ def test_a_change_is_followed_to_where_it_ends_and_no_further() -> None:
     lake.run(0, 12)
     lake.tell(1, [9, 1])
     lake.toy.computed.clear()
-    outcome = lake.run(1, 2, heal=4)
+    outcome = lake.run(1, 2, repair_window=4)
     # The sums of hours 1 to 4 differ; the chain of hour 5 on is computed, and comes out the same.
     assert made(lake) == [1, 2, 3, 4, 5]
     assert outcome.stale == {}
@@ -285,14 +285,14 @@ def test_earlier_hours_are_made_first_however_far_back() -> None:
     lake.run(0, 9)
     lake.toy = Toy(shape=1, told=0)
     lake.tell(9, [9])
-    outcome = lake.run(9, 10, heal=0)
+    outcome = lake.run(9, 10, repair_window=0)
     assert made(lake) == list(range(10))
     assert {node.table for node in outcome.stale} == {"told"}
     # Hours that are not due are nothing to wait for.
     lake = day([], Toy(told=0))
     for number in (0, 1, 2, 6, 7):
         lake.tell(number, [9])
-    lake.run(7, 8, heal=0)
+    lake.run(7, 8, repair_window=0)
     assert made(lake) == [6, 7]
     assert made(lake, "two") == [6, 7]
 
@@ -301,7 +301,7 @@ def test_hours_behind_the_run_wait_for_its_last_chunk() -> None:
     lake = day([9] * 8)
     lake.run(0, 8)
     lake.toy = Toy(shape=1)
-    lake.run(0, 6, heal=6, chunk=2)
+    lake.run(0, 6, repair_window=6, chunk=2)
     passes = [hours for table, block, hours in lake.toy.passes if (table, block) == ("chain", "one")]
     assert passes == [[at(0), at(1)], [at(2), at(3)], [at(4), at(5), at(6), at(7)]]
 
@@ -319,9 +319,9 @@ def test_an_hour_is_out_of_date_with_the_last_that_it_reaches() -> None:
     ]  # fmt: skip
     assert [found.state_to_compute(of(n)) for n in (0, 2, 5)] == [[], [], []]
     lake.toy.computed.clear()
-    lake.run(5, 6, heal=0)
+    lake.run(5, 6, repair_window=0)
     assert made(lake) == []
-    lake.run(2, 3, heal=0)
+    lake.run(2, 3, repair_window=0)
     assert made(lake) == [0, 2]
 
 
@@ -335,7 +335,7 @@ def test_rows_that_a_killed_run_has_replaced_come_back_where_an_hour_is_blocked(
 
     lake.tell(2, [10])
     with suppress(Killed), lake.commits.struck(commit, "after", kill):
-        lake.run(2, 3, heal=0)
+        lake.run(2, 3, repair_window=0)
     lake.tell(1, [99])
     lake.run(0, 5)
     book = lake.ledger.snapshot()
@@ -352,10 +352,10 @@ def test_what_changes_while_a_run_looks_at_it_is_seen(point: int, side: str) -> 
 
     def others() -> None:
         lake.tell(0, [2])
-        lake.run(0, 4, heal=0)
+        lake.run(0, 4, repair_window=0)
 
     with suppress(RunSuperseded), lake.commits.struck(point, side, others):
-        lake.run(4, 5, heal=0)
+        lake.run(4, 5, repair_window=0)
     assert_kept(lake)
 
 
@@ -363,7 +363,7 @@ def test_what_a_chain_reads_of_itself_does_not_expire() -> None:
     lake = day([], Toy(told=0))
     for number in range(8):
         lake.tell(number, [9])
-        lake.run(number, number + 1, heal=0, retention=1)
+        lake.run(number, number + 1, repair_window=0, retention=1)
     assert made(lake) == list(range(8))
     assert made(lake, "two") == list(range(8))
     book = lake.ledger.snapshot()
@@ -373,6 +373,6 @@ def test_what_a_chain_reads_of_itself_does_not_expire() -> None:
     # A late event of the past: all is made again from the beginning.
     lake.toy.computed.clear()
     lake.tell(2, [9, 1])
-    lake.run(2, 3, heal=8, retention=1)
+    lake.run(2, 3, repair_window=8, retention=1)
     assert made(lake)[:3] == [0, 1, 2]
     assert_kept(lake)

@@ -76,14 +76,14 @@ def test_a_key_of_a_pattern_is_held_against_the_events_that_its_steps_may_take()
     plain = {"x": {"within": "1 day", "steps": steps}}
     taken = "((`status` = 1L) OR (`status` = 2L))"
     assert held(aggregates={}, patterns=plain) == [("user", taken, "x")]
-    never = {"x": {**plain["x"], "never": [{"where": "status = 1", "between": ["a", "b"]}]}}
+    never = {"x": {**plain["x"], "absent": [{"where": "status = 1", "between": ["a", "b"]}]}}
     assert held(aggregates={}, patterns=never, where="status > 0") == [
         ("user", f"(`status` > 0L) AND {taken}", "x")
     ]
     own = {"x": {"within": "1 day", "detector": "transom.core.intervals.parse"}}
     assert held(aggregates={}, patterns=own) == [("user", None, "x")]
     assert held(aggregates={}, patterns=own, where="status > 0") == [("user", "(`status` > 0L)", "x")]
-    ties = {"column": "at", "every": "1 minute", "ties": "first"}
+    ties = {"column": "at", "interval": "1 minute", "on_duplicate_time": "first"}
     assert held(aggregates={}, patterns=plain, where="status > 0", time=ties) == [
         ("user", f"(`status` > 0L) AND {taken}", "x"),
         ("user", None, "the stream"),
@@ -95,9 +95,9 @@ def test_a_stream_may_need_its_key_itself() -> None:
     assert held(aggregates={}) == [("user", None, "the stream")]
     assert held(aggregates={}, where="status = 2") == [("user", "(`status` = 2L)", "the stream")]
     keyed = {"c": {"key": ["status"], "measures": {"n": "count"}, "levels": LEVELS}}
-    ties = {"column": "at", "every": "1 minute", "ties": "first"}
+    ties = {"column": "at", "interval": "1 minute", "on_duplicate_time": "first"}
     assert held(aggregates=keyed, time=ties) == [("status", None, "c"), ("user", None, "the stream")]
-    assert held(aggregates=keyed, time=ties | {"ties": "keep"}) == [("status", None, "c")]
+    assert held(aggregates=keyed, time=ties | {"on_duplicate_time": "keep"}) == [("status", None, "c")]
 
 
 def test_a_column_of_a_block_that_takes_nothing_is_not_used() -> None:
@@ -131,7 +131,7 @@ def test_the_columns_that_something_is_computed_from() -> None:
         "d": {"is": "a"},
     }
     assert used(columns=columns) == plain
-    assert used(columns=columns, unique={"columns": ["a"], "keep": "longest c"}) == plain | {"a", "b", "c"}
+    assert used(columns=columns, unique={"columns": ["a"], "prefer": "longest c"}) == plain | {"a", "b", "c"}
     checks = {**data()["checks"], "x": {"stage": "ingest", "every": "d is not null", "share": 0.5}}
     assert used(columns=columns, checks=checks) == plain | {"a", "d"}
 

@@ -39,7 +39,7 @@ def judged(
             "preset": "apache/combined",
             "source": {"path": "landing/*.log"},
             "checks": {"hours_bounded": {"hours": 3, **checks}},
-            "accept": accept,
+            "waivers": accept,
         }
     )
     epoch = datetime(1970, 1, 1, tzinfo=UTC)

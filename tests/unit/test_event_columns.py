@@ -19,7 +19,7 @@ COLUMNS = {
     "made": {"type": "integer", "is": "g + h"},
 }
 AGGREGATE = {"load": {"key": ["user"], "measures": {"n": "count"}, "levels": LEVELS}}
-FRAME = {"kind": "threshold", "where": "n > 1", "over": "load"}
+FRAME = {"kind": "threshold", "where": "n > 1", "source": "load"}
 SKETCH = {"epsilon": 0.5, "delta": 0.5, "window": "2 hours", "tick": "30 minutes"}
 OUTSIDE = {"table": "/t", "time": "at", "columns": {"h": "integer"}}
 
@@ -65,12 +65,12 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
         {
             "patterns": {
                 "x": {
-                    "key": ["user"], "where": "a = 1", "within": "1 day", "keep": ["host"],
+                    "key": ["user"], "where": "a = 1", "within": "1 day", "carry": ["host"],
                     "steps": [
                         {"id": "one", "where": "b = 1", "times": 2, "distinct": ["c"]},
                         {"id": "two", "where": "d = 1", "by": "e = one.f"},
                     ],
-                    "never": [{"where": "g = 1", "between": ["one", "two"]}],
+                    "absent": [{"where": "g = 1", "between": ["one", "two"]}],
                 }
             }
         },
@@ -93,8 +93,8 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
         {
             "frames": {
                 "x": {
-                    "key": ["user"], "only": "a = 1", "kind": "threshold", "where": "b > c", "of": "d",
-                    "ties": "sum", "starts_when": "e = 1", "ends_when": "f = 1",
+                    "key": ["user"], "only": "a = 1", "kind": "threshold", "where": "b > c", "value": "d",
+                    "on_duplicate_time": "sum", "starts_when": "e = 1", "ends_when": "f = 1",
                     "when_open": "report",
                 }
             }
@@ -104,13 +104,16 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
     ),
     (
         {
-            "time": {"column": "at", "every": "1 minute", "ties": "keep"},
+            "time": {"column": "at", "interval": "1 minute", "on_duplicate_time": "keep"},
             "frames": {
                 "x": {
-                    "kind": "threshold", "where": "b > baseline", "ties": "first",
-                    "baseline": {"of": "c", "shift": ["1 hour"]},
+                    "kind": "threshold", "where": "b > baseline", "on_duplicate_time": "first",
+                    "baseline": {"value": "c", "shift": ["1 hour"]},
                 },
-                "y": {"kind": "aggregate", "condition": "sum(made) > 3", "span": "minimal", "ties": "first"},
+                "y": {
+                    "kind": "aggregate", "condition": "sum(made) > 3", "span": "minimal",
+                    "on_duplicate_time": "first",
+                },
             },
         },
         {"b", "c", "made", "g", "h"},
@@ -120,7 +123,7 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
         {
             "aggregates": AGGREGATE,
             "frames": {"x": FRAME},
-            "fills": {"y": {"frame": "x", "from": "events", "where": "a = 1", "measures": {"s": "sum(b)"}}},
+            "fills": {"y": {"frame": "x", "source": "events", "where": "a = 1", "measures": {"s": "sum(b)"}}},
         },
         {"user", "a", "b"},
         [("user", "(`a` = 1L)"), ("user", None)],
@@ -130,8 +133,8 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
             "aggregates": AGGREGATE,
             "frames": {"x": FRAME},
             "fills": {
-                "y": {"frame": "x", "from": "load", "measures": {"s": "sum(n)"}},
-                "z": {"frame": "x", "by": [], "from": OUTSIDE, "measures": {"s": "sum(h)"}},
+                "y": {"frame": "x", "source": "load", "measures": {"s": "sum(n)"}},
+                "z": {"frame": "x", "join_on": [], "source": OUTSIDE, "measures": {"s": "sum(h)"}},
             },
         },
         {"user"},
@@ -159,7 +162,7 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
         {
             "key": ["user"],
             "where": "a = 1",
-            "frames": {"x": {"kind": "threshold", "where": "b > 1", "ties": "first"}},
+            "frames": {"x": {"kind": "threshold", "where": "b > 1", "on_duplicate_time": "first"}},
             "fills": {"y": {"frame": "x", "measures": {"s": "sum(c)"}}},
         },
         {"user", "a", "b", "c"},
@@ -199,7 +202,7 @@ def test_a_step_needs_its_own_columns_only() -> None:
         {"id": "one", "where": "kind = 'login' and a = 1", "times": 2, "distinct": ["c"]},
         {"id": "two", "where": "kind = 'delete'"},
     ]
-    pattern = {"key": ["user"], "where": "b = 1", "within": "1 day", "keep": ["host"], "steps": steps}
+    pattern = {"key": ["user"], "where": "b = 1", "within": "1 day", "carry": ["host"], "steps": steps}
     (block,) = stream_of(patterns={"x": pattern}).columns_read
     login, delete = "((`kind` = 'login') AND (`a` = 1L))", "(`kind` = 'delete')"
     assert [(sorted(use.columns), use.where, use.decides) for use in block.all_uses if use.columns] == [

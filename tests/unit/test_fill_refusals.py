@@ -9,13 +9,13 @@ import pytest
 from transom.stream import parse
 from unit.small_stream import base, refusal
 
-T = {"kind": "threshold", "where": "took > 5", "ties": "first"}
-G = {"over": "load", "kind": "threshold", "where": "n > 1"}
+T = {"kind": "threshold", "where": "took > 5", "on_duplicate_time": "first"}
+G = {"source": "load", "kind": "threshold", "where": "n > 1"}
 W: dict[str, Any] = {"table": "/d/works", "time": "begins", "columns": {"user": "string", "lanes": "integer"}}
 
 
 def columns(**types: object) -> dict[str, Any]:
-    return {"from": {**W, "columns": {"user": "string", **types}}}
+    return {"source": {**W, "columns": {"user": "string", **types}}}
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,12 @@ def columns(**types: object) -> dict[str, Any]:
     [
         ({"frame": ...}, "frame: is required"),
         ({"frame": "y"}, "frame: no kind of frame 'y'; known: x"),
-        ({"fro": "load"}, "fills.f: unknown field 'fro'; nearest: from"),
-        ({"from": "laod"}, "from: must be events or a block of aggregates; no 'laod'; nearest: load"),
-        ({"from": 7}, "from: must be a mapping; got 7"),
-        ({"by": ["usr"]}, "by[0]: must be of the key of x; no column 'usr'; nearest: user"),
-        ({"by": ["status"]}, "by[0]: must be of the key of x; no column 'status'; known: user"),
-        ({"by": ["user", "user"]}, "by: names 'user' 2 times"),
+        ({"sourc": "load"}, "fills.f: unknown field 'sourc'; nearest: source"),
+        ({"source": "laod"}, "source: must be events or a block of aggregates; no 'laod'; nearest: load"),
+        ({"source": 7}, "source: must be a mapping; got 7"),
+        ({"join_on": ["usr"]}, "join_on[0]: must be of the key of x; no column 'usr'; nearest: user"),
+        ({"join_on": ["status"]}, "join_on[0]: must be of the key of x; no column 'status'; known: user"),
+        ({"join_on": ["user", "user"]}, "join_on: names 'user' 2 times"),
         (
             {"shift": ["-1 day"]},
             "shift[0]: must be a whole number and a unit, such as 5 minutes; got '-1 day'",
@@ -37,10 +37,10 @@ def columns(**types: object) -> dict[str, Any]:
         ({"shift": []}, "shift: must have at least 1; got []"),
         ({"shift": ["1 day", "24 hours"]}, "shift: names '1 day' 2 times"),
         ({"shift": ["4000 days"]}, "shift: must be at most 3660 days; got 4000 days"),
-        ({"take": "median"}, "take: is made of several shifts; got 0 seconds"),
+        ({"combine": "median"}, "combine: is made of several shifts; got 0 seconds"),
         (
-            {"take": "mode", "shift": ["1 day", "2 days"]},
-            "take: must be one of 'median', 'mean', 'min', 'max'; got 'mode'",
+            {"combine": "mode", "shift": ["1 day", "2 days"]},
+            "combine: must be one of 'median', 'mean', 'min', 'max'; got 'mode'",
         ),
         ({"reach": "90 minutes"}, "reach: must be whole hours, at least one; got 90 minutes"),
         ({"reach": "0 hours"}, "reach: must be whole hours, at least one; got 0 seconds"),
@@ -50,7 +50,7 @@ def columns(**types: object) -> dict[str, Any]:
         ({"where": "tok > 1"}, "where: no column 'tok'; nearest: took\n    tok > 1\n    ^"),
         ({"where": "took"}, "where: a condition must be a boolean; got a number\n    took\n    ^"),
         (
-            {"from": "load", "where": "took > 1"},
+            {"source": "load", "where": "took > 1"},
             "where: no column 'took'; known: user, n, slow, event_time\n    took > 1\n    ^",
         ),
         (
@@ -66,53 +66,53 @@ def columns(**types: object) -> dict[str, Any]:
             {"measures": {"coverage": "sum(took)"}},
             "measures.coverage: coverage is a column that every fill has; choose another name",
         ),
-        ({"from": {}}, "from: must be one of block, stream and table; got none of them"),
+        ({"source": {}}, "source: must be one of block, stream and table; got none of them"),
         (
-            {"from": {"stream": "a", "table": "b", "time": "t"}},
-            "from: must be one of block, stream and table; got stream and table",
+            {"source": {"stream": "a", "table": "b", "time": "t"}},
+            "source: must be one of block, stream and table; got stream and table",
         ),
         (
-            {"from": {"table": "b"}},
-            "from.time: is required: which column of the table says when a row was",
+            {"source": {"table": "b"}},
+            "source.time: is required: which column of the table says when a row was",
         ),
-        ({"from": {"stream": "a", "time": "t"}}, "from.time: only a table has one; got 't'"),
+        ({"source": {"stream": "a", "time": "t"}}, "source.time: only a table has one; got 't'"),
         (
-            {"from": {"block": "load", "columns": {"n": "integer"}}},
-            "from.columns: are those of a table or of another stream; the stream knows its own",
-        ),
-        (
-            {"from": {"stream": "app", "columns": {"user": "string"}}},
-            "from.stream: app is this stream; its rows are events",
+            {"source": {"block": "load", "columns": {"n": "integer"}}},
+            "source.columns: are those of a table or of another stream; the stream knows its own",
         ),
         (
-            {"from": {"stream": "../x"}},
-            "from.stream: must be lower-case letters, digits and underscores, a letter first, at most 63; got '../x'",
+            {"source": {"stream": "app", "columns": {"user": "string"}}},
+            "source.stream: app is this stream; its rows are events",
         ),
-        ({"from": {**W, "table": ""}}, "from.table: must not be empty; got ''"),
-        ({"from": {**W, "tabel": "x"}}, "from: unknown field 'tabel'; nearest: table"),
         (
-            {"from": {**W, "columns": {"lanes": "integer"}}},
-            "from: /d/works has no column 'user'; known: lanes, event_time; by: [] takes the rows of any key",
+            {"source": {"stream": "../x"}},
+            "source.stream: must be lower-case letters, digits and underscores, a letter first, at most 63; got '../x'",
+        ),
+        ({"source": {**W, "table": ""}}, "source.table: must not be empty; got ''"),
+        ({"source": {**W, "tabel": "x"}}, "source: unknown field 'tabel'; nearest: table"),
+        (
+            {"source": {**W, "columns": {"lanes": "integer"}}},
+            "source: /d/works has no column 'user'; known: lanes, event_time; join_on: [] takes the rows of any key",
         ),
         (
             columns(user="integer"),
-            "from: user must be of one type; it is string of the frames and integer of /d/works",
+            "source: user must be of one type; it is string of the frames and integer of /d/works",
         ),
-        (columns(loss="number"), "from.columns.loss.resolution: is required for a number, such as 0.001"),
+        (columns(loss="number"), "source.columns.loss.resolution: is required for a number, such as 0.001"),
         (
             columns(loss={"type": "integer", "resolution": 1}),
-            "from.columns.loss.resolution: only a number has one; got 1 for type integer",
+            "source.columns.loss.resolution: only a number has one; got 1 for type integer",
         ),
         (
             columns(event_time="timestamp"),
-            "from.columns.event_time: is the time of a row, which every filler has",
+            "source.columns.event_time: is the time of a row, which every filler has",
         ),
         (
             columns(lanes="text"),
-            "from.columns.lanes.type: must be one of 'string', 'integer', 'number', 'boolean', 'timestamp'; got 'text'",
+            "source.columns.lanes.type: must be one of 'string', 'integer', 'number', 'boolean', 'timestamp'; got 'text'",
         ),
         (
-            {"from": W, "measures": {"m": "sum(user)"}},
+            {"source": W, "measures": {"m": "sum(user)"}},
             "measures.m: sum takes an integer or a number; user is a string",
         ),
     ],
@@ -126,7 +126,7 @@ def test_what_fills_are_refused_for(fill: dict[str, Any], message: str) -> None:
 def test_a_measure_has_one_type_in_all_fills() -> None:
     fills = {
         "f": {"frame": "x", "measures": {"m": "sum(took)"}},
-        "g": {"frame": "y", "from": "load", "measures": {"m": "sum(n)"}},
+        "g": {"frame": "y", "source": "load", "measures": {"m": "sum(n)"}},
     }
     message = "app.yaml: fills.g.measures.m: is number in f and integer here; choose another name"
     assert refusal(base() | {"frames": {"x": T, "y": G}, "fills": fills}) == message
@@ -137,12 +137,12 @@ def test_a_measure_has_one_type_in_all_fills() -> None:
     [
         ({"frames": {"x": T}}, "the idle time of the frames x", 72),
         (
-            {"frames": {"x": {**G, "baseline": {"of": "n", "shift": ["7 days", "14 days"]},
+            {"frames": {"x": {**G, "baseline": {"value": "n", "shift": ["7 days", "14 days"]},
                               "where": "n > baseline"}}},
             "what the frames x are made of", 48 + 14 * 24 + 1,
         ),
         (
-            {"frames": {"x": G}, "fills": {"f": {"frame": "x", "from": "load", "shift": ["7 days"],
+            {"frames": {"x": G}, "fills": {"f": {"frame": "x", "source": "load", "shift": ["7 days"],
                                                  "reach": "5 hours", "lead": "2 hours"}}},
             "what the fill f looks back", 48 + 7 * 24 + 7 + 24,
         ),
@@ -153,6 +153,6 @@ def test_private_state_is_kept_as_long_as_frames_and_fills_look_back(
 ) -> None:
     said = refusal({**base(), **data, "retention": f"{least - 1} hours"})
     assert said.startswith(
-        f"app.yaml: retention: must be whole hours, and no less than heal and {what} together, "
+        f"app.yaml: retention: must be whole hours, and no less than repair_window and {what} together, "
     )
     assert parse({**base(), **data, "retention": f"{least} hours"}, "app.yaml").retention is not None

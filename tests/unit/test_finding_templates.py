@@ -34,8 +34,8 @@ class Case:
 
 
 ALERT = {"when": "n >= 7", "title": "it's {user}, {n} times"}
-FRAME = {"kind": "threshold", "where": "took > 5", "ties": "max"}
-KNOWN = {"kind": "threshold", "over": "load", "where": "n < 1", "missing": "satisfies", "known": "2 hours"}
+FRAME = {"kind": "threshold", "where": "took > 5", "on_duplicate_time": "max"}
+KNOWN = {"kind": "threshold", "source": "load", "where": "n < 1", "missing": "satisfies", "known": "2 hours"}
 PATTERN = {
     "within": "1 hour", "batch": "10 minutes",
     "steps": [{"id": "look", "where": "status = 1"}, {"id": "probe", "where": "ok", "times": 5}],
@@ -47,7 +47,7 @@ COUNTS = {
     "tick": "30 minutes",
     "epsilon": 0.5,
     "delta": 0.5,
-    "heavy": 0.25,
+    "min_share": 0.25,
 }
 REPORT = {
     "user": "o'brien", "n": 9, "__n_min": 7, "__n_max": 12, "count": 9, "level": 0, "window_end": at(2),
@@ -94,7 +94,7 @@ CASES = [
          "some of the reports were made by an earlier form of the stream file; their hours are stale"],
     ),
     Case(
-        FRAMES, FRAME | {"of": "took"}, LONG, "x of eve, 2015-05-17T01:00:00 to 2015-05-17T02:00:00",
+        FRAMES, FRAME | {"value": "took"}, LONG, "x of eve, 2015-05-17T01:00:00 to 2015-05-17T02:00:00",
         [RULE, "3 readings", "took: at most 7.5 at 2015-05-17T01:01:00, on average 6.667"],
     ),
     Case(

@@ -150,7 +150,8 @@ def test_hours_that_lack_a_withheld_file_name_it_and_its_cure() -> None:
 def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
     def waiting(number: int) -> PartitionState:
         words = (
-            f"landing/a b.{number}.log: came later than `heal`; run 2015-05-17T0{number}:00 again to take it"
+            f"landing/a b.{number}.log: came later than `repair_window`; run 2015-05-17T0{number}:00 "
+            f"again to take it"
         )
         check = "files_expected: observed 1, expected at least 2"
         path = f"landing/a b.{number}.log"
@@ -161,7 +162,7 @@ def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
         "medium incomplete: web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are incomplete: "
         "check files_expected saw 1, expected at least 2",
         "medium incomplete: web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are incomplete: "
-        "landing/a b.1.log: came later than `heal`; run 2015-05-17T01:00 again to take it",
+        "landing/a b.1.log: came later than `repair_window`; run 2015-05-17T01:00 again to take it",
     ]
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from unit.small_stream import base, refusal
 
-T = {"kind": "threshold", "where": "took > 5", "ties": "first"}
-D = {"kind": "delta", "of": "took", "below": 3, "ties": "first"}
-G = {"over": "load", "kind": "threshold", "where": "n > 3"}
+T = {"kind": "threshold", "where": "took > 5", "on_duplicate_time": "first"}
+D = {"kind": "delta", "value": "took", "below": 3, "on_duplicate_time": "first"}
+G = {"source": "load", "kind": "threshold", "where": "n > 3"}
 K = {**G, "missing": "satisfies", "known": "1 day"}
-A = {"kind": "aggregate", "condition": "sum(took) > 100", "span": "minimal", "ties": "sum"}
-R = {"kind": "trend", "of": "took", "direction": "increasing", "ties": "first"}
-M = {"kind": "marked", "starts_when": "status = 1", "when_open": "report", "ties": "first"}
-B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
+A = {"kind": "aggregate", "condition": "sum(took) > 100", "span": "minimal", "on_duplicate_time": "sum"}
+R = {"kind": "trend", "value": "took", "direction": "increasing", "on_duplicate_time": "first"}
+M = {"kind": "marked", "starts_when": "status = 1", "when_open": "report", "on_duplicate_time": "first"}
+B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
             {**T, "kind": "treshold"},
             "kind: must be one of 'threshold', 'boundary', 'delta', 'aggregate', 'trend', 'marked'; got 'treshold'",
         ),
-        ({"where": "ok", "ties": "first"}, "kind: is required"),
+        ({"where": "ok", "on_duplicate_time": "first"}, "kind: is required"),
         ({**T, "where": ...}, "where: is required with kind threshold"),
         ({**T, "where": "tok > 5"}, "where: no column 'tok'; nearest: took\n    tok > 5\n    ^"),
         ({**T, "where": "took"}, "where: a condition must be a boolean; got a number\n    took\n    ^"),
@@ -36,9 +36,9 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
         ({**D, "below": 0}, "below: must be above 0; got 0"),
         ({**D, "below": -1}, "below: must be above 0; got -1"),
         ({**D, "below": "3"}, "below: must be a number; got '3'"),
-        ({**D, "of": ...}, "of: is required with kind delta"),
-        ({**D, "of": "tok"}, "of: no column 'tok'; nearest: took"),
-        ({**D, "of": "user"}, "of: takes an integer or a number; user is a string"),
+        ({**D, "value": ...}, "value: is required with kind delta"),
+        ({**D, "value": "tok"}, "value: no column 'tok'; nearest: took"),
+        ({**D, "value": "user"}, "value: takes an integer or a number; user is a string"),
         ({**B, "step": 0}, "step: must be above 0; got 0"),
         ({**B, "step": 0.0005}, "step: must be a multiple of the resolution of took, 0.001; got 0.0005"),
         (
@@ -94,9 +94,9 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
         ),
         (
             {
-                "over": "load",
+                "source": "load",
                 "kind": "trend",
-                "of": "n",
+                "value": "n",
                 "direction": "decreasing",
                 "max_length": "5 minutes",
             },
@@ -107,8 +107,8 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
             "min_length: must not be longer than max_records of readings 5 minutes apart; got 20 minutes and 3 of them",
         ),
         (
-            {**T, "longest": True, "stretch": "2 hours", "min_length": "3 hours"},
-            "min_length: must not be longer than stretch, with which frames end; got 3 hours and 2 hours",
+            {**T, "longest": True, "period": "2 hours", "min_length": "3 hours"},
+            "min_length: must not be longer than period, with which frames end; got 3 hours and 2 hours",
         ),
         (
             {**A, "condition": "count > 5", "span": "maximal"},
@@ -151,7 +151,7 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
         ),
         (
             {**T, "missing": "satisfies", "known": "1 day"},
-            "known: needs readings at known times: over a block of `aggregates`, or with time.every",
+            "known: needs readings at known times: of a block of `aggregates`, or with time.interval",
         ),
         (
             {**K, "idle": "1 day"},
@@ -170,16 +170,19 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
             "max_records: must not be said with known: a frame may have missing readings only; max_length takes these, too",
         ),
         (
-            {**K, "longest": True, "stretch": "1 day"},
-            "stretch: must not be said with known: within a stretch by itself no key is known from before",
+            {**K, "longest": True, "period": "1 day"},
+            "period: must not be said with known: within a period by itself no key is known from before",
         ),
         (
-            {**T, "ties": ...},
-            "ties: is required over events, one of first, last, min, max, sum, mean: a reading has a time of its own",
+            {**T, "on_duplicate_time": ...},
+            "on_duplicate_time: is required for frames of events, one of first, last, min, max, sum, mean: a reading has a time of its own",
         ),
-        ({**G, "ties": "first"}, "ties: goes with frames over events; granules have those of their block"),
-        ({**G, "key": ["user"]}, "key: goes with frames over events; granules have those of their block"),
-        ({**G, "over": "laod"}, "over: no block of aggregates 'laod'; nearest: load"),
+        (
+            {**G, "on_duplicate_time": "first"},
+            "on_duplicate_time: goes with frames of events; granules have those of their block",
+        ),
+        ({**G, "key": ["user"]}, "key: goes with frames of events; granules have those of their block"),
+        ({**G, "source": "laod"}, "source: no block of aggregates 'laod'; nearest: load"),
         ({**G, "where": "m > 3"}, "where: no column 'm'; known: user, n, slow, event_time\n    m > 3\n    ^"),
         ({**T, "key": ["usr"]}, "key[0]: no column 'usr'; nearest: user"),
         ({**T, "key": ["user", "user"]}, "key: names 'user' 2 times"),
@@ -216,19 +219,19 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
             "scheme: must not be cover with kind threshold: readings may be in no frame",
         ),
         (
-            {**A, "scheme": "cover", "stretch": "1 day"},
+            {**A, "scheme": "cover", "period": "1 day"},
             "scheme: must not be cover with kind aggregate: readings may be in no frame; unconstrained has every frame there is",
         ),
         (
-            {**D, "scheme": "cover", "stretch": "1 day", "min_length": "1 hour"},
+            {**D, "scheme": "cover", "period": "1 day", "min_length": "1 hour"},
             "scheme: must not be cover with min_length: what is shorter is in no frame",
         ),
         (
             {**D, "scheme": "cover"},
-            "stretch: is required with scheme cover, which can be told of a stretch that is over",
+            "period: is required with scheme cover, which can be told of a period that is over",
         ),
         (
-            {**D, "scheme": "unconstrained", "stretch": "1 day", "set": "drained"},
+            {**D, "scheme": "unconstrained", "period": "1 day", "set": "drained"},
             "set: must be saturated with scheme unconstrained: it has every frame, where fewer would do; got drained",
         ),
         (
@@ -237,38 +240,38 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
         ),
         (
             {**T, "longest": True},
-            "stretch: is required with longest, which can be told of a stretch that is over",
+            "period: is required with longest, which can be told of a period that is over",
         ),
         (
-            {**T, "stretch": "1 day"},
-            "stretch: goes with longest, or with scheme cover or unconstrained of kind delta or aggregate",
+            {**T, "period": "1 day"},
+            "period: goes with longest, or with scheme cover or unconstrained of kind delta or aggregate",
         ),
         (
-            {**T, "longest": True, "stretch": "90 minutes"},
-            "stretch: must be whole hours, from one to 366 days; got 90 minutes",
+            {**T, "longest": True, "period": "90 minutes"},
+            "period: must be whole hours, from one to 366 days; got 90 minutes",
         ),
         (
-            {**T, "baseline": {"of": "took", "shift": ["7 days"]}},
-            "baseline: needs readings at known times: over a block of `aggregates`, or with time.every",
+            {**T, "baseline": {"value": "took", "shift": ["7 days"]}},
+            "baseline: needs readings at known times: of a block of `aggregates`, or with time.interval",
         ),
         (
-            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["-7 days"]}},
+            {**G, "where": "n > baseline", "baseline": {"value": "n", "shift": ["-7 days"]}},
             "baseline.shift[0]: must be a whole number and a unit, such as 5 minutes; got '-7 days'",
         ),
         (
-            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": []}},
+            {**G, "where": "n > baseline", "baseline": {"value": "n", "shift": []}},
             "baseline.shift: must have at least 1; got []",
         ),
         (
-            {**G, "where": "n > baseline", "baseline": {"of": "m", "shift": ["7 days"]}},
-            "baseline.of: no column 'm'; known: n, slow",
+            {**G, "where": "n > baseline", "baseline": {"value": "m", "shift": ["7 days"]}},
+            "baseline.value: no column 'm'; known: n, slow",
         ),
         (
-            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["7 minutes"]}},
+            {**G, "where": "n > baseline", "baseline": {"value": "n", "shift": ["7 minutes"]}},
             "baseline.shift[0]: must be a multiple of 5 minutes, by which readings are apart; got 7 minutes",
         ),
         (
-            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["0 hours"]}},
+            {**G, "where": "n > baseline", "baseline": {"value": "n", "shift": ["0 hours"]}},
             "baseline.shift[0]: must not be nothing",
         ),
         (
@@ -276,7 +279,7 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
             "where: no column 'baseline'; known: user, n, slow, event_time\n    n > baseline\n        ^",
         ),
         (
-            {**G, "where": "n > baseline", "baseline": {"of": "n", "shift": ["7 days", "168 hours"]}},
+            {**G, "where": "n > baseline", "baseline": {"value": "n", "shift": ["7 days", "168 hours"]}},
             "baseline.shift: names '7 days' 2 times",
         ),
         (
@@ -286,7 +289,7 @@ B = {"kind": "boundary", "of": "took", "step": 1, "ties": "max"}
         ({**T, "wher": "ok"}, "frames.x: unknown field 'wher'; nearest: where"),
         ({**T, "only": "k"}, "only: no column 'k'; nearest: ok\n    k\n    ^"),
         (
-            {**G, "only": "baseline > 3", "baseline": {"of": "n", "shift": ["7 days"]}},
+            {**G, "only": "baseline > 3", "baseline": {"value": "n", "shift": ["7 days"]}},
             "only: no column 'baseline'; known: user, n, slow, event_time\n    baseline > 3\n    ^",
         ),
     ],

@@ -22,13 +22,15 @@ from unit.small_stream import base
 BEGIN = 1_431_856_800_000_000
 MINUTE = 60_000_000
 KINDS: dict[str, dict[str, Any]] = {
-    "high": {"kind": "threshold", "where": "took > 5", "ties": "last", "idle": "3 hours"},
-    "near": {"kind": "delta", "of": "took", "below": 3, "ties": "last", "idle": "3 hours"},
+    "high": {"kind": "threshold", "where": "took > 5", "on_duplicate_time": "last", "idle": "3 hours"},
+    "near": {"kind": "delta", "value": "took", "below": 3, "on_duplicate_time": "last", "idle": "3 hours"},
     "silent": {
-        "kind": "threshold", "where": "took > 5", "ties": "last", "missing": "satisfies", "known": "3 hours"
+        "kind": "threshold", "where": "took > 5", "on_duplicate_time": "last", "missing": "satisfies",
+        "known": "3 hours"
     },
     "longest": {
-        "kind": "threshold", "where": "took > 5", "ties": "last", "longest": True, "stretch": "2 hours"
+        "kind": "threshold", "where": "took > 5", "on_duplicate_time": "last", "longest": True,
+        "period": "2 hours"
     },
 }  # fmt: skip
 
@@ -37,7 +39,7 @@ def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, TaskCounters]:
     """What is made of two users' readings in four hours, and what is counted beside it."""
     data = base() | {"frames": {kind: KINDS[kind]}}
     if kind == "silent":
-        data["time"] |= {"every": "1 minute", "ties": "keep"}
+        data["time"] |= {"interval": "1 minute", "on_duplicate_time": "keep"}
     block = frame_block_of(parse(data, "app.yaml"), kind)
     dice = np.random.default_rng(3)
     time = BEGIN + np.sort(dice.choice(240, 150, replace=False)) * MINUTE

@@ -37,7 +37,7 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
         ({**F, "epsilon": 1}, "epsilon: must be above 0 and below 1; got 1"),
         ({**F, "delta": 0}, "delta: must be above 0 and below 1; got 0"),
         ({**F, "delta": 1.5}, "delta: must be above 0 and below 1; got 1.5"),
-        ({**F, "heavy": 0}, "heavy: must be from 0.000001 to 1; got 0"),
+        ({**F, "min_share": 0}, "min_share: must be from 0.000001 to 1; got 0"),
         ({**F, "top": 0}, "top: must be at least 1; got 0"),
         ({**F, "variant": "splitter", "tau": 1.5}, "tau: must be from 0.000001 to 1; got 1.5"),
         ({**F, "variant": "splitter", "mu": 0.5}, "mu: must be 1 or more, or every rate is another one; got 0.5"),
@@ -64,14 +64,14 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
             "epsilon: does not fit: matrices of 7 rows and 54,366 columns for each of 264 hours (a chunk of 7 days, 2 days on either side), with two bounds each, and 8,372,364 sub-cells, 2.69 GiB in all; memory is 1024 MiB",
         ),
         (
-            {**F, "heavy": 1e-6},
-            "heavy: does not fit: 1,000,000 items kept of each of 287 hours (a chunk of 7 days, 2 days on either side, the window before), 26.7 GiB in all; memory is 1024 MiB",
+            {**F, "min_share": 1e-6},
+            "min_share: does not fit: 1,000,000 items kept of each of 287 hours (a chunk of 7 days, 2 days on either side, the window before), 26.7 GiB in all; memory is 1024 MiB",
         ),
         (
             {**F, "top": 10_000, "memory": 2048},
             "top: does not fit: 100,000 items kept of each of 287 hours (a chunk of 7 days, 2 days on either side, the window before), 2.68 GiB in all; memory is 2048 MiB",
         ),
-        ({**F, "heavy": 1e-320}, "heavy: must be from 0.000001 to 1; got 9.99989e-321"),
+        ({**F, "min_share": 1e-320}, "min_share: must be from 0.000001 to 1; got 9.99989e-321"),
         ({**F, "variant": "splitter", "tau": 1e-320}, "tau: must be from 0.000001 to 1; got 9.99989e-321"),
         ({**F, "delta": 1e-320, "epsilon": 0.1, "memory": 1}, "epsilon: does not fit: matrices of 1064 rows and 28 columns for each of 287 hours (a chunk of 7 days, 2 days on either side, the window before), 70.7 MiB in all; memory is 1 MiB"),
         ({**F, "epsilon": 1e-12}, "epsilon: gives a matrix of more than 2^32 columns; got 1e-12"),
@@ -133,7 +133,7 @@ def test_what_is_counted_is_told() -> None:
 
 def test_as_many_items_are_kept_as_may_be_heavy() -> None:
     kept = [
-        Frequency.model_validate({**F, "top": top, "heavy": heavy}).kept
+        Frequency.model_validate({**F, "top": top, "min_share": heavy}).kept
         for top, heavy in ((20, 0.05), (1, 0.02))
     ]
     assert kept == [200, 50]

@@ -189,10 +189,13 @@ def test_a_gate_warns_of_hours_that_a_run_mends_outside_its_interval(ledger: Led
     bad = PartitionState("quarantined", "a", complete=False, cause="f: rejected_share")
     ledger.publish("ingest", {node(0): bad, node(apart): published("a")}, "a")
     interval = Interval(DAY + apart * HOUR, DAY + (apart + 1) * HOUR)
-    judgement = evaluate_gate(ledger, "ingest", "web", interval, "", heal=abs(apart) * HOUR)
+    judgement = evaluate_gate(ledger, "ingest", "web", interval, "", repair_window=abs(apart) * HOUR)
     assert judgement.passed
     assert "quarantined: ingest events, 2015-05-17T00:00: f: rejected_share" in judgement.warnings[0]
-    assert evaluate_gate(ledger, "ingest", "web", interval, "", heal=(abs(apart) - 1) * HOUR).warnings == ()
+    assert (
+        evaluate_gate(ledger, "ingest", "web", interval, "", repair_window=(abs(apart) - 1) * HOUR).warnings
+        == ()
+    )
 
 
 ACCEPTED = Waiver(DAY, "ingest", "few_errors", 0.3164, "ops", "a bad release")
@@ -229,7 +232,7 @@ def test_a_gate_says_what_helps_first_with_the_entry_to_paste_and_a_near_miss(le
         "must have",
         "      every digit",
         "  to accept it, put this into the stream file, with your name and the reason:",
-        "    accept:",
+        "    waivers:",
         "      - {hour: 2015-05-17T00:00, stage: ingest, check: few_errors, observed: 0.31645, who: NAME, "
         "why: REASON}",
         "  2015-05-17T00:00 events: few_errors: observed 0.31645, expected at least 0.99",

@@ -145,17 +145,17 @@ def test_conditions_of_a_block(changes: dict[str, Any], said: list[str]) -> None
 
 def test_conditions_of_frames_over_granules() -> None:
     frames = {
-        "silent": {"over": "lines", "kind": "threshold", "where": "n < 1"},
-        "low": {"over": "lines", "kind": "threshold", "where": "n < 5"},
+        "silent": {"source": "lines", "kind": "threshold", "where": "n < 1"},
+        "low": {"source": "lines", "kind": "threshold", "where": "n < 5"},
         "known": {
-            "over": "lines",
+            "source": "lines",
             "kind": "threshold",
             "where": "n < 1",
             "missing": "satisfies",
             "known": "1 day",
             "only": "n < 1",
         },
-        "of_events": {"kind": "threshold", "where": "status < 1", "ties": "last"},
+        "of_events": {"kind": "threshold", "where": "status < 1", "on_duplicate_time": "last"},
     }
     of = parse(BEAT | {"frames": frames})
     why = "a granule without a record is a missing reading, which has no value"
@@ -190,13 +190,13 @@ def test_a_value_that_means_none_is_in_no_row() -> None:
 
 
 def test_the_condition_of_fills() -> None:
-    frames = {"high": {"over": "lines", "kind": "threshold", "where": "n > 5"}}
+    frames = {"high": {"source": "lines", "kind": "threshold", "where": "n > 5"}}
     for source, where, holds in (
         ("events", "status > 4 and status < 5", False),
         ("lines", "n < 1", False),
         ("lines", "n < 2", True),
     ):
-        fill = {"frame": "high", "from": source, "where": where}
+        fill = {"frame": "high", "source": source, "where": where}
         said = [] if holds else [f"fills.f.where: no row can meet {where!r}"]
         assert list(impossible(parse(BEAT | {"frames": frames, "fills": {"f": fill}}))) == said
 

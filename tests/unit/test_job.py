@@ -289,8 +289,8 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     monkeypatch.setattr(job, "run_chunk", work)
     job.run_stage(Mock(), "ingest", load(WEB), days, lake=str(tmp_path))
     assert caplog.messages == [
-        f"ingest web {days}: 8 published (2 of them incomplete), 4 quarantined, 0 blocked, 0 of them healed "
-        "(tables' hours); 10 rows, 6 lines rejected, 1 file waiting"
+        f"ingest web {days}: 8 published (2 of them incomplete), 4 quarantined, 0 blocked, 0 of them "
+        "repaired (tables' hours); 10 rows, 6 lines rejected, 1 file waiting"
     ]
     [run] = Ledger(str(tmp_path / "web")).runs()
     assert '"files_listed": 9, "files_waiting": 1, "lines_rejected": 6' in run["work"]

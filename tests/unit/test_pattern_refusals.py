@@ -26,9 +26,9 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"within": "1 dya"}, "within: unknown unit 'dya' in '1 dya'; nearest: day"),
         ({"within": "0 seconds"}, "within: must not be nothing; got 0 seconds"),
         ({"within": "3661 days"}, "within: must not be longer than 3660 days; got 3661 days"),
-        ({"merge": "9999999 days"}, "merge: must not be longer than 3660 days; got 9999999 days"),
+        ({"merge_gap": "9999999 days"}, "merge_gap: must not be longer than 3660 days; got 9999999 days"),
         ({"severity": "worst"}, "severity: must be one of 'high', 'medium', 'low'; got 'worst'"),
-        ({"count": "step"}, "count: must be one of 'steps', 'all'; got 'step'"),
+        ({"count_records": "step"}, "count_records: must be one of 'steps', 'all'; got 'step'"),
         ({"batch": "7 minutes"}, "batch: must be whole seconds that divide one hour, as 5 minutes does; got 7 minutes"),
         ({"batch": "2 hours"}, "batch: must be whole seconds that divide one hour, as 5 minutes does; got 2 hours"),
         ({"batch": "0 seconds"}, "batch: must be whole seconds that divide one hour, as 5 minutes does; got 0 seconds"),
@@ -41,15 +41,15 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"max_records": 1}, "max_records: must be at least 2, the records that the steps take; got 1"),
         ({"max_records": 6, "steps__0__times": 6}, "max_records: must be at least 7, the records that the steps take; got 6"),
         ({"withn": "1 day"}, "unknown field 'withn'; nearest: within"),
-        ({"kee": ["took"]}, "unknown field 'kee'; nearest: keep"),
-        ({"declared_batch": "1 hour"}, "unknown field 'declared_batch'; known: title, severity, key, where, within, batch, max_records, count, merge, keep, steps, never, detector, columns"),
-        ({**OWN, "count": "steps"}, "count: must be all with a detector, which is shown every record; got 'steps'"),
+        ({"carr": ["took"]}, "unknown field 'carr'; nearest: carry"),
+        ({"declared_batch": "1 hour"}, "unknown field 'declared_batch'; known: title, severity, key, where, within, batch, max_records, count_records, merge_gap, carry, steps, absent, detector, columns"),
+        ({**OWN, "count_records": "steps"}, "count_records: must be all with a detector, which is shown every record; got 'steps'"),
         # what can never be
         ({"steps__0": {**A, "times": 3, "distinct": "ok"}}, "steps[0].distinct: is never met: true and false make 2, and times is 3"),
-        ({"steps": [A, C, B], "never": [NOT_C]}, "never[0].where: every c is one, and lies between a and b: nothing ever matches; got ' not  ok'"),
-        ({"steps": [A, {"any_order": [B, C]}, {"id": "d", "where": "ok"}], "never": [{**NOT_C, "between": ["a", "d"]}]}, "never[0].where: every c is one, and lies between a and d: nothing ever matches; got ' not  ok'"),
-        ({"steps": [A, C, B], "never": [{**NOT_C, "where": "(NOT ok)"}]}, "never[0].where: every c is one, and lies between a and b: nothing ever matches; got '(NOT ok)'"),
-        ({"steps": [{**C, "times": 2}, B], "never": [{**NOT_C, "between": ["c", "b"]}]}, "never[0].where: every c is one, and lies between c and b: nothing ever matches; got ' not  ok'"),
+        ({"steps": [A, C, B], "absent": [NOT_C]}, "absent[0].where: every c is one, and lies between a and b: nothing ever matches; got ' not  ok'"),
+        ({"steps": [A, {"any_order": [B, C]}, {"id": "d", "where": "ok"}], "absent": [{**NOT_C, "between": ["a", "d"]}]}, "absent[0].where: every c is one, and lies between a and d: nothing ever matches; got ' not  ok'"),
+        ({"steps": [A, C, B], "absent": [{**NOT_C, "where": "(NOT ok)"}]}, "absent[0].where: every c is one, and lies between a and b: nothing ever matches; got '(NOT ok)'"),
+        ({"steps": [{**C, "times": 2}, B], "absent": [{**NOT_C, "between": ["c", "b"]}]}, "absent[0].where: every c is one, and lies between c and b: nothing ever matches; got ' not  ok'"),
         # steps
         ({"steps": ...}, "must have either steps or detector; it has neither"),
         ({"steps": []}, "steps: must have at least 1; got []"),
@@ -68,8 +68,8 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"steps__1__times": -1}, "steps[1].times: must be at least 1; got -1"),
         ({"steps__1__times": 1.5}, "steps[1].times: must be a whole number; got 1.5"),
         ({"steps__1__times": 10**30}, f"steps[1].times: must be at most 100000; got {10**30}"),
-        ({"steps": [{"id": f"s{n}", "where": "ok"} for n in range(63)]}, "steps: must be at most 62, nevers among them; got 63"),
-        ({"steps": [{"id": f"s{n}", "where": "ok"} for n in range(62)], "never": [{"where": "ok", "between": ["s0", "s1"]}]}, "steps: must be at most 62, nevers among them; got 63"),
+        ({"steps": [{"id": f"s{n}", "where": "ok"} for n in range(63)]}, "steps: must be at most 62, those of absent among them; got 63"),
+        ({"steps": [{"id": f"s{n}", "where": "ok"} for n in range(62)], "absent": [{"where": "ok", "between": ["s0", "s1"]}]}, "steps: must be at most 62, those of absent among them; got 63"),
         # conditions
         ({"where": "stats = 1"}, "where: no column 'stats'; nearest: status\n    stats = 1\n    ^"),
         ({"where": "false"}, "where: is never met; got 'false'"),
@@ -78,7 +78,7 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"steps__1__where": "ok and statu > 1"}, "steps[1].where: no column 'statu'; nearest: status\n    ok and statu > 1\n           ^"),
         ({"steps__1__where": "(false)"}, "steps[1].where: is never met; got '(false)'"),
         ({"steps__1": {"any_order": [B, {**C, "where": "lower(ok)"}]}}, "steps[1].any_order[1].where: lower takes a string; got a boolean\n    lower(ok)\n          ^"),
-        ({"never": [{"where": "k", "between": ["a", "b"]}]}, "never[0].where: no column 'k'; nearest: ok\n    k\n    ^"),
+        ({"absent": [{"where": "k", "between": ["a", "b"]}]}, "absent[0].where: no column 'k'; nearest: ok\n    k\n    ^"),
         # time within a pattern
         ({"steps__1__times": 2, "steps__1__within": "2 days"}, "steps[1].within: must not be longer than the pattern's within, 1 day; got 2 days"),
         ({"steps__1__within": "30 minutes"}, "steps[1].within: says nothing of a single record, and times is 1; how long after the step before it comes is gap: {max: ...}"),
@@ -129,32 +129,32 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"steps__0__by": "took = b.took"}, "steps[0].by: must name a step before a; b comes after it; got 'took = b.took'"),
         ({"steps__1": {"any_order": [B, {**C, "by": "took = b.took"}]}}, "steps[1].any_order[1].by: must name a step before the any_order; b is in it, too; got 'took = b.took'"),
         ({"steps__0": {"any_order": [A, {**C, "by": "took"}]}}, "steps[0].any_order[1].by: must name a step before the any_order; a is in it, too; got 'took = a.took'"),
-        # nevers
-        ({"never": [{"where": "ok"}]}, "never[0].between: is required"),
-        ({"never": [{"where": "ok", "between": "a"}]}, "never[0].between: must be a list; got 'a'"),
-        ({"never": [{"where": "ok", "between": ["a"]}]}, "never[0].between: must be the ids of two steps, or twice that of one; got ['a']"),
-        ({"never": [{"where": "ok", "between": ["a", "b", "a"]}]}, "never[0].between: must be the ids of two steps, or twice that of one; got ['a', 'b', 'a']"),
-        ({"never": {"where": "ok", "between": ["a", "b"]}}, "never: must be a list; got {'where': 'ok', 'between': ['a', 'b']}"),
-        ({"never": [{"where": "ok", "between": ["a", "c"]}]}, "never[0].between[1]: no step 'c'; known: a, b"),
-        ({"steps__1__id": "block", "never": [{"where": "ok", "between": ["aa", "blok"]}]}, "2 problems\n  patterns.x.never[0].between[0]: no step 'aa'; nearest: a\n  patterns.x.never[0].between[1]: no step 'blok'; nearest: block"),
-        ({"never": [{"where": "ok", "between": ["b", "a"]}]}, "never[0].between: must be in the order of the steps; got b before a"),
-        ({"never": [{"where": "ok", "between": ["b", "b"]}]}, "never[0].between: nothing lies between b and itself, as its times is 1"),
-        ({"steps__1": {"any_order": [B, C]}, "never": [{"where": "ok", "between": ["b", "c"]}]}, "never[0].between: must be steps in order; b and c come in any order"),
-        # key, keep, title
+        # absent
+        ({"absent": [{"where": "ok"}]}, "absent[0].between: is required"),
+        ({"absent": [{"where": "ok", "between": "a"}]}, "absent[0].between: must be a list; got 'a'"),
+        ({"absent": [{"where": "ok", "between": ["a"]}]}, "absent[0].between: must be the ids of two steps, or twice that of one; got ['a']"),
+        ({"absent": [{"where": "ok", "between": ["a", "b", "a"]}]}, "absent[0].between: must be the ids of two steps, or twice that of one; got ['a', 'b', 'a']"),
+        ({"absent": {"where": "ok", "between": ["a", "b"]}}, "absent: must be a list; got {'where': 'ok', 'between': ['a', 'b']}"),
+        ({"absent": [{"where": "ok", "between": ["a", "c"]}]}, "absent[0].between[1]: no step 'c'; known: a, b"),
+        ({"steps__1__id": "block", "absent": [{"where": "ok", "between": ["aa", "blok"]}]}, "2 problems\n  patterns.x.absent[0].between[0]: no step 'aa'; nearest: a\n  patterns.x.absent[0].between[1]: no step 'blok'; nearest: block"),
+        ({"absent": [{"where": "ok", "between": ["b", "a"]}]}, "absent[0].between: must be in the order of the steps; got b before a"),
+        ({"absent": [{"where": "ok", "between": ["b", "b"]}]}, "absent[0].between: nothing lies between b and itself, as its times is 1"),
+        ({"steps__1": {"any_order": [B, C]}, "absent": [{"where": "ok", "between": ["b", "c"]}]}, "absent[0].between: must be steps in order; b and c come in any order"),
+        # key, carry, title
         ({"key": ["usr"]}, "key[0]: no column 'usr'; nearest: user"),
         ({"key": ["user", "user"]}, "key: names 'user' 2 times"),
-        ({"keep": ["took", "statsu"]}, "keep[1]: no column 'statsu'; nearest: status"),
-        ({"keep": ["took", "took"]}, "keep: names 'took' 2 times"),
-        ({"keep": "took"}, "keep: must be a list; got 'took'"),
+        ({"carry": ["took", "statsu"]}, "carry[1]: no column 'statsu'; nearest: status"),
+        ({"carry": ["took", "took"]}, "carry: names 'took' 2 times"),
+        ({"carry": "took"}, "carry: must be a list; got 'took'"),
         ({"title": "{usr} was here"}, "title: a title names columns of the key, start_time, last_time and matches; no column 'usr'; nearest: user"),
         ({"title": "{took}"}, "title: a title names columns of the key, start_time, last_time and matches; no column 'took'; known: user, start_time, last_time, matches"),
         ({"title": "{user"}, "title: must be a text with names in braces; got '{user'"),
         ({"title": "{start:%H}"}, "title: has no formats in braces; got '{start:%H}'"),
         # detectors
-        ({**OWN, "never": [{"where": "ok", "between": ["a", "b"]}]}, "never: goes with steps; a detector sees to it by itself"),
+        ({**OWN, "absent": [{"where": "ok", "between": ["a", "b"]}]}, "absent: goes with steps; a detector sees to it by itself"),
         ({**OWN, "columns": ["tok"]}, "columns[0]: no column 'tok'; nearest: took"),
         ({**OWN, "columns": ["ok", "ok"]}, "columns: names 'ok' 2 times"),
-        ({**OWN, "keep": ["tok"]}, "keep[0]: no column 'tok'; nearest: took"),
+        ({**OWN, "carry": ["tok"]}, "carry[0]: no column 'tok'; nearest: took"),
         ({"columns": ["ok"]}, "columns: goes with detector; steps read the columns that they name"),
         ({**OWN, "detector": "detect"}, "detector: must be the path of a function, as package.module.function; got 'detect'"),
         ({**OWN, "detector": "os.system('x')"}, "detector: must be the path of a function, as package.module.function; got \"os.system('x')\""),
@@ -179,8 +179,8 @@ def test_what_is_wrong_with_a_pattern_is_said_with_path_rule_and_value(
         {"steps__0__times": 2, "steps__0__within": "1 day", "steps__1__gap": {"min": "1 day", "max": "1 day"}},
         {"steps__1": {"any_order": [{**B, "times": 15}, {**C, "times": 15}], "within": "1 day"}},
         {"max_records": 1_000_000, "steps__0__times": 100_000},
-        {"steps__1": DO | {"distinct": ["took", "user"]}, "never": [{"where": "ok", "between": ["c", "c"]}]},
-        {"steps": [A, C | {"where": "host = 'a  b'"}, B], "never": [NOT_C | {"where": "host = 'a b'"}]},
+        {"steps__1": DO | {"distinct": ["took", "user"]}, "absent": [{"where": "ok", "between": ["c", "c"]}]},
+        {"steps": [A, C | {"where": "host = 'a  b'"}, B], "absent": [NOT_C | {"where": "host = 'a b'"}]},
     ],
 )  # fmt: skip
 def test_what_stands_on_a_bound_is_taken(changes: dict[str, Any]) -> None:
@@ -226,7 +226,7 @@ def test_a_column_must_not_mean_two_things_in_the_tables_of_patterns(named: str,
     def data(key: list[str], of_pattern: list[str]) -> dict[str, Any]:
         whole = small(key=of_pattern)
         # Patterns share their tables: what one keeps is no other's key.
-        whole["patterns"]["y"] = {"within": "1 hour", "key": ["user"], "keep": ["took"], "steps": [A]}
+        whole["patterns"]["y"] = {"within": "1 hour", "key": ["user"], "carry": ["took"], "steps": [A]}
         whole["columns"][named] = named
         return {**whole, "key": key, "aggregates": {}}
 
@@ -244,14 +244,14 @@ def test_a_column_of_the_streams_key_that_is_not_there_is_told_once() -> None:
 
 def test_private_state_is_kept_as_long_as_patterns_reach() -> None:
     """12 levels of 5 minutes: windows of 341 hours and 20 minutes."""
-    rule = "must be whole hours, and no less than heal and the longest window of the pattern x together, 390 hours"
+    rule = "must be whole hours, and no less than repair_window and the longest window of the pattern x together, 390 hours"
     data = small(within="4 days")
     assert refusal(data | {"retention": "389 hours"}) == f"app.yaml: retention: {rule}; got 389 hours"
     assert parse(data | {"retention": "390 hours"}).retention is not None
     wide = "RANGES 400 HOURS SLIDES 1 HOUR"
     data["aggregates"]["load"]["levels"] = wide
     assert refusal(data | {"retention": "447 hours"}) == (
-        "app.yaml: retention: must be whole hours, and no less than heal and the widest range together, 448 hours; "
+        "app.yaml: retention: must be whole hours, and no less than repair_window and the widest range together, 448 hours; "
         "got 447 hours"
     )
 

@@ -66,13 +66,18 @@ def test_patterns_that_people_look_for_are_read() -> None:
     assert validate.conditions(stream, "own") == []
     assert [name for name, p in patterns.items() if p.counts_all] == ["own"]
     assert (patterns["came_back"].severity, patterns["shell"].severity) == ("high", "medium")
-    assert (patterns["came_back"].merge, patterns["shell"].merge) == (HOUR, timedelta(0))
+    assert (patterns["came_back"].merge_gap, patterns["shell"].merge_gap) == (HOUR, timedelta(0))
 
 
 def test_only_key_within_and_steps_need_be_said() -> None:
     pattern = of(key=["host"])
-    assert (pattern.key, pattern.where, pattern.count, pattern.merge) == (("host",), None, "steps", 0 * HOUR)
-    assert (pattern.keep, pattern.never, pattern.counts_all) == ((), (), False)
+    assert (pattern.key, pattern.where, pattern.count_records, pattern.merge_gap) == (
+        ("host",),
+        None,
+        "steps",
+        0 * HOUR,
+    )
+    assert (pattern.carry, pattern.absent, pattern.counts_all) == ((), (), False)
     stream = parse(small() | {"where": "took > 1"})
     assert stream.patterns["x"].key == ("user",)
     where = stream.where_of(stream.patterns["x"])
@@ -104,7 +109,7 @@ def test_a_step_agrees_with_the_first_one_or_with_the_one_it_names() -> None:
 def test_what_records_carry_is_sorted_and_without_the_key() -> None:
     data = small(
         key=["user"],
-        keep=["took", "user"],
+        carry=["took", "user"],
         steps__0={"id": "a", "where": "ok", "times": 2, "distinct": ["status", "user"]},
         steps__1__by=["user = a.host"],
     )
@@ -198,30 +203,30 @@ BOTH = {"batches", "matches"}
         ({"title": "{user}"}, set()),
         ({"severity": "low"}, set()),
         ({"where": None}, set()),
-        ({"count": "steps"}, set()),
+        ({"count_records": "steps"}, set()),
         ({"batch": "5 minutes"}, set()),
         ({"max_records": 100}, set()),
-        ({"merge": "0 seconds"}, set()),
+        ({"merge_gap": "0 seconds"}, set()),
         ({"steps__0__times": 1}, set()),
         ({"steps__0__where": "status=1"}, set()),
         ({"steps__1__gap": {"min": "0 seconds"}}, set()),
         ({"key": ["host"]}, {"batches", "matches", "episodes"}),
-        ({"merge": "1 hour"}, {"episodes"}),
+        ({"merge_gap": "1 hour"}, {"episodes"}),
         ({"where": "took > 1"}, BOTH),
-        ({"count": "all"}, BOTH),
+        ({"count_records": "all"}, BOTH),
         ({"batch": "1 minute"}, {*BOTH, "episodes"}),
         ({"max_records": 99}, BOTH),
         ({"steps__0__where": "status = 2"}, BOTH),
-        ({"keep": ["took"]}, BOTH),
+        ({"carry": ["took"]}, BOTH),
         # A column that the conditions read anyway is one more that records carry.
-        ({"keep": ["status"]}, BOTH),
-        ({"never": [{"where": "ok", "between": ["a", "b"]}]}, BOTH),
+        ({"carry": ["status"]}, BOTH),
+        ({"absent": [{"where": "ok", "between": ["a", "b"]}]}, BOTH),
         ({"steps__1__by": "took"}, BOTH),
         ({"steps__0__times": 50}, BOTH),
         ({"within": "2 days"}, {"matches", "episodes"}),
         # As many levels, another bound.
         ({"within": "23 hours"}, {"matches", "episodes"}),
-        ({"keep": ["user"]}, {"matches"}),
+        ({"carry": ["user"]}, {"matches"}),
         ({"steps__0__times": 2}, {"matches"}),
         ({"steps__0__id": "c"}, {"matches"}),
         ({"steps__1__by": "user"}, {"matches"}),
@@ -242,8 +247,8 @@ def test_what_shapes_a_table_of_patterns_changes_its_shape_alone(
         {"steps__0__within": "1 hour"},
         {"steps__0__distinct": ["host"]},
         {"steps__0__distinct": ["took", "status"]},
-        {"never__0__between": ["a", "a"]},
-        {"never__0__between": ["b", "b"]},
+        {"absent__0__between": ["a", "a"]},
+        {"absent__0__between": ["b", "b"]},
         {"steps__1__by": "host = a.user"},
         {"steps__1__by": "user = a.host"},
         {"steps__1": {"any_order": [{"id": "b", "where": "ok", "times": 2}, {"id": "c", "where": "ok"}]}},
@@ -251,11 +256,11 @@ def test_what_shapes_a_table_of_patterns_changes_its_shape_alone(
 )
 def test_all_that_is_looked_for_shapes_matches(changes: dict[str, Any]) -> None:
     start: dict[str, Any] = {
-        "keep": ["host", "user", "took", "status"],
+        "carry": ["host", "user", "took", "status"],
         "steps__0__times": 2,
         "steps__0__distinct": ["took"],
         "steps__1__times": 2,
-        "never": [{"where": "not ok", "between": ["a", "b"]}],
+        "absent": [{"where": "not ok", "between": ["a", "b"]}],
     }
     one, other = parse(small(**start)), parse(small(**(start | changes)))
     assert one.fingerprint("matches", "x") != other.fingerprint("matches", "x")
@@ -263,7 +268,7 @@ def test_all_that_is_looked_for_shapes_matches(changes: dict[str, Any]) -> None:
 
 def test_how_a_pattern_is_written_shapes_nothing() -> None:
     def shape(**changes: Any) -> dict[str, str]:
-        return shapes(parse(small(keep=["user", "took"], steps__0__times=2, **changes)))
+        return shapes(parse(small(carry=["user", "took"], steps__0__times=2, **changes)))
 
     one = shape(steps__1__by=["user", "took = a.took"], steps__0__distinct=["status", "host"])
     assert one == shape(steps__1__by=["took", "user=a.user"], steps__0__distinct=["host", "status"])
@@ -272,8 +277,8 @@ def test_how_a_pattern_is_written_shapes_nothing() -> None:
 def test_the_shapes_of_patterns_are_canonical_json() -> None:
     stream = parse(
         small(
-            keep=["took"],
-            merge="1 hour",
+            carry=["took"],
+            merge_gap="1 hour",
             steps=[
                 {"id": "a", "where": "status=1", "times": 2, "distinct": "took", "within": "1 hour"},
                 {
@@ -285,7 +290,7 @@ def test_the_shapes_of_patterns_are_canonical_json() -> None:
                     "gap": {"max": "1 second"},
                 },
             ],
-            never=[{"where": "event_time is null", "between": ["a", "c"]}],
+            absent=[{"where": "event_time is null", "between": ["a", "c"]}],
         )
     )
     batches = {

@@ -41,7 +41,7 @@ def test_a_file_whose_name_says_the_end_belongs_to_the_hour_of_its_period() -> N
 
 
 def test_what_a_file_may_hold_goes_by_its_period() -> None:
-    of = stream(holds={"before": "1 minute", "after": "0 seconds"})
+    of = stream(event_time_range={"before": "1 minute", "after": "0 seconds"})
     match = of.path_pattern.match(name(7, 0))
     assert match is not None
     span = of.span(match)

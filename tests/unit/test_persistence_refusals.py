@@ -122,7 +122,9 @@ def test_columns_that_tables_or_what_makes_them_have_are_none_of_an_item(column:
 
 def test_state_is_kept_as_long_as_a_window() -> None:
     said = refusal({**base(), "persistence": {"x": P}, "retention": "119 hours"})
-    rule = "must be whole hours, and no less than heal and the window of persistence x together, 5 days"
+    rule = (
+        "must be whole hours, and no less than repair_window and the window of persistence x together, 5 days"
+    )
     assert said == f"app.yaml: retention: {rule}; got 119 hours"
 
 

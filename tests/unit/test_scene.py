@@ -45,7 +45,7 @@ def scene(
     stretch: tuple[int, int] | None = None,
     rules: FilePolicy = RULES,
 ) -> IngestSnapshot:
-    """What a run of some hours finds; `heal` is two hours."""
+    """What a run of some hours finds; `repair_window` is two hours."""
     book = LedgerSnapshot(entries or {})
     chunk, whole = (Interval(*map(at, bounds)) for bounds in (hours, stretch or hours))
     scope = Scope.of(chunk, whole, 2 * HOUR, book.hours(STAGE))
@@ -139,7 +139,7 @@ def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None
     expected = replace(
         one(path="late")["late"], hour=at(3), status="waiting", source_id=None, seen_id=None, content=None,
         shape="shape of 03", bytes=0, lines=0, accepted=0, hours=(), size=-1, modified=at(1),
-        detail="came later than `heal`; run 2015-05-17T03:00 again to take it",
+        detail="came later than `repair_window`; run 2015-05-17T03:00 again to take it",
     )  # fmt: skip
     assert late == expected
 
@@ -153,11 +153,11 @@ def test_what_an_hour_is_made_from() -> None:
     assert plain.keys() == {"specification", "version", "completeness"}
     assert plain["specification"] == shape
     assert inputs(title="t") == (shape, plain)
-    other, reshaped = inputs(rest="keep")
+    other, reshaped = inputs(extra_fields="keep")
     assert other != shape
     assert {**reshaped, "specification": shape} == plain
     # How many files an hour has says whether it is complete, and not how one is read.
-    expecting, counted = inputs(source__expect=2)
+    expecting, counted = inputs(source__expected_files=2)
     assert expecting == shape
     assert counted["completeness"] != plain["completeness"]
     readable, of_files = inputs(checks={"file_readable": {"severity": "error"}})
@@ -173,27 +173,29 @@ def test_what_an_hour_is_made_from() -> None:
     ],
 )
 def test_the_checks_of_an_hour(expect: Any, names: list[str]) -> None:
-    checks = hour_checks(parse(changed(source__expect=expect) if expect is not ... else changed()))
+    checks = hour_checks(parse(changed(source__expected_files=expect) if expect is not ... else changed()))
     assert [check.name for check in checks] == names
     off = {name: {"off": True} for name in names}
     assert (
-        hour_checks(parse(changed(checks=off) if expect is ... else changed(source__expect=2, checks=off)))
+        hour_checks(
+            parse(changed(checks=off) if expect is ... else changed(source__expected_files=2, checks=off))
+        )
         == ()
     )
 
 
 def test_no_file_is_expected_of_an_hour_that_no_name_can_say() -> None:
     names: dict[str, Any] = {"source__path": "in/%Y-%m-%d_%H.log", "source__zone": "Europe/Berlin"}
-    stream = parse(changed(source__expect=1, **names))
+    stream = parse(changed(source__expected_files=1, **names))
     twice = datetime(2015, 10, 25, tzinfo=UTC)
     assert [scheduled(stream, twice + n * HOUR) for n in range(3)] == [True, False, True]
 
 
 def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
     """That changes what an hour is made from, where files are expected, and nothing else does."""
-    bare, expecting = parse(changed()), parse(changed(source__expect=1))
+    bare, expecting = parse(changed()), parse(changed(source__expected_files=1))
     bounds = {"start": "2015-05-17T10:00", "until": "2015-05-17T12:00"}
-    bound = parse(changed(source__expect=1, **bounds))
+    bound = parse(changed(source__expected_files=1, **bounds))
     hours = [at(9), at(10), at(11), at(12), UNKNOWN_HOUR]
     inside = [False, True, True, False, True]
     assert [scheduled(bound, hour) for hour in hours] == inside
@@ -206,7 +208,7 @@ def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
 
 @pytest.mark.parametrize(("files", "seen"), [(0, None), (1, 1)])
 def test_only_an_hour_without_any_file_is_excused(files: int, seen: int | None) -> None:
-    stream = parse(changed(source__expect=2, until="2015-05-17T10:00"))
+    stream = parse(changed(source__expected_files=2, until="2015-05-17T10:00"))
     of_scope = Mock(requested={at(9), at(10)})
     scene = Mock(scope=of_scope, inputs=lambda hour, mixed: {}, ledger_state=LedgerSnapshot({}))
     states = {at(9): HourState(files=files), at(10): HourState(files=files)}
@@ -248,7 +250,7 @@ def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
 def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in").mkdir()
     monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
-    stream = parse(changed(heal="2 hours", source__on_change="replace"))
+    stream = parse(changed(repair_window="2 hours", source__on_conflict="replace"))
     store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))
     tables = Tables.of(stream)
     store.create(tables)
@@ -257,7 +259,7 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ledger.publish(STAGE, {node: PartitionState("published", "a") for node in nodes}, "a")
     interval = Interval(at(10), at(11))
     rules = take_snapshot(store, ledger, stream, tables, interval, interval).rules
-    # Before its hours as far as it heals; after them what somebody has asked for.
+    # Before its hours as far as it repairs; after them what somebody has asked for.
     assert [hour for hour in range(5, 16) if rules.permitted(at(hour))] == [8, 9, 10, 11]
     assert rules.permitted(UNKNOWN_HOUR)
     assert rules.replace_changed
@@ -285,7 +287,7 @@ def test_the_specification_is_compiled_once_for_all_hours(monkeypatch: pytest.Mo
         "hour": "2015-05-17T03:00", "stage": "ingest", "check": "files_expected", "observed": 0, "who": "a",
         "why": "b",
     }  # fmt: skip
-    stream = parse(changed(source__expect=1, until="2015-05-17T10:00", accept=[accepted]))
+    stream = parse(changed(source__expected_files=1, until="2015-05-17T10:00", waivers=[accepted]))
     hours = [at(number) for number in range(12)]
     each = [(expected_of(stream, hour), file_shape(stream, hour)) for hour in hours]
     specified = Specified(stream)

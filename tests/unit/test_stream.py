@@ -26,15 +26,15 @@ STREAMS = Path(__file__).parents[2] / "schemas" / "streams"
 
 def test_a_stream_has_its_defaults() -> None:
     stream = parse(base())
-    assert stream.heal == timedelta(days=2)
+    assert stream.repair_window == timedelta(days=2)
     assert stream.chunk == timedelta(days=7)
     assert stream.schedule
     assert not stream.catchup
-    assert stream.source.settle == timedelta(minutes=10)
-    assert stream.source.holds.before == timedelta(days=1)
-    assert stream.source.holds.after == HOUR
-    assert stream.source.on_change == "hold"
-    assert stream.source.expect is None
+    assert stream.source.arrival_delay == timedelta(minutes=10)
+    assert stream.source.event_time_range.before == timedelta(days=1)
+    assert stream.source.event_time_range.after == HOUR
+    assert stream.source.on_conflict == "hold"
+    assert stream.source.expected_files is None
     assert stream.stages == ("ingest", "aggregates")
     assert parse(changed(aggregates=...)).stages == ("ingest",)
 
@@ -112,7 +112,7 @@ def test_a_time_is_joined_of_fields_or_counted_by_lines(time: dict[str, Any], to
 
 
 def test_what_is_kept_has_a_column_after_the_declared_ones() -> None:
-    stream = parse(changed(rest="keep"))
+    stream = parse(changed(extra_fields="keep"))
     assert stream.layout().keep_rest
     assert list(stream.event_columns) == ["user", "status", "took", "ok", "rest", "host"]
     assert stream.event_types["rest"] == "string"
@@ -244,7 +244,7 @@ def test_acceptances_are_read() -> None:
         "who": "ann",
         "why": "a test of the format",
     }
-    (accepted,) = parse(changed(accept=[item])).accept
+    (accepted,) = parse(changed(waivers=[item])).waivers
     assert (accepted.hour, accepted.observed) == (TEN, 0.25)
 
 
@@ -295,7 +295,7 @@ def test_the_streams_of_the_project_are_valid(path: Path) -> None:
 
 def test_the_web_stream_is_the_documented_example() -> None:
     stream = load(STREAMS / "web.yaml")
-    assert stream.source.expect == 1
+    assert stream.source.expected_files == 1
     assert (stream.start, stream.until) == (TEN, datetime(2015, 5, 21, tzinfo=UTC))
     assert [str(level) for level in stream.aggregates["traffic"].levels] == [
         "range 1 day, slide 6 hours",

@@ -35,18 +35,18 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"title": ""}, "title: must not be empty; got ''"),
         ({"tags": "web"}, "tags: must be a list; got 'web'"),
         ({"aggregat": {}}, "unknown field 'aggregat'; nearest: aggregates"),
-        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, rest, unique, key, where, patterns, aggregates, frames, fills, persistence, frequency, checks, accept, heal, retention, start, until, schedule, catchup, submit, chunk"),
+        ({"sketches": {}}, "unknown field 'sketches'; known: name, title, description, owner, tags, preset, source, columns, time, extra_fields, unique, key, where, patterns, aggregates, frames, fills, persistence, frequency, checks, waivers, repair_window, retention, start, until, schedule, catchup, submit, chunk"),
         ({"source__pth": "x"}, "source: unknown field 'pth'; nearest: path"),
-        ({"source__holds": {"befor": "1 day"}}, "source.holds: unknown field 'befor'; nearest: before"),
+        ({"source__event_time_range": {"befor": "1 day"}}, "source.event_time_range: unknown field 'befor'; nearest: before"),
         ({"columns__user": {"frm": "x"}}, "columns.user: unknown field 'frm'; nearest: from"),
         ({"columns__user": {"iz": "x"}}, "columns.user: unknown field 'iz'; known: from, is, type, unit, resolution, missing, format, zone"),
         ({"aggregates__load__measure": {}}, "aggregates.load: unknown field 'measure'; nearest: measures"),
-        ({"accept": [{**ACCEPT, "whi": "x"}]}, "accept[0]: unknown field 'whi'; nearest: why"),
+        ({"waivers": [{**ACCEPT, "whi": "x"}]}, "waivers[0]: unknown field 'whi'; nearest: why"),
         ({"schedule": "yes"}, "schedule: must be true or false; got 'yes'"),
-        ({"submit": "all"}, "submit: must be one of 'each', 'together'; got 'all'"),
-        ({"heal": 2}, "heal: must be a whole number and a unit, such as 5 minutes; got 2"),
-        ({"heal": "90 minutes"}, "heal: must be whole hours; got 90 minutes"),
-        ({"retention": "48 hours"}, "retention: must be whole hours, and no less than heal and the widest range together, 49 hours; got 2 days"),
+        ({"submit": "all"}, "submit: must be one of 'per_stage', 'single'; got 'all'"),
+        ({"repair_window": 2}, "repair_window: must be a whole number and a unit, such as 5 minutes; got 2"),
+        ({"repair_window": "90 minutes"}, "repair_window: must be whole hours; got 90 minutes"),
+        ({"retention": "48 hours"}, "retention: must be whole hours, and no less than repair_window and the widest range together, 49 hours; got 2 days"),
         ({"chunk": "0 hours"}, "chunk: must be whole hours, at least one; got 0 seconds"),
         ({"chunk": "90 minutes"}, "chunk: must be whole hours, at least one; got 90 minutes"),
         ({"start": "2015-05-17T10:30"}, "start: must be on the hour, in UTC; got '2015-05-17T10:30'"),
@@ -64,10 +64,10 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"source__zone": "../etc"}, "source.zone: must be an IANA time zone; got '../etc'"),
         ({"source__format": "xml"}, "source.format: must be one of 'apache', 'zeek', 'csv', 'json', 'regex', 'kv', 'syscalls'; got 'xml'"),
         ({"source__format": ...}, "source.format: is required where no preset gives it"),
-        ({"source__on_change": "drop"}, "source.on_change: must be one of 'hold', 'replace'; got 'drop'"),
-        ({"source__connection": "s3"}, "source: unknown field 'connection'; known: path, zone, format, options, holds, settle, expect, on_change, name_time, covers, equal_files"),
-        ({"source__expect": 0}, "source.expect: must be at least 1; got 0"),
-        ({"source__expect": "1"}, "source.expect: must be a whole number; got '1'"),
+        ({"source__on_conflict": "drop"}, "source.on_conflict: must be one of 'hold', 'replace'; got 'drop'"),
+        ({"source__connection": "s3"}, "source: unknown field 'connection'; known: path, zone, format, options, event_time_range, arrival_delay, expected_files, on_conflict, name_time, covers, equal_files"),
+        ({"source__expected_files": 0}, "source.expected_files: must be at least 1; got 0"),
+        ({"source__expected_files": "1"}, "source.expected_files: must be a whole number; got '1'"),
         ({"source__options": {"a": 1}}, "source.options: unknown option 'a' of json; known: records, embedded"),
         ({"source__options": {"embedded": "log"}}, "source.options.embedded: must be a mapping of field, a path, and format, one of json, regex, kv; got 'log'"),
         ({"source__options": {"embedded": {"field": "log", "format": "csv"}}}, "source.options.embedded: must be a mapping of field, a path, and format, one of json, regex, kv; got {'field': 'log', 'format': 'csv'}"),
@@ -159,14 +159,14 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"time": {"lines": "1 s", "from": "name", "zone": "UTC"}}, "time.zone: goes with column; times by lines have none"),
         ({"time": {"lines": "1 s", "from": "name", "format": "iso"}}, "time.format: goes with column; times by lines have none"),
         ({"time": {"lines": "1 s", "from": "name"}, "source__path": "{host}.json"}, "time.from: name needs a time in source.path, such as %Y-%m-%d/%H; got '{host}.json'"),
-        ({"time": {"column": "at", "ties": "first"}}, "time.ties: goes with every, which is missing"),
-        ({"time": {"column": "at", "every": "5 minutes"}}, "time.ties: is required with every, one of first, last, keep"),
-        ({"time": {"column": "at", "every": "7 minutes", "ties": "last"}}, "time.every: must divide one hour, as 5 minutes does; got 7 minutes"),
-        ({"time": {"column": "at", "every": "0 s", "ties": "last"}}, "time.every: must divide one hour, as 5 minutes does; got 0 seconds"),
-        ({"time": {"column": "at", "every": "5 minutes", "ties": "mean"}}, "time.ties: must be one of 'first', 'last', 'keep'; got 'mean'"),
-        ({"rest": "maybe"}, "rest: must be one of 'keep', 'drop'; got 'maybe'"),
-        ({"rest": "keep", "columns__rest": "x"}, "columns.rest: is the column of what `rest: keep` keeps; choose another name"),
-        ({"rest": "keep", "source__path": "{rest}.log"}, "source.path: {rest} is the column of what `rest: keep` keeps; choose another name"),
+        ({"time": {"column": "at", "on_duplicate_time": "first"}}, "time.on_duplicate_time: goes with interval, which is missing"),
+        ({"time": {"column": "at", "interval": "5 minutes"}}, "time.on_duplicate_time: is required with interval, one of first, last, keep"),
+        ({"time": {"column": "at", "interval": "7 minutes", "on_duplicate_time": "last"}}, "time.interval: must divide one hour, as 5 minutes does; got 7 minutes"),
+        ({"time": {"column": "at", "interval": "0 s", "on_duplicate_time": "last"}}, "time.interval: must divide one hour, as 5 minutes does; got 0 seconds"),
+        ({"time": {"column": "at", "interval": "5 minutes", "on_duplicate_time": "mean"}}, "time.on_duplicate_time: must be one of 'first', 'last', 'keep'; got 'mean'"),
+        ({"extra_fields": "maybe"}, "extra_fields: must be one of 'keep', 'drop'; got 'maybe'"),
+        ({"extra_fields": "keep", "columns__rest": "x"}, "columns.rest: is the column of what `extra_fields: keep` keeps; choose another name"),
+        ({"extra_fields": "keep", "source__path": "{rest}.log"}, "source.path: {rest} is the column of what `extra_fields: keep` keeps; choose another name"),
         ({"time": {"column": "at", "format": "unix"}}, "time.format: must be iso, epoch, epoch_ms, epoch_us, epoch_ns, epoch_or_iso, or a strptime format; got 'unix'"),
         ({"time": {"column": "at", "format": "%Y-%Q"}}, "time.format: unknown part %Q in the time format; got '%Y-%Q'"),
         ({"time": {"column": "at", "format": "%H:%M"}}, "time.format: must hold the year, else the time is not known; got '%H:%M'"),
@@ -188,11 +188,11 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"unique": []}, "unique.columns: must have at least 1; got []"),
         ({"unique": ["usr", "user"]}, "unique: no column 'usr'; nearest: user"),
         ({"unique": ["user", "user"]}, "unique: names 'user' more than once"),
-        ({"unique": {"columns": ["user"], "kep": "first"}}, "unique: unknown field 'kep'; nearest: keep"),
-        ({"unique": {"columns": ["user"], "keep": "last"}}, "unique.keep: must be first, or longest and a column, as longest duration; got 'last'"),
-        ({"unique": {"columns": ["user"], "keep": "longest"}}, "unique.keep: must be first, or longest and a column, as longest duration; got 'longest'"),
-        ({"unique": {"columns": ["user"], "keep": "longest tok"}}, "unique.keep: no column 'tok'; nearest: took"),
-        ({"unique": {"columns": ["user"], "keep": "longest ok"}}, "unique.keep: longest takes an integer or a number; ok is a boolean"),
+        ({"unique": {"columns": ["user"], "prefr": "first"}}, "unique: unknown field 'prefr'; nearest: prefer"),
+        ({"unique": {"columns": ["user"], "prefer": "last"}}, "unique.prefer: must be first, or longest and a column, as longest duration; got 'last'"),
+        ({"unique": {"columns": ["user"], "prefer": "longest"}}, "unique.prefer: must be first, or longest and a column, as longest duration; got 'longest'"),
+        ({"unique": {"columns": ["user"], "prefer": "longest tok"}}, "unique.prefer: no column 'tok'; nearest: took"),
+        ({"unique": {"columns": ["user"], "prefer": "longest ok"}}, "unique.prefer: longest takes an integer or a number; ok is a boolean"),
         # key and where
         ({"key": "user"}, "key: must be a list; got 'user'"),
         ({"key": ["usr"]}, "key[0]: no column 'usr'; nearest: user"),
@@ -299,13 +299,13 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"checks": {"x": {"stage": "aggregates", "block": "laod", "every": "ok"}}}, "checks.x.block: no block 'laod'; nearest: load"),
         ({"checks": {"x": {"stage": "ingest", "every": "ok", "severity": "fatal"}}}, "checks.x.severity: must be one of 'error', 'incomplete', 'warning'; got 'fatal'"),
         ({"aggregates": ..., "checks": {"x": {"stage": "aggregates", "every": "true"}}}, "checks.x.stage: the stream has no block of aggregates"),
-        # accept
-        ({"accept": [{**ACCEPT, "check": "rejected"}]}, "accept[0].check: no check 'rejected'; nearest: rejected_share"),
-        ({"accept": [{**ACCEPT, "stage": "aggregates"}]}, "accept[0].stage: rejected_share is a check of ingest; got aggregates"),
-        ({"accept": [{**ACCEPT, "observed": "1"}]}, "accept[0].observed: must be a number; got '1'"),
-        ({"accept": [{**ACCEPT, "observed": True}]}, "accept[0].observed: must be a number; got True"),
-        ({"accept": [{**ACCEPT, "who": ""}]}, "accept[0].who: must not be empty; got ''"),
-        ({"accept": [{**ACCEPT, "hour": "2015-05-17T10:05"}]}, "accept[0].hour: must be on the hour, in UTC; got '2015-05-17T10:05'"),
+        # waivers
+        ({"waivers": [{**ACCEPT, "check": "rejected"}]}, "waivers[0].check: no check 'rejected'; nearest: rejected_share"),
+        ({"waivers": [{**ACCEPT, "stage": "aggregates"}]}, "waivers[0].stage: rejected_share is a check of ingest; got aggregates"),
+        ({"waivers": [{**ACCEPT, "observed": "1"}]}, "waivers[0].observed: must be a number; got '1'"),
+        ({"waivers": [{**ACCEPT, "observed": True}]}, "waivers[0].observed: must be a number; got True"),
+        ({"waivers": [{**ACCEPT, "who": ""}]}, "waivers[0].who: must not be empty; got ''"),
+        ({"waivers": [{**ACCEPT, "hour": "2015-05-17T10:05"}]}, "waivers[0].hour: must be on the hour, in UTC; got '2015-05-17T10:05'"),
         # preset
         ({"preset": "apache/combned"}, "preset: no preset 'apache/combned'; nearest: apache/combined"),
         ({"preset": "../streams/web"}, "preset: no preset '../streams/web'; known: apache/combined, syscalls/trace, zeek/conn"),
@@ -318,7 +318,7 @@ def test_what_is_wrong_is_said_with_path_rule_and_value(changes: dict[str, Any],
 def test_everything_that_is_wrong_is_said_at_once_in_the_order_of_the_fields() -> None:
     data = changed(
         chunk="90 minutes",
-        heal="soon",
+        repair_window="soon",
         colour="red",
         aggregates__load__levels="RANGES 1 HOUR, 6 HOURS SLIDES 1 HOUR, 4 HOURS",
         aggregates__other={"measures": {"n": "sum(tok)"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
@@ -335,7 +335,7 @@ def test_everything_that_is_wrong_is_said_at_once_in_the_order_of_the_fields() -
         "  aggregates.load.levels[1]: level 0 (range 6 hours, slide 4 hours): the range must be a whole "
         "multiple of the slide\n"
         "  aggregates.other.measures.n: no column 'tok' in 'sum(tok)'; nearest: took\n"
-        "  heal: must be a whole number and a unit, such as 5 minutes; got 'soon'\n"
+        "  repair_window: must be a whole number and a unit, such as 5 minutes; got 'soon'\n"
         "  chunk: must be whole hours, at least one; got 90 minutes"
     )
 
@@ -360,7 +360,7 @@ def test_a_mistyped_field_is_told_without_what_follows_from_it() -> None:
 
 def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
     data = changed(
-        name="Web", source__format="xml", source__options={"a": 1}, time=..., rest="maybe",
+        name="Web", source__format="xml", source__options={"a": 1}, time=..., extra_fields="maybe",
         columns__took={"type": "float"}, key=["usr"], aggregates__load__measures={"n": "max(took)"},
         checks={
             "keys_not_null": {"at_most": 100, "rows": {"at_least": 1}},
@@ -374,7 +374,7 @@ def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
         "  columns.took.type: must be one of 'string', 'integer', 'number', 'boolean', 'timestamp'; got "
         "'float'\n"
         "  time: is required where no preset gives it\n"
-        "  rest: must be one of 'keep', 'drop'; got 'maybe'\n"
+        "  extra_fields: must be one of 'keep', 'drop'; got 'maybe'\n"
         "  key[0]: no column 'usr'; nearest: user\n"
         "  checks.keys_not_null.at_most: keys_not_null is built in, only off, severity may be set\n"
         "  checks.keys_not_null.rows: keys_not_null is built in, only off, severity may be set\n"
@@ -423,11 +423,11 @@ json_like = st.recursive(
     max_leaves=6,
 )
 places = st.sampled_from(
-    ["name", "source", "source__path", "source__format", "source__options", "source__holds", "columns",
+    ["name", "source", "source__path", "source__format", "source__options", "source__event_time_range", "columns",
      "columns__user", "columns__took", "time", "time__format", "key", "where", "aggregates",
      "aggregates__load", "aggregates__load__levels", "aggregates__load__measures", "aggregates__load__key",
-     "unique", "unique__keep", "columns__took__is", "patterns", "patterns__x", "patterns__x__steps",
-     "patterns__x__never", "patterns__x__within", "patterns__x__keep", "checks", "accept", "heal", "chunk", "preset", "start", "until", "tags"]
+     "unique", "unique__prefer", "columns__took__is", "patterns", "patterns__x", "patterns__x__steps",
+     "patterns__x__absent", "patterns__x__within", "patterns__x__carry", "checks", "waivers", "repair_window", "chunk", "preset", "start", "until", "tags"]
 )  # fmt: skip
 
 

@@ -15,11 +15,11 @@ from unit.small_stream import ACCEPT, base, changed
         {"title": "x"},
         {"owner": "x"},
         {"source__path": "elsewhere/{host}/%Y-%m-%d.%H.json"},
-        {"source__settle": "1 hour"},
-        {"source__expect": 3},
+        {"source__arrival_delay": "1 hour"},
+        {"source__expected_files": 3},
         {"checks": {"x": {"stage": "ingest", "every": "ok"}}},
-        {"accept": [ACCEPT]},
-        {"heal": "9 days"},
+        {"waivers": [ACCEPT]},
+        {"repair_window": "9 days"},
         {"chunk": "9 days"},
         {"schedule": False},
         {"columns__took": {"from": "ms", "type": "number", "resolution": "0.0010", "unit": "s"}},
@@ -60,17 +60,17 @@ TWO_LEVELS = {"aggregates__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR,
         ({"source__path": "in/{site}/%Y-%m-%d.%H.json"}, {"ingest"}),
         ({"source__path": "in/{host}/%Y-%m-%d.*.json"}, {"ingest"}),
         ({"source__zone": "Europe/Berlin"}, {"ingest"}),
-        ({"source__holds": {"before": "2 days"}}, {"ingest"}),
+        ({"source__event_time_range": {"before": "2 days"}}, {"ingest"}),
         ({"source__format": "csv"}, {"ingest"}),
         ({"columns__more": "x"}, {"ingest"}),
         ({"columns__user": "user"}, {"ingest"}),
         ({"time__format": "epoch"}, {"ingest"}),
         ({"time__column": ["day", "at"]}, {"ingest"}),
         ({"time": {"lines": "1 s", "from": "name"}}, {"ingest"}),
-        ({"rest": "keep"}, {"ingest"}),
+        ({"extra_fields": "keep"}, {"ingest"}),
         ({"columns__x": {"is": "status"}}, {"ingest"}),
         ({"unique": ["user"]}, {"ingest"}),
-        ({"time": {"column": "at", "every": "5 minutes", "ties": "last"}}, {"ingest"}),
+        ({"time": {"column": "at", "interval": "5 minutes", "on_duplicate_time": "last"}}, {"ingest"}),
         (
             {"columns__took": {"from": "ms", "type": "number", "resolution": 0.01}},
             {"ingest", "granules", "reports"},
@@ -121,10 +121,10 @@ def test_how_a_rule_is_written_shapes_nothing() -> None:
     def shape(**changes: Any) -> str:
         return parse(changed(**changes)).ingest_shape()
 
-    assert shape(unique=["user", "host"]) == shape(unique={"columns": ["host", "user"], "keep": "first"})
-    assert shape(time={"column": "at", "every": "5 minutes", "ties": "keep"}) == shape()
+    assert shape(unique=["user", "host"]) == shape(unique={"columns": ["host", "user"], "prefer": "first"})
+    assert shape(time={"column": "at", "interval": "5 minutes", "on_duplicate_time": "keep"}) == shape()
     assert shape(columns__x={"is": "status+1"}) == shape(columns__x={"is": "(status + 1)", "unit": "B"})
-    assert shape(unique=["user"]) != shape(unique={"columns": ["user"], "keep": "longest status"})
+    assert shape(unique=["user"]) != shape(unique={"columns": ["user"], "prefer": "longest status"})
     assert shape(columns__x={"is": "status+1"}) != shape(columns__x={"is": "status+2"})
 
 

@@ -45,7 +45,7 @@ def stream(folder: Path) -> Path:
     spec = {
         "name": "steady",
         "preset": "apache/combined",
-        "source": {"path": "steady/%Y-%m-%d/access.%H.log.gz", "expect": 1},
+        "source": {"path": "steady/%Y-%m-%d/access.%H.log.gz", "expected_files": 1},
         "key": ["client"],
         "aggregates": {
             "traffic": {

@@ -17,15 +17,15 @@ ABOVE, BELOW = 600, 300
 """Of the value, for threshold and delta frames."""
 MICROS = HOURS * 3600 * 1_000_000
 KINDS: Mapping[str, Mapping[str, object]] = {
-    "threshold": {"kind": "threshold", "where": f"bytes > {ABOVE}", "of": "bytes"},
-    "delta": {"kind": "delta", "of": "bytes", "below": BELOW},
+    "threshold": {"kind": "threshold", "where": f"bytes > {ABOVE}", "value": "bytes"},
+    "delta": {"kind": "delta", "value": "bytes", "below": BELOW},
 }
 MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py"))
 
 
 def stream_of(folder: Path, kind: str) -> Path:
     """The stream file, with frames of one kind."""
-    frame = {**KINDS[kind], "ties": "last", "idle": f"{HOURS} hours"}
+    frame = {**KINDS[kind], "on_duplicate_time": "last", "idle": f"{HOURS} hours"}
     return held.stream_of(folder / f"{kind}.yaml", key=["client"], frames={kind: frame})
 
 

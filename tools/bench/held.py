@@ -45,7 +45,7 @@ def stream_of(file: Path, **blocks: Any) -> Path:
     Args:
         blocks: by the name of the field.
     """
-    source = {"path": "no/%Y-%m-%d/%H.log", "expect": 1}
+    source = {"path": "no/%Y-%m-%d/%H.log", "expected_files": 1}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"name": "drawn", "preset": "apache/combined", "source": source, **blocks}))
     return file

@@ -36,7 +36,7 @@ def _stream(way: str, folder: Path) -> Path:
     spec = {
         "name": way,
         "preset": "apache/combined",
-        "source": {"path": LOGS["apache"].hourly, "expect": 1},
+        "source": {"path": LOGS["apache"].hourly, "expected_files": 1},
         "key": ["client"],
         "aggregates": {
             "traffic": {

@@ -42,7 +42,7 @@ class Case:
         source: dict[str, object] = {"path": log.hourly if self.layout == "hourly" else log.plain}
         if self.layout == "hourly":
             # Connections are written when they end, two hours after they begin at most.
-            source["expect"] = 1
+            source["expected_files"] = 1
         spec = {
             "name": "drawn",
             "preset": PRESETS[self.name],

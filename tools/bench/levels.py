@@ -65,7 +65,7 @@ def stream_of(many: int, folder: Path) -> Path:
     spec = {
         "name": "drawn",
         "preset": "zeek/conn",
-        "source": {"path": "no/%Y-%m-%d/%H.log", "expect": 1},
+        "source": {"path": "no/%Y-%m-%d/%H.log", "expected_files": 1},
         "key": ["orig_h"],
         "aggregates": {
             "volume": {"measures": {"n": "count", "sent": "sum(orig_bytes)"}, "levels": levels_of(many)}

@@ -81,7 +81,7 @@ def figures_around_the_late_file() -> dict[str, int]:
     }
 
 
-def healed(before: LedgerSnapshot, after: LedgerSnapshot, asked: set[datetime]) -> None:
+def show_repaired(before: LedgerSnapshot, after: LedgerSnapshot, asked: set[datetime]) -> None:
     """Which hours came out anew that nobody asked for."""
     changed: dict[tuple[str, str, str], set[datetime]] = {}
     for node, entry in after.items():
@@ -89,7 +89,7 @@ def healed(before: LedgerSnapshot, after: LedgerSnapshot, asked: set[datetime]) 
         if node.hour not in asked and (held is None or held.run_id != entry.run_id):
             changed.setdefault((node.stage, node.block, node.table), set()).add(node.hour)
     lines = [[*what, stretches(hours)] for what, hours in sorted(changed.items())]
-    show("Hours that healed", ["stage", "block", "table", "hours"], lines)
+    show("Hours that were repaired", ["stage", "block", "table", "hours"], lines)
 
 
 def one_by_one(hours: Sequence[datetime]) -> bool:
@@ -169,7 +169,7 @@ def tour(server: Airflow, web: Hours) -> bool:
     now = figures_around_the_late_file()
     lines = [[name, figures[name], now[name]] for name in figures]
     show("What the late file changed", ["figure", "before", "after"], lines)
-    healed(before, book(), {last[0] + number * HOUR for number in range(3)})
+    show_repaired(before, book(), {last[0] + number * HOUR for number in range(3)})
     told()
     agrees = agrees and now == recounted(web)
 

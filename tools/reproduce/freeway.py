@@ -29,7 +29,7 @@ DAYS = 62
 LEAST = 6
 """Readings of a frame, at least: two minutes."""
 KINDS = {"short": "speed <= 30", "medium": "speed >= 50", "long": "speed >= 30"}
-_LEAST = {"min_length": f"{LEAST * EVERY} seconds", "ties": "last"}
+_LEAST = {"min_length": f"{LEAST * EVERY} seconds", "on_duplicate_time": "last"}
 SPEC: Mapping[str, Any] = {
     "name": "freeway",
     "source": {"path": "no/%Y-%m-%d/%H.csv", "format": "csv"},
@@ -39,7 +39,7 @@ SPEC: Mapping[str, Any] = {
         "speed": {"type": "number", "resolution": 0.1},
         "vehicles": {"type": "integer"},
     },
-    "time": {"column": "at", "every": f"{EVERY} seconds", "ties": "last"},
+    "time": {"column": "at", "interval": f"{EVERY} seconds", "on_duplicate_time": "last"},
     "key": ["sensor"],
     "frames": {
         **{name: {"kind": "threshold", "where": where, **_LEAST} for name, where in KINDS.items()},
@@ -47,7 +47,7 @@ SPEC: Mapping[str, Any] = {
             "kind": "aggregate",
             "condition": "sum(vehicles) > 100",
             "span": "minimal",
-            "ties": "sum",
+            "on_duplicate_time": "sum",
         },
     },
 }

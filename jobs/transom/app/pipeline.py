@@ -126,9 +126,9 @@ def _evaluate_gate(
 ) -> GateResult:
     """What the gate of a stage says."""
     stale = stale_hours(stream, ledger, stage, interval)
-    accepted = entries_of(stream.accept)
+    accepted = entries_of(stream.waivers)
     return evaluate_gate(
-        ledger, stage, stream.name, interval, command, stream.heal, accepted, stale, stream.built_in
+        ledger, stage, stream.name, interval, command, stream.repair_window, accepted, stale, stream.built_in
     )
 
 

@@ -78,7 +78,7 @@ def _refresh(stage: str, context: Context) -> Outcome:
             context.ledger,
             defined,
             context.chunk,
-            context.stream.heal,
+            context.stream.repair_window,
             context.run_id,
             waivers_of(context.stream),
             context.interval,

@@ -139,7 +139,7 @@ def run_stage(
     )
     LOG.info(
         f"{stage} {stream.name} {interval}: {published}, {total.quarantined} quarantined, "
-        f"{total.blocked} blocked, {total.hours_healed} of them healed (tables' hours); "
+        f"{total.blocked} blocked, {total.hours_healed} of them repaired (tables' hours); "
         f"{counted(total.rows_out, 'row')}" + _counted(stream, total, figures)
     )
     return total

@@ -121,7 +121,7 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     ledger_damage = examine(root, stages, [layout.table.name for layout in layouts])
     notes = []
     if ledger_damage.damages:
-        notes = repair_ledger(store, ledger_damage, layouts, stages, stream.heal, run_id)
+        notes = repair_ledger(store, ledger_damage, layouts, stages, stream.repair_window, run_id)
     ledger = Ledger(root)
     found = verify(store, ledger, layouts, interval)
     gone = _gone(stream, root, found)

@@ -102,7 +102,7 @@ def other_hours(stream: Stream, found: ScannedFile) -> str | None:
     named = None if match is None else stream.span(match)
     if match is None or named is None:
         return None
-    before, after = stream.source.holds.before, stream.source.holds.after
+    before, after = stream.source.event_time_range.before, stream.source.event_time_range.after
     start, end = named.start + before, named.end - after
     refused = found.reasons["outside_holds"]
     if (not refused and not found.events) or any(hour_of(start) <= hour < end for hour in found.hours):
@@ -305,10 +305,15 @@ def link_into_landing(
             [_outside(file, only) for file in files if file.hours.keys() - set(only.hours())]
         )
         if pattern.unit is not None:
-            notes.append("as files are cut, what source.path, `holds` and `expect` say of hours is not tried")
+            notes.append(
+                "as files are cut, what source.path, `event_time_range` and `expected_files` say of hours is "
+                "not tried"
+            )
     elif pattern.unit is not None and not timed:
         other = next(file.path for file in files if file.match is None)
-        notes.append(f"{other} is not named as source.path says: `holds` and `expect` are not tried")
+        notes.append(
+            f"{other} is not named as source.path says: `event_time_range` and `expected_files` are not tried"
+        )
     if pattern.captures and any(
         file.match is None or set(file.match.captures) < set(pattern.captures) for file in files
     ):
@@ -317,13 +322,13 @@ def link_into_landing(
     places = ["landing", *([form] if form else []), *(f"{{{name}}}" for name in pattern.captures), "*"]
     source = {**data["source"], "path": "/".join(places)}
     if not timed:
-        source.pop("expect", None)
+        source.pop("expected_files", None)
     if only is not None:
         # A file holds what its name says, and no more.
         places[1:1] = [FOLDERS["hour"]]
         form, data = FOLDERS["hour"], _tolerant(data, stream, files, only)
         source |= {"path": "/".join(places), "zone": "UTC", "name_time": "start"}
-        source |= {"covers": format_duration(len(only) * HOUR), "holds": NO_MORE}
+        source |= {"covers": format_duration(len(only) * HOUR), "event_time_range": NO_MORE}
     chunk = format_duration(max(len(interval), 1) * HOUR)
     # Behind what the files cover none is missing.
     until = {"start": None, "until": end} if end < interval.end else {}

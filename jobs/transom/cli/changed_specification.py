@@ -13,13 +13,13 @@ LABELS = {
     "format": "`source.format`",
     "options": "`source.options`",
     "captures": "the captures of `source.path`",
-    "name": "the time in `source.path`, `zone` or `holds`",
+    "name": "the time in `source.path`, `zone` or `event_time_range`",
     "columns": "`columns`",
     "derived": "`columns`",
     "time": "`time`",
     "time_captures": "`time`",
     "ties": "`time`",
-    "rest": "`rest`",
+    "rest": "`extra_fields`",
     "unique": "`unique`",
 }
 """What the keys of ingest's fingerprint are called in the stream's file."""
@@ -43,7 +43,7 @@ def changed_specification(stream: Stream, freshness: Freshness, partition: Parti
     labels = LABELS if is_source else _feature(stream, partition).labels
     parts = list(dict.fromkeys(words for name, words in labels.items() if name in names))
     if is_source:
-        parts.append("a check or an `accept` that decides whether files are complete")
+        parts.append("a check or a waiver that decides whether files are complete")
     *most, last = parts
     listed = f"{', '.join(most)} or {last}" if most else last
     return f"the stream's file says something else of what shapes it than when it was computed: {listed}"

@@ -32,7 +32,7 @@ NOT_THERE: Mapping[Code, str] = {
 CHANGED: Mapping[Code, str] = {
     "unknown_inputs": "what it was made of cannot be told: rows of several specifications, or of a killed "
     "run",
-    "completeness": "what decides whether it is complete has changed: a check, `expect`, or an `accept`",
+    "completeness": "what decides whether it is complete has changed: a check, `expected_files`, or a waiver",
     "checks": "its checks, or what is accepted of them, have changed since they withheld it",
 }
 """Reasons, in words."""
@@ -247,10 +247,10 @@ class HourExplanation:
                 if built_in and built_in.mended:
                     self._remedy, entry = built_in.mended, None
                 yield from format_check_result(verdict).split("\n")
-            yield from near_misses(verdict, entries_of(self.stream.accept), verdicts if withheld else ())
+            yield from near_misses(verdict, entries_of(self.stream.waivers), verdicts if withheld else ())
             if entry:
                 when = "to accept it" if withheld else "if it never comes"
-                yield f"{when}, add this to accept in the stream file: {entry}"
+                yield f"{when}, add this to waivers in the stream file: {entry}"
 
     @cached_property
     def _known(self) -> list[FileRecord]:
@@ -306,7 +306,7 @@ class HourExplanation:
 
     def _expected(self, there: Mapping[str, ListedFile]) -> Iterator[str]:
         """The files that the hour ought to have, and has not."""
-        expected, pattern = self.stream.source.expect or 0, self.stream.path_pattern
+        expected, pattern = self.stream.source.expected_files or 0, self.stream.path_pattern
         named = sum(self.hour in now.named for now in there.values())
         if not scheduled(self.stream, self.hour):
             return

@@ -183,7 +183,7 @@ def _reporting_interval(stream: "Stream", covered: "Interval") -> "Interval":
     from transom.core.intervals import EPOCH, HOUR, Interval
 
     longest = max((pattern.top for pattern in stream.blocks(Pattern).values()), default=timedelta(0))
-    stretches = [frame.stretch for frame in stream.blocks(Frame).values() if frame.stretch is not None]
+    stretches = [frame.period for frame in stream.blocks(Frame).values() if frame.period is not None]
     ends = [EPOCH - (EPOCH - covered.end) // stretch * stretch for stretch in stretches]
     return Interval(covered.start, max(covered.end - -longest // HOUR * HOUR, *ends, covered.end))
 

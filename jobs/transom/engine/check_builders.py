@@ -59,8 +59,8 @@ def built_in(
 
 
 def columns_read(stream: Stream, reached: Callable[[Use], bool] = lambda use: True) -> set[str]:
-    """The columns that something is computed from: a key, a block, `unique`, `ties`, a check of events. Of
-    derived ones among them, what they are computed from as well.
+    """The columns that something is computed from: a key, a block, `unique`, `on_duplicate_time`, a check of
+    events. Of derived ones among them, what they are computed from as well.
 
     Args:
         reached: whether some event meets the condition of a use, by default that of every use. What a block
@@ -105,7 +105,7 @@ def row_meets(every: str, types: Mapping[str, FieldType]) -> str:
 
 def waivers_of(stream: Stream) -> Sequence[Waiver]:
     """The failed checks that the stream lets pass."""
-    return entries_of(stream.accept)
+    return entries_of(stream.waivers)
 
 
 def _types(stream: Stream, stage: str, block: str | None) -> Mapping[str, FieldType]:

@@ -1,7 +1,7 @@
 """The gate of a stage: what the ledger says of an interval, in words. No Spark.
 
 Red for withheld, blocked or unwritten hours of its own interval; a warning for hours outside that a run
-healed or that stay stale, and for hours that are incomplete.
+repaired or that stay stale, and for hours that are incomplete.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ def evaluate_gate(
     stream: str,
     interval: Interval,
     command: str,
-    heal: timedelta = timedelta(days=2),
+    repair_window: timedelta = timedelta(days=2),
     accepted: Sequence[Waiver] = (),
     stale: Mapping[str, Sequence[datetime]] | None = None,
     rules: Mapping[str, BuiltIn] = OF_INGEST,
@@ -64,14 +64,15 @@ def evaluate_gate(
 
     Args:
         command: what runs the stage again, with `{from}` and `{to}`; quoted with each failure.
-        heal: how far around its interval a run of the stream mends hours; what is wrong there is a warning.
+        repair_window: how far around its interval a run of the stream mends hours; what is wrong there is a
+            warning.
         accepted: what the stream file accepts, to say where it misses the value that a check saw.
         stale: hours of the interval that are not up to date, with all that they are computed from, by the
             reason in words.
         rules: the checks that transom makes, by name.
     """
     book = ledger.snapshot([stage])
-    around = interval.widen(before=heal, after=heal)
+    around = interval.widen(before=repair_window, after=repair_window)
     nodes = sorted(node for node, _ in book.within(around))
     nearby = [node for node in nodes if node.hour not in interval]
     without_hour = (node for node, _ in book.within(Interval.of_hour(UNKNOWN_HOUR)))

@@ -203,7 +203,7 @@ def _acceptance(
     entries = list(dict.fromkeys(filter(None, map(entry_for, wrong))))
     if entries:
         lines.append("  to accept it, put this into the stream file, with your name and the reason:")
-        lines += ["    accept:", *(f"      {entry}" for entry in entries[:MAX_ITEMS_SHOWN])]
+        lines += ["    waivers:", *(f"      {entry}" for entry in entries[:MAX_ITEMS_SHOWN])]
         lines += [f"      # and {len(entries) - MAX_ITEMS_SHOWN} more, one for each failed check"][
             : len(entries) > MAX_ITEMS_SHOWN
         ]

@@ -186,14 +186,14 @@ def repair_ledger(
     found: LedgerDamage,
     layouts: Sequence[TableLayout],
     stages: Sequence[str],
-    heal: timedelta,
+    repair_window: timedelta,
     run_id: str,
 ) -> list[str]:
     """Makes good what is wrong with the ledger, as far as that can be.
 
     Args:
         layouts: the tables that stages write.
-        heal: as the stream has it: shorter gaps between runs are asked for, too.
+        repair_window: as the stream has it: shorter gaps between runs are asked for, too.
 
     Returns:
         What has been done, and what is lost, in words.
@@ -213,7 +213,7 @@ def repair_ledger(
         _raise_tokens(root, highest_token(root, stages, tables))
     ledger = Ledger(root)
     if SOURCE_STAGE in found.stages("hours", stages):
-        count = _recover(store, ledger, layouts, heal, run_id)
+        count = _recover(store, ledger, layouts, repair_window, run_id)
         notes.append(f"hours: {counted(count, 'row')} of {SOURCE_STAGE} made again from what its tables hold")
     for stage in sorted(found.stages("checks", stages)):
         count = _without_verdicts(ledger, stage, run_id)
@@ -246,7 +246,7 @@ def _raise_tokens(root: str, highest: int) -> None:
 
 
 def _recover(
-    store: Store, ledger: Ledger, layouts: Sequence[TableLayout], heal: timedelta, run_id: str
+    store: Store, ledger: Ledger, layouts: Sequence[TableLayout], repair_window: timedelta, run_id: str
 ) -> int:
     """Makes rows of the ledger for hours of the first stage that have lost theirs: they are damaged, so the
     next run reads their files again."""
@@ -268,7 +268,7 @@ def _recover(
         for total in totals:
             if total.file.hour is not None:
                 held.setdefault((of.table.name, total.file.hour), []).append(total)
-    asked = _requested_hours(ledger, book, heal)
+    asked = _requested_hours(ledger, book, repair_window)
     entries: dict[PartitionKey, PartitionState | None] = {}
     for layout in of_first:
         for block in layout.blocks:
@@ -289,9 +289,9 @@ def _recover(
     return len(entries)
 
 
-def _requested_hours(ledger: Ledger, book: LedgerSnapshot, heal: timedelta) -> set[datetime]:
+def _requested_hours(ledger: Ledger, book: LedgerSnapshot, repair_window: timedelta) -> set[datetime]:
     """The hours that the first stage was asked for, as far as can be told: those that it or another stage
-    has, those of its runs, and gaps between these that are shorter than `heal`."""
+    has, those of its runs, and gaps between these that are shorter than `repair_window`."""
     asked = {node.hour for node, entry in book.items() if entry.asked and node.hour != UNKNOWN_HOUR}
     of_first = f'SELECT "from", "to" FROM t WHERE stage = \'{SOURCE_STAGE}\''
     intervals = {
@@ -300,7 +300,7 @@ def _requested_hours(ledger: Ledger, book: LedgerSnapshot, heal: timedelta) -> s
     }  # fmt: skip
     for start, end in sorted(intervals):
         interval = Interval(start, end)
-        asked |= Scope.of(interval, interval, heal, asked).requested
+        asked |= Scope.of(interval, interval, repair_window, asked).requested
     return asked
 
 

@@ -86,7 +86,7 @@ def plan(
         again: nodes to compute even where they are fresh.
     """
     result = Plan()
-    healed = 0
+    repaired = 0
     needed: set[PartitionKey] = set()
     freshness = Freshness(book, [stage], accepted)
     for block in step.parts:
@@ -107,11 +107,11 @@ def plan(
                 earlier.record(hour, PartitionState("blocked", "", cause=cause.text, causes=(cause,)))
                 continue
             earlier.record(hour, PartitionState("published", ""))
-            healed += hour not in scope.requested
+            repaired += hour not in scope.requested
             result.inputs[node] = freshness.inputs(node)
             result.targets.setdefault(block, []).append(hour)
             result.incomplete.setdefault(block, set()).update(incomplete_hours(others, hour, book))
-    return replace(result, repaired=healed, needed=frozenset(needed))
+    return replace(result, repaired=repaired, needed=frozenset(needed))
 
 
 def _hours_to_compute(

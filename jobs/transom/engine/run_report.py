@@ -25,13 +25,13 @@ COUNTED: Mapping[str, tuple[str, str]] = {
 """What of a run's work is counted for a person, where it is not zero."""
 
 
-def format_run(ledger: Ledger, run: str, interval: Interval, settle: timedelta) -> list[str]:
+def format_run(ledger: Ledger, run: str, interval: Interval, arrival_delay: timedelta) -> list[str]:
     """Return what the runs of a DAG's run have done, a line a stage, and the late files that they took.
 
     Args:
         run: what the names of these runs begin with.
         interval: the run's own.
-        settle: how long after its hour a file may arrive without being late.
+        arrival_delay: how long after its hour a file may arrive without being late.
     """
     runs = ledger.runs(f"starts_with(run_id, {literal(f'{run} ')})")
     book = ledger.snapshot()
@@ -39,7 +39,7 @@ def format_run(ledger: Ledger, run: str, interval: Interval, settle: timedelta) 
     outside = {
         hour for of in runs if of["stage"] == SOURCE_STAGE for hour in repaired_hours(book, of, interval)
     }
-    late = _late_files(ledger.root, outside, settle)
+    late = _late_files(ledger.root, outside, arrival_delay)
     if late:
         lines.append(f"late files: {len(late)}{format_names(late)}")
     return lines
@@ -55,14 +55,14 @@ def _line(run: Mapping[str, Any], hours: Sequence[datetime]) -> str:
     work = json.loads(run["work"])
     counts = [counted(work[name], *words) for name, words in COUNTED.items() if work.get(name)]
     counts.append(counted(run["rows_out"], "row written", "rows written"))
-    healed = f"; repaired outside the interval: {format_hours(hours)}" if hours else ""
-    return f"run {run['stage']}: {', '.join(counts)}{healed}"
+    repaired = f"; repaired outside the interval: {format_hours(hours)}" if hours else ""
+    return f"run {run['stage']}: {', '.join(counts)}{repaired}"
 
 
-def _late_files(root: str, hours: set[datetime], settle: timedelta) -> list[str]:
+def _late_files(root: str, hours: set[datetime], arrival_delay: timedelta) -> list[str]:
     """The files of some hours that arrived after their time, by their paths."""
     uri = f"{root}/files"
     if not hours or not DeltaTable.is_deltatable(uri):
         return []
     rows = read_rows(DeltaTable(uri), in_hours_sql(hours))
-    return sorted(row["path"] for row in rows if row["modified"] > row["hour"] + HOUR + settle)
+    return sorted(row["path"] for row in rows if row["modified"] > row["hour"] + HOUR + arrival_delay)

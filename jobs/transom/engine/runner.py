@@ -110,7 +110,7 @@ def run_steps(
     ledger: Ledger,
     stage: Stage,
     interval: Interval,
-    heal: timedelta,
+    repair_window: timedelta,
     run_id: str,
     accepted: Sequence[Waiver] = (),
     stretch: Interval | None = None,
@@ -121,7 +121,7 @@ def run_steps(
     """Brings a stage up to date over an interval.
 
     Args:
-        heal: how far before and after the interval stale hours are recomputed as well.
+        repair_window: how far before and after the interval stale hours are recomputed as well.
         accepted: failed checks that a person lets pass.
         stretch: the whole of which the interval is a chunk; None is the interval itself.
         retention: how long state is kept before the stage's last hour; None is for ever.
@@ -131,7 +131,7 @@ def run_steps(
     """
     outcome = Outcome()
     forced = frozenset(interval.hours()) if recompute else frozenset()
-    scope = Scope.within(interval, stretch or interval, heal)
+    scope = Scope.within(interval, stretch or interval, repair_window)
     fillers = ExternalSources(ledger.root, stage.fillers)
 
     def run(step: TableStep, todo: Plan, book: LedgerSnapshot, pins: PinnedTables) -> None:

@@ -7,7 +7,7 @@ Severity = Literal["error", "incomplete", "warning"]
 
 
 def format_exact(observed: float | None) -> str:
-    """A number as a stream file takes it, in `accept` say: it reads back as exactly this value."""
+    """A number as a stream file takes it, in `waivers` say: it reads back as exactly this value."""
     if observed is None:
         return "nothing"
     value = float(observed)

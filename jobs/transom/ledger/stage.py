@@ -2,7 +2,7 @@
 
 A stage is functions from DataFrames to rows and this declaration: which tables it writes, block
 by block, what each block reads and how far a change there reaches, and which part of the specification
-shapes the rows. Staleness, healing, pinning, claims, digests, checks and publication follow from it
+shapes the rows. Staleness, repair, pinning, claims, digests, checks and publication follow from it
 (`transom.engine.runner`); a stage does not have to know about them.
 
 A definition needs no session and loads no Spark: metrics and filters are SQL texts, and the functions that

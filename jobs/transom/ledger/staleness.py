@@ -43,18 +43,20 @@ class Scope:
     repair_window: timedelta
 
     @classmethod
-    def within(cls, chunk: Interval, stretch: Interval, heal: timedelta) -> "Scope":
+    def within(cls, chunk: Interval, stretch: Interval, repair_window: timedelta) -> "Scope":
         """The scope of a chunk of a stage that follows the first one: gaps are hours that the first one has
         seen to, and stale in this one."""
-        return cls(frozenset(chunk.hours()), chunk, stretch, heal)
+        return cls(frozenset(chunk.hours()), chunk, stretch, repair_window)
 
     @classmethod
-    def of(cls, chunk: Interval, stretch: Interval, heal: timedelta, known: Iterable[datetime]) -> "Scope":
+    def of(
+        cls, chunk: Interval, stretch: Interval, repair_window: timedelta, known: Iterable[datetime]
+    ) -> "Scope":
         """The scope of a chunk.
 
         A gap lies between the stretch and the next hour that has a row, on either side, and is shorter
-        than `heal`: a scheduler that slept. A longer one is a decision, and left alone. So the hours that
-        runs have asked for are, in whatever order they ran, their intervals and the gaps between these.
+        than `repair_window`: a scheduler that slept. A longer one is a decision, and left alone. So the hours
+        that runs have asked for are, in whatever order they ran, their intervals and the gaps between these.
 
         Args:
             known: the hours that the stage has rows of.
@@ -65,9 +67,9 @@ class Scope:
         if chunk.end == stretch.end:
             after = known.first_from(chunk.end)
         after = chunk.end if after is None else after
-        start = before if chunk.start - before < heal else chunk.start
-        end = after if after - chunk.end < heal else chunk.end
-        return cls(frozenset(Interval(start, end).hours()), chunk, stretch, heal)
+        start = before if chunk.start - before < repair_window else chunk.start
+        end = after if after - chunk.end < repair_window else chunk.end
+        return cls(frozenset(Interval(start, end).hours()), chunk, stretch, repair_window)
 
     def still_valid(self, book: LedgerSnapshot, stage: str) -> bool:
         """Whether no gap has come to lie beside the run since: another one, begun before it was seen, would

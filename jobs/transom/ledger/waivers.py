@@ -13,7 +13,7 @@ from transom.core.intervals import UNKNOWN_HOUR, format_hour
 from transom.core.partitions import CheckResult, PartitionKey
 from transom.core.terminal import escape_control_chars
 from transom.ledger.check import MetricResult, format_exact
-from transom.spec.checks import Accept
+from transom.spec.checks import WaiverSpec
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _is_cut(said: float, observed: float | None) -> bool:
 
 
 def entry_for(verdict: CheckResult) -> str | None:
-    """Return the item of `accept` in a stream file that lets a failed check pass; None where none can.
+    """Return the item of `waivers` in a stream file that lets a failed check pass; None where none can.
 
     `NAME` and `REASON` in it are for the person who answers for it.
     """
@@ -124,8 +124,8 @@ def format_waived(verdict: CheckResult) -> str:
     )
 
 
-def entries_of(entries: Sequence[Accept]) -> list[Waiver]:
-    """Return the failed checks that a stream file lets pass, from its `accept`."""
+def entries_of(entries: Sequence[WaiverSpec]) -> list[Waiver]:
+    """Return the failed checks that a stream file lets pass, from its `waivers`."""
     return [
         Waiver(item.hour, item.stage, item.check, float(item.observed), item.who, item.why)
         for item in entries

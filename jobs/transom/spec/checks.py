@@ -78,8 +78,8 @@ OF_INGEST: Mapping[str, BuiltIn] = {
     "fields_known": BuiltIn(
         "ingest",
         "warning",
-        "a file brings no field that the specification does not name, unless `rest: keep` takes it",
-        advice="the fields are in the sample: a column takes one, or `rest: keep` all of them",
+        "a file brings no field that the specification does not name, unless `extra_fields: keep` takes it",
+        advice="the fields are in the sample: a column takes one, or `extra_fields: keep` all of them",
     ),
     "fields_present": BuiltIn(
         "ingest",
@@ -164,7 +164,7 @@ class CheckSpec(Model):
     """True leaves a built-in check out."""
 
 
-class Accept(Model):
+class WaiverSpec(Model):
     """A failed check that a person lets pass, as long as it observes just this value."""
 
     hour: Hour

@@ -12,7 +12,7 @@ from transom.spec.errors import Issue, no_column
 
 FIRST = "first"
 _LONGEST = "longest "
-_KEEP = "^(first|longest [a-z][a-z0-9_]*)$"
+_PREFER = "^(first|longest [a-z][a-z0-9_]*)$"
 
 
 class Unique(ShorthandModel):
@@ -37,21 +37,21 @@ class Unique(ShorthandModel):
 
     columns: Annotated[tuple[NonEmptyStr, ...], Field(min_length=1)]
     """Columns, or event_time, in all of which records of one hour agree that are one."""
-    keep: Annotated[str, Field(json_schema_extra={"pattern": _KEEP})] = FIRST
+    prefer: Annotated[str, Field(json_schema_extra={"pattern": _PREFER})] = FIRST
     """Which of them stays: first, by time, file and line; or `longest COLUMN`, the one of the largest value
     of an integer or a number, such as longest duration, and the first of equal ones."""
 
-    @field_validator("keep")
+    @field_validator("prefer")
     @classmethod
-    def _known_keep(cls, text: str) -> str:
-        if not re.fullmatch(_KEEP, text):
+    def _known_preference(cls, text: str) -> str:
+        if not re.fullmatch(_PREFER, text):
             raise ValueError(f"must be first, or longest and a column, as longest duration; got {text!r}")
         return text
 
     @property
     def longest(self) -> str | None:
         """The column whose largest value selects the record to keep; None if the first record is kept."""
-        return None if self.keep == FIRST else self.keep.removeprefix(_LONGEST)
+        return None if self.prefer == FIRST else self.prefer.removeprefix(_LONGEST)
 
 
 def problems(unique: Unique, types: Mapping[str, FieldType]) -> Iterator[Issue]:
@@ -66,6 +66,6 @@ def problems(unique: Unique, types: Mapping[str, FieldType]) -> Iterator[Issue]:
     if longest is not None and longest not in numeric:
         if longest in types:
             rule = f"longest takes an integer or a number; {longest} is a {types[longest]}"
-            yield Issue("unique.keep", rule)
+            yield Issue("unique.prefer", rule)
         else:
-            yield no_column("unique.keep", longest, numeric)
+            yield no_column("unique.prefer", longest, numeric)

@@ -77,10 +77,10 @@ class Time(Model):
     from_: NonEmptyStr | None = Field(default=None, alias="from")
     """With lines, the time of a file's first line: such as 2024-01-01T00:00, UTC unless it says an offset;
     or name, the start of the stretch in the file's name."""
-    every: Duration | None = None
+    interval: Duration | None = None
     """For readings on a schedule: how far apart they are; it divides one hour."""
-    ties: Literal["first", "last", "keep"] | None = None
-    """With every, required: which of the readings of one turn stays, or keep for all of them."""
+    on_duplicate_time: Literal["first", "last", "keep"] | None = None
+    """With interval, required: which of the readings of one interval stays, or keep for all of them."""
 
     @field_validator("from_")
     @classmethod
@@ -116,14 +116,18 @@ class Time(Model):
         return problems
 
     def _on_schedule(self) -> list[Issue]:
-        if self.every is None:
-            return [] if self.ties is None else [Issue("ties", "goes with every, which is missing")]
+        if self.interval is None:
+            return (
+                []
+                if self.on_duplicate_time is None
+                else [Issue("on_duplicate_time", "goes with interval, which is missing")]
+            )
         problems = []
-        if not self.every or HOUR % self.every:
-            got = format_duration(self.every)
-            problems.append(Issue("every", f"must divide one hour, as 5 minutes does; got {got}"))
-        if self.ties is None:
-            problems.append(Issue("ties", "is required with every, one of first, last, keep"))
+        if not self.interval or HOUR % self.interval:
+            got = format_duration(self.interval)
+            problems.append(Issue("interval", f"must divide one hour, as 5 minutes does; got {got}"))
+        if self.on_duplicate_time is None:
+            problems.append(Issue("on_duplicate_time", "is required with interval, one of first, last, keep"))
         return problems
 
     @property

@@ -22,7 +22,7 @@ def canonical(value: Any) -> str:
 def ingest(stream: StreamFields) -> str:
     """Return the fingerprint of events, duplicates, rejected and files."""
     layout = stream.layout()
-    holds, unique, time = stream.source.holds, stream.unique, stream.time
+    holds, unique, time = stream.source.event_time_range, stream.unique, stream.time
     # Keys of later features are left out if unused, so that older streams keep their fingerprint.
     of_name = [name for name in stream.captures if name in layout.of_time]
     return canonical(
@@ -56,9 +56,13 @@ def ingest(stream: StreamFields) -> str:
                 name: [expression.sql, stream.event_columns[name].type, stream.event_columns[name].resolution]
                 for name, expression in stream.derived.items()
             },
-            "unique": {"columns": sorted(unique.columns), "keep": unique.keep} if unique else None,
-            "ties": {"every": microseconds(time.every), "ties": time.ties, "key": sorted(stream.key)}
-            if time and time.every and time.ties != "keep"
+            "unique": {"columns": sorted(unique.columns), "keep": unique.prefer} if unique else None,
+            "ties": {
+                "every": microseconds(time.interval),
+                "ties": time.on_duplicate_time,
+                "key": sorted(stream.key),
+            }
+            if time and time.interval and time.on_duplicate_time != "keep"
             else None,
         }
     )

@@ -31,6 +31,6 @@ def schema_text(model: type[Stream]) -> str:
     }
     stages = ["ingest", *(feature.name for feature in model.features)]
     checked = ["ingest", *(feature.name for feature in model.features if feature.row_types is not None)]
-    schema["$defs"]["Accept"]["properties"]["stage"]["enum"] = stages
+    schema["$defs"]["WaiverSpec"]["properties"]["stage"]["enum"] = stages
     schema["$defs"]["CheckSpec"]["properties"]["stage"]["anyOf"][0]["enum"] = checked
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

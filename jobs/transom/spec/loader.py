@@ -105,8 +105,8 @@ def _of_built_in(location: Location, problem: Issue, built_in: Mapping[str, Buil
 
 INDEPENDENT = frozenset(
     (
-        "title", "description", "owner", "tags", "rest", "unique", "key", "where", "accept", "heal",
-        "retention", "start", "until", "schedule", "catchup", "submit", "chunk",
+        "title", "description", "owner", "tags", "extra_fields", "unique", "key", "where", "waivers",
+        "repair_window", "retention", "start", "until", "schedule", "catchup", "submit", "chunk",
     )
 )  # fmt: skip
 """Fields that the validation of other fields does not depend on."""
@@ -166,7 +166,7 @@ class _PartialSpec:
                 remaining[first] = {key: value for key, value in check.items() if key != inside[1]}
             changed = {**self.data, name: remaining}
         elif name in self.named or name in INDEPENDENT or name == "time":
-            self.removed |= {(name,), *([("columns", REST)] if name == "rest" else [])}
+            self.removed |= {(name,), *([("columns", REST)] if name == "extra_fields" else [])}
             # A preset's time replaces it; else the time is missing.
             self.reported.add(name)
             changed = {key: value for key, value in self.data.items() if key != name}

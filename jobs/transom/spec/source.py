@@ -59,13 +59,13 @@ class Source(Model):
     quote and lead of kv, the names of the words with which each line begins; lead of syscalls, the names of
     the words before the call. embedded of json, csv, regex and kv, for a text that is itself a record: its
     field, its format (json, regex, kv), and the options of that; its fields are then field.name."""
-    holds: EventTimeRange = EventTimeRange()
+    event_time_range: EventTimeRange = EventTimeRange()
     """The times that a file may hold, beside the stretch in its name."""
-    settle: Duration = timedelta(minutes=10)
+    arrival_delay: Duration = timedelta(minutes=10)
     """How long to wait after an hour's end before its files are taken to be there."""
-    expect: Annotated[StrictInt, Field(ge=1)] | None = None
+    expected_files: Annotated[StrictInt, Field(ge=1)] | None = None
     """How many files an hour has; with fewer it is incomplete."""
-    on_change: Literal["hold", "replace"] = "hold"
+    on_conflict: Literal["hold", "replace"] = "hold"
     """What happens to a file that differs from what was ingested, other than by having grown: hold keeps
     what stands and warns, replace takes the new content."""
 

@@ -15,7 +15,7 @@ from transom.formats.record_format import FieldType, RecordFormat, Span
 from transom.spec import derived_columns as derived
 from transom.spec.base import Hour, Model, Name, NonEmptyStr
 from transom.spec.block_columns import BlockColumns
-from transom.spec.checks import OF_INGEST, Accept, BuiltIn, CheckSpec, ResolvedCheck, resolve
+from transom.spec.checks import OF_INGEST, BuiltIn, CheckSpec, ResolvedCheck, WaiverSpec, resolve
 from transom.spec.deduplicate import Unique
 from transom.spec.event_time import Time
 from transom.spec.expressions import Expression, condition
@@ -58,7 +58,7 @@ class StreamFields(Model):
     it; null leaves a column of the preset out. Captures of the path are added."""
     time: Time | None = None
     """How the time of an event is made."""
-    rest: Literal["keep", "drop"] = "drop"
+    extra_fields: Literal["keep", "drop"] = "drop"
     """What becomes of the fields that neither a column nor the time takes: drop, or keep, as JSON text in a
     column rest."""
     unique: Unique | None = None
@@ -69,10 +69,10 @@ class StreamFields(Model):
     """A condition on the events, such as status >= 500; the default of the blocks."""
     checks: dict[Name, CheckSpec] = Field(default_factory=dict)
     """Own checks, and changes of built-in ones."""
-    accept: tuple[Accept, ...] = ()
-    """Failed checks that somebody answers for."""
-    heal: Duration = timedelta(days=2)
-    """How far around its interval a run mends stale hours; whole hours."""
+    waivers: tuple[WaiverSpec, ...] = ()
+    """Failed checks that somebody lets pass."""
+    repair_window: Duration = timedelta(days=2)
+    """How far around its interval a run repairs stale hours; whole hours."""
     retention: Duration | None = None
     """How long private state is kept before the last hour that was asked for; whole hours, none is
     for ever. State that an older hour needs is made again from the events. State that
@@ -85,9 +85,9 @@ class StreamFields(Model):
     """Whether the DAG runs every hour by itself; false: only by hand."""
     catchup: StrictBool = False
     """Whether the DAG makes up for the hours since `start`."""
-    submit: Literal["each", "together"] = "each"
-    """How the DAG submits the stages: each as an application of its own, or together in one, which is quicker
-    where hours are small. The gates are the same."""
+    submit: Literal["per_stage", "single"] = "per_stage"
+    """How the DAG submits the stages: per_stage, each as an application of its own, or single, all in one,
+    which is quicker where hours are small. The gates are the same."""
     chunk: Duration = timedelta(days=7)
     """The length of the pieces in which a long interval is done; whole hours."""
 
@@ -116,7 +116,7 @@ class StreamFields(Model):
     def read_columns(self) -> dict[str, layout.Field]:
         """The same, without those that are derived from the others."""
         declared = {name: column.field(name) for name, column in self.columns.items() if column.is_ is None}
-        if self.rest == "keep":
+        if self.extra_fields == "keep":
             declared |= {layout.REST: layout.Field(layout.REST, (layout.REST,))}
         return declared | {name: layout.Field(name, (name,)) for name in self.captures}
 
@@ -173,9 +173,11 @@ class StreamFields(Model):
 
     @property
     def key_without_block(self) -> tuple[str, ...]:
-        """The columns of the stream's key that are needed independent of blocks: for `ties`, or if there is
-        no block."""
-        ties = self.time is not None and self.time.every is not None and self.time.ties != "keep"
+        """The columns of the stream's key that are needed independent of blocks: for `on_duplicate_time`,
+        or if there is no block."""
+        ties = (
+            self.time is not None and self.time.interval is not None and self.time.on_duplicate_time != "keep"
+        )
         return self.key if ties or self.stages == ("ingest",) else ()
 
     @cached_property
@@ -203,20 +205,22 @@ class StreamFields(Model):
         assert self.time is not None
         fields = tuple(self.read_columns[name] for name in self.columns if name in self.read_columns)
         time = self.time.event_time(self.columns)
-        return RecordFormat(self.source.format, fields, time, dict(self.source.options), self.rest == "keep")
+        return RecordFormat(
+            self.source.format, fields, time, dict(self.source.options), self.extra_fields == "keep"
+        )
 
     def span(self, match: Match) -> Span | None:
         """Return the span of times that a file may contain; None, any time, if its name has no time.
 
         See `EventTimeRange`: the period in the name, or its hour if the period is shorter than an hour,
-        extended by `holds` at both ends.
+        extended by `event_time_range` at both ends.
         """
         if match.start is None or match.end is None:
             return None
         start, end = match.start, match.end
         if match.unit in ("minute", "second"):
             start, end = hour_of(start), max(hour_of(start) + HOUR, end)
-        return Span(start - self.source.holds.before, end + self.source.holds.after)
+        return Span(start - self.source.event_time_range.before, end + self.source.event_time_range.after)
 
 
 def built_in_of(features: Iterable[Feature[Any]]) -> dict[str, BuiltIn]:

@@ -40,7 +40,7 @@ def problems(stream: StreamFields) -> list[Issue]:
         *_default_where(stream),
         *(problem for feature in stream.features for problem in feature.problems(stream)),
         *_checks(stream),
-        *_accept(stream),
+        *_waivers(stream),
         *_times(stream),
     ]
 
@@ -67,8 +67,8 @@ def _source(stream: StreamFields) -> Iterator[Issue]:
 
 def _columns(stream: StreamFields) -> Iterator[Issue]:
     reserved = dict.fromkeys(EVENT_COLUMNS, "a column that every stream has")
-    if stream.rest == "keep":
-        reserved[REST] = "the column of what `rest: keep` keeps"
+    if stream.extra_fields == "keep":
+        reserved[REST] = "the column of what `extra_fields: keep` keeps"
     for name in stream.columns:
         if name in reserved:
             yield Issue(f"columns.{name}", f"is {reserved[name]}; choose another name")
@@ -154,13 +154,13 @@ def _checks(stream: StreamFields) -> Iterator[Issue]:
                 yield from condition_problems(f"{place}.every", check.every, types, *needs)
 
 
-def _accept(stream: StreamFields) -> Iterator[Issue]:
+def _waivers(stream: StreamFields) -> Iterator[Issue]:
     stages = {name: default.stage for name, default in stream.built_in.items()}
     stages |= {
         name: check.stage for name, check in stream.checks.items() if name not in stages and check.stage
     }
-    for index, accepted in enumerate(stream.accept):
-        place, name = f"accept[{index}]", accepted.check
+    for index, accepted in enumerate(stream.waivers):
+        place, name = f"waivers[{index}]", accepted.check
         if name not in stages:
             message = f"no check {name!r}{did_you_mean(name, stages)}"
             yield Issue(f"{place}.check", message, (("checks", name),))
@@ -169,18 +169,18 @@ def _accept(stream: StreamFields) -> Iterator[Issue]:
 
 
 def _times(stream: StreamFields) -> Iterator[Issue]:
-    if stream.heal % HOUR:
-        yield Issue("heal", f"must be whole hours; got {format_duration(stream.heal)}")
+    if stream.repair_window % HOUR:
+        yield Issue("repair_window", f"must be whole hours; got {format_duration(stream.repair_window)}")
     if stream.retention is not None:
         reads = [read for feature in stream.features for read in feature.lookback(stream)]
         what, longest = max(reads, key=lambda read: read[1], default=("an hour", HOUR))
-        minimum = stream.heal + longest
+        minimum = stream.repair_window + longest
         if stream.retention % HOUR or stream.retention < minimum:
             yield Issue(
                 "retention",
-                f"must be whole hours, and no less than heal and {what} together, "
+                f"must be whole hours, and no less than repair_window and {what} together, "
                 f"{format_duration(minimum)}; got {format_duration(stream.retention)}",
-                (("heal",),),
+                (("repair_window",),),
             )
     if stream.chunk < HOUR or stream.chunk % HOUR:
         yield Issue("chunk", f"must be whole hours, at least one; got {format_duration(stream.chunk)}")

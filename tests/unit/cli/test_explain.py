@@ -144,11 +144,11 @@ def test_a_changed_block_says_what_may_have_changed_and_its_figures_are_stale_wi
 
 def test_what_files_are_read_by(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    lake.file.write_text(WEB + "rest: keep\n")
+    lake.file.write_text(WEB + "extra_fields: keep\n")
     assert said(run, lake, "2015-05-17T00:00")[1] == (
         f"    {OTHERWISE}: `source.format`, `source.options`, the captures of `source.path`, the time in "
-        "`source.path`, `zone` or `holds`, `columns`, `time`, `rest`, `unique` or a check or an `accept` "
-        "that decides whether files are complete"
+        "`source.path`, `zone` or `event_time_range`, `columns`, `time`, `extra_fields`, `unique` or a check "
+        "or a waiver that decides whether files are complete"
     )
 
 
@@ -307,14 +307,14 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
         command(lake, "2015-05-17T01:00", "2015-05-17T03:00"),
     ]
     missed = {"hour": "2015-05-17T01:00", "stage": "ingest", "check": "rejected_share", "observed": 0.51}
-    lake.file.write_text(WEB + f"accept: [{json.dumps(missed | {'who': 'ops', 'why': 'a bad release'})}]\n")
+    lake.file.write_text(WEB + f"waivers: [{json.dumps(missed | {'who': 'ops', 'why': 'a bad release'})}]\n")
     lines = said(run, lake, "2015-05-17T01:00")
     assert (
         "    your file says 0.51 for rejected_share of 2015-05-17T01:00, and the check saw 0.512: `observed` "
         "must have every digit"
     ) in lines
     assert (
-        "    to accept it, add this to accept in the stream file: - {hour: 2015-05-17T01:00, stage: ingest, "
+        "    to accept it, add this to waivers in the stream file: - {hour: 2015-05-17T01:00, stage: ingest, "
         "check: rejected_share, observed: 0.512, who: NAME, why: REASON}"
     ) in lines
     assert [line for line in lines if "withheld" in line or "line 3" in line or "observed" in line][:3] == [
@@ -374,7 +374,7 @@ def test_a_new_file_of_the_hour(run: Ask, lake: Lake) -> None:
 
 def test_files_that_ought_to_be_there(run: Ask, lake: Lake) -> None:
     """By the name that they have in the zone of the path."""
-    berlin = WEB.replace('access.%H*.log"', '{host}.%H*.log", zone: Europe/Berlin, expect: 2')
+    berlin = WEB.replace('access.%H*.log"', '{host}.%H*.log", zone: Europe/Berlin, expected_files: 2')
     lake.file.write_text(berlin)
     lake.ingest(range(1))
     lake.aggregate(range(1))
@@ -386,7 +386,7 @@ def test_files_that_ought_to_be_there(run: Ask, lake: Lake) -> None:
     assert missing.replace("{}", "1") in said(run, lake, "2015-05-17T00:00")
     (folder / "b.02.log").write_text("a line\n")
     assert not any("expected, " in said_line for said_line in said(run, lake, "2015-05-17T00:00"))
-    lake.file.write_text(berlin.replace("expect: 2", "expect: 1"))
+    lake.file.write_text(berlin.replace("expected_files: 2", "expected_files: 1"))
     assert "  file landing/web/2015-05-17/{host}.03*.log: expected, not there" in said(
         run, lake, "2015-05-17T01:00"
     )
@@ -395,7 +395,7 @@ def test_files_that_ought_to_be_there(run: Ask, lake: Lake) -> None:
 
 
 def test_where_a_file_is_missing_no_run_is_advised_before_it_is_there(run: Ask, lake: Lake) -> None:
-    lake.file.write_text(WEB.replace('access.%H*.log"', 'access.%H*.log", expect: 1'))
+    lake.file.write_text(WEB.replace('access.%H*.log"', 'access.%H*.log", expected_files: 1'))
     lake.ingest(range(2))
     lake.aggregate(range(2))
     node = node_of("events", at(1))
@@ -410,7 +410,7 @@ def test_where_a_file_is_missing_no_run_is_advised_before_it_is_there(run: Ask, 
     lines = said(run, lake, "2015-05-17T01:00")
     assert f"    something is missing: {cause}" in lines
     assert (
-        "    if it never comes, add this to accept in the stream file: - {hour: 2015-05-17T01:00, "
+        "    if it never comes, add this to waivers in the stream file: - {hour: 2015-05-17T01:00, "
         "stage: ingest, check: files_expected, observed: 0, who: NAME, why: REASON}"
     ) in lines
     assert lines[-3:] == [
@@ -547,7 +547,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     """The events are to be read anew; aggregates equal the events that stand."""
     lake.ingest(range(3))
     lake.aggregate(range(3))
-    lake.file.write_text(WEB + "rest: keep\n")
+    lake.file.write_text(WEB + "extra_fields: keep\n")
     lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
     (at_granules,) = [number for number, line in enumerate(lines) if ", granules: " in line]
     assert lines[at_granules].startswith("  aggregates traffic, granules: published, stale, ")

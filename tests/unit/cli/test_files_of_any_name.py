@@ -24,7 +24,8 @@ from transom.stream import parse
 STREAM = """
 name: web
 preset: apache/combined
-source: {path: "landing/{site}/%Y-%m-%d/access.%H.log", expect: 1, holds: {before: 1 hour, after: 1 hour}}
+source: {path: "landing/{site}/%Y-%m-%d/access.%H.log", expected_files: 1,
+         event_time_range: {before: 1 hour, after: 1 hour}}
 """
 DATA = yaml.safe_load(STREAM)
 
@@ -53,7 +54,11 @@ def test_a_file_that_is_named_as_the_stream_says_is_held_to_it(tmp_path: Path) -
     interval = interval_of([file])
     assert interval == Interval(day(10), day(12))
     landed = link_into_landing(DATA, stream, [file], tmp_path / "try", interval, interval.end)
-    assert (landed.notes, landed.stream.source.expect, landed.stream.chunk) == ((), 1, timedelta(hours=2))
+    assert (landed.notes, landed.stream.source.expected_files, landed.stream.chunk) == (
+        (),
+        1,
+        timedelta(hours=2),
+    )
     (found,) = list_files(landed.stream.path_pattern).values()
     assert (found.path, found.hour, found.captures) == (
         "landing/2015-05-17T10/north/1-access.10.log",
@@ -95,7 +100,8 @@ def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
     # Hours behind the files are run as well, and no file is missing there.
     assert (landed.stream.chunk, landed.stream.until) == (len(longer) * HOUR, covered.end)
     assert landed.notes == (
-        f"{tmp_path}/a/other.log is not named as source.path says: `holds` and `expect` are not tried",
+        f"{tmp_path}/a/other.log is not named as source.path says: `event_time_range` and "
+        "`expected_files` are not tried",
         "site: not in a file's path, taken as 'try'",
     )
     found = list_files(landed.stream.path_pattern)
@@ -103,7 +109,7 @@ def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
         "landing/try/1-other.log": (None, {"site": "try"}),
         "landing/try/2-other.log": (None, {"site": "try"}),
     }
-    assert (landed.stream.source.expect, landed.stream.path_pattern.unit) == (None, None)
+    assert (landed.stream.source.expected_files, landed.stream.path_pattern.unit) == (None, None)
 
 
 def test_times_far_apart_are_refused_and_the_odd_ones_named(tmp_path: Path) -> None:

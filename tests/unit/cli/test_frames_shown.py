@@ -20,11 +20,11 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 def stream() -> Stream:
     frames = {
-        "slow": {"kind": "threshold", "where": "status < 30", "ties": "last"},
-        "fast": {"kind": "threshold", "where": "status > 99", "ties": "last"},
+        "slow": {"kind": "threshold", "where": "status < 30", "on_duplicate_time": "last"},
+        "fast": {"kind": "threshold", "where": "status > 99", "on_duplicate_time": "last"},
     }
     before = {
-        "frame": "slow", "shift": ["1 day", "0 hours"], "take": "median",
+        "frame": "slow", "shift": ["1 day", "0 hours"], "combine": "median",
         "measures": {"mean": "mean(status)"},
     }  # fmt: skip
     return parse(changed(frames=frames, fills={"before": before}), "app.yaml")

@@ -118,7 +118,7 @@ def test_a_draft_says_what_it_was_made_of_and_what_it_cannot_know(
 name: north
 source:
   path: "landing/north/%Y-%m-%d.csv.gz"  # ?: the times in the names are taken as UTC; else say their `zone`
-  # expect: 1                            # ?: how many files an hour has; with it a missing one is seen
+  # expected_files: 1                    # ?: how many files an hour has; with it a missing one is seen
   format: csv
 columns:
   device_id: Device ID                                                   # d0, d1, d2
@@ -138,9 +138,9 @@ aggregates:
 #       - {id: first, where: CONDITION, times: 5, within: 1 hour}
 #       - {id: then, where: CONDITION, gap: {max: 30 minutes}}
 # frames:  # stretches of time in which a figure is high, rises or stays as it is: see the README
-#   NAME: {over: activity, kind: threshold, where: n > 100, min_length: 10 minutes}
+#   NAME: {source: activity, kind: threshold, where: n > 100, min_length: 10 minutes}
 # fills:  # what was there then, or at the same time of earlier days
-#   OTHER: {frame: NAME, from: activity, shift: [1 day], measures: {n: sum(n)}}
+#   OTHER: {frame: NAME, source: activity, shift: [1 day], measures: {n: sum(n)}}
 """
     )
     again = run("init", log, "--output", output)

@@ -26,8 +26,8 @@ def test_stages_that_did_not_run_are_said_not_to_have_run(
     stream = parse(
         changed(
             patterns={"attack": {"key": ["user"], "within": "1 hour", "steps": steps}},
-            frames={"busy": {"over": "load", "kind": "threshold", "where": "n > 9"}},
-            fills={"bytes": {"frame": "busy", "from": "load", "measures": {"most": "max(n)"}}},
+            frames={"busy": {"source": "load", "kind": "threshold", "where": "n > 9"}},
+            fills={"bytes": {"frame": "busy", "source": "load", "measures": {"most": "max(n)"}}},
             persistence={"regulars": item},
             frequency={"often": often},
         ),

@@ -22,7 +22,7 @@ preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
 key: [client]
 patterns:
-  slow: {within: 3 hours, keep: [path], steps: [{id: one, where: status = 200, times: 2}]}
+  slow: {within: 3 hours, carry: [path], steps: [{id: one, where: status = 200, times: 2}]}
   quick: {within: 10 minutes, steps: [{id: one, where: status = 200, times: 2}]}
 """
 
@@ -59,9 +59,9 @@ def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None
 @pytest.mark.parametrize(
     ("change", "table", "words"),
     [
-        (("keep: [path]", "keep: [method]"), "matches", {"`keep`"}),
+        (("carry: [path]", "carry: [method]"), "matches", {"`carry`"}),
         (("times: 2", "times: 3"), "matches", {"`steps`"}),
-        (("within: 3 hours", "within: 3 hours, merge: 1 hour"), "episodes", {"`merge`"}),
+        (("within: 3 hours", "within: 3 hours, merge_gap: 1 hour"), "episodes", {"`merge_gap`"}),
         (("within: 3 hours", "within: 3 hours, max_records: 7"), "batches", {"`max_records`"}),
     ],
 )

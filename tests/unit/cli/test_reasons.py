@@ -55,7 +55,7 @@ def aggregates(number: int) -> PartitionKey:
     [
         (
             "completeness",
-            "what decides whether it is complete has changed: a check, `expect`, or an `accept`",
+            "what decides whether it is complete has changed: a check, `expected_files`, or a waiver",
         ),
         ("checks", "its checks, or what is accepted of them, have changed since they withheld it"),
     ],
@@ -86,11 +86,11 @@ def test_a_time_made_of_captures(run: Ask, lake: Lake) -> None:
     text += "time: {column: [day, time], format: '%Y-%m-%d %H:%M:%S %z'}\n"
     lake.file.write_text(text)
     lake.ingest(range(1))
-    lake.file.write_text(text + "rest: keep\n")
+    lake.file.write_text(text + "extra_fields: keep\n")
     assert said(run, lake, "2015-05-17T00:00")[1] == (
         f"    {OTHERWISE}: `source.format`, `source.options`, the captures of `source.path`, the time in "
-        "`source.path`, `zone` or `holds`, `columns`, `time`, `rest`, `unique` or a check or an `accept` "
-        "that decides whether files are complete"
+        "`source.path`, `zone` or `event_time_range`, `columns`, `time`, `extra_fields`, `unique` or a check "
+        "or a waiver that decides whether files are complete"
     )
 
 
@@ -242,7 +242,7 @@ def test_all_hours_of_a_file_that_is_read_otherwise_now(run: Ask, lake: Lake) ->
     name = str(path.relative_to(lake.folder))
     lake.files([file_row(lake, name, at(0), when, status="ingested", source_id="s", hours=(at(0), at(2)))])
     assert said(run, lake, "2015-05-17T00:00")[3:] == []
-    lake.file.write_text(WEB + "rest: keep\n")
+    lake.file.write_text(WEB + "extra_fields: keep\n")
     assert said(run, lake, "2015-05-17T00:00")[-1] == command(lake, "2015-05-17T00:00", "2015-05-17T03:00")
 
 

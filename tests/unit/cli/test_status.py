@@ -247,12 +247,12 @@ def test_a_stage_that_waits_for_a_stream_which_has_never_run_is_told_beside_the_
     lake.file.write_text(
         WEB
         + """
-frames: {busy: {over: traffic, kind: threshold, where: n > 5}}
+frames: {busy: {source: traffic, kind: threshold, where: n > 5}}
 fills:
   rain:
     frame: busy
-    from: {stream: weather, columns: {rain: {type: number, resolution: 0.1}}}
-    by: []
+    source: {stream: weather, columns: {rain: {type: number, resolution: 0.1}}}
+    join_on: []
     measures: {rain: sum(rain)}
 """
     )
@@ -264,7 +264,7 @@ fills:
         ["ingest", "2", "2"], ["aggregates", "2", "2"], ["frames", "2", "0"], ["fills", "2", "0"],
     ]  # fmt: skip
     waits = (
-        "fills.rain.from: it waits for the stream weather, of which no run is in this lake: "
+        "fills.rain.source: it waits for the stream weather, of which no run is in this lake: "
         "run its ingest, then fill again. Stages before fill do not wait"
     )
     assert waits in " ".join(result.stdout.split())
@@ -275,7 +275,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     lake.ingest(range(3))
     lake.aggregate(range(3))
     assert run("status", "web").exit_code == 0
-    lake.file.write_text(WEB + "rest: keep\n")
+    lake.file.write_text(WEB + "extra_fields: keep\n")
     result = run("status", "web")
     assert (result.exit_code, [row[9] for row in rows(result)[:2]]) == (1, ["3", "3"])
     reason = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"

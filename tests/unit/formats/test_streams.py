@@ -24,13 +24,13 @@ columns:
   status: {type: integer}
   took: {type: number, resolution: 0.001, unit: s, missing: ["-"]}
 time: {column: time, format: "%d/%b/%Y:%H:%M:%S %z"}
-rest: keep
+extra_fields: keep
 """
 FIREWALL = """
 source: {format: kv}
 columns: {from: srcip, to: "dstip | dst", sent: {from: sentbyte, type: integer}, text: msg}
 time: {column: [date, time], zone: Europe/Berlin}
-rest: keep
+extra_fields: keep
 """
 IPTABLES = """
 source: {format: kv}
@@ -41,7 +41,7 @@ LEADING = """
 source: {format: kv, options: {lead: [month, day, clock, host]}, path: "in/{year}-04-19.*.log"}
 columns: {host: host, in: IN, from: SRC}
 time: {column: [year, month, day, clock], format: "%Y %b %d %H:%M:%S", zone: UTC}
-rest: keep
+extra_fields: keep
 """
 COMMAS = """
 source: {format: kv, options: {separator: ";", assign: ":", quote: "'"}}
@@ -50,7 +50,7 @@ time: {column: t, format: epoch}
 """
 TRACE = """
 preset: syscalls/trace
-rest: keep
+extra_fields: keep
 """
 LED = """
 source: {format: syscalls, options: {lead: [time, pid]}}
@@ -61,7 +61,7 @@ CLOUD = """
 source: {format: json, options: {records: "Records[]"}}
 columns: {what: eventName, who: "user.arn | user.name", denied: errorCode}
 time: {column: eventTime}
-rest: keep
+extra_fields: keep
 """
 FIVE = datetime(2024, 4, 19, 5, tzinfo=UTC)
 

@@ -66,7 +66,7 @@ def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
         data["source"] |= {"path": ends.pattern, **(ends.declared if ends.sure else {})}
     elif hours is not None:
         data["source"] |= {"zone": hours.zone} if hours.sure else {}
-        data["source"] |= {"expect": hours.expect} if hours.expect else {}
+        data["source"] |= {"expected_files": hours.expected_files} if hours.expected_files else {}
     stream = parse(data, name)
     trial = events_of(stream, samples, paths)
     if not trial.events.num_rows:

@@ -27,13 +27,13 @@ class NamedHours:
         note: a remark about the times.
         zone: their probable zone; None if it is UTC or unknown.
         sure: whether the lines are in the same zone.
-        expect: the number of files per hour; None if it differs or hours are missing.
+        expected_files: the number of files per hour; None if it differs or hours are missing.
     """
 
     note: str
     zone: str | None = None
     sure: bool = False
-    expect: int | None = None
+    expected_files: int | None = None
 
 
 def named_hours(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> NamedHours | None:
@@ -49,7 +49,7 @@ def named_hours(stream: Stream, samples: Sequence[LogSample], paths: Sequence[st
     matches = [match for match in map(pattern.match, paths) if match is not None and match.start is not None]
     expect = _expected(matches)
     if pattern.unit != "hour":
-        return NamedHours(ASSUMED_UTC, expect=expect)
+        return NamedHours(ASSUMED_UTC, expected_files=expect)
     pairs = zip(map(pattern.match, paths), extents(stream, samples, paths), strict=True)
     # Compare the last line: the first one may be late.
     named = [
@@ -59,16 +59,16 @@ def named_hours(stream: Stream, samples: Sequence[LogSample], paths: Sequence[st
     ]
     ahead = {start - hour_of(last) for start, last in named}
     if not named or (len(ahead) > 1 and not _local(stream, named)):
-        return NamedHours(ASSUMED_UTC, expect=expect)
+        return NamedHours(ASSUMED_UTC, expected_files=expect)
     if ahead == {timedelta(0)}:
-        return NamedHours("the hour in a name is that of its lines, in UTC", expect=expect)
+        return NamedHours("the hour in a name is that of its lines, in UTC", expected_files=expect)
     zone = _local(stream, named)
     if zone is not None:
         note = f"?: the times in the names are those of the lines, in {zone}"
         return NamedHours(note, zone, True, expect)
     (by,) = ahead
     if not timedelta(hours=2) - MAX_AHEAD <= by <= MAX_AHEAD:
-        return NamedHours(ASSUMED_UTC, expect=expect)
+        return NamedHours(ASSUMED_UTC, expected_files=expect)
     hours = by // HOUR
     words = f"{counted(abs(hours), 'hour')} {'after' if hours > 0 else 'before'}"
     note = f"?: names are {words} their lines in UTC: if that is local time, say its `zone`, such as this"

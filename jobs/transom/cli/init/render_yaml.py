@@ -28,9 +28,9 @@ MORE = (
     "#       - {id: first, where: CONDITION, times: 5, within: 1 hour}",
     "#       - {id: then, where: CONDITION, gap: {max: 30 minutes}}",
     "# frames:  # stretches of time in which a figure is high, rises or stays as it is: see the README",
-    "#   NAME: {over: activity, kind: threshold, where: n > 100, min_length: 10 minutes}",
+    "#   NAME: {source: activity, kind: threshold, where: n > 100, min_length: 10 minutes}",
     "# fills:  # what was there then, or at the same time of earlier days",
-    "#   OTHER: {frame: NAME, from: activity, shift: [1 day], measures: {n: sum(n)}}",
+    "#   OTHER: {frame: NAME, source: activity, shift: [1 day], measures: {n: sum(n)}}",
 )
 """Suggestions for further blocks."""
 
@@ -121,7 +121,11 @@ def _source(
     if hours is not None and ends is None:
         known = "files of an hour: where one is missing, the hour counts as incomplete"
         question = "?: how many files an hour has; with it a missing one is seen"
-        rows += [(f"expect: {hours.expect}", known) if hours.expect else ("# expect: 1", question)]
+        rows += [
+            (f"expected_files: {hours.expected_files}", known)
+            if hours.expected_files
+            else ("# expected_files: 1", question)
+        ]
     if ends is not None:
         # With a single name the distance is unknown.
         aside = "" if ends.sure else "# "

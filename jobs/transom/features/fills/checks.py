@@ -35,13 +35,13 @@ def counted_again(fills: DataFrame, rows: DataFrame, block: FillBlock) -> DataFr
             F.coalesce("rows_matched", F.lit(0)).alias("rows_matched"),
             F.greatest(F.unix_micros("start_time"), end - F.lit(block.longest)).alias("__from"),
             end.alias("__to"),
-            *(F.col(f"`{name}`").alias(f"__{name}") for name in block.by),
+            *(F.col(f"`{name}`").alias(f"__{name}") for name in block.join_on),
         )
     )
     time = F.unix_micros(TIME)
     near = [time >= F.col("__from"), time < F.col("__to")]
-    same = [F.col(f"`{name}`") == F.col(f"`__{name}`") for name in block.by]
-    found = rows.select(*quoted(block.by), TIME).join(
+    same = [F.col(f"`{name}`") == F.col(f"`__{name}`") for name in block.join_on]
+    found = rows.select(*quoted(block.join_on), TIME).join(
         F.broadcast(some), reduce(and_, [*same, *near]), "right"
     )
     counts = found.groupBy("block", "hour", "__fill", "rows_matched").agg(F.count(TIME).alias("__many"))

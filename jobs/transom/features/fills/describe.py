@@ -8,13 +8,13 @@ from transom.spec.stream import Stream
 
 LABELS = {
     "frame": "`frame`",
-    "from": "`from`",
+    "from": "`source`",
     "key": "the key of the frames",
-    "by": "`by`",
+    "by": "`join_on`",
     "where": "`where`",
     "stretch": "`lead`, `lag` or `shift`",
     "every": "how far apart readings are",
-    "take": "`take`",
+    "take": "`combine`",
     "measures": "`measures`",
     "of": "the measures that it reads",
     "reach": "`reach`",
@@ -29,10 +29,10 @@ def summary(stream: Stream, name: str) -> str:
     measures = ", ".join(fill.measures) or "how many rows"
     shifts = " and ".join(map(format_duration, fill.shift))
     ago = "" if fill.shift == (timedelta(0),) else f", {shifts} ago"
-    return f"{fill.frame}, from {fill.from_.called}{ago}: {measures}"
+    return f"{fill.frame}, from {fill.source.called}{ago}: {measures}"
 
 
 def facts(stream: Stream, name: str) -> str:
     """Return what fills which frames."""
     fill = stream.blocks(Fill)[name]
-    return f"{fill.frame}, from {fill.from_}"
+    return f"{fill.frame}, from {fill.source}"

@@ -20,18 +20,18 @@ def fills(stream: "Stream", name: str) -> str:
     read = {str(of.column) for of in said.measures.values()}.union(where.columns if where else ())
     measures = stream.blocks(Aggregation)[over].measures if over else {}
     key = frame_columns.key(stream, said.frame)
-    own = set() if said.from_.outside else read
+    own = set() if said.source.outside else read
     columns = {measures[column].column or "" if column in measures else column for column in own}
     return canonical(
         {
             "frame": said.frame,
-            "from": _filler(said.from_, {*read, *fill_columns.by(stream, name)}),
+            "from": _filler(said.source, {*read, *fill_columns.by(stream, name)}),
             "key": list(key),
             "by": list(fill_columns.by(stream, name)),
             "where": where.sql if where else None,
             "stretch": [microseconds(length) for length in (said.lead, said.lag, *said.shift)],
             "every": None if every is None else microseconds(every),
-            "take": said.take,
+            "take": said.combine,
             "measures": {measure: str(of) for measure, of in said.measures.items()},
             "of": {column: str(measures[column]) for column in read if column in measures},
             "reach": microseconds(fill_columns.reach(stream, name)),

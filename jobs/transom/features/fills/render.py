@@ -45,7 +45,9 @@ def _print_fill(
         # The row of all shifts comes last.
         for row in sorted(of_row, key=lambda row: (row["shift_s"] is None, row["shift_s"] or 0)):
             shift = (
-                f"{stream.blocks(Fill)[name].take} of all" if row["shift_s"] is None else _ago(row["shift_s"])
+                f"{stream.blocks(Fill)[name].combine} of all"
+                if row["shift_s"] is None
+                else _ago(row["shift_s"])
             )
             figures = [row["rows_matched"], *(row[measure] for measure in measures)]
             # Where nothing is covered, that is no zero.
@@ -54,7 +56,7 @@ def _print_fill(
             shown.append([*(frame[column] for column in key), frame["start_time"], shift, *told, covered])
     if shown:
         columns = [*key, "start_time", "shifted", "rows", *measures, "coverage"]
-        table(f"{name}: what fills them, from {stream.blocks(Fill)[name].from_.called}", columns, shown)
+        table(f"{name}: what fills them, from {stream.blocks(Fill)[name].source.called}", columns, shown)
 
 
 def _ago(seconds: float) -> str:

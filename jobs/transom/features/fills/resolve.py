@@ -10,7 +10,7 @@ from transom.features.fills import validate as fill_columns
 from transom.features.fills.spec import Fill
 from transom.features.frames.resolve import ResolvedFrames
 from transom.features.frames.sources import TIME, FrameSource
-from transom.features.frames.spec import Take
+from transom.features.frames.spec import Combination
 from transom.ledger.stage import InputRange
 from transom.spec.external_source import EVENTS
 from transom.spec.external_source import Filler as Declared
@@ -27,11 +27,11 @@ class FillBlock:
     Attributes:
         frame: the kind of frame that it fills.
         source: what fills it.
-        by: the columns in which both agree.
+        join_on: the columns in which both agree.
         where: a condition on what fills it, as Spark SQL.
         lead, lag: how much earlier and later than a frame, in microseconds.
         shifts: how long ago, in microseconds.
-        take: what is made of several shifts, if anything.
+        combine: what is made of several shifts, if anything.
         measures: which figure of which column.
         kinds: their Spark types.
         reach: how much of a frame is filled, the last of it, in hours.
@@ -40,12 +40,12 @@ class FillBlock:
     name: str
     frame: ResolvedFrames
     source: FrameSource
-    by: tuple[str, ...]
+    join_on: tuple[str, ...]
     where: str | None
     lead: int
     lag: int
     shifts: tuple[int, ...]
-    take: Take | None
+    combine: Combination | None
     measures: Mapping[str, tuple[str, str]]
     kinds: Mapping[str, str]
     reach: int
@@ -86,13 +86,13 @@ def fill_block_of(stream: Stream, name: str, frames: Mapping[str, ResolvedFrames
     return FillBlock(
         name,
         frame,
-        _source(stream, name, said.from_),
+        _source(stream, name, said.source),
         fill_columns.by(stream, name),
         where.sql if where else None,
         microseconds(said.lead),
         microseconds(said.lag),
         tuple(map(microseconds, said.shift)),
-        said.take,
+        said.combine,
         {measure: (of.function, str(of.column)) for measure, of in said.measures.items()},
         {measure: SPARK_TYPES[kind] for measure, kind in fill_columns.measures(stream, name).items()},
         fill_columns.reach(stream, name) // HOUR,
@@ -106,5 +106,5 @@ def _source(stream: Stream, name: str, said: Declared) -> FrameSource:
     columns = tuple(column.field(column_name) for column_name, column in said.columns.items())
     table = None if said.table is None else absolute(said.table)
     return FrameSource.outside(
-        ExternalSource(f"fills.{name}.from", said.called, table, said.time or TIME, columns)
+        ExternalSource(f"fills.{name}.source", said.called, table, said.time or TIME, columns)
     )

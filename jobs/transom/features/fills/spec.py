@@ -1,8 +1,9 @@
 """Fills: what lies between the ends of frames, in a log or in its past (Grossniklaus, Maier, Moorthy and
 Tufte).
 
-A frame has bounds and nothing else; a fill takes the rows of `from` in `[start - lead, end + every + lag)`,
-of the same key or of all, or in the same stretch of an earlier day."""
+A frame has bounds and nothing else; a fill takes the rows of `source` in
+`[start - lead, end + interval + lag)`, of the same key or of all, or in the same stretch of an earlier
+day."""
 
 from datetime import timedelta
 
@@ -11,7 +12,7 @@ from pydantic import Field, model_validator
 from transom.core.durations import Duration, Shifts, format_duration
 from transom.core.intervals import HOUR
 from transom.features.aggregates.spec import MeasureText
-from transom.features.frames.spec import Take
+from transom.features.frames.spec import Combination
 from transom.spec.base import Model, Name, NonEmptyStr
 from transom.spec.errors import Issue, IssuesError, find_duplicates
 from transom.spec.external_source import EVENTS, Filler
@@ -26,10 +27,10 @@ class Fill(Model):
 
     frame: Name
     """The kind of frame."""
-    from_: Filler = Field(default=Filler(block=EVENTS), alias="from")
+    source: Filler = Filler(block=EVENTS)
     """What fills it: events, or a block of `aggregates`, by its finest granules; or what is not the stream's
     own: {stream: NAME, columns: ...}, {table: PATH, time: COLUMN, columns: ...}."""
-    by: tuple[str, ...] | None = None
+    join_on: tuple[str, ...] | None = None
     """The columns in which a frame and what fills it agree, of the frame's key; all of these where nothing is
     said, [] for none."""
     where: NonEmptyStr | None = None
@@ -41,7 +42,7 @@ class Fill(Model):
     """How long after its end what fills it goes on."""
     shift: Shifts = (timedelta(0),)
     """How long ago what fills it is looked for, as 24 hours: one, or several, each of which makes a row."""
-    take: Take | None = None
+    combine: Combination | None = None
     """What is made of the rows of several shifts, as one more row; of those whose stretch is covered."""
     measures: dict[Name, MeasureText] = Field(default_factory=dict)
     """What is told of the rows beside how many they are: sum, mean, min or max of a column, as sum(bytes)."""
@@ -51,10 +52,12 @@ class Fill(Model):
 
     @model_validator(mode="after")
     def _possible(self) -> "Fill":
-        problems = list(find_duplicates("by", self.by or ()))
+        problems = list(find_duplicates("join_on", self.join_on or ()))
         problems += find_duplicates("shift", [format_duration(shift) for shift in self.shift])
-        if self.take is not None and len(self.shift) == 1:
-            problems.append(Issue("take", f"is made of several shifts; got {format_duration(self.shift[0])}"))
+        if self.combine is not None and len(self.shift) == 1:
+            problems.append(
+                Issue("combine", f"is made of several shifts; got {format_duration(self.shift[0])}")
+            )
         if self.reach is not None and (self.reach < HOUR or self.reach % HOUR):
             rule = "must be whole hours, at least one"
             problems.append(Issue("reach", f"{rule}; got {format_duration(self.reach)}"))

@@ -18,7 +18,7 @@ from transom.features.fills.resolve import FillBlock
 from transom.features.frames.combine import reduce_values
 from transom.features.frames.source_rows import read_source, rows_of, steps_column
 from transom.features.frames.sources import TIME
-from transom.features.frames.spec import Take
+from transom.features.frames.spec import Combination
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 
 SECOND = 1_000_000
@@ -66,19 +66,19 @@ def _rows(request: StepRequest, block: FillBlock, stretches: DataFrame, due: Ite
     near = {hour for hour in due if low - HOUR_LENGTH < micros(hour) < high}
     measured = dict.fromkeys(column for _, column in block.measures.values())
     table = read_source(block.source, request.pins, near)
-    rows = rows_of(block.source, table, block.by, _read(block), measured)
+    rows = rows_of(block.source, table, block.join_on, _read(block), measured)
     if block.where is not None:
         rows = rows.where(F.expr(block.where))
-    return rows.select(*quoted(block.by), TIME, *(F.col(steps_column(column)) for column in measured))
+    return rows.select(*quoted(block.join_on), TIME, *(F.col(steps_column(column)) for column in measured))
 
 
 def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterable[datetime]) -> DataFrame:
     how: dict[str, tuple[str, str | None]] = {"rows_matched": ("count", None)}
     how |= {name: (function, steps_column(column)) for name, (function, column) in block.measures.items()}
     stretches = stretches.withColumn("__apart", F.lit(False))
-    if block.take is not None:
+    if block.combine is not None:
         stretches = stretches.unionByName(_disjoint_periods(stretches))
-    found = aggregate_between(stretches, rows, TIME, block.by, how)
+    found = aggregate_between(stretches, rows, TIME, block.join_on, how)
     known = F.col("__covered") > 0
     out = found.select(
         "hour",
@@ -98,7 +98,7 @@ def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterabl
         "__apart",
     )
     told = out.where(~F.col("__apart")).drop("__apart")
-    return told if block.take is None else told.unionByName(_combine_shifts(out, block, block.take))
+    return told if block.combine is None else told.unionByName(_combine_shifts(out, block, block.combine))
 
 
 def _disjoint_periods(stretches: DataFrame) -> DataFrame:
@@ -151,7 +151,7 @@ def _in_unit(block: FillBlock, name: str) -> Column:
     return (F.col(f"`{name}`").cast("double") * F.lit(float(up)) / F.lit(float(down))).cast(block.kinds[name])
 
 
-def _combine_shifts(rows: DataFrame, block: FillBlock, take: Take) -> DataFrame:
+def _combine_shifts(rows: DataFrame, block: FillBlock, take: Combination) -> DataFrame:
     """One row of all shifts of a row of a frame: of those that are covered whole."""
     whole, own = F.col("coverage") >= 1, ~F.col("__apart")
     keys = ["hour", "frame_id", *block.frame.key, "fragment"]

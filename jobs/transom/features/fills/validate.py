@@ -28,25 +28,25 @@ FILL_COLUMNS = (
 
 def over(fill: Fill) -> str | None:
     """Return the block of aggregates whose granules fill frames; None where something else does."""
-    return None if fill.from_.block == EVENTS else fill.from_.block
+    return None if fill.source.block == EVENTS else fill.source.block
 
 
 def types(stream: Stream, fill: Fill) -> dict[str, FieldType]:
     """Return the types of the columns of what fills frames."""
-    return fill.from_.types if fill.from_.outside else frame_columns.source_types(stream, over(fill))
+    return fill.source.types if fill.source.outside else frame_columns.source_types(stream, over(fill))
 
 
 def by(stream: Stream, name: str) -> tuple[str, ...]:
     """Return the columns in which a frame and what fills it agree."""
     fill = stream.blocks(Fill)[name]
-    return frame_columns.key(stream, fill.frame) if fill.by is None else fill.by
+    return frame_columns.key(stream, fill.frame) if fill.join_on is None else fill.join_on
 
 
 def where(stream: Stream, name: str) -> Expression | None:
     """Return the compiled condition on what fills frames, None where there is none."""
     fill = stream.blocks(Fill)[name]
     text = fill.where
-    if text is None and fill.from_.block == EVENTS:
+    if text is None and fill.source.block == EVENTS:
         text = stream.where
     return None if text is None else condition(text, types(stream, fill))
 
@@ -55,7 +55,7 @@ def measures(stream: Stream, name: str) -> dict[str, FieldType]:
     """Return the types of what is told of the rows."""
     fill = stream.blocks(Fill)[name]
     known = types(stream, fill)
-    between = fill.take in ("mean", "median")
+    between = fill.combine in ("mean", "median")
     return {
         measure: "number" if between or of.function == "mean" else known[of.column or ""]
         for measure, of in fill.measures.items()
@@ -66,7 +66,7 @@ def reach(stream: Stream, name: str) -> timedelta:
     """Return how much of a frame is filled, in whole hours."""
     fill = stream.blocks(Fill)[name]
     frame = stream.blocks(Frame)[fill.frame]
-    longest = frame.stretch
+    longest = frame.period
     if longest is None and frame.max_length is not None:
         # With its neighbours, which are nearer than what it would be idle for.
         longest = frame.max_length + (2 * frame.gap if frame.extent == "liberal" else timedelta(0))
@@ -84,7 +84,7 @@ def problems(stream: Stream) -> Iterator[Issue]:
         if unsound or not _is_known(over(fill), stream):
             continue  # the columns of what fills are not known
         keyed = fill.frame in stream.blocks(Frame) and _is_known(
-            stream.blocks(Frame)[fill.frame].over, stream
+            stream.blocks(Frame)[fill.frame].source, stream
         )
         of_frame = frame_columns.key(stream, fill.frame) if keyed else ()
         if keyed:
@@ -121,24 +121,24 @@ def _source(place: str, fill: Fill, stream: Stream) -> Iterator[Issue]:
     if block is not None and block not in stream.blocks(Aggregation):
         known = [EVENTS, *stream.blocks(Aggregation)]
         rule = f"must be events or a block of aggregates; no {block!r}{did_you_mean(block, known)}"
-        yield Issue(f"{place}.from", rule, (("aggregates", block),))
-    elif fill.from_.stream == stream.name:
-        yield Issue(f"{place}.from.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
+        yield Issue(f"{place}.source", rule, (("aggregates", block),))
+    elif fill.source.stream == stream.name:
+        yield Issue(f"{place}.source.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
 
 
 def _by(place: str, name: str, fill: Fill, stream: Stream) -> Iterator[Issue]:
     of_frame, known = frame_columns.key(stream, fill.frame), types(stream, fill)
     for index, column in enumerate(by(stream, name)):
-        at = f"{place}.by[{index}]" if fill.by is not None else f"{place}.from"
+        at = f"{place}.join_on[{index}]" if fill.join_on is not None else f"{place}.source"
         if column not in of_frame:
             rule = f"must be of the key of {fill.frame}; no column {column!r}{did_you_mean(column, of_frame)}"
             yield Issue(at, rule, (("key",), ("frames", fill.frame)))
         elif column not in known:
-            rest = "" if fill.by is not None else "; by: [] takes the rows of any key"
-            rule = f"{fill.from_.called} has no column {column!r}{did_you_mean(column, known)}{rest}"
+            rest = "" if fill.join_on is not None else "; join_on: [] takes the rows of any key"
+            rule = f"{fill.source.called} has no column {column!r}{did_you_mean(column, known)}{rest}"
             yield Issue(at, rule, (("columns", column), ("key",)))
         elif known[column] != stream.event_types[column]:
-            both = f"{stream.event_types[column]} of the frames and {known[column]} of {fill.from_.called}"
+            both = f"{stream.event_types[column]} of the frames and {known[column]} of {fill.source.called}"
             yield Issue(at, f"{column} must be of one type; it is {both}")
     for column in of_frame:
         if column in FILL_COLUMNS:
@@ -163,7 +163,7 @@ def _measures(place: str, fill: Fill, of_frame: tuple[str, ...], stream: Stream)
 def columns_read(stream: Stream) -> Iterator[BlockColumns]:
     """Yield what each fill from events needs of them."""
     for name, fill in stream.blocks(Fill).items():
-        if fill.from_.block != EVENTS:
+        if fill.source.block != EVENTS:
             continue  # it reads granules, or what is not the stream's own
         met = where(stream, name)
         measured = {measure.column for measure in fill.measures.values() if measure.column is not None}
@@ -175,9 +175,9 @@ def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
     """Yield how far back each fill reads."""
     frames = stream.blocks(Frame)
     for name, fill in stream.blocks(Fill).items():
-        if fill.frame in frames and fill.from_.block in stream.blocks(Aggregation):
+        if fill.frame in frames and fill.source.block in stream.blocks(Aggregation):
             frame = frames[fill.frame]
-            of_frame = (frame.stretch or frame.gap) + reach(stream, name)
+            of_frame = (frame.period or frame.gap) + reach(stream, name)
             yield f"what the fill {name} looks back", of_frame + fill.lead + max(fill.shift)
 
 
@@ -185,7 +185,7 @@ def all_conditions(stream: Stream) -> Iterator[Tested]:
     """Yield the conditions of the fills."""
     for name, fill in stream.blocks(Fill).items():
         if fill.where is not None:
-            of_events = fill.from_.block == EVENTS
-            outside = {} if fill.from_.outside else count_domains(stream, str(fill.from_.block))
+            of_events = fill.source.block == EVENTS
+            outside = {} if fill.source.outside else count_domains(stream, str(fill.source.block))
             known = event_domains(stream) if of_events else outside
             yield Tested(f"fills.{name}.where", fill.where, known)

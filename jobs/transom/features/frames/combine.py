@@ -3,10 +3,10 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transom.features.frames.spec import Take
+from transom.features.frames.spec import Combination
 
 
-def reduce_values(values: Column, take: Take) -> Column:
+def reduce_values(values: Column, take: Combination) -> Column:
     """What is made of ordered values; null of none.
 
     Args:

@@ -7,10 +7,10 @@ from transom.spec.stream import Stream
 LABELS = {
     "key": "`key`",
     "conditions": "a condition on readings",
-    "value": "the value, by `of` or a condition",
+    "value": "the value, by `value` or a condition",
     "measures": "the measures that it reads",
     "every": "how far apart readings are",
-    "ties": "`ties`",
+    "ties": "`on_duplicate_time`",
     "baseline": "`baseline`",
     "kind": "`kind` or what goes with it",
     "meeting": "`when_open`",
@@ -19,7 +19,7 @@ LABELS = {
     "missing": "`missing`",
     "idle": "`idle`",
     "known": "`known`",
-    "stretch": "`stretch`, `scheme` or `longest`",
+    "stretch": "`period`, `scheme` or `longest`",
     "types": "the type or resolution of a column",
 }
 """What the keys of fingerprints are called in the stream's file."""
@@ -29,7 +29,7 @@ def summary(stream: Stream, name: str) -> str:
     """Return what delimits a kind of frame, and what it is made of."""
     frame = stream.blocks(Frame)[name]
     by = ", ".join(key(stream, name)) or "nothing"
-    return f"{frame.kind}, {frame.rule}, by {by}, of {frame.over or 'events'}"
+    return f"{frame.kind}, {frame.rule}, by {by}, of {frame.source or 'events'}"
 
 
 def facts(stream: Stream, name: str) -> str:

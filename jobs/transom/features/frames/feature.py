@@ -33,5 +33,5 @@ FEATURE: Feature[Stream] = Feature(
     render=lazy("transom.features.frames.render:print_frames"),
     input_table="frames",
     # Frames over an aggregation have its key, and `where` is their own.
-    inherits=lambda block: frozenset() if "over" in block else frozenset(("key",)),
+    inherits=lambda block: frozenset() if "source" in block else frozenset(("key",)),
 )

@@ -1,10 +1,12 @@
 """What of a block shapes the tables of frames, as canonical JSON."""
 
+from typing import Any
+
 from transom.core.durations import microseconds
 from transom.features.aggregates.spec import Aggregation
 from transom.features.frames import spec_rules as frame_rules
 from transom.features.frames import validate as frame_columns
-from transom.features.frames.spec import Frame
+from transom.features.frames.spec import Baseline, Frame
 from transom.spec.fingerprints import canonical, types_of
 from transom.spec.stream import Stream
 
@@ -13,7 +15,7 @@ def open_frames(stream: "Stream", name: str) -> str:
     """Return what shapes what hours leave and tell of a kind of frame, its readings given."""
     said, block = (
         stream.blocks(Frame)[name],
-        stream.blocks(Aggregation).get(stream.blocks(Frame)[name].over or ""),
+        stream.blocks(Aggregation).get(stream.blocks(Frame)[name].source or ""),
     )
     key, read, every = (
         frame_columns.key(stream, name),
@@ -29,8 +31,8 @@ def open_frames(stream: "Stream", name: str) -> str:
             "value": frame_columns.value(stream, name),
             "measures": {column: str(block.measures[column]) for column in read} if block else None,
             "every": None if every is None else microseconds(every),
-            "ties": said.ties,
-            "baseline": said.baseline.model_dump(mode="json") if said.baseline else None,
+            "ties": said.on_duplicate_time,
+            "baseline": _baseline(said.baseline),
             "kind": [
                 said.kind,
                 said.extent,
@@ -49,8 +51,8 @@ def open_frames(stream: "Stream", name: str) -> str:
             "missing": said.missing,
             "idle": microseconds(said.idle),
             "stretch": None
-            if said.stretch is None
-            else [microseconds(said.stretch), frame_rules.overlaps(said), said.longest],
+            if said.period is None
+            else [microseconds(said.period), frame_rules.overlaps(said), said.longest],
             "types": types_of(stream, {c for c in (*key, *_columns_read(stream, name)) if c != "event_time"}),
         }
     )
@@ -59,7 +61,7 @@ def open_frames(stream: "Stream", name: str) -> str:
 def frames(stream: "Stream", name: str) -> str:
     """Return what shapes how frames are told, what hours leave and tell of them given."""
     key, value = frame_columns.key(stream, name), frame_columns.value(stream, name)
-    block = stream.blocks(Aggregation).get(stream.blocks(Frame)[name].over or "")
+    block = stream.blocks(Aggregation).get(stream.blocks(Frame)[name].source or "")
     column = block.measures[value].column if block and value else value
     of = [str(block.measures[value])] if block and value else []
     return canonical(
@@ -71,10 +73,23 @@ def frames(stream: "Stream", name: str) -> str:
     )
 
 
+def _baseline(baseline: Baseline | None) -> dict[str, Any] | None:
+    if baseline is None:
+        return None
+    declared = baseline.model_dump(mode="json")
+    # The names are those of earlier fingerprints: a renamed field makes no hour stale.
+    return {
+        "of": declared["value"],
+        "shift": declared["shift"],
+        "take": declared["combine"],
+        "missing": declared["missing"],
+    }
+
+
 def _columns_read(stream: "Stream", name: str) -> set[str]:
     """Return the columns of the events that a kind of frame reads, by way of an aggregation or not."""
     block, read = (
-        stream.blocks(Aggregation).get(stream.blocks(Frame)[name].over or ""),
+        stream.blocks(Aggregation).get(stream.blocks(Frame)[name].source or ""),
         frame_columns.read(stream, name),
     )
     if block is None:

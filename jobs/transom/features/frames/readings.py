@@ -64,7 +64,7 @@ def _read(request: StepRequest, block: ResolvedFrames, hours: Collection[datetim
     """The columns that are read, of some hours, with the turn that a reading stands for."""
     table = request.pins.read(block.source.table[2], set(hours))
     more = ("source_id", "source_line") if block.picks else ()
-    steps = block.read if block.ties in ("sum", "mean") else filter(None, [block.value])
+    steps = block.read if block.on_duplicate_time in ("sum", "mean") else filter(None, [block.value])
     rows = rows_of(block.source, table, block.key, (*block.read, *more), steps)
     if "only" in block.conditions:
         rows = rows.where(F.expr(block.conditions["only"]))
@@ -86,19 +86,23 @@ def _read(request: StepRequest, block: ResolvedFrames, hours: Collection[datetim
 
 def _combine_values(block: ResolvedFrames, name: str) -> Column:
     """What is made of several values of a column at one time."""
-    if block.ties in ("min", "max"):
-        return getattr(F, block.ties)(f"`{name}`")  # type: ignore[no-any-return]
+    if block.on_duplicate_time in ("min", "max"):
+        return getattr(F, block.on_duplicate_time)(f"`{name}`")  # type: ignore[no-any-return]
     (up, down), steps = block.source.unit(name).step, _combine_steps(block, name)
     return steps if block.source.unit(name).is_whole else steps * F.lit(float(up)) / F.lit(float(down))
 
 
 def _combine_steps(block: ResolvedFrames, name: str) -> Column:
     steps = F.col(steps_column(name))
-    if block.ties in ("min", "max"):
-        return getattr(F, block.ties)(steps)  # type: ignore[no-any-return]
+    if block.on_duplicate_time in ("min", "max"):
+        return getattr(F, block.on_duplicate_time)(steps)  # type: ignore[no-any-return]
     # Sums of doubles go by their order, those of whole steps do not.
     total = F.try_sum(steps)
-    return F.rint(total.cast("double") / F.count(steps)).cast("bigint") if block.ties == "mean" else total
+    return (
+        F.rint(total.cast("double") / F.count(steps)).cast("bigint")
+        if block.on_duplicate_time == "mean"
+        else total
+    )
 
 
 def _with_baseline(
@@ -118,7 +122,7 @@ def _with_baseline(
             if stretch.start - ago - _HOUR < h < stretch.end - ago
         }
         moved = F.timestamp_micros(F.unix_micros(TURN) + F.lit(shift)).alias(TURN)
-        value = F.col(f"`{block.baseline.of}`").cast("double").alias("__then")
+        value = F.col(f"`{block.baseline.value}`").cast("double").alias("__then")
         order = quoted(ORDER) if block.picks else []
         turns = _read(request, block, hours).select(*quoted(block.key), moved, value, *order)
         earlier.append(_picked(turns, block) if block.picks else turns)
@@ -131,12 +135,12 @@ def _with_baseline(
         asked = sum((_was_requested(shift, standing).cast("int") for shift in block.shifts), F.lit(0))
         zeros = F.array_repeat(F.lit(0.0), asked - F.size(values))
         values = F.array_sort(F.concat(values, zeros))
-    return rows.withColumn(BASELINE, reduce_values(values, block.baseline.take)).drop("__then")
+    return rows.withColumn(BASELINE, reduce_values(values, block.baseline.combine)).drop("__then")
 
 
 def _picked(turns: DataFrame, block: ResolvedFrames) -> DataFrame:
     """Of several records of a key in one turn the one that is its reading."""
-    pick = F.min_by if block.ties == "first" else F.max_by
+    pick = F.min_by if block.on_duplicate_time == "first" else F.max_by
     return turns.groupBy(*quoted(block.key), TURN).agg(
         pick("__then", F.struct(*quoted(ORDER), "__then")).alias("__then")
     )

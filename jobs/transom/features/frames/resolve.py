@@ -39,7 +39,7 @@ class ResolvedFrames:
         value: the column whose value delimits frames, if any.
         unit: in which it is counted.
         read: the columns that are read beside the key.
-        ties: what is made of several events of one key at one time.
+        on_duplicate_time: what is made of several events of one key at one time.
         period: how long the stretches are that frames are looked for in by themselves, in hours; None where
             they may go on from hour to hour for ever.
         overlap: whether frames of a key may overlap.
@@ -53,7 +53,7 @@ class ResolvedFrames:
     value: str | None
     unit: Unit
     read: tuple[str, ...]
-    ties: str | None
+    on_duplicate_time: str | None
     baseline: Baseline | None
     framing: FrameSpec
     period: int | None
@@ -63,7 +63,7 @@ class ResolvedFrames:
     @property
     def picks(self) -> bool:
         """Whether one of several events at one time is picked."""
-        return self.ties in ("first", "last")
+        return self.on_duplicate_time in ("first", "last")
 
     @property
     def shifts(self) -> tuple[int, ...]:
@@ -118,7 +118,7 @@ class ResolvedFrames:
 def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
     """A kind of frame of the stream file, resolved against its columns."""
     said = stream.blocks(Frame)[name]
-    source = FrameSource.of(stream, said.over)
+    source = FrameSource.of(stream, said.source)
     value = frame_columns.value(stream, name)
     unit = Unit((1, 1), True) if value is None else source.unit(value)
     every = frame_columns.every(stream, name)
@@ -131,7 +131,7 @@ def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
         value,
         unit,
         tuple(frame_columns.read(stream, name)),
-        said.ties,
+        said.on_duplicate_time,
         said.baseline,
         FrameSpec(
             _kind(said, unit),
@@ -146,7 +146,7 @@ def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
             said.when_open or "continue",
             said.known is not None,
         ),
-        None if said.stretch is None else said.stretch // HOUR,
+        None if said.period is None else said.period // HOUR,
         overlaps(said),
         said.longest,
     )

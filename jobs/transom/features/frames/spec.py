@@ -2,7 +2,7 @@
 
 Readings are a key's events, or the granules of an aggregation, in the order of their times. A frame goes
 from a reading to a later one, or holds one alone; how long it is counts the time that the last reading
-stands for, too: `end - start + every`."""
+stands for, too: `end - start + interval`."""
 
 import re
 from datetime import timedelta
@@ -25,7 +25,7 @@ from transom.spec.base import Model, Name, NonEmptyStr, Number
 IDLE = timedelta(hours=24)
 """How long a key may be silent within a frame, where nothing is said."""
 FrameKind = Literal["threshold", "boundary", "delta", "aggregate", "trend", "marked"]
-Take = Literal["median", "mean", "min", "max"]
+Combination = Literal["median", "mean", "min", "max"]
 """What is made of several values of one time."""
 _CONDITION = re.compile(
     r"\s*(sum|count|avg|mean|min|max)\s*(?:\(\s*(\w*)\s*\))?\s*(>=|<=|>|<)\s*([-+]?\d+(?:\.\d+)?)\s*",
@@ -81,11 +81,11 @@ AggregateCondition = Annotated[
 class Baseline(Model):
     """A figure of the key's own past, which a predicate reads as `baseline`."""
 
-    of: Name
+    value: Name
     """The column."""
     shift: Shifts
     """How long ago, as 7 days: each a whole number of readings."""
-    take: Take = "median"
+    combine: Combination = "median"
     """What is made of the values of those times."""
     missing: Literal["skip", "zero"] = "skip"
     """What a time without a reading counts as: nothing, or 0 where its hour was asked for."""
@@ -102,7 +102,7 @@ class Frame(Model):
     finding: StrictBool | None = None
     """Whether frames are findings. Where nothing is said, those of a kind that leaves readings between them
     are: threshold, trend and marked."""
-    over: Name | None = None
+    source: Name | None = None
     """The block of `aggregates` whose finest granules are the readings, with its key; the events where it is
     not given."""
     key: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class Frame(Model):
     does, to the neighbouring readings that do not meet it."""
     baseline: Baseline | None = None
     """A figure of the key's own past that conditions compare with; null where nothing is known of it."""
-    of: Name | None = None
+    value: Name | None = None
     """The column whose value delimits a frame, and whose mean and peak are told of it. Of a threshold it is
     the one number that `where` reads, where nothing is said."""
     step: Number | None = None
@@ -155,17 +155,17 @@ class Frame(Model):
     that a known key misses may begin a frame, too; whole minutes. Replaces `idle`."""
     idle: Duration = IDLE
     """A frame is closed where no reading has come for so long; whole minutes."""
-    ties: Literal["first", "last", "min", "max", "sum", "mean"] | None = None
-    """Over events: what is made of several of one key at one time; one of them, or their columns together."""
+    on_duplicate_time: Literal["first", "last", "min", "max", "sum", "mean"] | None = None
+    """Of events: what is made of several of one key at one time; one of them, or their columns together."""
     scheme: Literal["partition", "disjoint", "cover", "unconstrained"] | None = None
     """How frames lie to each other: partition, each begins where the one before ended; disjoint, with others
     between; cover, every reading is in one, and they may overlap; or unconstrained."""
     set: Literal["drained", "saturated"] | None = None
     """Whether no frame could be left out, or none added, without a condition being broken."""
     longest: StrictBool = False
-    """Whether only the longest are told, of each key in each `stretch`."""
-    stretch: Duration | None = None
-    """What a frame is longest in, or overlapping ones are looked for in: stretches of this length since the
+    """Whether only the longest are told, of each key in each `period`."""
+    period: Duration | None = None
+    """What a frame is longest in, or overlapping ones are looked for in: periods of this length since the
     epoch; frames end with them. Whole hours."""
 
     @property
@@ -193,13 +193,13 @@ class Frame(Model):
                 if self.known is not None:
                     rule += f", or a reading is missing within {format_duration(self.known)} of the last"
             case "boundary":
-                rule = f"between two multiples of {self.step:g} of {self.of}"
+                rule = f"between two multiples of {self.step:g} of {self.value}"
             case "delta":
-                rule = f"as long as {self.of} varies by less than {self.below:g}"
+                rule = f"as long as {self.value} varies by less than {self.below:g}"
             case "aggregate":
                 rule = f"{'until' if self.span == 'minimal' else 'as long as'} {self.condition}"
             case "trend":
-                rule = f"as long as {self.of} is {self.direction}"
+                rule = f"as long as {self.value} is {self.direction}"
             case "marked":
                 end = f" to {' '.join(self.ends_when.split())}" if self.ends_when else ""
                 rule = f"from {' '.join(str(self.starts_when).split())}{end}"

@@ -13,17 +13,17 @@ from transom.spec.errors import Issue, find_duplicates
 COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 MINUTE = timedelta(minutes=1)
 LONGEST = timedelta(days=366)
-"""The longest silence, and the longest stretch."""
+"""The longest silence, and the longest period."""
 OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "threshold": (("where",), ("extent", "of")),
-    "boundary": (("of", "step"), ()),
-    "delta": (("of", "below"), ()),
+    "threshold": (("where",), ("extent", "value")),
+    "boundary": (("value", "step"), ()),
+    "delta": (("value", "below"), ()),
     "aggregate": (("condition", "span"), ()),
-    "trend": (("of", "direction"), ()),
-    "marked": (("starts_when",), ("of",)),
+    "trend": (("value", "direction"), ()),
+    "marked": (("starts_when",), ("value",)),
 }
 """The fields that a kind needs, and those that it may have, beside the ones that every kind may."""
-_OWN = ("where", "extent", "of", "step", "below", "condition", "span", "direction")
+_OWN = ("where", "extent", "value", "step", "below", "condition", "span", "direction")
 _APART = {
     "threshold": "readings that do not meet `where` are in no frame",
     "trend": "a reading between a rise and the next one is in no frame",
@@ -34,7 +34,7 @@ _NOT_KNOWN = {
     "starts_when": "a missing reading has no value that could meet it",
     "min_records": "a frame may have missing readings only; min_length takes these, too",
     "max_records": "a frame may have missing readings only; max_length takes these, too",
-    "stretch": "within a stretch by itself no key is known from before",
+    "period": "within a period by itself no key is known from before",
 }
 """What cannot be said of frames that a missing reading may begin, and why."""
 OVERLAPPING = ("delta", "aggregate")
@@ -79,9 +79,9 @@ def _lengths(frame: Frame) -> Iterator[Issue]:
         yield Issue("min_records", f"must not be more than max_records; got {got}")
     if frame.kind == "trend" and frame.max_records == 1:
         yield Issue("max_records", "must be at least 2 with kind trend, which shows in two readings; got 1")
-    if least is not None and frame.stretch is not None and least > frame.stretch:
-        got = f"{format_duration(least)} and {format_duration(frame.stretch)}"
-        yield Issue("min_length", f"must not be longer than stretch, with which frames end; got {got}")
+    if least is not None and frame.period is not None and least > frame.period:
+        got = f"{format_duration(least)} and {format_duration(frame.period)}"
+        yield Issue("min_length", f"must not be longer than period, with which frames end; got {got}")
     yield from _counts(frame)
     for name, silence in (("idle", frame.idle), ("known", frame.known)):
         if silence is not None and (silence < MINUTE or silence % MINUTE or silence > LONGEST):
@@ -140,13 +140,13 @@ def _known(frame: Frame) -> Iterator[Issue]:
 
 def _readings(frame: Frame) -> Iterator[Issue]:
     yield from find_duplicates("key", frame.key)
-    if frame.over is None and frame.ties is None:
-        rules = "is required over events, one of first, last, min, max, sum, mean"
-        yield Issue("ties", f"{rules}: a reading has a time of its own")
-    if frame.over is not None:
-        for name in ("key", "ties"):
+    if frame.source is None and frame.on_duplicate_time is None:
+        rules = "is required for frames of events, one of first, last, min, max, sum, mean"
+        yield Issue("on_duplicate_time", f"{rules}: a reading has a time of its own")
+    if frame.source is not None:
+        for name in ("key", "on_duplicate_time"):
             if name in frame.model_fields_set:
-                rule = "goes with frames over events; granules have those of their block"
+                rule = "goes with frames of events; granules have those of their block"
                 yield Issue(name, rule)
     if frame.baseline is not None:
         for index, shift in enumerate(frame.baseline.shift):
@@ -179,18 +179,16 @@ def _schemes(frame: Frame) -> Iterator[Issue]:
         )
         yield Issue("set", f"{rule}; got saturated")
     over = frame.longest or overlap
-    if over and frame.stretch is None:
+    if over and frame.period is None:
         what = "longest" if frame.longest else f"scheme {frame.scheme}"
-        rule = f"is required with {what}, which can be told of a stretch that is over"
-        yield Issue("stretch", rule)
-    elif frame.stretch is not None and not over:
+        rule = f"is required with {what}, which can be told of a period that is over"
+        yield Issue("period", rule)
+    elif frame.period is not None and not over:
         rule = "goes with longest, or with scheme cover or unconstrained of kind delta or aggregate"
-        yield Issue("stretch", rule)
-    elif frame.stretch is not None and (
-        frame.stretch < HOUR or frame.stretch % HOUR or frame.stretch > LONGEST
-    ):
+        yield Issue("period", rule)
+    elif frame.period is not None and (frame.period < HOUR or frame.period % HOUR or frame.period > LONGEST):
         rule = f"must be whole hours, from one to {format_duration(LONGEST)}"
-        yield Issue("stretch", f"{rule}; got {format_duration(frame.stretch)}")
+        yield Issue("period", f"{rule}; got {format_duration(frame.period)}")
 
 
 def _partition(frame: Frame) -> Iterator[Issue]:

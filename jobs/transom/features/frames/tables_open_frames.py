@@ -241,7 +241,9 @@ def _readings(table: pa.Table, keys: Int64s, block: ResolvedFrames) -> Readings:
         picks = [int64s(table[name])[order] for name in reversed(order_of(block))]
         turns = np.lexsort([moment, value, *picks, time, key])
         differs = (np.diff(key[turns]) != 0) | (np.diff(time[turns]) != 0)
-        kept = turns[np.append(True, differs) if block.ties == "first" else np.append(differs, True)]
+        kept = turns[
+            np.append(True, differs) if block.on_duplicate_time == "first" else np.append(differs, True)
+        ]
         key, time, moment, value = key[kept], time[kept], moment[kept], value[kept]
     held = ((moment & (1 << bit)) != 0 for bit in range(len(FLAGS)))
     return Readings(key, time, value, *held)

@@ -28,7 +28,7 @@ FRAME_COLUMNS = (
 REPORTED_COLUMNS = ("start_time", "last_time", "records", "length_s", "peak", "peak_time", "mean")
 """Columns of a frame that a title may name, beside the key's."""
 BASELINE = "baseline"
-_AT_KNOWN_TIMES = "needs readings at known times: over a block of `aggregates`, or with time.every"
+_AT_KNOWN_TIMES = "needs readings at known times: of a block of `aggregates`, or with time.interval"
 CONDITIONS = ("only", "where", "starts_when", "ends_when")
 """The fields of a kind of frame that are conditions on its readings."""
 
@@ -36,21 +36,21 @@ CONDITIONS = ("only", "where", "starts_when", "ends_when")
 def key(stream: Stream, name: str) -> tuple[str, ...]:
     """Return the columns of which every value has frames of its own."""
     frame = stream.blocks(Frame)[name]
-    return frame.key if frame.over is None else stream.blocks(Aggregation)[frame.over].key
+    return frame.key if frame.source is None else stream.blocks(Aggregation)[frame.source].key
 
 
 def every(stream: Stream, name: str) -> timedelta | None:
     """Return how far apart readings are that come on a schedule; None where they come when they come."""
-    over = stream.blocks(Frame)[name].over
+    over = stream.blocks(Frame)[name].source
     if over is not None:
         return stream.blocks(Aggregation)[over].base
-    return stream.time.every if stream.time else None
+    return stream.time.interval if stream.time else None
 
 
 def types(stream: Stream, name: str) -> dict[str, FieldType]:
     """Return the types of the columns of readings."""
     frame = stream.blocks(Frame)[name]
-    return source_types(stream, frame.over) | ({BASELINE: "number"} if frame.baseline else {})
+    return source_types(stream, frame.source) | ({BASELINE: "number"} if frame.baseline else {})
 
 
 def source_types(stream: Stream, over: str | None) -> dict[str, FieldType]:
@@ -71,7 +71,7 @@ def conditions(stream: Stream, name: str) -> dict[str, Expression]:
     """Return the compiled conditions of a kind of frame, by their fields."""
     said, known = stream.blocks(Frame)[name], types(stream, name)
     texts = {field: getattr(said, field) for field in CONDITIONS}
-    if said.over is None and said.only is None:
+    if said.source is None and said.only is None:
         texts["only"] = stream.where
     return {field: condition(text, _known(known, field)) for field, text in texts.items() if text is not None}
 
@@ -87,8 +87,8 @@ def value(stream: Stream, name: str) -> str | None:
     said = stream.blocks(Frame)[name]
     if said.condition is not None:
         return said.condition.column
-    if said.of is not None or said.kind != "threshold":
-        return said.of
+    if said.value is not None or said.kind != "threshold":
+        return said.value
     known, read = types(stream, name), conditions(stream, name)["where"].columns
     numbers = [column for column in read if known[column] in NUMERIC and column != BASELINE]
     return numbers[0] if len(numbers) == 1 else None
@@ -99,7 +99,7 @@ def read(stream: Stream, name: str) -> list[str]:
     found = {column for met in conditions(stream, name).values() for column in met.columns}
     found |= {column for column in (value(stream, name),) if column}
     baseline = stream.blocks(Frame)[name].baseline
-    found |= {baseline.of} if baseline else set()
+    found |= {baseline.value} if baseline else set()
     return sorted(found - {"event_time", BASELINE, *key(stream, name)})
 
 
@@ -107,16 +107,16 @@ def problems(stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the frames of a stream, each of which is sound by itself."""
     for name, said in stream.blocks(Frame).items():
         place = f"frames.{name}"
-        if said.over is not None and said.over not in stream.blocks(Aggregation):
+        if said.source is not None and said.source not in stream.blocks(Aggregation):
             known = list(stream.blocks(Aggregation))
-            message = f"no block of aggregates {said.over!r}{did_you_mean(said.over, known)}"
-            yield Issue(f"{place}.over", message, (("aggregates", said.over),))
+            message = f"no block of aggregates {said.source!r}{did_you_mean(said.source, known)}"
+            yield Issue(f"{place}.source", message, (("aggregates", said.source),))
             continue
-        if said.over is not None and not figures.sound(stream, said.over):
+        if said.source is not None and not figures.sound(stream, said.source):
             continue  # its readings are not known
         unsound = list(_key(place, name, said, stream))
         yield from unsound
-        if unsound and said.over is not None:
+        if unsound and said.source is not None:
             continue  # the key is among the columns of its readings
         yield from _conditions(place, name, said, stream)
         yield from _values(place, name, said, stream)
@@ -132,8 +132,8 @@ def problems(stream: Stream) -> Iterator[Issue]:
 
 
 def _key(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Issue]:
-    of_block = said.over is not None
-    at = f"frames.{name}.over" if of_block else f"{place}.key"
+    of_block = said.source is not None
+    at = f"frames.{name}.source" if of_block else f"{place}.key"
     for index, column in enumerate(key(stream, name)):
         where = at if of_block else f"{at}[{index}]"
         if column not in stream.event_columns:
@@ -156,24 +156,27 @@ def _conditions(place: str, name: str, said: Frame, stream: Stream) -> Iterator[
             continue
         if field == "where" and not met.columns:
             yield Issue(f"{place}.where", f"must read a column, or all readings are alike; got {text!r}")
-        if said.ties in ("min", "max", "sum", "mean"):
+        if said.on_duplicate_time in ("min", "max", "sum", "mean"):
             for column in met.columns:
                 if (
                     column not in (*key(stream, name), "event_time", BASELINE)
                     and known[column] not in NUMERIC
                 ):
-                    rule = f"reads {column}, a {known[column]}, and ties: {said.ties} is made of numbers"
+                    rule = (
+                        f"reads {column}, a {known[column]}, and on_duplicate_time: "
+                        f"{said.on_duplicate_time} is made of numbers"
+                    )
                     yield Issue(f"{place}.{field}", rule)
 
 
 def _values(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Issue]:
     known = types(stream, name)
     numeric = [column for column, kind in known.items() if kind in NUMERIC and column != BASELINE]
-    of = {"of": said.of, "condition": said.condition.column if said.condition else None}
+    of = {"value": said.value, "condition": said.condition.column if said.condition else None}
     if said.baseline is not None:
-        of["baseline.of"] = said.baseline.of
+        of["baseline.value"] = said.baseline.value
         yield from _shifts(place, name, said, stream)
-    if said.of in numeric:
+    if said.value in numeric:
         yield from _step(place, said, stream)
     for field, column in of.items():
         if column is None or column in numeric:
@@ -218,8 +221,8 @@ def _lengths(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Iss
 
 
 def _step(place: str, said: Frame, stream: Stream) -> Iterator[Issue]:
-    of = stream.blocks(Aggregation)[said.over].measures[str(said.of)] if said.over else None
-    column = said.of if of is None else of.column
+    of = stream.blocks(Aggregation)[said.source].measures[str(said.value)] if said.source else None
+    column = said.value if of is None else of.column
     if said.step is None or column is None or (of is not None and of.function == "mean"):
         return
     resolution = stream.event_columns[column].resolution
@@ -243,12 +246,12 @@ def _shifts(place: str, name: str, said: Frame, stream: Stream) -> Iterator[Issu
 def columns_read(stream: Stream) -> Iterator[BlockColumns]:
     """Yield what each kind of frame over events needs of them."""
     for name, frame in stream.blocks(Frame).items():
-        if frame.over is not None:
+        if frame.source is not None:
             continue  # it reads granules
         tests = conditions(stream, name)
         only = tests.pop("only", None)
         read = {column for column in (value(stream, name),) if column is not None}
-        read |= {frame.baseline.of} if frame.baseline is not None else set()
+        read |= {frame.baseline.value} if frame.baseline is not None else set()
         uses = [*tested(only), Use(frozenset(read), sql_of(only))]
         for met in tests.values():
             columns = frozenset(met.columns) - {BASELINE}
@@ -262,22 +265,22 @@ def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
     """Yield how far back each kind of frame reads."""
     for name, frame in stream.blocks(Frame).items():
         yield f"the idle time of the frames {name}", frame.silence
-        if frame.over is not None:
+        if frame.source is not None:
             shift = max(frame.baseline.shift) if frame.baseline else timedelta(0)
-            yield f"what the frames {name} are made of", (frame.stretch or HOUR) + shift
+            yield f"what the frames {name} are made of", (frame.period or HOUR) + shift
 
 
 def all_conditions(stream: Stream) -> Iterator[Tested]:
     """Yield the conditions of the kinds of frames."""
     for name, frame in stream.blocks(Frame).items():
         # A reading that is missing is a null.
-        of_granules = count_domains(stream, frame.over).items() if frame.over is not None else ()
+        of_granules = count_domains(stream, frame.source).items() if frame.source is not None else ()
         domains = {name: replace(of, null=True) for name, of in of_granules} or event_domains(stream)
         for field in CONDITIONS:
             text = getattr(frame, field)
             # A reading that a known key misses satisfies `where`, whatever it says.
             if text is not None and (field != "where" or frame.known is None):
-                counts = {} if frame.over is None else domains
+                counts = {} if frame.source is None else domains
                 why = "a granule without a record is a missing reading, which has no value"
                 if field == "where":
                     why += "; with missing: satisfies and known: 1 day it begins a frame"

@@ -17,7 +17,7 @@ LABELS = {
     "splitter": "`tau` or `mu`",
     "start": "`start`",
     "top": "`top`",
-    "heavy": "`heavy`",
+    "heavy": "`min_share`",
     "types": "the type or resolution of a column",
 }
 """What the keys of fingerprints are called in the stream's file."""

@@ -47,7 +47,7 @@ def templates(stream: Stream) -> Iterator[HeavyFindings]:
             )
             yield HeavyFindings(
                 **common(name, block, "is among the most frequent"),
-                gone=f"below {100 * block.heavy:g} % of the {window}",
+                gone=f"below {100 * block.min_share:g} % of the {window}",
                 gone_exactness="guaranteed" if block.never_below else "estimated",
                 window=window,
             )

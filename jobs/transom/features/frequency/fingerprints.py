@@ -28,7 +28,7 @@ def frequencies(stream: "Stream", name: str) -> str:
             "item": list(said.item),
             "watch": sorted(item_rules.listed(said.watch), key=repr),
             "top": said.top,
-            "heavy": str(said.heavy),
+            "heavy": str(said.min_share),
             "types": types_of(stream, said.item),
         }
     )

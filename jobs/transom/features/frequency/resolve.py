@@ -31,7 +31,7 @@ class FrequencyBlock:
         start: the first hour that counts, in microseconds since 1970; None is any.
         watched: items that are counted exactly.
         kept: how many items of each hour are kept to be ranked.
-        heavy: with which share of the records an item is heavy.
+        min_share: with which share of the records an item is heavy.
     """
 
     name: str
@@ -49,7 +49,7 @@ class FrequencyBlock:
     watched: tuple[tuple[Any, ...], ...]
     top: int
     kept: int
-    heavy: Fraction
+    min_share: Fraction
 
     @property
     def chained(self) -> bool:
@@ -87,5 +87,5 @@ def frequency_block_of(stream: Stream, name: str) -> FrequencyBlock:
         watched=tuple(item_rules.listed(said.watch)),
         top=said.top,
         kept=said.kept,
-        heavy=Fraction(str(said.heavy)),
+        min_share=Fraction(str(said.min_share)),
     )

@@ -65,7 +65,7 @@ class Frequency(Model):
     """Of the hashes."""
     top: Annotated[StrictInt, Field(ge=1, le=10_000)] = 20
     """How many items are told of, the most frequent first."""
-    heavy: Number = 0.05
+    min_share: Number = 0.05
     """With which share of the window's records, by its estimate, an item is heavy, and a finding, whatever
     its rank; from 0.000001 to 1."""
     watch: tuple[ItemLiteral, ...] = ()
@@ -106,9 +106,9 @@ class Frequency(Model):
 
     @property
     def kept(self) -> int:
-        """How many items of each hour are kept to be ranked: all those among them that have the share `heavy`
-        of its records."""
-        return max(KEPT * self.top, math.ceil(1 / Fraction(str(self.heavy))))
+        """How many items of each hour are kept to be ranked: all those among them that have the share
+        `min_share` of its records."""
+        return max(KEPT * self.top, math.ceil(1 / Fraction(str(self.min_share))))
 
     @property
     def never_below(self) -> bool:
@@ -142,7 +142,7 @@ def _problems(said: Frequency) -> Iterator[Issue]:
             return
     if math.e / said.epsilon > WIDEST:
         yield Issue("epsilon", f"gives a matrix of more than 2^32 columns; got {said.epsilon:g}")
-    for field, value in (("tau", said.tau), ("heavy", said.heavy)):
+    for field, value in (("tau", said.tau), ("min_share", said.min_share)):
         if not MIN_SHARE <= value <= 1:
             yield Issue(field, f"must be from {MIN_SHARE:f} to 1; got {value:g}")
     if said.mu < 1:

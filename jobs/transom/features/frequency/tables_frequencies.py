@@ -93,7 +93,7 @@ class FrequencyReporter:
         window = hours.window(hour, before).ranked()
         item, low, high = window.seen.item, window.seen.low, window.seen.high
         # Exactly, and beyond 64 bits on the way.
-        is_heavy = window.estimate >= math.ceil(window.records * block.heavy)
+        is_heavy = window.estimate >= math.ceil(window.records * block.min_share)
         rank = np.arange(1, len(item) + 1)
         told = (rank <= block.top) | np.isin(item, hours.watched) | is_heavy
         now = {one: heavy.get(one, end) for one in item[told & is_heavy].tolist()}

@@ -37,10 +37,10 @@ def _memory(place: str, said: Frequency, stream: Stream) -> Iterator[Issue]:
     """A task looks at the ticks of an hour, or at the hours of a run and of the window before them; one of a
     chain at all ticks of a run, and at what its cells hold at one hour's end, then at what they come to at
     the ends of all of them. A run may have stale hours to see to on either side of its chunk."""
-    ticks, hours = HOUR // said.tick, (stream.chunk + 2 * stream.heal) // HOUR
+    ticks, hours = HOUR // said.tick, (stream.chunk + 2 * stream.repair_window) // HOUR
     of_run = [f"a chunk of {format_duration(stream.chunk)}"]
-    if stream.heal:
-        of_run.append(f"{format_duration(stream.heal)} on either side")
+    if stream.repair_window:
+        of_run.append(f"{format_duration(stream.repair_window)} on either side")
     with_window = f"{hours + said.back} hours ({', '.join([*of_run, 'the window before'])})"
     ways = [(ticks, f"{ticks} ticks of an hour")]
     if said.variant not in CHAINED:
@@ -57,7 +57,7 @@ def _memory(place: str, said: Frequency, stream: Stream) -> Iterator[Issue]:
     matrices = shape.cells * NUMBER * many + sub_cells * SUB_CELL
     items = said.kept * (hours + said.back) * ITEM
     if matrices + items > said.memory * 2**20:
-        field = "epsilon" if matrices >= items else "top" if said.kept == KEPT * said.top else "heavy"
+        field = "epsilon" if matrices >= items else "top" if said.kept == KEPT * said.top else "min_share"
         more = f", and {sub_cells:,} sub-cells" if sub_cells else ""
         what = (
             f"matrices of {shape.rows} rows and {shape.columns:,} columns for each of {of}{more}"
@@ -65,7 +65,7 @@ def _memory(place: str, said: Frequency, stream: Stream) -> Iterator[Issue]:
             else f"{said.kept:,} items kept of each of {with_window}"
         )
         total = f"{format_bytes(matrices + items)} in all; memory is {said.memory} MiB"
-        needs = (("chunk",), ("heal",))
+        needs = (("chunk",), ("repair_window",))
         yield Issue(f"{place}.{field}", f"does not fit: {what}, {total}", needs)
 
 

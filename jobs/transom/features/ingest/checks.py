@@ -34,7 +34,7 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
         ),
         *(
             built_in(stream, "fields_known", metric="fields_known", at_most=0)
-            if stream.rest == "drop"
+            if stream.extra_fields == "drop"
             else ()
         ),
         *built_in(stream, "fields_present", metric="fields_present", at_most=0),
@@ -45,7 +45,7 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
 
 def hour_checks(stream: Stream) -> tuple[Check, ...]:
     """The checks of an hour, beside those of its files."""
-    expected = stream.source.expect
+    expected = stream.source.expected_files
     return (
         *(built_in(stream, "files_expected", metric="files", at_least=expected) if expected else ()),
         *(

@@ -1,4 +1,4 @@
-"""Which events say again what another one of their hour says, by `unique` and by `time.ties`.
+"""Which events say again what another one of their hour says, by `unique` and by `time.on_duplicate_time`.
 
 Only events of one hour are compared, so that what an hour's rows are depends on that hour's events alone,
 and a late record makes no other hour stale. Which one stays is a matter of the rows themselves: of a total
@@ -22,12 +22,12 @@ def compares(stream: Stream) -> bool:
 
 
 def _has_ties(stream: Stream) -> bool:
-    return stream.time is not None and stream.time.ties in ("first", "last")
+    return stream.time is not None and stream.time.on_duplicate_time in ("first", "last")
 
 
 def mark_duplicates(rows: DataFrame, stream: Stream) -> DataFrame:
     """Rows with a column that says which of them repeat others: by `unique`, and of those that are left, by
-    `ties`.
+    `on_duplicate_time`.
 
     Args:
         rows: events, and all of an hour's where there is one of it.
@@ -59,10 +59,10 @@ def _repeats_turn(stream: Stream) -> Column:
     groups of their own."""
     time = stream.time
     assert time is not None
-    assert time.every is not None
+    assert time.interval is not None
     since = F.unix_micros("event_time")
-    turn = since - F.pmod(since, F.lit(microseconds(time.every)))
-    order = [F.desc(name) if time.ties == "last" else F.asc(name) for name in ORDER]
+    turn = since - F.pmod(since, F.lit(microseconds(time.interval)))
+    order = [F.desc(name) if time.on_duplicate_time == "last" else F.asc(name) for name in ORDER]
     key = [F.col(f"`{name}`") for name in stream.key]
     window = Window.partitionBy("hour", turn, *key, IS_DUPLICATE).orderBy(*order)
     return F.row_number().over(window) > 1

@@ -178,7 +178,7 @@ def _record_of(
             return _held_back(
                 stands, fresh, content, listed, "conflict",
                 f"{content.bytes} bytes now differ from the {stands.bytes} bytes that stand; "
-                "`on_change: replace` takes the new ones",
+                "`on_conflict: replace` takes the new ones",
             )  # fmt: skip
     if content.failed:
         return _held_back(stands, fresh, content, listed, "withheld", content.failed)

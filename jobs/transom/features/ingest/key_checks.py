@@ -1,6 +1,7 @@
 """Which events are held against which key: those that reach a block, its `where`, against the block's.
 
-What reaches a pattern is what one of its steps or nevers may take: the other lines of its log need no key.
+What reaches a pattern is what one of its steps, or of `absent`, may take: the other lines of its log need no
+key.
 """
 
 from collections.abc import Mapping

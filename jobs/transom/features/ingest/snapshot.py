@@ -148,7 +148,7 @@ class IngestSnapshot:
             mixed: as in `HourState`.
         """
         held, expected = self.ledger_state.get(node_of("events", hour)), self.expected(hour)
-        # An earlier chunk of the run has seen to what lies before this one, as far as `heal`.
+        # An earlier chunk of the run has seen to what lies before this one, as far as `repair_window`.
         seen_to = self.scope.covers(hour) or (
             hour < self.scope.chunk.start and not self.scope.out_of_reach(hour)
         )
@@ -180,12 +180,12 @@ def take_snapshot(
         [(STAGE, BLOCK, table.name) for table in tables],
     )
     asked_before = book.hours(STAGE)
-    scope = Scope.of(interval, stretch, stream.heal, asked_before)
+    scope = Scope.of(interval, stretch, stream.repair_window, asked_before)
 
     specified = Specified(stream)
     rules = FilePolicy(
         specified.shape,
-        stream.source.on_change == "replace",
+        stream.source.on_conflict == "replace",
         lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in asked_before),
         names_of(stream),
     )
@@ -226,7 +226,7 @@ def late_files(scene: IngestSnapshot, paths: Collection[str]) -> dict[str, FileR
     return {
         path: FileRecord(
             path=path, hour=file.hour, status="waiting", shape=scene.rules.shape(file.hour),
-            detail=f"came later than `heal`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
+            detail=f"came later than `repair_window`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
             size=-1, modified=file.modified,
         )
         for path, file in scene.listed.items()

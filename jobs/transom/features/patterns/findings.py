@@ -62,7 +62,7 @@ def templates(stream: Stream) -> Iterator[EpisodeFindings]:
             severity=pattern.severity,
             key=pattern.key,
             titled=pattern.title or plain_title(name, pattern.key),
-            reach=Merging(*map(microseconds, (pattern.merge, pattern.within, pattern.top))).reach,
+            reach=Merging(*map(microseconds, (pattern.merge_gap, pattern.within, pattern.top))).reach,
             rule=_rule(pattern),
             windows=tuple(
                 format_duration_long(2 * pattern.batch * (1 << level)) for level in range(pattern.levels)

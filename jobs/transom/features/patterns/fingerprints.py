@@ -22,7 +22,7 @@ def matches(stream: "Stream", name: str) -> str:
         {
             **_batches(stream, name),
             "within": microseconds(pattern.within),
-            "keep": sorted(pattern.keep),
+            "keep": sorted(pattern.carry),
             # Conditions are those of the batches, in the same order.
             "elements": [
                 {
@@ -40,7 +40,7 @@ def matches(stream: "Stream", name: str) -> str:
                 }
                 for element, steps in zip(pattern.steps, pattern.elements, strict=True)
             ],
-            "never": [never.between for never in pattern.never],
+            "never": [never.between for never in pattern.absent],
             "detector": [pattern.detector, detectors.source_digest(pattern.detector)]
             if pattern.detector
             else None,
@@ -54,7 +54,7 @@ def episodes(stream: "Stream", name: str) -> str:
     return canonical(
         {
             "key": list(pattern.key),
-            "merge": microseconds(pattern.merge),
+            "merge": microseconds(pattern.merge_gap),
             # When no match can join any more.
             "within": microseconds(pattern.within),
             "top": microseconds(pattern.top),

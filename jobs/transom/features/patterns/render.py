@@ -57,14 +57,14 @@ def _print_matches(stream: Stream, uri: str, name: str) -> None:
     rows = []
     for match in query(DeltaTable(uri), where).to_pylist():
         steps = [step["time"] for step in match["steps"]] or [match["first_time"], match["last_time"]]
-        kept = (", ".join(map(plain, dict.fromkeys(match[f"kept_{column}"]))) for column in pattern.keep)
+        kept = (", ".join(map(plain, dict.fromkeys(match[f"kept_{column}"]))) for column in pattern.carry)
         lines = [str(record["source_line"]) for record in match["records"]]
         more = [f"and {len(lines) - LINES} more"] if len(lines) > LINES else []
         rows.append(
             [*(match[column] for column in pattern.key), *steps, *kept, ", ".join([*lines[:LINES], *more])]
         )
     named = [f"{step.times} {step.id}" if step.times > 1 else step.id for step in pattern.all_steps]
-    columns = [*pattern.key, *(named or ["first", "last"]), *pattern.keep, "lines"]
+    columns = [*pattern.key, *(named or ["first", "last"]), *pattern.carry, "lines"]
     table(f"{name}: the first matches, with the time at which each step begins", columns, rows)
 
 

@@ -26,7 +26,7 @@ class PatternBlock:
 
     Attributes:
         takes: which events are of the pattern's stream, as Spark SQL; None is all.
-        conditions: of the steps and then of the nevers; which a record meets are the bits of its mask.
+        conditions: of the steps and then of `absent`; which a record meets are the bits of its mask.
         carried: columns of the events that its records carry beside the key.
         keep: those that a match keeps.
         pattern: None where there is a detector.
@@ -105,7 +105,7 @@ def block_of(stream: Stream, name: str) -> PatternBlock:
         (where.sql if where else None) if declared.counts_all else pattern_columns.takes(stream, name),
         tuple(met.sql for met in pattern_columns.conditions(stream, name)),
         {column: SPARK_TYPES[kind] for column, kind in pattern_columns.carried(stream, name).items()},
-        declared.keep,
+        declared.carry,
         widening,
         None if declared.detector else _pattern(declared, widening),
         declared.detector,
@@ -138,6 +138,6 @@ def _pattern(declared: Declared, widening: Widening) -> EventPattern:
             )
         )
     nevers = (
-        ForbiddenRecord(bit, *never.between) for bit, never in enumerate(declared.never, start=len(bits))
+        ForbiddenRecord(bit, *never.between) for bit, never in enumerate(declared.absent, start=len(bits))
     )
     return EventPattern(tuple(elements), tuple(nevers), widening.max_length, widening.max_records)

@@ -157,7 +157,7 @@ Pair = Annotated[
 ]
 
 
-class Never(Model):
+class Absent(Model):
     """A record that an instance must not have inside."""
 
     where: NonEmptyStr
@@ -190,16 +190,16 @@ class Pattern(Model):
     )
     """The most records that an instance spans, from its first to its last one; 100 where nothing is said, or
     twice as many as the steps take where that is more."""
-    count: Literal["steps", "all"] = "steps"
-    """Which records `max_records` counts: those that a step or a never may take, or all that `where` lets
-    through. With a detector it is all."""
-    merge: Duration = timedelta(0)
+    count_records: Literal["steps", "all"] = "steps"
+    """Which records `max_records` counts: those that a step or one of absent may take, or all that `where`
+    lets through. With a detector it is all."""
+    merge_gap: Duration = timedelta(0)
     """Matches of one key that overlap, or that lie at most so far apart, are one episode."""
-    keep: tuple[NonEmptyStr, ...] = ()
+    carry: tuple[NonEmptyStr, ...] = ()
     """Columns whose values a match keeps, of each of its records."""
     steps: tuple[Element, ...] = ()
     """What happens, in order: steps, or several in any_order."""
-    never: tuple[Never, ...] = ()
+    absent: tuple[Absent, ...] = ()
     """What must not happen in between."""
     detector: detectors.Detector | None = None
     """Instead of steps: the path of a Python function, as package.module.function, that is given the records
@@ -246,7 +246,7 @@ class Pattern(Model):
     @property
     def counts_all(self) -> bool:
         """Whether every record that `where` lets through is in the pattern's stream."""
-        return self.count == "all" or self.detector is not None
+        return self.count_records == "all" or self.detector is not None
 
     @cached_property
     def elements(self) -> tuple[tuple[Step, ...], ...]:

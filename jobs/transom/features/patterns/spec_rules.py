@@ -9,7 +9,7 @@ from transom.features.patterns.spec import Agreement, Pattern, Step
 from transom.spec.errors import Issue, did_you_mean, find_duplicates, item_path
 
 MAX_CONDITIONS = 62
-"""Which of the steps and nevers a record may serve are the bits of one integer."""
+"""A record's steps and entries of `absent` are the bits of one integer."""
 LONGEST = timedelta(days=3660)
 """The longest pattern; ten years are beyond any log, and far from where arithmetic on times ends."""
 _SECOND = timedelta(seconds=1)
@@ -26,13 +26,15 @@ def problems(pattern: Pattern) -> Iterator[Issue]:
         return
     of_time = list(_durations(pattern))
     yield from of_time
-    for name in ("key", "keep", "columns"):
+    for name in ("key", "carry", "columns"):
         yield from find_duplicates(name, getattr(pattern, name))
     if pattern.detector is not None:
-        if pattern.never:
-            yield Issue("never", "goes with steps; a detector sees to it by itself")
-        if pattern.count == "steps" and "count" in pattern.model_fields_set:
-            yield Issue("count", "must be all with a detector, which is shown every record; got 'steps'")
+        if pattern.absent:
+            yield Issue("absent", "goes with steps; a detector sees to it by itself")
+        if pattern.count_records == "steps" and "count_records" in pattern.model_fields_set:
+            yield Issue(
+                "count_records", "must be all with a detector, which is shown every record; got 'steps'"
+            )
         return
     if pattern.columns:
         yield Issue("columns", "goes with detector; steps read the columns that they name")
@@ -43,10 +45,12 @@ def problems(pattern: Pattern) -> Iterator[Issue]:
     yield from _steps(pattern)
     if not of_ids:
         yield from _agreements(pattern)
-        yield from _nevers(pattern)
-    conditions = len(pattern.all_steps) + len(pattern.never)
+        yield from _absent(pattern)
+    conditions = len(pattern.all_steps) + len(pattern.absent)
     if conditions > MAX_CONDITIONS:
-        yield Issue("steps", f"must be at most {MAX_CONDITIONS}, nevers among them; got {conditions}")
+        yield Issue(
+            "steps", f"must be at most {MAX_CONDITIONS}, those of absent among them; got {conditions}"
+        )
     if pattern.max_records < pattern.takes:
         rule = f"must be at least {pattern.takes}, the records that the steps take"
         yield Issue("max_records", f"{rule}; got {pattern.max_records}")
@@ -56,7 +60,7 @@ def _durations(pattern: Pattern) -> Iterator[Issue]:
     within, batch = pattern.within, pattern.declared_batch
     if not within:
         yield Issue("within", f"must not be nothing; got {format_duration(within)}")
-    for name in ("within", "merge"):
+    for name in ("within", "merge_gap"):
         if getattr(pattern, name) > LONGEST:
             got = format_duration(getattr(pattern, name))
             yield Issue(name, f"must not be longer than {format_duration(LONGEST)}; got {got}")
@@ -154,18 +158,18 @@ def _unbound(agreement: Agreement, step: Step, number: int, elements: dict[str, 
     return f"must name a step before {step.id}; {other} comes after it; got {said!r}"
 
 
-def _nevers(pattern: Pattern) -> Iterator[Issue]:
+def _absent(pattern: Pattern) -> Iterator[Issue]:
     elements = {step.id: number for _, number, step in pattern.placed()}
     times = {step.id: step.times for step in pattern.all_steps}
-    for index, never in enumerate(pattern.never):
-        place = f"never[{index}].between"
-        unknown = [number for number, name in enumerate(never.between) if name not in elements]
+    for index, forbidden in enumerate(pattern.absent):
+        place = f"absent[{index}].between"
+        unknown = [number for number, name in enumerate(forbidden.between) if name not in elements]
         for number in unknown:
-            name = never.between[number]
+            name = forbidden.between[number]
             yield Issue(f"{place}[{number}]", f"no step {name!r}{did_you_mean(name, elements)}")
         if unknown:
             continue
-        first, last = never.between
+        first, last = forbidden.between
         if first == last:
             if times[first] == 1:
                 yield Issue(place, f"nothing lies between {first} and itself, as its times is 1")

@@ -118,7 +118,7 @@ def _episodes(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
 
 def merging_of(stream: Stream, block: PatternBlock) -> Merging:
     """Return what makes matches of a pattern one episode."""
-    merge = microseconds(stream.blocks(Pattern)[block.name].merge)
+    merge = microseconds(stream.blocks(Pattern)[block.name].merge_gap)
     return Merging(merge, block.widening.max_length, block.widening.top)
 
 

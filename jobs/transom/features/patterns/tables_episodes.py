@@ -1,4 +1,4 @@
-"""Episodes of the widen stage: matches of one pattern and key that overlap, or lie at most `merge` apart.
+"""Episodes of the widen stage: matches of one pattern and key that overlap, or lie at most `merge_gap` apart.
 
 A chain: an hour is made of its matches and of what the hours before it say, as far back as an episode may
 still be open (`transom.features.patterns.algorithm.episodes`), by one vectorised pass over each partition

@@ -42,12 +42,12 @@ def carried_column(name: str) -> str:
 
 
 def conditions(stream: Stream, name: str) -> list[Expression]:
-    """Return the compiled condition of each step in the order of the file, then of each never."""
+    """Return the compiled condition of each step in the order of the file, then of each absent record."""
     return [condition(text, stream.event_types) for _, text in _texts(stream.blocks(Pattern)[name])]
 
 
 def takes(stream: Stream, name: str) -> str | None:
-    """Return, as Spark SQL, which events a step or a never of a pattern may take; None is any."""
+    """Return, as Spark SQL, which events a step or one of `absent` may take; None is any."""
     where, met = stream.where_of(stream.blocks(Pattern)[name]), conditions(stream, name)
     either = " OR ".join(dict.fromkeys(one.sql for one in met))
     parts = ([where.sql] if where else []) + ([f"({either})"] if met else [])
@@ -61,7 +61,7 @@ def carried(stream: Stream, name: str) -> dict[str, FieldType]:
 
 
 def _carried(pattern: Pattern) -> set[str]:
-    read = {*pattern.keep, *pattern.columns}
+    read = {*pattern.carry, *pattern.columns}
     return read.union(*compared(pattern).values()).difference(pattern.key)
 
 
@@ -86,7 +86,7 @@ def problems(stream: Stream) -> Iterator[Issue]:
             yield from title_problems(f"{place}.title", pattern.title, told, rule)
         if pattern.where is not None and pattern.where != stream.where:
             yield from _condition(f"{place}.where", pattern.where, types)
-        for field in ("keep", "columns"):
+        for field in ("carry", "columns"):
             yield from _unknown(f"{place}.{field}", getattr(pattern, field), stream)
         for at, text in _texts(pattern):
             yield from _condition(f"{place}.{at}.where", text, types)
@@ -101,19 +101,19 @@ def problems(stream: Stream) -> Iterator[Issue]:
                 rule = f"is never met: true and false make {most}"
                 yield Issue(f"{place}.{at}.distinct", f"{rule}, and times is {step.times}")
         yield from _agreements(place, pattern, stream)
-        yield from _nevers(place, pattern, types)
+        yield from _absent(place, pattern, types)
 
 
 def _texts(pattern: Pattern) -> list[tuple[str, str]]:
-    """Return the conditions as written, with their paths: of the steps, then of the nevers."""
+    """Return the conditions as written, with their paths: of the steps, then of `absent`."""
     steps = [(place, step.where) for place, _, step in pattern.placed()]
-    return steps + [(f"never[{index}]", never.where) for index, never in enumerate(pattern.never)]
+    return steps + [(f"absent[{index}]", forbidden.where) for index, forbidden in enumerate(pattern.absent)]
 
 
 def _keys(stream: Stream) -> Iterator[Issue]:
     patterns = stream.blocks(Pattern).values()
     held = {carried_column(c): f"a batch for values of {c}" for p in patterns for c in _carried(p)}
-    held |= {kept_column(c): f"a match for kept values of {c}" for p in patterns for c in p.keep}
+    held |= {kept_column(c): f"a match for kept values of {c}" for p in patterns for c in p.carry}
     # Patterns share their tables, and a key that they have from the stream is told of once, there.
     keys = {
         "key" if pattern.key == stream.key else f"patterns.{name}.key": pattern.key
@@ -161,19 +161,19 @@ def _agreements(place: str, pattern: Pattern, stream: Stream) -> Iterator[Issue]
                 yield Issue(by, rule)
 
 
-def _nevers(place: str, pattern: Pattern, types: Mapping[str, FieldType]) -> Iterator[Issue]:
+def _absent(place: str, pattern: Pattern, types: Mapping[str, FieldType]) -> Iterator[Issue]:
     """Yield where a record of a step is always one that may not be there."""
     elements = {step.id: number for _, number, step in pattern.placed()}
-    for index, never in enumerate(pattern.never):
-        first, last = never.between
+    for index, forbidden in enumerate(pattern.absent):
+        first, last = forbidden.between
         for _, number, step in pattern.placed():
             # The first record of the one step and the last one of the other are not in between.
-            between = step.times > never.between.count(step.id) and (
-                elements[first] < number < elements[last] or step.id in never.between
+            between = step.times > forbidden.between.count(step.id) and (
+                elements[first] < number < elements[last] or step.id in forbidden.between
             )
-            if between and _compiled(step.where, types) == _compiled(never.where, types) is not None:
+            if between and _compiled(step.where, types) == _compiled(forbidden.where, types) is not None:
                 rule = f"every {step.id} is one, and lies between {first} and {last}: nothing ever matches"
-                yield Issue(f"{place}.never[{index}].where", f"{rule}; got {never.where!r}")
+                yield Issue(f"{place}.absent[{index}].where", f"{rule}; got {forbidden.where!r}")
 
 
 def _compiled(text: str, types: Mapping[str, FieldType]) -> str | None:
@@ -206,7 +206,7 @@ def columns_read(stream: Stream) -> Iterator[BlockColumns]:
         by_step = compared(pattern)
         for step, met in zip(pattern.all_steps, steps, strict=False):
             uses.append(Use(frozenset(by_step[step.id]), both(where, met)))
-        uses.append(Use(frozenset({*pattern.keep, *pattern.columns}), any_step))
+        uses.append(Use(frozenset({*pattern.carry, *pattern.columns}), any_step))
         yield BlockColumns(name, pattern.key, any_step, tuple(uses))
 
 

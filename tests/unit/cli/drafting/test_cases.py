@@ -1,8 +1,9 @@
 """Small logs that went wrong once, each with what is right: the draft of `init`, read as a job reads it.
 
 What takes a whole run is tested with it: that equal files of two hosts both count, that an hour waits for the
-file whose name says its end, and the autumn night with `every`, in `tests/contract/test_equal_files.py`; of
-runs of NUL bytes, what the checks say, in `tests/contract/test_ingest_checks.py`.
+file whose name says its end, and the autumn night with `time.interval`, in
+`tests/contract/test_equal_files.py`; of runs of NUL bytes, what the checks say, in
+`tests/contract/test_ingest_checks.py`.
 """
 
 from collections import Counter

@@ -124,5 +124,5 @@ STARTS = ends(timedelta(minutes=5), "lb.%Y-%m-%dT%H%M.log", 3, timedelta(minutes
 )
 def test_other_names_say_no_end(tmp_path: Path, files: Mapping[str, Sequence[str]]) -> None:
     source, text = drafted(tmp_path, files)
-    assert source.keys() - {"expect"} == {"path", "format"}
+    assert source.keys() - {"expected_files"} == {"path", "format"}
     assert "name_time" not in text

@@ -13,7 +13,7 @@ from unit.cli.drafting.drafted_logs import home  # noqa: F401
 
 TAKEN = "# ?: the times in the names are taken as UTC; else say their `zone`"
 SAME = "# the hour in a name is that of its lines, in UTC"
-NO_COUNT = "  # expect: 1"
+NO_COUNT = "  # expected_files: 1"
 THREE = ("web.2024-01-28T06.log", "web.2024-01-28T07.log", "web.2024-01-28T08.log")
 
 
@@ -60,7 +60,7 @@ def test_names_in_the_zone_of_the_lines_are_declared_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "expect"),
+    ("names", "expected"),
     [
         pytest.param(THREE, 1, id="one each"),
         pytest.param([f"{host}.{name}" for name in THREE for host in "ab"], 2, id="two each"),
@@ -69,8 +69,8 @@ def test_names_in_the_zone_of_the_lines_are_declared_so(tmp_path: Path) -> None:
         pytest.param(THREE[:1], None, id="one hour alone"),
     ],
 )
-def test_how_many_files_an_hour_has(tmp_path: Path, names: list[str], expect: int | None) -> None:
+def test_how_many_files_an_hour_has(tmp_path: Path, names: list[str], expected: int | None) -> None:
     files = {name: f"2024-01-28T{name[-6:-4]}:{10 + n}:00Z" for n, name in enumerate(names)}
     source, text = drafted(tmp_path, files)
-    assert source.get("expect") == expect
-    assert (NO_COUNT in text) == (expect is None)
+    assert source.get("expected_files") == expected
+    assert (NO_COUNT in text) == (expected is None)

@@ -19,7 +19,7 @@ from transom.features.frequency.spec import Frequency
 from transom.features.persistence.spec import Persistence
 from transom.features.registry import INGEST_OUTLETS
 from transom.spec.stream import Stream
-from transom_operators import Gate, Report, Settle, SubmitStage, cause, hour_text
+from transom_operators import Gate, Report, Settle, SubmitStage, hour_text, trigger
 
 POOL = "transom"
 
@@ -122,7 +122,7 @@ def build(stream: Stream, file: Path) -> DAG:
         catchup=stream.catchup,
         max_active_runs=1,
         template_undefined=StrictUndefined,
-        user_defined_macros={"hour_text": hour_text, "cause": cause},
+        user_defined_macros={"hour_text": hour_text, "trigger": trigger},
         tags={"transom", *stream.tags},
         params=_hour_params(stream),
         default_args={

@@ -80,10 +80,10 @@ def hour_text(params: Any, run: Any, side: str) -> str:
     return format_hour(interval.start if side == "from" else interval.end)
 
 
-def cause(run: Any) -> str:
-    """Why a run runs, for the ledger: schedule, trigger or backfill."""
+def trigger(run: Any) -> str:
+    """Why a run runs, for the ledger: schedule, manual or backfill."""
     kind = str(getattr(run.run_type, "value", run.run_type))
-    return {"scheduled": "schedule", "manual": "trigger", "backfill": "backfill"}.get(kind, kind)
+    return {"scheduled": "schedule", "backfill": "backfill"}.get(kind, kind)
 
 
 class SubmitStage(SparkSubmitOperator):
@@ -110,7 +110,7 @@ class SubmitStage(SparkSubmitOperator):
                 "--from", "{{ hour_text(params, dag_run, 'from') }}",
                 "--to", "{{ hour_text(params, dag_run, 'to') }}",
                 "--run-id", f"{{{{ run_id }}}} {job} {{{{ ti.try_number }}}}",
-                "--cause", "{{ cause(dag_run) }}",
+                "--trigger", "{{ trigger(dag_run) }}",
                 "--recompute", "{{ params.recompute }}",
             ],
             **kwargs,

@@ -318,9 +318,11 @@ def told_anew(day: House, landing: Landing, make: Make, folder: Path, whole: Int
     """A new lake of what a history comes to."""
     first = dict(landing.there)
     for row in _files(day):
-        if row["status"] in ("gone", "conflict") and row["source_id"] is not None:
+        if row["status"] in ("missing", "conflict") and row["source_id"] is not None:
             raws = landing.seen[str(row["path"]), str(row["source_id"])]
-            first[str(row["path"])] = next(raw for raw in raws if _broken(raw) == (row["lacks"] is not None))
+            first[str(row["path"])] = next(
+                raw for raw in raws if _broken(raw) == (row["incomplete_reason"] is not None)
+            )
     anew, shown = make(folder), Landing(folder)
     (folder / "landing/web").mkdir(parents=True)
     if first != landing.there:

@@ -203,9 +203,9 @@ class House:
                 entry.complete,
                 entry.digest,
                 entry.rows,
-                entry.inputs,
-                entry.cause,
-                entry.asked,
+                entry.input_hashes,
+                entry.reason,
+                entry.requested,
                 tuple(seen[node]),
             )
             for node, entry in sorted(book.items())

@@ -308,8 +308,8 @@ class Pipeline(EventLake):
             )
         return {
             node: LedgerRow(
-                entry.status, entry.complete, entry.digest, entry.inputs, entry.rows, entry.cause,
-                entry.asked, tuple(sorted(seen.get((entry.previous_run, node), ()), key=repr)),
+                entry.status, entry.complete, entry.digest, entry.input_hashes, entry.rows, entry.reason,
+                entry.requested, tuple(sorted(seen.get((entry.previous_run, node), ()), key=repr)),
             )
             for node, entry in self.ledger.snapshot().items()
         }  # fmt: skip

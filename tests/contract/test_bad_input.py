@@ -132,7 +132,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
     ingest_without(day.land(2, [line(7201), line(7203)], ".b"))
     assert statuses() == {
         "access.02.log.gz": "ingested",
-        "access.02.b.log.gz": "gone",
+        "access.02.b.log.gz": "missing",
         "access.03.log.gz": "ingested",
     }
     assert day.table("events").count() == 4

@@ -123,9 +123,9 @@ def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(house: Make) -> None:
     assert (outcome.quarantined, outcome.blocked, outcome.published) == (1, 1, 1)
     assert {(node.table, node.hour) for node in outcome.stale} == {("chain", hour(n)) for n in (3, 4, 5)}
     assert values(day) == stood
-    versions = day.store.pin(["hours", "counts", "chain"]).versions
+    versions = day.store.pin(["ledger", "counts", "chain"]).versions
     toy.run(day, 1, 2)
-    assert (toy.computed, day.store.pin(["hours", "counts", "chain"]).versions) == ([], versions)
+    assert (toy.computed, day.store.pin(["ledger", "counts", "chain"]).versions) == ([], versions)
 
     day.land(1, lines(1, 6), ".late")
     day.ingest(0, 6)

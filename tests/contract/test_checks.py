@@ -170,7 +170,7 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
     )
     run(day, changed)
     failures = [v for v in day.ledger.failures(day.book(), stage.name) if v.node.hour == hour(2)]
-    assert [(verdict.check, len(verdict.sample)) for verdict in failures] == [(check, samples)]
+    assert [(verdict.check, len(verdict.failing_rows)) for verdict in failures] == [(check, samples)]
     assert day.book()[PartitionKey(stage.name, block, table, hour(2))].status == "quarantined"
     assert rows_of_hour(day, table, block) == 0
     if good is not None:
@@ -235,7 +235,7 @@ def test_value_that_leads_away_from_a_sum_is_reported(house: Make) -> None:
     node = PartitionKey("frames", "enough", "open_frames", hour(2))
     seen = failed(day, "frames")
     assert {name: (check.node, check.observed) for name, check in seen.items()} == {"sums_grow": (node, 1)}
-    assert seen["sums_grow"].sample == ("2015-05-17T02:20:00.000000 b: -7 steps",)
+    assert seen["sums_grow"].failing_rows == ("2015-05-17T02:20:00.000000 b: -7 steps",)
     assert day.book()[node].status == "published"
 
 
@@ -269,7 +269,7 @@ def test_item_of_nearly_a_megabyte_is_left_out_and_reported(house: Make) -> None
     }
     for verdict in seen:
         assert verdict.observed == (1 if verdict.node.hour == hour(2) else 2)
-        assert verdict.sample == (f"b, {'p' * 60}",)
+        assert verdict.failing_rows == (f"b, {'p' * 60}",)
         assert day.book()[verdict.node].status == "published"
 
 

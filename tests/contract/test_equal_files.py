@@ -81,13 +81,13 @@ def test_an_hour_is_incomplete_until_the_files_are_there_whose_names_say_its_end
     entries = {number: day.book()[node_of("events", hour(number))] for number in (0, 1)}
     assert [entries[0].complete, entries[1].complete] == [False, True]
     assert (
-        entries[0].cause
+        entries[0].reason
         == "periods_covered: observed 1, expected at most 0 (the periods without a file are in the sample)"
     )
     verdicts = day.ledger.checks(day.book(), "ingest", {hour(0)})
     (verdict,) = noted(verdicts, "ingest")
     sample = "no file of 2015-05-17T00:40:00 to 01:00:00: landing/web/2015-05-17/lb_0100.log.gz"
-    assert tuple(verdict.sample) == (sample,)
+    assert tuple(verdict.failing_rows) == (sample,)
     land(day, "lb_0100.log.gz", last)
     day.run(1, 2)
     assert counts(day) == {0: 57, 1: 57}
@@ -121,9 +121,9 @@ def test_the_hour_that_comes_twice_has_six_readings_and_six(house: Make) -> None
     assert {at: read["m1", at] for at in (23, 0, 1, 2)} == {23: 6, 0: 6, 1: 6, 2: 6}
     assert {at: read["m2", at] for at in (23, 0, 1, 2)} == {23: 6, 0: 6, 1: 0, 2: 6}
     (verdict,) = failed(night, "ingest").values()
-    assert (verdict.check, verdict.observed, verdict.subject) == (
+    assert (verdict.check, verdict.observed, verdict.file) == (
         "times_unambiguous",
         6,
         "landing/web/meter2.csv",
     )
-    assert verdict.sample == ("line 8 is the first of them",)
+    assert verdict.failing_rows == ("line 8 is the first of them",)

@@ -243,7 +243,7 @@ def test_state_that_expired_before_others_read_it_is_made_again_or_waited_for() 
     lake.specify(STREAM)
     lake.run(6, 12, repair_window=0, retention=4)
     causes = {
-        node: entry.cause for node, entry in lake.ledger.snapshot().items() if entry.status == "blocked"
+        node: entry.reason for node, entry in lake.ledger.snapshot().items() if entry.status == "blocked"
     }
     assert {node.stage for node in causes} == {"frames", "fills"}
     assert any(" has expired: run aggregates over that hour again" in str(cause) for cause in causes.values())
@@ -399,7 +399,7 @@ def test_any_history_comes_to_what_one_run_makes(stage: str, turns: list[Turn], 
     for node, wanted in truth.ledger.snapshot().items():
         entry = lake.ledger.snapshot()[node]
         held = entry.state_before_claim()
-        assert (held.digest, held.complete, held.cause, held.inputs) == (
-            wanted.digest, wanted.complete, wanted.cause, wanted.inputs
+        assert (held.digest, held.complete, held.reason, held.input_hashes) == (
+            wanted.digest, wanted.complete, wanted.reason, wanted.input_hashes
         ), node  # fmt: skip
         assert lake.rows(node) == ([] if entry.status == "expired" else truth.rows(node)), node

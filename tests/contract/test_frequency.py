@@ -1,6 +1,5 @@
 """Frequencies are what the listings say of the whole log, whatever the history of the lake."""
 
-import json
 import random
 import re
 from collections import Counter
@@ -362,8 +361,8 @@ def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
     interval = one.context(0, 6).interval
     audit_stage(["frequency"], one.spark, one.stream, interval, one.root)
     run = one.ledger.runs()[-1]
-    work = json.loads(run["work"])
-    assert (run["cause"], run["from"], run["to"]) == ("audit", hour(0), hour(6))
+    work = run["counters"]
+    assert (run["trigger"], run["from"], run["to"]) == ("audit", hour(0), hour(6))
     assert work["clients.outside"] == 0
     assert work["clients.mean_error_millionths"] == round(1e6 * work["clients.error"] / work["clients.items"])
     assert "0 outside of what is told" in caplog.text
@@ -374,4 +373,4 @@ def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
     )
     with pytest.raises(SystemExit, match="the audit has found items below the guarantee or outside"):
         audit_stage(["frequency"], one.spark, one.stream, interval, one.root)
-    assert json.loads(one.ledger.runs()[-1]["work"])["clients.outside"] == 6
+    assert one.ledger.runs()[-1]["counters"]["clients.outside"] == 6

@@ -78,7 +78,7 @@ def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(house: Make) ->
     # Three tables, the claim and the events have come.
     with killed_at(6):
         day.ingest(0, 2)
-    assert day.ingest(2, 3).hours_healed == 2
+    assert day.ingest(2, 3).partitions_repaired == 2
     assert {entry.status for entry in day.book().values()} == {"published"}
 
 
@@ -153,7 +153,7 @@ def test_what_decides_completeness_reaches_hours_that_stand(house: Make) -> None
     picky = house(WEB + "checks: {enough: {stage: ingest, rows: {at_least: 2}, severity: incomplete}}\n")
     picky.run(1, 2)
     assert not any(standing.complete for standing in picky.state().values())
-    causes = {entry.cause for node, entry in picky.book().items() if node.table == "events"}
+    causes = {entry.reason for node, entry in picky.book().items() if node.table == "events"}
     assert all("enough: observed 1, expected at least 2" in str(cause) for cause in causes)
 
 
@@ -161,7 +161,7 @@ def test_a_missing_file_can_be_an_error(house: Make) -> None:
     strict = house(WEB + "checks: {files_expected: {severity: error}}\n")
     before(strict)
     assert strict.ingest(5, 7).quarantined == 1
-    (cause,) = {entry.cause for entry in strict.book().values() if entry.status == "quarantined"}
+    (cause,) = {entry.reason for entry in strict.book().values() if entry.status == "quarantined"}
     assert cause == "files_expected: observed 0, expected at least 1"
 
 
@@ -172,7 +172,7 @@ def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(house:
     day.ingest(0, 1)
     day.land(0, hourly(0, "10.0.0.2"))
     day.ingest(0, 1)
-    (entry,) = {e.cause for n, e in day.book().items() if n.table == "events"}
+    (entry,) = {e.reason for n, e in day.book().items() if n.table == "events"}
     assert "file_readable: truncated: after" in str(entry)
     verdict = evaluate_gate(day.ledger, "ingest", "web", Interval(hour(0), hour(1)), "")
     assert verdict.passed
@@ -193,7 +193,7 @@ def test_two_files_in_an_hour_one_of_them_junk(house: Make) -> None:
     day.assert_ledger_true()
 
     def checked() -> list[str]:
-        subjects = {v.subject for v in day.ledger.checks(day.book(), "ingest", {hour(0)})}
+        subjects = {v.file for v in day.ledger.checks(day.book(), "ingest", {hour(0)})}
         return sorted(subject.rpartition("/")[2] for subject in subjects - {None})
 
     # What was seen in files that are not read again counts as long as they are there.
@@ -216,7 +216,7 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Mak
     nameless.ingest(0, 2)
     assert {row.path[-9:]: row.status for row in nameless.table("files").collect()} == {
         "empty.log": "ingested",
-        "/junk.log": "withheld",
+        "/junk.log": "quarantined",
     }
     verdict = evaluate_gate(
         nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "--from {from} --to {to}"
@@ -297,5 +297,5 @@ def test_rows_that_another_version_takes_over_are_not_those_of_files_read_otherw
         day.ingest(1, 2)
         assert day.rows()["events"] == stood
         entry = day.book()[specified.node_of("events", hour(1))]
-        assert (entry.inputs or {})["version"] == "99"
+        assert (entry.input_hashes or {})["version"] == "99"
         assert entry.complete is (number == "VERSION")

@@ -115,12 +115,12 @@ def test_file_fails_its_check_alone(landed: House, number: int) -> None:
     case = CASES[number]
     verdicts = noted(landed.ledger.checks(landed.book(), "ingest", {hour(number)}), "ingest")
     assert {verdict.check: verdict.observed for verdict in verdicts} == case.observed
-    sample = [row for verdict in verdicts for row in verdict.sample]
+    sample = [row for verdict in verdicts for row in verdict.failing_rows]
     assert len(sample) == len(case.sample)
     assert all(re.match(words, row) for words, row in zip(case.sample, sample, strict=True))
     entry = landed.book()[PartitionKey("ingest", "events", "events", hour(number))]
     assert (entry.status, entry.complete) == (case.status, not case.observed)
-    assert all(check in (entry.cause or "") for check in case.observed)
+    assert all(check in (entry.reason or "") for check in case.observed)
 
 
 @pytest.mark.xdist_group("checks of ingest")
@@ -145,7 +145,7 @@ def test_changed_file_warns_and_is_published(house: Make) -> None:
     day.ingest(2, 3)
     (verdict,) = failed(day, "ingest").values()
     assert (verdict.check, verdict.severity, verdict.observed) == ("files_unchanged", "warning", 1)
-    (row,) = verdict.sample
+    (row,) = verdict.failing_rows
     assert row.startswith(f"{PATH}: ")
     entry = day.book()[PartitionKey("ingest", "events", "events", hour(2))]
     assert (entry.status, entry.complete) == ("published", True)
@@ -170,8 +170,8 @@ def test_file_of_too_many_hours_touches_none_of_them(house: Make, tmp_path: Path
     found = failed(day, "ingest")
     assert found.keys() == {"hours_bounded"}
     verdict = found["hours_bounded"]
-    assert (verdict.subject, verdict.node.hour, verdict.observed) == ("landing/random.log", UNKNOWN_HOUR, 4)
-    assert verdict.sample[0] == "line 1: event_time 2015-05-17T00:00:00"
+    assert (verdict.file, verdict.node.hour, verdict.observed) == ("landing/random.log", UNKNOWN_HOUR, 4)
+    assert verdict.failing_rows[0] == "line 1: event_time 2015-05-17T00:00:00"
     assert {node.hour for node, entry in day.book().items() if entry.status == "quarantined"} == {
         UNKNOWN_HOUR
     }
@@ -208,7 +208,7 @@ def test_new_and_missing_fields_fail_their_checks(house: Make, tmp_path: Path) -
     def observed(text: str = DRIFTING) -> dict[str, tuple[float | None, str, tuple[str, ...]]]:
         day = house(text)
         day.ingest(2, 3)
-        return {v.check: (v.observed, v.severity, v.sample) for v in failed(day, "ingest").values()}
+        return {v.check: (v.observed, v.severity, v.failing_rows) for v in failed(day, "ingest").values()}
 
     path = tmp_path / "landing/2015-05-17-02.json"
     path.parent.mkdir(parents=True)
@@ -223,7 +223,7 @@ def test_new_and_missing_fields_fail_their_checks(house: Make, tmp_path: Path) -
     used = DRIFTING + 'checks: {noted: {stage: ingest, every: "mib is null"}, fields_known: {"off": true}}\n'
     assert observed(used) == {"fields_present": absent, "used_fields_present": (1, "error", ("kept",))}
     entry = house(used).book()[PartitionKey("ingest", "events", "events", hour(2))]
-    assert (entry.status, entry.cause) == (
+    assert (entry.status, entry.reason) == (
         "quarantined",
         "landing/2015-05-17-02.json: used_fields_present: observed 1, expected at most 0 "
         f"({BUILT_IN['used_fields_present'].advice})",
@@ -269,7 +269,7 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_takes_it(house: 
     assert (ingested.published, ingested.quarantined) == (2, 3)
     failures = noted(day.ledger.failures(day.book(), "ingest"), "ingest")
     seen = [v for v in failures if v.severity == "error"]
-    assert [(v.node.hour, v.check, v.column, v.observed, v.sample) for v in seen] == [
+    assert [(v.node.hour, v.check, v.column, v.observed, v.failing_rows) for v in seen] == [
         (hour(3), "keys_not_null", "currency", 1, ("line 2: kind purchase",)),
         (hour(3), "keys_not_null", "map", 1, ("line 3: kind end, os 1",)),
         (hour(3), "keys_not_null", "os", 2, ("line 4: kind end, map a", "line 5: kind end, map a")),
@@ -351,7 +351,7 @@ def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(house: Make)
     assert [(entry.status, entry.complete, entry.rows) for entry in entries] == [
         ("published", True, 10), ("published", True, 10), ("published", False, 0), ("quarantined", False, 0),
     ]  # fmt: skip
-    assert "300 NUL bytes and nothing else" in (entries[2].cause or "")
+    assert "300 NUL bytes and nothing else" in (entries[2].reason or "")
 
 
 @makes_fail("captures_filled")
@@ -372,14 +372,14 @@ def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(house: Make) 
         assert (verdict.check, verdict.severity, verdict.node.hour) == (
             "captures_filled", "error", hour(number),
         )  # fmt: skip
-        assert verdict.subject == f"landing/web/2015-05-17/access.{number:02}.log.gz"
-        assert verdict.sample == (f"{rule}it is empty in this one",)
+        assert verdict.file == f"landing/web/2015-05-17/access.{number:02}.log.gz"
+        assert verdict.failing_rows == (f"{rule}it is empty in this one",)
     entries = [day.book()[PartitionKey("ingest", "events", "events", hour(number))] for number in range(3)]
     # The hour's other file stands: the hour is withheld all the same.
     assert [(entry.status, entry.rows) for entry in entries] == [
         ("published", 10), ("quarantined", 0), ("quarantined", 10),
     ]  # fmt: skip
-    assert f"access.01.log.gz: captures_filled: {rule}it is empty in this one" in (entries[1].cause or "")
+    assert f"access.01.log.gz: captures_filled: {rule}it is empty in this one" in (entries[1].reason or "")
     path.rename(path.with_name("access.01.south.log.gz"))
     day.ingest(1, 2)
     entry = day.book()[PartitionKey("ingest", "events", "events", hour(1))]

@@ -75,11 +75,11 @@ def test_late_and_grown_files_and_duplicates_are_published_as_if_they_had_always
     lake = Pipeline(STREAM)
     first(lake)
     outcome = lake.ingest(0, 2)
-    assert (outcome.published, outcome.rows_out, outcome.hours_healed) == (2, 3, 0)
+    assert (outcome.published, outcome.rows_out, outcome.partitions_repaired) == (2, 3, 0)
     assert events(lake) == {0: 2, 1: 1}
     later(lake)
     outcome = lake.ingest(2, 3)
-    assert (outcome.published, outcome.rows_out, outcome.hours_healed) == (3, 6, 2)
+    assert (outcome.published, outcome.rows_out, outcome.partitions_repaired) == (3, 6, 2)
     assert events(lake) == {0: 3, 1: 2, 2: 1}
     assert files(lake) == {
         "00a": ("ingested", 2), "00b": ("ingested", 1), "01a": ("ingested", 2), "01b": ("duplicate", 2),
@@ -106,7 +106,7 @@ def test_changed_file_is_held_back_and_file_that_is_gone_keeps_its_rows() -> Non
     del lake.landing[path("00a")]
     lake.ingest(2, 3)
     assert events(lake) == {0: 3, 1: 2, 2: 1}
-    assert files(lake)["00a"] == ("gone", 2)
+    assert files(lake)["00a"] == ("missing", 2)
     assert files(lake)["00b"] == files(lake)["02a"] == ("conflict", 1)
     assert "files_unchanged" in failed(lake, 2)
     # Where the name of a duplicate is gone, another one has its rows.

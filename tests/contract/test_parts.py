@@ -61,7 +61,7 @@ def test_nothing_is_left_of_a_file_that_is_withheld(house: Make) -> None:
     day = house()
     day.land(0, [line(1), *["torn"] * 30])
     day.ingest(0, 1)
-    assert {row.status for row in day.table("files").collect()} == {"withheld"}
+    assert {row.status for row in day.table("files").collect()} == {"quarantined"}
     assert there(day, "events") == there(day, "rejected") == set()
 
 

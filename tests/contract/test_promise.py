@@ -80,7 +80,7 @@ def test_the_same_interval_again_writes_nothing(house: Make) -> None:
     once = house(LOUD)
     traffic(once, 2)
     once.run(0, 2)
-    tables = ("events", "aggregates", "hours", "findings")
+    tables = ("events", "aggregates", "ledger", "findings")
     versions = once.store.pin(tables).versions
     once.run(0, 2)
     assert once.store.pin(tables).versions == versions

@@ -40,7 +40,7 @@ def test_two_equal_files_of_two_hours_are_two(spark: SparkSession, tmp_path: Pat
     standing = house.table("files").select("path", "status").collect()
     assert {Path(path).name[11:13]: status for path, status in standing} == {
         "05": "ingested",
-        "06": "gone",
+        "06": "missing",
         "08": "ingested",
     }
     assert house.table("events").count() == 12

@@ -101,7 +101,7 @@ TABLES = (
     "tick_matrices", "cells", "frequencies",
 )  # fmt: skip
 """The tables that the ledger has digests of."""
-OF_LEDGER = ("hours", "checks", "runs", "findings")
+OF_LEDGER = ("ledger", "checks", "runs", "findings")
 OF_FILES = (damaging.truncated, damaging.flipped, damaging.missing, damaging.added, damaging.changed)
 OF_LOGS = (damaging.without_entry, damaging.without_last_entry)
 
@@ -179,10 +179,10 @@ def test_damage_is_found_and_repaired(house: Make) -> None:
 
 def test_damage_of_the_ledger_is_found_and_repaired(house: Make) -> None:
     lake = house(STREAM, "damaged", ready=build)
-    damaging.truncated(lake.root, "hours")
+    damaging.truncated(lake.root, "ledger")
     damaging.added(lake.root, "runs")
     assert find(lake.spark, lake.stream, lake.root).tables is None, "a damaged ledger says nothing of tables"
-    assert {of.table for of in ledger_damage(lake)} == {"hours", "runs"}
+    assert {of.table for of in ledger_damage(lake)} == {"ledger", "runs"}
     marked(lake)
     assert_whole(run_anew(lake), house(STREAM, "whole", ready=build))
 
@@ -211,12 +211,12 @@ def test_every_damage_of_every_file_is_marked(house: Make, damages: Mapping[int,
     for (table, moment), (damage, file) in hurt.items():
         of_file = [of for of in found.damages if (of.table, of.hours) == (table, (moment,))]
         assert any(file in str(of) for of in of_file), (table, moment, damage)
-    nodes = set(found.causes)
+    nodes = set(found.reasons)
     assert {(node.table, node.hour) for node in nodes} == hurt.keys()
     for node, entry in lake.book().items():
         kept = before[node]
         if node in nodes:
-            kept = replace(kept, status="damaged", rows=0, run_id=entry.run_id, cause=entry.cause)
+            kept = replace(kept, status="damaged", rows=0, run_id=entry.run_id, reason=entry.reason)
         elif (node.table, node.hour) in hurt:
             # Files of other blocks are whole.
             assert hurt[node.table, node.hour][0] in (damaging.added, damaging.changed), node
@@ -250,7 +250,7 @@ def test_every_damage_of_every_log_is_marked(house: Make, damage: damaging.Damag
     assert {of.table for of in found.damages} == set(TABLES)
     for node, entry in lake.book().items():
         assert entry.damaged or not before[node].rows, node
-        assert (entry.digest, entry.inputs) == (before[node].digest, before[node].inputs), node
+        assert (entry.digest, entry.input_hashes) == (before[node].digest, before[node].input_hashes), node
     rows = opened_anew(lake).rows()
     assert not any(rows[table] for table in TABLES)
 
@@ -338,8 +338,8 @@ def test_rows_are_lost_until_a_file_that_is_gone_comes_back(house: Make, tmp_pat
     # A record that repeated one that is lost is the only one now.
     assert (entry.status, entry.complete) == ("published", False)
     assert entry.rows < whole.book()[node_of("events", hour(1))].rows
-    assert entry.cause is not None
-    assert "access.01.log.gz: rows were damaged and are lost" in entry.cause
+    assert entry.reason is not None
+    assert "access.01.log.gz: rows were damaged and are lost" in entry.reason
     shutil.move(tmp_path / "kept", landed)
     lake.run(0, HOURS)
     assert_whole(lake, whole)
@@ -424,7 +424,7 @@ def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(house: Make) -> 
     lake.run(4, 5)
     entry = lake.book()[node_of("events", hour(4))]
     assert entry.status == "damaged"
-    assert "long/all.log and others, by a run from 2015-05-17T00:00 to 2015-05-17T08:00" in str(entry.cause)
+    assert "long/all.log and others, by a run from 2015-05-17T00:00 to 2015-05-17T08:00" in str(entry.reason)
     lake.in_chunks("ingest", 0, MANY)
     lake.assert_same(house(LONG, "whole", ready=build_long))
 
@@ -442,6 +442,6 @@ def test_rows_that_were_changed_get_no_new_digest(house: Make) -> None:
     lake._stage("ingest", recomputed)
     entry = lake.book()[node_of("events", hour(4))]
     assert (entry.status, entry.digest) == ("damaged", before.digest)
-    assert "rows stand that are not those of the digest" in str(entry.cause)
+    assert "rows stand that are not those of the digest" in str(entry.reason)
     lake._stage("ingest", replace(lake.context(0, MANY), recompute=True))
     lake.assert_same(house(LONG, "whole", ready=build_long))

@@ -232,7 +232,7 @@ def test_gates_look_as_far_around_as_the_stream_heals(
     bad, good = (PartitionKey("ingest", "events", "events", hour) for hour in hours)
     ledger = Ledger(str(tmp_path / "web"))
     ledger.claim("ingest", [bad, good], "a")
-    withheld = PartitionState("quarantined", "a", complete=False, cause="f: rejected_share")
+    withheld = PartitionState("quarantined", "a", complete=False, reason="f: rejected_share")
     ledger.publish("ingest", {bad: withheld, good: PartitionState("published", "a")}, "a")
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     context = {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[1] + timedelta(hours=1))}
@@ -265,8 +265,8 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     nodes = [PartitionKey("ingest", "events", "events", hour) for hour in hours]
     ledger = Ledger(str(tmp_path / "web"))
     ledger.claim("ingest", nodes, "a")
-    partial = PartitionState("published", "a", complete=False, cause="landing/f.log: cut")
-    withheld = PartitionState("quarantined", "a", complete=False, cause="landing/g.log: junk")
+    partial = PartitionState("published", "a", complete=False, reason="landing/f.log: cut")
+    withheld = PartitionState("quarantined", "a", complete=False, reason="landing/g.log: junk")
     ledger.publish("ingest", dict(zip(nodes, (withheld, partial, withheld), strict=True)), "a")
     publish(ledger, "web", "ingest", {})
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
@@ -373,7 +373,7 @@ def test_asset_events_carry_the_interval_and_what_stands_in_it(
     ledger.claim("ingest", nodes, "a")
     good, bad = (
         PartitionState("published", "a", rows=5),
-        PartitionState("quarantined", "a", complete=False, cause="f: junk"),
+        PartitionState("quarantined", "a", complete=False, reason="f: junk"),
     )
     ledger.publish("ingest", dict(zip(nodes, (good, good, good, bad), strict=True)), "a")
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))

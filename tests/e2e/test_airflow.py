@@ -293,7 +293,7 @@ def test_application_of_all_stages_stops_at_the_gate_that_fails_and_leaves_the_s
     )
     assert told(folder, "together") == []
     promised, stands = (
-        {node: (entry.status, entry.digest, entry.inputs) for node, entry in book.items()}
+        {node: (entry.status, entry.digest, entry.input_hashes) for node, entry in book.items()}
         for book in (ledger(folder).snapshot(), own.snapshot())
     )
     assert stands == promised

@@ -127,7 +127,9 @@ def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureF
     node = PartitionKey("ingest", "events", "events", datetime(2015, 5, 17, 10, tzinfo=UTC))
     ledger.claim("ingest", [node], "a")
     seen = [
-        CheckResult(node, "rejected_share", "error", 0.5, "at most 0.05", False, sample=("junk", "more")),
+        CheckResult(
+            node, "rejected_share", "error", 0.5, "at most 0.05", False, failing_rows=("junk", "more")
+        ),
         CheckResult(node, "lines_accounted", "error", 0.0, "0", True),
     ]
     ledger.record_checks("ingest", seen, "a")
@@ -135,7 +137,7 @@ def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureF
     ledger.publish("ingest", {node: PartitionState("quarantined", "a")}, "a")
     exec(compile(block("failed_checks").replace(".transom/lake", str(tmp_path)), "README.md", "exec"), {})
     head, *rows = capsys.readouterr().out.splitlines()
-    assert head.split() == ["hour", "stage", "check", "severity", "observed", "expected", "subject", "first"]
+    assert head.split() == ["hour", "stage", "check", "severity", "observed", "expected", "file", "first"]
     (row,) = rows
     assert row.split()[3:6] == ["ingest", "rejected_share", "error"]
     assert row.endswith("junk")

@@ -97,9 +97,9 @@ def test_three_ways_leave_the_same_tables(spark: object, tmp_path: Path) -> None
         until_done(server, ["triggered"], 1)
         until_done(server, ["hourly", "backfilled"], HOURS)
         causes = {
-            name: {run["cause"] for run in Ledger(str(tmp_path / "lake" / name)).runs()} for name in WAYS
+            name: {run["trigger"] for run in Ledger(str(tmp_path / "lake" / name)).runs()} for name in WAYS
         }
-    assert causes == {"triggered": {"trigger"}, "hourly": {"schedule"}, "backfilled": {"backfill"}}
+    assert causes == {"triggered": {"manual"}, "hourly": {"schedule"}, "backfilled": {"backfill"}}
     houses = {name: House(spark, tmp_path, text) for name, text in texts.items()}
     one = houses["triggered"]
     assert {entry.status for entry in one.book().values()} == {"published"}

@@ -477,16 +477,16 @@ class EventLake:
         node = PartitionKey("ingest", "events", "events", hour)
         rows = Rows({"block": "events", "hour": hour, "value": value} for value in values)
         before = self.ledger.snapshot().get(node)
-        asked = asked or (before is not None and before.asked)
+        asked = asked or (before is not None and before.requested)
         if held:
             stood = before.digest if before else EMPTY_DIGEST
             entry = PartitionState(
-                "quarantined", "ingest", False, stood, {"of": digest(rows)}, cause="bad", asked=asked
+                "quarantined", "ingest", False, stood, {"of": digest(rows)}, reason="bad", requested=asked
             )
         else:
             cause = None if complete else "files_expected"
             entry = PartitionState(
-                "published", "ingest", complete, digest(rows), {}, len(rows), cause=cause, asked=asked
+                "published", "ingest", complete, digest(rows), {}, len(rows), reason=cause, requested=asked
             )
             held_rows = self.store.versions.setdefault("events", [Rows()])[-1]
             stay = held_rows.where(lambda row: row["hour"] != hour)

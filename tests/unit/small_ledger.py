@@ -4,28 +4,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
-from transom.core.reasons import Cause, format_causes
+from transom.core.reasons import Reason, format_reasons
 from transom.findings.from_ledger import Finding, from_ledger
 from transom.ledger.snapshot import LedgerSnapshot
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 GOOD = PartitionState("published", "a")
-WITHHELD = PartitionState("quarantined", "a", complete=False, cause="checks say so")
+WITHHELD = PartitionState("quarantined", "a", complete=False, reason="checks say so")
 
 
-def lacking(*causes: Cause) -> PartitionState:
+def lacking(*causes: Reason) -> PartitionState:
     """An hour that lacks something."""
-    return PartitionState("published", "a", complete=False, cause=format_causes(causes), causes=causes)
+    return PartitionState("published", "a", complete=False, reason=format_reasons(causes), reasons=causes)
 
 
-def waiting(cause: Cause | None) -> PartitionState:
+def waiting(cause: Reason | None) -> PartitionState:
     """An hour that waits for another one."""
     assert cause is not None
-    return PartitionState("blocked", "b", complete=False, cause=cause.text, causes=(cause,))
+    return PartitionState("blocked", "b", complete=False, reason=cause.text, reasons=(cause,))
 
 
-PARTIAL = lacking(Cause("check", "files_expected", "files_expected"))
+PARTIAL = lacking(Reason("check", "files_expected", "files_expected"))
 
 
 def at(number: int) -> datetime:
@@ -47,7 +47,7 @@ def junk(number: int, name: str = "") -> CheckResult:
     path = f"landing/{number:02}{name}.log"
     rows = (f"line {number}: no_match: junk",)
     return CheckResult(
-        node(number), "rejected_share", "error", 1 / 3, "at most 0.05", False, subject=path, sample=rows
+        node(number), "rejected_share", "error", 1 / 3, "at most 0.05", False, file=path, failing_rows=rows
     )
 
 

@@ -72,7 +72,7 @@ def test_what_the_gate_prints_can_be_pasted(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     ledger.claim("ingest", [NODE], "a")
     ledger.record_checks("ingest", [failed(3 / 13)], "a")
-    ledger.publish("ingest", {NODE: PartitionState("quarantined", "a", complete=False, cause="f")}, "a")
+    ledger.publish("ingest", {NODE: PartitionState("quarantined", "a", complete=False, reason="f")}, "a")
     (failure,) = evaluate_gate(
         ledger, "ingest", "app", Interval(HOUR, HOUR + timedelta(hours=1)), ""
     ).failures

@@ -69,7 +69,7 @@ def hold(ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str
         own = [r for r in rows if r["hour"] == at(number)]
         inputs = {"specification": fingerprint(stream.fingerprint("alerts", "load"))}
         entry = PartitionState(
-            "published", "run", digest=f"{len(own)}:{hash(str(own))}", inputs=inputs, rows=len(own)
+            "published", "run", digest=f"{len(own)}:{hash(str(own))}", input_hashes=inputs, rows=len(own)
         )
         entries[PartitionKey("aggregates", "load", "alerts", at(number))] = entry
     ledger.claim("aggregates", entries, "run", versions=before)

@@ -3,27 +3,23 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
-from transom.core.partitions import CARRIED_INCOMPLETE, PartitionKey, PartitionState, Status, partition_hash
-from transom.core.reasons import Cause, Kind, format_causes, read, write
+from transom.core.partitions import CARRIED_INCOMPLETE, PartitionState, Status, partition_hash
+from transom.core.reasons import Kind, Reason, format_reasons, read, write
 from transom.ledger.ledger import Ledger
-from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import is_stale
-from transom.storage.tables import Table
 from unit.small_ledger import GOOD, at, book, lacking, node, of_ingest
 
-EARLIER = Cause("earlier", "2 earlier incomplete hours, first 2015-05-17T03:00")
-OWN = Cause("inputs", "1 incomplete hours, first 2015-05-17T03:00")
+EARLIER = Reason("earlier", "2 earlier incomplete hours, first 2015-05-17T03:00")
+OWN = Reason("inputs", "1 incomplete hours, first 2015-05-17T03:00")
 
 
 @pytest.mark.parametrize(
     "path", ["in/a; b.log", "in/a: b; run x.log", f"in/1 {CARRIED_INCOMPLETE} 2.log", "a; run me"]
 )
 def test_a_path_garbles_nothing(path: str) -> None:
-    lacks = lacking(Cause("file", f"{path}: cut; after 5 lines", path))
+    lacks = lacking(Reason("file", f"{path}: cut; after 5 lines", path))
     assert lacks.has_own_gap
     (found,) = of_ingest(book({1: lacks, 2: lacks, 3: GOOD}))
     assert (found.kind, found.start_time, found.end_time) == ("incomplete", at(1), at(3))
@@ -32,19 +28,19 @@ def test_a_path_garbles_nothing(path: str) -> None:
 
 
 def test_files_of_one_complaint_are_one_finding_whatever_they_are_called() -> None:
-    entries = {n: lacking(Cause("file", f"x; {n}: y.log: cut", f"x; {n}: y.log")) for n in (1, 2)}
+    entries = {n: lacking(Reason("file", f"x; {n}: y.log: cut", f"x; {n}: y.log")) for n in (1, 2)}
     (found,) = of_ingest(book(entries))
     assert (found.start_time, found.end_time) == (at(1), at(3))
 
 
 @pytest.mark.parametrize("status", ["published", "quarantined", "blocked", "damaged"])
-@pytest.mark.parametrize("kind", ["check", "file", "withheld_file"])
+@pytest.mark.parametrize("kind", ["check", "file", "quarantined_file"])
 def test_other_words_make_no_other_finding(status: Status, kind: Kind) -> None:
     """A run that says it otherwise, or of another file, goes on with what was found before."""
     ids = set()
     for words in ("a.log: cut", "b.log: it ends in 2015-05-17T03:00, behind line 5"):
         about = "files_expected" if kind == "check" else words[:5]
-        cause = Cause(kind, words, about)
+        cause = Reason(kind, words, about)
         (found,) = of_ingest(book({1: replace(lacking(cause), status=status)}))
         ids.add(found.finding_id)
     assert len(ids) == 1
@@ -52,16 +48,16 @@ def test_other_words_make_no_other_finding(status: Status, kind: Kind) -> None:
 
 def test_another_check_makes_another_finding() -> None:
     names = ("files_expected", "periods_covered")
-    found = [of_ingest(book({1: lacking(Cause("check", f"{name}: 1", name))}))[0] for name in names]
+    found = [of_ingest(book({1: lacking(Reason("check", f"{name}: 1", name))}))[0] for name in names]
     assert len({finding.finding_id for finding in found}) == 2
 
 
 @pytest.mark.parametrize(
     ("causes", "lacks"),
-    [((EARLIER,), False), ((EARLIER, OWN), True), ((OWN,), True), ((), True), (None, True)],
+    [((EARLIER,), False), ((EARLIER, OWN), True), ((OWN,), True), ((), True)],
 )
-def test_what_later_hours_go_by_is_the_kind_of_a_cause(causes: tuple[Cause, ...] | None, lacks: bool) -> None:
-    entry = PartitionState("published", "a", complete=False, digest="1:2", cause="x", causes=causes)
+def test_what_later_hours_go_by_is_the_kind_of_a_cause(causes: tuple[Reason, ...], lacks: bool) -> None:
+    entry = PartitionState("published", "a", complete=False, digest="1:2", reason="x", reasons=causes)
     assert entry.has_own_gap == lacks
     assert not replace(entry, complete=True).has_own_gap
 
@@ -71,14 +67,14 @@ def test_other_words_make_nothing_stale(own: bool) -> None:
     for causes in ((EARLIER,), (OWN,), (EARLIER, OWN)):
         entry = replace(lacking(*causes), digest="1:2")
         others = [replace(cause, text="said otherwise; at length") for cause in causes]
-        otherwise = replace(entry, cause=format_causes(others), causes=tuple(others))
+        otherwise = replace(entry, reason=format_reasons(others), reasons=tuple(others))
         assert partition_hash(node(1), entry, own) == partition_hash(node(1), otherwise, own)
         inputs = {"specification": "s"}
-        assert not is_stale(replace(otherwise, inputs=inputs), inputs, "checks")
+        assert not is_stale(replace(otherwise, input_hashes=inputs), inputs, "checks")
 
 
 def test_causes_are_kept_as_they_are(tmp_path: Path) -> None:
-    causes = (Cause("file", "a; b: \u201cc\u201d", "a; b"), EARLIER)
+    causes = (Reason("file", "a; b: \u201cc\u201d", "a; b"), EARLIER)
     assert read(write(causes)) == causes
     ledger = Ledger(str(tmp_path))
     entries = {node(1): lacking(*causes), node(2): GOOD}
@@ -89,35 +85,3 @@ def test_causes_are_kept_as_they_are(tmp_path: Path) -> None:
     ledger.claim("ingest", entries, "b")
     writing = Ledger(str(tmp_path)).snapshot()
     assert {of: entry.state_before_claim() for of, entry in writing.items()} == entries
-
-
-def test_a_lake_of_earlier_code_is_read_and_what_only_words_say_is_computed_again(tmp_path: Path) -> None:
-    """Its table has no column for causes."""
-    table = Table.load("hours")
-    columns = [name for name in table.columns if name != "causes"]
-    schema = pa.schema([table.arrow_schema().field(name) for name in columns])
-
-    def row(number: int, cause: str | None, status: str = "published") -> dict[str, object]:
-        return {
-            "stage": "frames", "block": "busy", "table": "open_frames", "hour": at(number), "status": status,
-            "complete": cause is None, "asked": True, "digest": "1:2", "inputs": "{}", "rows": 1,
-            "cause": cause, "run_id": "old",
-        }  # fmt: skip
-
-    rows = [
-        row(1, None),
-        row(2, f"in/a; {CARRIED_INCOMPLETE}.log: cut"),
-        row(3, f"1 {CARRIED_INCOMPLETE} x"),
-        row(4, "f: bad"),
-    ]
-    rows[3]["status"] = "quarantined"
-    write_deltalake(f"{tmp_path}/hours", pa.Table.from_pylist(rows, schema=schema), partition_by=["stage"])
-    ledger = Ledger(str(tmp_path))
-    assert "causes" in {field.name for field in DeltaTable(f"{tmp_path}/hours").schema().fields}
-    found = ledger.snapshot()
-    entries = [found[PartitionKey("frames", "busy", "open_frames", at(number))] for number in (1, 2, 3, 4)]
-    assert [entry.in_old_form for entry in entries] == [False, True, True, True]
-    # One that lacks something counts as lacking it itself, until it is computed again.
-    assert [entry.has_own_gap for entry in entries] == [False, True, True, True]
-    assert [is_stale(entry, {}, "checks") for entry in entries[:3]] == [False, True, True]
-    assert isinstance(found, LedgerSnapshot)

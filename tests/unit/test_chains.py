@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey
 from transom.engine.runner import Outcome
-from transom.ledger.freshness import Freshness, Reason
+from transom.ledger.freshness import Freshness, StaleReason
 from transom.ledger.staleness import Scope
 from transom.storage.tables import RunSuperseded
 from unit.small_lake import BACK, HOUR, Killed, Lake, Toy, at, digest
@@ -119,8 +119,8 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
         expected, entry = true[node], book.get(node)
         if entry is not None and not freshness.is_outdated(node):
             status = "published" if entry.status == "expired" else entry.status
-            found = (status, entry.complete, entry.cause, entry.inputs)
-            wanted = (expected.status, expected.complete, expected.cause, expected.inputs)
+            found = (status, entry.complete, entry.reason, entry.input_hashes)
+            wanted = (expected.status, expected.complete, expected.reason, expected.input_hashes)
             assert found == wanted, node
             if status == "published":
                 assert entry.digest == expected.digest, node
@@ -131,7 +131,7 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
                 assert node in outcome.stale, node
             else:
                 assert entry is not None, node
-                assert (entry.status, entry.cause) == (expected.status, expected.cause), node
+                assert (entry.status, entry.reason) == (expected.status, expected.reason), node
                 assert entry.status == "blocked", node
 
 
@@ -162,8 +162,8 @@ def test_any_history_of_runs_comes_to_what_one_run_makes(steps: list[Step], last
     expired = {node for node, entry in lake.ledger.snapshot().items() if entry.status == "expired"}
     for node, entry in truth.ledger.snapshot().items():
         held = lake.ledger.snapshot()[node].state_before_claim()
-        assert (held.digest, held.complete, held.cause, held.inputs) == (
-            entry.digest, entry.complete, entry.cause, entry.inputs
+        assert (held.digest, held.complete, held.reason, held.input_hashes) == (
+            entry.digest, entry.complete, entry.reason, entry.input_hashes
         )  # fmt: skip
         assert lake.rows(node) == ([] if node in expired else truth.rows(node))
 
@@ -183,7 +183,7 @@ def day(values: Sequence[int], toy: Toy | None = None) -> Lake:
 def causes(lake: Lake, block: str = "one") -> list[str | None]:
     """Of each hour of a chain; of what is published without a cause, None."""
     found = lake.ledger.snapshot().series("toy", block, "chain")
-    return [found[hour].cause for hour in sorted(found)]
+    return [found[hour].reason for hour in sorted(found)]
 
 
 def made(lake: Lake, block: str = "one") -> list[int]:
@@ -315,7 +315,7 @@ def test_an_hour_is_out_of_date_with_the_last_that_it_reaches() -> None:
     lake.ledger.claim("toy", [of(0)], "killed")
     found = Freshness(lake.ledger.snapshot(), [lake.toy.stage()], ())
     assert [found.why_not(of(n)) for n in (0, 2, 5)] == [
-        (Reason("writing"),), (Reason("state_stale", (of(0),)),), (),
+        (StaleReason("writing"),), (StaleReason("state_stale", (of(0),)),), (),
     ]  # fmt: skip
     assert [found.state_to_compute(of(n)) for n in (0, 2, 5)] == [[], [], []]
     lake.toy.computed.clear()

@@ -34,7 +34,7 @@ from unit.cli.by_hand import Lake
 from unit.some_files import HOUR, RULES, after, at, content, listed, missing, one, run
 
 DAMAGED = PartitionState(
-    "damaged", "verify", digest="1:5", inputs={"specification": "now"}, cause="damaged: f"
+    "damaged", "verify", digest="1:5", input_hashes={"specification": "now"}, reason="damaged: f"
 )
 
 
@@ -46,7 +46,7 @@ def test_damaged_entry_stays_so_while_a_run_writes_it(tmp_path: Path) -> None:
     held = ledger.snapshot()[node]
     assert held.status == "writing"
     assert held.damaged
-    assert (held.state_before_claim().status, held.state_before_claim().cause) == ("damaged", "damaged: f")
+    assert (held.state_before_claim().status, held.state_before_claim().reason) == ("damaged", "damaged: f")
 
 
 def test_damaged_node_is_stale_and_kept_by_no_write() -> None:
@@ -59,7 +59,7 @@ def test_damaged_node_is_stale_and_kept_by_no_write() -> None:
 
 def test_tokens_begin_above_those_of_a_ledger_that_was_lost(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
-    hours = DeltaTable(f"{tmp_path}/hours")
+    hours = DeltaTable(f"{tmp_path}/ledger")
     hours.alter.set_table_properties({TOKENS_FROM: "500"}, raise_if_not_exists=False)
     assert ledger.claim("ingest", [node_of("events", at(1))], "a") > 500
 
@@ -73,7 +73,7 @@ def test_rows_of_hours_to_read_again_are_taken_from_files_that_are_there() -> No
     (source,) = read.added
     assert (read.removed, read.added, read.files) == ({source: {at(0)}}, {source: "f"}, {})
     gone = decide(known, {}, {}, {"f"}, RULES, {at(0)})
-    assert (gone.added, gone.unread, gone.files["f"].status) == ({}, frozenset(), "gone")
+    assert (gone.added, gone.unread, gone.files["f"].status) == ({}, frozenset(), "missing")
 
 
 def lossy(known: dict[str, FileRecord], entry: PartitionState) -> IngestSnapshot:
@@ -99,13 +99,13 @@ def test_rows_of_a_file_that_is_gone_are_lost_with_their_hour(entry: PartitionSt
     known = one()
     decisions = decide(known, {}, {}, {"f"}, RULES, {at(0)})
     after = with_losses(lossy(known, entry), decisions).files["f"]
-    assert bool(after.lacks) == lost
+    assert bool(after.incomplete_reason) == lost
     if lost:
-        assert after.lacks == f"{LOST}: 2015-05-17T00:00"
-        assert missing({"f": after}) == (f"f: {after.lacks}",)
+        assert after.incomplete_reason == f"{LOST}: 2015-05-17T00:00"
+        assert missing({"f": after}) == (f"f: {after.incomplete_reason}",)
         back = run({"f": after}, {"f": (listed("f"), content("ab"))})
         assert list(back.added.values()) == ["f"], "it enters anew when it is back"
-        assert back.files["f"].lacks is None
+        assert back.files["f"].incomplete_reason is None
 
 
 def later(text: str, *hours: int) -> dict[str, FileRecord]:
@@ -149,7 +149,7 @@ def test_an_hour_waits_for_a_file_that_touches_hours_beyond_the_run() -> None:
     assert (held.to_reread, held.lost("events")) == (frozenset(), frozenset())
     assert not held.rules.permitted(at(5)), "no other file puts rows in it, either"
     assert held.rules.permitted(at(6))
-    again = replace(held.ledger_state[node_of("events", at(5))], cause=cause)
+    again = replace(held.ledger_state[node_of("events", at(5))], reason=cause)
     once_more = replace(found, ledger_state=found.ledger_state.updated({node_of("events", at(5)): again}))
     assert list(waiting_partitions(once_more).values()) == [cause]
     assert waiting_partitions(within(known, there, 0, 10, 5)) == {}, "a run over all its hours takes it"
@@ -209,7 +209,7 @@ def test_stored_rows_are_compared_with_their_digest(
 ) -> None:
     found = replace(within(one(), {}, 0, 1), expected=lambda _: {"specification": "now"})
     node = node_of(table, at(0))
-    entry = replace(DAMAGED, status="published", rows=1, inputs={"specification": made_by})
+    entry = replace(DAMAGED, status="published", rows=1, input_hashes={"specification": made_by})
     figures = {node: dict(zip(("count", "digest"), stored, strict=True))}
     assert differing(found, {node: entry}, figures) == ([node] if wrong else [])
 

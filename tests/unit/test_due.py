@@ -24,7 +24,7 @@ from unit.some_files import RULES, after, at, content, listed, run
 STREAM = parse(changed())
 EXPECTED = {"specification": "now"}
 NOTHING = Decisions({}, {}, {}, frozenset(), frozenset())
-STANDS = PartitionState("published", "earlier", digest="1:2", inputs=EXPECTED, rows=1)
+STANDS = PartitionState("published", "earlier", digest="1:2", input_hashes=EXPECTED, rows=1)
 
 
 def due(
@@ -56,7 +56,7 @@ def test_an_hour_that_stands_is_left_alone_unless_a_killed_run_has_left_part_of_
     table: str, status: Status, expected: list[datetime]
 ) -> None:
     entries = {node_of(of.name, at(0)): STANDS for of in Tables.of(STREAM)}
-    left = PartitionState(status, "earlier", digest="1:2", inputs=EXPECTED, rows=1)
+    left = PartitionState(status, "earlier", digest="1:2", input_hashes=EXPECTED, rows=1)
     assert due(entries | {node_of(table, at(0)): left}) == (expected, set())
 
 
@@ -67,7 +67,9 @@ def test_an_hour_of_which_no_file_is_left_is_forgotten_unless_somebody_asked_for
     gone = Decisions({}, {source: known["f"].touched}, {}, frozenset({"f"}), frozenset())
     entries = {
         node_of("events", at(0)): STANDS,
-        node_of("events", at(5)): PartitionState("published", "earlier", inputs=EXPECTED, asked=asked),
+        node_of("events", at(5)): PartitionState(
+            "published", "earlier", input_hashes=EXPECTED, requested=asked
+        ),
     }
     assert due(entries, known, gone) == (([at(5)], set()) if asked else ([], {at(5)}))
 

@@ -252,7 +252,7 @@ def test_one_that_no_hour_can_close_any_more_goes_on_no_longer(ledger: Ledger) -
         # Hours that wait for others have not looked.
         waits = {
             PartitionKey("patterns", "x", "episodes", at(20)): PartitionState(
-                "blocked", "run", cause="of another"
+                "blocked", "run", reason="of another"
             )
         }
         ledger.claim("patterns", waits, "run")

@@ -101,7 +101,10 @@ def test_equal_files_of_two_hosts_both_count_and_a_warning_names_both() -> None:
         "2024-05-06/web2.11.log holds the same bytes as 2024-05-06/web1.11.log; both count"
     ]
     assert state.missing == state.wrong == []
-    assert files["2024-05-06/web2.11.log"].detail == "the same bytes as 2024-05-06/web1.11.log; both count"
+    assert (
+        files["2024-05-06/web2.11.log"].status_reason
+        == "the same bytes as 2024-05-06/web1.11.log; both count"
+    )
     assert "files_distinct" in [check.name for check in hour_checks(of)]
 
 
@@ -121,7 +124,7 @@ def test_numbers_of_rotation_that_are_there_side_by_side_are_told() -> None:
     (equal,) = equal_files(files.values(), names_of(of)).values()
     assert equal.words == "2024-05-06/11/web.2 holds the same bytes as 2024-05-06/11/web.1; they count once"
     gone = {
-        path: replace(file, status="gone") if path.endswith("1") else file for path, file in files.items()
+        path: replace(file, status="missing") if path.endswith("1") else file for path, file in files.items()
     }
     # One of them may be gone when the other one comes.
     (equal,) = equal_files(gone.values(), names_of(of)).values()
@@ -133,7 +136,7 @@ def test_a_number_of_rotation_behind_an_extension_that_moves_on_is_not_told() ->
     files = known(of, "2024-05-06/web1.11.log.1", "2024-05-06/web1.11.log.2")
     assert len(equal_files(files.values(), names_of(of))) == 1
     gone = {
-        path: replace(file, status="gone") if path.endswith("1") else file for path, file in files.items()
+        path: replace(file, status="missing") if path.endswith("1") else file for path, file in files.items()
     }
     assert equal_files(gone.values(), names_of(of)) == {}
 

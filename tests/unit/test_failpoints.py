@@ -70,6 +70,6 @@ def test_the_states_that_a_kill_can_leave(tmp_path: Path) -> None:
     assert [state.parent.name for state in states] == [*(f"before-{n}" for n in range(1, 6)), "after-all"]
     assert [status(state) for state in states] == [[], [], [], [], ["writing"], ["published"]]
     # The data files of the commit that did not come are there.
-    assert len(list((states[4] / "hours").glob("stage=*/*.parquet"))) > len(
-        DeltaTable(str(states[4] / "hours")).file_uris()
+    assert len(list((states[4] / "ledger").glob("stage=*/*.parquet"))) > len(
+        DeltaTable(str(states[4] / "ledger")).file_uris()
     )

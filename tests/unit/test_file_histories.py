@@ -123,11 +123,11 @@ def test_any_history_of_files_keeps_rows_and_their_description_together(
         for source, files in holders.items():
             described = [file for file in files if file.status != "duplicate"]
             assert len(described) == 1
-            assert rows[source] == (described[0].hour, described[0].shape, described[0].lines)
+            assert rows[source] == (described[0].hour, described[0].spec_hash, described[0].lines)
     if replacing:
         fresh, _ = whole_run({}, disk, replace(step, hours=HOURS), rules)
-        lived = {path: file for path, file in known.items() if file.status != "gone"}
-        standing = {path for path, file in fresh.items() if file.status != "withheld"}
+        lived = {path: file for path, file in known.items() if file.status != "missing"}
+        standing = {path for path, file in fresh.items() if file.status != "quarantined"}
         assert {path: lived[path] for path in standing} == {path: fresh[path] for path in standing}
         assert lived.keys() == fresh.keys()
 

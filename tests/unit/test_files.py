@@ -42,7 +42,7 @@ def test_a_changed_file_is_held_back_until_the_stream_says_otherwise() -> None:
     changed = {"f": (listed("f", touched=2), content("xy"))}
     held = run(known, changed)
     assert held.files["f"].status == "conflict"
-    assert (held.files["f"].source_id, held.files["f"].seen_id) == (
+    assert (held.files["f"].source_id, held.files["f"].last_read_source_id) == (
         content("ab").source_id, content("xy").source_id
     )  # fmt: skip
     assert not held.added
@@ -76,13 +76,13 @@ def test_a_file_without_a_time_in_its_name_belongs_to_the_hour_of_its_first_even
 def test_of_many_equal_files_all_but_one_are_duplicates_until_they_are_not() -> None:
     there = {name: listed(name) for name in "abc"}
     known = after({}, run({}, {name: (one, content("ab")) for name, one in there.items()}))
-    assert {name: (file.status, file.detail) for name, file in known.items()} == {
+    assert {name: (file.status, file.status_reason) for name, file in known.items()} == {
         "a": ("ingested", None), "b": ("duplicate", "the same as a"), "c": ("duplicate", "the same as a")
     }  # fmt: skip
     # The others are not read for that: their rows stand.
     grown = decide(known, there, {"a": content("abc")}, {"a"}, RULES)
     assert (grown.added, grown.removed, grown.unread) == ({content("abc").source_id: "a"}, {}, set())
-    assert {name: (file.status, file.detail) for name, file in after(known, grown).items()} == {
+    assert {name: (file.status, file.status_reason) for name, file in after(known, grown).items()} == {
         "a": ("ingested", None), "b": ("ingested", None), "c": ("duplicate", "the same as b")
     }  # fmt: skip
 
@@ -90,7 +90,7 @@ def test_of_many_equal_files_all_but_one_are_duplicates_until_they_are_not() -> 
 def test_a_name_that_is_gone_keeps_its_rows() -> None:
     known = one()
     decisions = run(known, {})
-    assert decisions.files["f"].status == "gone"
+    assert decisions.files["f"].status == "missing"
     assert not decisions.removed
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_touches_more_than_the_run_may_publish_waits() -> None:
     near = replace(RULES, permitted=lambda hour: hour >= at(3))
     decisions = run({}, {"f": (listed("f", 4), content("ab", (2, 4)))}, near)
     assert decisions.files["f"].status == "waiting"
-    assert "2015-05-17T02:00 to 2015-05-17T05:00" in str(decisions.files["f"].detail)
+    assert "2015-05-17T02:00 to 2015-05-17T05:00" in str(decisions.files["f"].status_reason)
     assert not decisions.added
     assert not needs_read(listed("f", 4), decisions.files["f"], near)
     assert needs_read(listed("f", 4), decisions.files["f"], RULES)
@@ -156,7 +156,7 @@ def test_a_file_waits_as_well_for_hours_that_its_rows_would_leave() -> None:
 def test_a_file_that_fails_a_check_is_withheld_and_what_stood_stays() -> None:
     known = one("ab")
     decisions = run(known, {"f": (listed("f", touched=2), content("abc", failed="rejected_share"))})
-    assert decisions.files["f"].status == "withheld"
+    assert decisions.files["f"].status == "quarantined"
     assert decisions.files["f"].source_id == content("ab").source_id
     assert (decisions.added, decisions.removed) == ({}, {})
     (state,) = hour_states(decisions.files.values(), [at(0)], RULES.shape).values()
@@ -215,10 +215,10 @@ def test_what_a_content_lacks_is_lacking_as_long_as_it_stands() -> None:
     expected = ("f: file_readable: the stream ends inside a gzip member",)
     assert missing(known) == expected
     gone = after(known, run(known, {}))
-    assert (gone["f"].status, missing(gone)) == ("gone", expected)
+    assert (gone["f"].status, missing(gone)) == ("missing", expected)
     conflict = after(known, run(known, {"f": (listed("f", touched=2), content("xy"))}))
     assert (conflict["f"].status, missing(conflict)) == ("conflict", expected)
-    assert state(conflict).at_fault["files_unchanged"] == [f"f: {conflict['f'].detail}"]
+    assert state(conflict).at_fault["files_unchanged"] == [f"f: {conflict['f'].status_reason}"]
     # Files of nothing at all are one content, and each is missing in its own hour.
     twice = after(known, run(known, {"f": (listed("f"), cut), "g": (listed("g", 1), cut)}))
     assert (twice["g"].status, missing(twice, 1)[0]) == ("duplicate", expected[0].replace("f", "g", 1))
@@ -252,7 +252,7 @@ def test_a_file_that_was_nowhere_waits_for_the_hours_that_it_has_now() -> None:
     empty = after({}, run({}, {"f": (listed("f", None), content("", ()))}))
     far = replace(RULES, permitted=lambda hour: hour == UNKNOWN_HOUR)
     waiting = run(empty, {"f": (listed("f", None, 2), content("a", (1,)))}, far).files["f"]
-    assert (waiting.status, "2015-05-17T01:00 to 2015-05-17T02:00" in str(waiting.detail)) == (
+    assert (waiting.status, "2015-05-17T01:00 to 2015-05-17T02:00" in str(waiting.status_reason)) == (
         "waiting",
         True,
     )
@@ -262,7 +262,7 @@ def test_a_duplicate_that_becomes_the_canonical_file_lacks_nothing() -> None:
     both = {"a": (listed("a"), content("ab")), "z": (listed("z"), content("ab"))}
     known = after({}, run({}, both))
     grown = after(known, run(known, both | {"a": (listed("a", touched=2), content("abc"))}))
-    assert (grown["z"].status, grown["z"].detail) == ("ingested", None)
+    assert (grown["z"].status, grown["z"].status_reason) == ("ingested", None)
     assert missing(grown) == ()
 
 
@@ -308,7 +308,7 @@ def test_a_file_that_cannot_be_read_is_read_again_and_no_conflict() -> None:
     )
     there = listed("f", touched=2)
     held = after(known, run(known, {"f": (there, unreadable)}))
-    assert (held["f"].status, held["f"].source_id) == ("withheld", content("ab").source_id)
+    assert (held["f"].status, held["f"].source_id) == ("quarantined", content("ab").source_id)
     assert [cause.text for cause in state(held).wrong] == ["f: cannot be read: Input/output error"]
     assert needs_read(there, held["f"], RULES)
     mended = after(held, run(held, {"f": (there, content("abc"))}))
@@ -354,8 +354,8 @@ def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_m
         again = f"f: {words}; a run from 2015-05-17T03:00 to 2015-05-17T06:00 reads it again"
         assert [cause.text for cause in states[at(3)].missing] == ([again] if mixed else [])
     # What stands was read for the last time where another content lies there; a second name has no rows.
-    for status, same in (("conflict", False), ("withheld", True), ("waiting", True), ("duplicate", False)):
+    for status, same in (("conflict", False), ("quarantined", True), ("waiting", True), ("duplicate", False)):
         for seen in (known["f"].source_id, "another"):
-            held = [replace(known["f"], status=status, detail="", seen_id=seen)]
+            held = [replace(known["f"], status=status, status_reason="", last_read_source_id=seen)]
             mixed = hour_states(held, [at(3)], other.shape, {"f"})[at(3)].mixed_specifications
             assert mixed == (same and seen != "another")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
-from transom.core.reasons import Cause
+from transom.core.reasons import Reason
 from transom.features.registry import BUILT_IN
 from transom.findings.from_ledger import Finding, from_ledger, identity
 from transom.ledger.chain import blocking_reason
@@ -120,8 +120,8 @@ def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm()
 
 
 def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
-    cut = CheckResult(node(1), "file_readable", "incomplete", 1, "at most 0", False, subject="a/1.log")
-    lacks = lacking(Cause("file", "a/1.log: file_readable: truncated: after 5 lines", "a/1.log"))
+    cut = CheckResult(node(1), "file_readable", "incomplete", 1, "at most 0", False, file="a/1.log")
+    lacks = lacking(Reason("file", "a/1.log: file_readable: truncated: after 5 lines", "a/1.log"))
     (found,) = of_ingest(book({1: lacks, 2: lacks, 3: lacks}), [cut])
     assert (found.kind, found.start_time, found.end_time) == ("incomplete", at(1), at(4))
     assert found.evidence[1:3] == (
@@ -132,7 +132,7 @@ def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
 
 def test_hours_that_lack_a_withheld_file_name_it_and_its_cure() -> None:
     words = "a/1.log: withheld, the finding of 2015-05-17T01:00 says why"
-    lacks = lacking(Cause("withheld_file", words, "a/1.log"))
+    lacks = lacking(Reason("quarantined_file", words, "a/1.log"))
     withheld, found = of_ingest(book({1: WITHHELD, 2: lacks, 3: lacks}), [junk(1)])
     assert withheld.kind == "check_failed"
     assert (found.kind, found.title, found.evidence) == (
@@ -155,7 +155,7 @@ def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
         )
         check = "files_expected: observed 1, expected at least 2"
         path = f"landing/a b.{number}.log"
-        return lacking(Cause("file", words, path), Cause("check", check, "files_expected"))
+        return lacking(Reason("file", words, path), Reason("check", check, "files_expected"))
 
     found = of_ingest(book({1: waiting(1), 2: waiting(2)}), [files(1, 1, 2), files(2, 1, 2)])
     assert sorted(told(found)) == [
@@ -167,10 +167,10 @@ def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
 
 
 def test_an_hour_that_nobody_asked_for_is_missed_by_nobody() -> None:
-    unasked = replace(PARTIAL, asked=False)
+    unasked = replace(PARTIAL, requested=False)
     assert of_ingest(book({0: unasked, 1: GOOD}), [files(0, 0)]) == []
-    assert of_ingest(book({0: replace(unasked, cause="a/1.log: cut"), 1: GOOD})) == []
-    assert len(of_ingest(book({0: replace(WITHHELD, asked=False), 1: GOOD}), [junk(0)])) == 1
+    assert of_ingest(book({0: replace(unasked, reason="a/1.log: cut"), 1: GOOD})) == []
+    assert len(of_ingest(book({0: replace(WITHHELD, requested=False), 1: GOOD}), [junk(0)])) == 1
 
 
 def test_what_a_killed_run_has_seen_counts_for_nothing() -> None:
@@ -182,7 +182,7 @@ def test_what_a_killed_run_has_seen_counts_for_nothing() -> None:
 
 def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
     where = PartitionKey("ingest", "events", "events", UNKNOWN_HOUR)
-    withheld = replace(WITHHELD, cause="landing/junk.log: rejected_share: observed 1", asked=False)
+    withheld = replace(WITHHELD, reason="landing/junk.log: rejected_share: observed 1", requested=False)
     (found,) = of_ingest(LedgerSnapshot({where: withheld, node(5): GOOD}))
     assert (found.hour, found.start_time, found.end_time, found.ongoing) == (UNKNOWN_HOUR, None, None, True)
     assert str(found) == (
@@ -205,7 +205,7 @@ def test_of_hours_in_a_row_the_worst_speaks_for_all() -> None:
 
 def test_a_withheld_hour_that_lacks_something_as_well_is_two_findings() -> None:
     found = of_ingest(
-        book({1: replace(WITHHELD, cause="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
+        book({1: replace(WITHHELD, reason="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
     )
     assert told(found) == [
         "high check_failed: web: events, 2015-05-17T01:00, are withheld: a/1.log: cannot be read",
@@ -215,7 +215,7 @@ def test_a_withheld_hour_that_lacks_something_as_well_is_two_findings() -> None:
 
 
 def test_a_row_at_fault_is_shown_as_far_as_a_line_goes() -> None:
-    (found,) = of_ingest(book({1: WITHHELD}), [junk(1).with_sample(["x" * 300])])
+    (found,) = of_ingest(book({1: WITHHELD}), [junk(1).with_failing_rows(["x" * 300])])
     assert [row for row in found.evidence if row.startswith("x")] == ["x" * 200]
 
 
@@ -226,23 +226,23 @@ def aggregated(entries: Mapping[str, PartitionState], ingest: PartitionState = G
 
 def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> None:
     waits = waiting(blocking_reason(node(1), WITHHELD))
-    assert waits.cause == "ingest events 2015-05-17T01:00 is quarantined: checks say so"
+    assert waits.reason == "ingest events 2015-05-17T01:00 is quarantined: checks say so"
     # Whatever the words are: the first hour is withheld for something else by now, or is damaged.
-    said = Cause("waits", "it waits", node(1).key)
+    said = Reason("waits", "it waits", node(1).key)
     for root in (WITHHELD, replace(WITHHELD, status="damaged")):
         both = aggregated({"site": waits, "traffic": waiting(said)}, root)
         assert from_ledger("web", "aggregates", both, []) == []
         assert from_ledger("web", "aggregates", both, [], [n for n in both if n.stage == "aggregates"]) == []
     # One whose words alone are those of another hour that is withheld waits for something else.
-    other = replace(waits, causes=(Cause("waits", str(waits.cause), node(0).key),))
+    other = replace(waits, reasons=(Reason("waits", str(waits.reason), node(0).key),))
     (found,) = from_ledger("web", "aggregates", aggregated({"site": other}, WITHHELD), [])
     assert found.kind == "check_failed"
-    inherits = lacking(Cause("inputs", "1 incomplete hours, first 2015-05-17T01:00"))
+    inherits = lacking(Reason("inputs", "1 incomplete hours, first 2015-05-17T01:00"))
     assert from_ledger("web", "aggregates", aggregated({"site": inherits}, PARTIAL), []) == []
 
 
 def test_hours_that_wait_for_anything_else_are_one() -> None:
-    waits = waiting(blocking_reason(node(1), replace(WITHHELD, status="writing", cause=None)))
+    waits = waiting(blocking_reason(node(1), replace(WITHHELD, status="writing", reason=None)))
     both = aggregated({"site": waits, "traffic": waits}, replace(WITHHELD, status="writing"))
     (found,) = from_ledger("web", "aggregates", both, [], noun="figures")
     assert str(found) == (
@@ -305,7 +305,7 @@ def test_findings_depend_on_what_the_ledger_says_and_not_on_its_order(
     found = of_ingest(LedgerSnapshot(dict(entries)), failures)
     dice.shuffle(entries)
     dice.shuffle(failures)
-    in_order = sorted(failures, key=lambda v: (v.node, v.check, v.subject or ""))
+    in_order = sorted(failures, key=lambda v: (v.node, v.check, v.file or ""))
     assert of_ingest(LedgerSnapshot(dict(entries)), in_order) == found
     assert len({finding.finding_id for finding in found}) == len(found)
     # Each hour that something is the matter with is in one finding of its kind, and no other is.

@@ -12,7 +12,7 @@ from deltalake.exceptions import CommitFailedError
 
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import PartitionState
-from transom.core.reasons import Cause
+from transom.core.reasons import Reason
 from transom.features.registry import FINDING_ORDER
 from transom.findings import store as table
 from transom.findings.from_ledger import Finding
@@ -75,7 +75,7 @@ def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> No
     ran(ledger, "a", [1])
     why = {
         1: blocking_reason(node(1), ledger.snapshot()[node(1)]),
-        2: Cause("waits", "it has not run", node(2).key),
+        2: Reason("waits", "it has not run", node(2).key),
     }
     entries = {node(number, "traffic", "aggregates"): waiting(cause) for number, cause in why.items()}
     ledger.claim("aggregates", entries, "b")
@@ -174,7 +174,7 @@ def test_what_belongs_to_no_hour_is_given_to_every_reader(ledger: Ledger) -> Non
     nowhere = replace(node(0), hour=UNKNOWN_HOUR)
     ledger.claim("ingest", [nowhere], "a")
     ledger.publish(
-        "ingest", {nowhere: PartitionState("quarantined", "a", complete=False, cause="f: junk")}, "a"
+        "ingest", {nowhere: PartitionState("quarantined", "a", complete=False, reason="f: junk")}, "a"
     )
     publish(ledger, "web", "ingest", {})
     for interval in (None, Interval(at(5), at(6))):

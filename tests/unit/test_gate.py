@@ -8,7 +8,7 @@ import pytest
 
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
-from transom.core.reasons import Cause
+from transom.core.reasons import Reason
 from transom.engine.gate import evaluate_gate
 from transom.engine.gate_text import wrapped
 from transom.features.registry import BUILT_IN
@@ -30,7 +30,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def published(run: str) -> PartitionState:
-    return PartitionState("published", run, digest="1:5", inputs={"specification": "s"}, rows=1)
+    return PartitionState("published", run, digest="1:5", input_hashes={"specification": "s"}, rows=1)
 
 
 def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger: Ledger) -> None:
@@ -47,7 +47,7 @@ def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger
 def test_gate_is_red_for_files_without_hour_whatever_its_interval(ledger: Ledger) -> None:
     for of, entry in (
         (node(0), published("a")),
-        (replace(node(0), hour=UNKNOWN_HOUR), replace(published("a"), status="quarantined", cause="junk")),
+        (replace(node(0), hour=UNKNOWN_HOUR), replace(published("a"), status="quarantined", reason="junk")),
     ):
         ledger.claim("ingest", [of], "a")
         ledger.publish("ingest", {of: entry}, "a")
@@ -118,7 +118,7 @@ def test_a_gate_warns_of_each_stretch_that_its_stage_has_left_stale(ledger: Ledg
 
 
 def test_a_gate_counts_what_is_incomplete(ledger: Ledger) -> None:
-    results = {node(0): published("a"), node(1): replace(published("a"), complete=False, cause="f: cut")}
+    results = {node(0): published("a"), node(1): replace(published("a"), complete=False, reason="f: cut")}
     ledger.claim("ingest", results, "a")
     ledger.publish("ingest", results, "a")
     interval = Interval(DAY, DAY + 2 * HOUR)
@@ -167,14 +167,14 @@ def test_a_gate_prints_lines_of_a_log_that_do_nothing_to_a_terminal(ledger: Ledg
         1,
         "0",
         False,
-        subject="in/a\x1bb.log",
-        sample=("line 1: \x1b[31mRED\x07",),
+        file="in/a\x1bb.log",
+        failing_rows=("line 1: \x1b[31mRED\x07",),
     )
     ledger.claim("ingest", [node(0), node(1)], "a")
     ledger.record_checks("ingest", [verdict], "a")
-    wrong = replace(published("a"), status="quarantined", cause=cause)
+    wrong = replace(published("a"), status="quarantined", reason=cause)
     ledger.publish(
-        "ingest", {node(0): wrong, node(1): replace(published("a"), complete=False, cause=cause)}, "a"
+        "ingest", {node(0): wrong, node(1): replace(published("a"), complete=False, reason=cause)}, "a"
     )
     judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 2 * HOUR), "")
     said = "\n".join([*judged.failures, *judged.warnings])
@@ -186,7 +186,7 @@ def test_a_gate_prints_lines_of_a_log_that_do_nothing_to_a_terminal(ledger: Ledg
 @pytest.mark.parametrize("apart", [1, 3 * 24, -3 * 24])
 def test_a_gate_warns_of_hours_that_a_run_mends_outside_its_interval(ledger: Ledger, apart: int) -> None:
     ledger.claim("ingest", [node(0), node(apart)], "a")
-    bad = PartitionState("quarantined", "a", complete=False, cause="f: rejected_share")
+    bad = PartitionState("quarantined", "a", complete=False, reason="f: rejected_share")
     ledger.publish("ingest", {node(0): bad, node(apart): published("a")}, "a")
     interval = Interval(DAY + apart * HOUR, DAY + (apart + 1) * HOUR)
     judgement = evaluate_gate(ledger, "ingest", "web", interval, "", repair_window=abs(apart) * HOUR)
@@ -207,7 +207,7 @@ def failing(ledger: Ledger, verdicts: list[CheckResult], run: str = "a") -> None
     ledger.claim("ingest", hours, run)
     ledger.record_checks("ingest", verdicts, run)
     wrong = {
-        v.node: replace(published(run), status="quarantined", cause=f"{v.check} {v.node.hour}")
+        v.node: replace(published(run), status="quarantined", reason=f"{v.check} {v.node.hour}")
         for v in verdicts
     }
     good = {v.node: published(run) for v in verdicts if v.success}
@@ -216,7 +216,7 @@ def failing(ledger: Ledger, verdicts: list[CheckResult], run: str = "a") -> None
 
 def few_errors(number: int, observed: float = 0.31645) -> CheckResult:
     return CheckResult(
-        node(number), "few_errors", "error", observed, "at least 0.99", False, sample=("line 1: x",)
+        node(number), "few_errors", "error", observed, "at least 0.99", False, failing_rows=("line 1: x",)
     )
 
 
@@ -261,8 +261,8 @@ def test_a_gate_says_what_helps_first_with_the_entry_to_paste_and_a_near_miss(le
 def test_what_is_accepted_for_one_file_is_no_near_miss_of_another(
     subject: str | None, observed: float, others: tuple[float, ...], said: bool
 ) -> None:
-    verdict = replace(few_errors(0, observed), subject=subject)
-    beside = [replace(few_errors(0, other), subject="a.log") for other in others]
+    verdict = replace(few_errors(0, observed), file=subject)
+    beside = [replace(few_errors(0, other), file="a.log") for other in others]
     assert bool(near_misses(verdict, [ACCEPTED], [verdict, *beside])) is said
 
 
@@ -284,8 +284,8 @@ def test_hours_of_one_cause_are_one_paragraph_whatever_values_they_saw(ledger: L
     verdicts = [few_errors(n, 0.25 + n / 8) for n in range(6)]
     said = {
         v.node: replace(
-            published("a"), status="quarantined", cause=f"few_errors: {v.observed}",
-            causes=(Cause("check", f"few_errors: {v.observed}", "few_errors"),),
+            published("a"), status="quarantined", reason=f"few_errors: {v.observed}",
+            reasons=(Reason("check", f"few_errors: {v.observed}", "few_errors"),),
         )
         for v in verdicts
     }  # fmt: skip
@@ -312,12 +312,19 @@ def test_a_gate_has_a_line_for_each_kind_of_remark_about_files(ledger: Ledger) -
     """A thousand files, four remarks on each."""
     verdicts = [
         CheckResult(
-            node(n % 3), check, "warning", n, "at most 0", False, subject=f"in/{n}.log", sample=(f"line {n}",)
+            node(n % 3),
+            check,
+            "warning",
+            n,
+            "at most 0",
+            False,
+            file=f"in/{n}.log",
+            failing_rows=(f"line {n}",),
         )
         for check in ("late_lines", "odd_fields", "few_columns", "long_lines")
         for n in range(1, 1001)
     ]
-    one = CheckResult(node(1), "alone", "warning", 1, "at most 0", False, subject="in/1.log")
+    one = CheckResult(node(1), "alone", "warning", 1, "at most 0", False, file="in/1.log")
     nodes = {node(n): published("a") for n in range(3)}
     ledger.claim("ingest", nodes, "a")
     ledger.record_checks("ingest", [*verdicts, one], "a")
@@ -340,7 +347,7 @@ def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger)
         PartitionKey("aggregates", "traffic", table, DAY + n * HOUR): replace(
             published("b"),
             complete=False,
-            causes=(Cause("inputs", f"{n + 1} incomplete hours, first 2015-05-16T2{n}:00"),),
+            reasons=(Reason("inputs", f"{n + 1} incomplete hours, first 2015-05-16T2{n}:00"),),
         )
         for table in ("granules", "aggregates")
         for n in range(3)
@@ -349,10 +356,10 @@ def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger)
         node(n): replace(
             published("a"),
             complete=False,
-            causes=(
-                Cause("file", f"in/{n}.log: cut", f"in/{n}.log"),
-                Cause("file", f"in/{n}.b.log: cut", f"in/{n}.b.log"),
-                Cause("check", "files_expected: observed 1, expected at least 2", "files_expected"),
+            reasons=(
+                Reason("file", f"in/{n}.log: cut", f"in/{n}.log"),
+                Reason("file", f"in/{n}.b.log: cut", f"in/{n}.b.log"),
+                Reason("check", "files_expected: observed 1, expected at least 2", "files_expected"),
             ),
         )
         for n in range(3)

@@ -138,7 +138,7 @@ class Lake:
         )
         book = LedgerSnapshot(
             {
-                node_of("events", hour): PartitionState("published", "a", inputs=EXPECTED)
+                node_of("events", hour): PartitionState("published", "a", input_hashes=EXPECTED)
                 for hour in self.asked
             }
         )
@@ -228,10 +228,10 @@ def file(hour: datetime = FAR, name: str = "a", **more: Any) -> FileRecord:
     return FileRecord(
         **{
             **dict.fromkeys(FileRecord.__dataclass_fields__),
-            "path": path, "hour": hour, "status": "ingested", "source_id": known, "seen_id": known,
-            "content": digest, "shape": "shape", "columns": (), "hours": (hour,), "held_back": (), "size": 1,
-            "modified": at(0), "accepted": 1, "duplicates": 0, "bytes": 1, "lines": 1, "header_lines": 0,
-            "rejected": 0, **more,
+            "path": path, "hour": hour, "status": "ingested", "source_id": known,
+            "last_read_source_id": known, "content_sha256": digest, "spec_hash": "shape", "columns": (),
+            "hours": (hour,), "pending_hours": (), "size": 1, "modified": at(0), "accepted": 1,
+            "duplicates": 0, "bytes": 1, "lines": 1, "header_lines": 0, "rejected": 0, **more,
         }
     )  # fmt: skip
 
@@ -266,15 +266,15 @@ OTHER_TIME = {QUIET.path: (1, 5)}
         pytest.param(QUIET, {}, False, id="gone, far away"),
         pytest.param(QUIET, OTHER_SIZE, True, id="of another size"),
         pytest.param(QUIET, OTHER_TIME, True, id="of another time"),
-        pytest.param(replace(QUIET, shape="other"), lying(QUIET), True, id="read otherwise"),
+        pytest.param(replace(QUIET, spec_hash="other"), lying(QUIET), True, id="read otherwise"),
         pytest.param(replace(QUIET, status="waiting"), lying(QUIET), True, id="waiting"),
-        pytest.param(replace(QUIET, status="gone"), lying(QUIET), True, id="back"),
-        pytest.param(replace(QUIET, status="gone"), {}, False, id="gone and known as that"),
-        pytest.param(replace(QUIET, content="c"), lying(QUIET), True, id="its name says another content"),
+        pytest.param(replace(QUIET, status="missing"), lying(QUIET), True, id="back"),
+        pytest.param(replace(QUIET, status="missing"), {}, False, id="gone and known as that"),
+        pytest.param(replace(QUIET, content_sha256="c"), lying(QUIET), True, id="its name says other bytes"),
         pytest.param(replace(QUIET, hour=at(-99)), lying(QUIET), True, id="its name says another hour"),
         pytest.param(replace(QUIET, hour=at(9)), {}, True, id="of an hour near the run"),
         pytest.param(replace(QUIET, hours=(FAR, at(9))), {}, True, id="with events near the run"),
-        pytest.param(replace(QUIET, held_back=(at(9),)), {}, True, id="lacked near the run"),
+        pytest.param(replace(QUIET, pending_hours=(at(9),)), {}, True, id="lacked near the run"),
         pytest.param(replace(QUIET, hour=UNKNOWN_HOUR), {}, True, id="without an hour"),
         pytest.param(replace(QUIET, path="in/o.log"), {"in/o.log": (3, 3)}, False, id="not the stream's"),
     ],
@@ -293,22 +293,22 @@ def test_a_file_is_taken_out_for_what_its_name_declares() -> None:
     daily = "in/%Y-%m-%d/%H/{host}.log"
     known = replace(file(at(0)), path=f"in/{at(0):%Y-%m-%d}.log")
     for pattern, taken in (("in/%Y-%m-%d.log", True), (daily, False)):
-        known = replace(known, source_id=source_id(str(known.content), {}))
+        known = replace(known, source_id=source_id(str(known.content_sha256), {}))
         found = inventory_of([known], lying(known), looked=pattern, of=pattern)
         assert (known.path in found.known) == taken
 
 
 def test_files_of_one_content_are_taken_out_together() -> None:
     copy, equal = file(name="a", hour=at(-50)), file(name="b", hour=at(-60))
-    copy = replace(copy, source_id=NEAR.source_id, content=None)
-    equal = replace(equal, content=NEAR.content)
+    copy = replace(copy, source_id=NEAR.source_id, content_sha256=None)
+    equal = replace(equal, content_sha256=NEAR.content_sha256)
     found = inventory_of([QUIET, NEAR, copy, equal], {})
     assert found.known.keys() == {NEAR.path, copy.path, equal.path}
     found.alike(
         [
             replace(
                 read_of("in/a/x.log", Drop("a"), FileNames(PathPattern("in/{host}/*.log"))),
-                digest=str(QUIET.content),
+                digest=str(QUIET.content_sha256),
             )
         ]
     )

@@ -99,7 +99,7 @@ def test_a_lake_that_cannot_be_written_is_said_in_one_line(
     with pytest.raises(SystemExit) as refused:
         ingest.JOB.main()
     said = str(refused.value)
-    assert said.startswith(f"ingest: lake: {lake}/web/hours cannot be opened or created: ")
+    assert said.startswith(f"ingest: lake: {lake}/web/ledger cannot be opened or created: ")
     assert "Not a directory" in said
     assert "\n" not in said
 
@@ -166,7 +166,7 @@ def performed(
             for hour in interval.hours()
         ]
         entries = {
-            node: PartitionState("quarantined", run_id, False, cause="rejected_share 0.5")
+            node: PartitionState("quarantined", run_id, False, reason="rejected_share 0.5")
             if (stage, node.hour) == withheld
             else PartitionState("published", run_id)
             for node in nodes
@@ -293,7 +293,7 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
         "repaired (tables' hours); 10 rows, 6 lines rejected, 1 file waiting"
     ]
     [run] = Ledger(str(tmp_path / "web")).runs()
-    assert '"files_listed": 9, "files_waiting": 1, "lines_rejected": 6' in run["work"]
+    assert run["counters"] == {"files_listed": 9, "files_waiting": 1, "lines_rejected": 6}
     # Chunks have names of their own, and what each leaves is brought together.
     assert steps == [f"{run['run_id']} 0", "ingest tidied", f"{run['run_id']} 1", "ingest tidied"]
     assert run["stale_since"] == TEN

@@ -28,7 +28,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def published(run: str, digest: str = "1:5") -> PartitionState:
-    return PartitionState("published", run, digest=digest, inputs={"specification": "s"}, rows=1)
+    return PartitionState("published", run, digest=digest, input_hashes={"specification": "s"}, rows=1)
 
 
 def test_a_claim_is_published_and_tokens_grow(ledger: Ledger) -> None:
@@ -84,11 +84,11 @@ def test_a_claim_says_where_what_it_replaces_stands(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     "stood",
     [
-        replace(published("a"), status="quarantined", complete=False, cause="f: rejected_share"),
-        replace(published("a"), status="blocked", complete=False, cause="ingest events is withheld"),
+        replace(published("a"), status="quarantined", complete=False, reason="f: rejected_share"),
+        replace(published("a"), status="blocked", complete=False, reason="ingest events is withheld"),
         replace(published("a"), status="expired", rows=0),
-        replace(published("a"), complete=False, cause="f: truncated"),
-        replace(published("a"), inputs=None),
+        replace(published("a"), complete=False, reason="f: truncated"),
+        replace(published("a"), input_hashes=None),
     ],
 )
 def test_what_a_node_was_is_known_when_the_runs_that_replaced_it_were_killed(
@@ -106,7 +106,7 @@ def test_what_a_node_was_is_known_when_the_runs_that_replaced_it_were_killed(
 def test_an_hour_is_asked_for_once_and_for_all(ledger: Ledger) -> None:
     ledger.claim("ingest", [node(0), node(1)], "a", unasked={node(1)})
     assert ledger.snapshot().hours("ingest") == {DAY}
-    ledger.publish("ingest", {node(n): replace(published("a"), asked=n == 0) for n in (0, 1)}, "a")
+    ledger.publish("ingest", {node(n): replace(published("a"), requested=n == 0) for n in (0, 1)}, "a")
     assert ledger.snapshot().hours("ingest") == {DAY}
     ledger.claim("ingest", [node(0), node(1)], "b", unasked={node(0)})
     assert ledger.snapshot().hours("ingest") == {DAY, DAY + HOUR}
@@ -134,7 +134,7 @@ def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch:
 
     def open_and_be_overtaken(name: str) -> object:
         table = opened(name)
-        if name == "hours" and next(rivals, False):
+        if name == "ledger" and next(rivals, False):
             Ledger(ledger.root).claim("ingest", [node(7)], "rival")
         return table
 
@@ -162,7 +162,7 @@ def run_of(ledger: Ledger, number: int, stage: str = "ingest") -> None:
     name, of = f"{stage} {number}", node(number, stage)
     ledger.claim(stage, [of], name, ledger.snapshot())
     verdict = CheckResult(
-        of, "rejected_share", "error", number / 10, "at most 0.05", number % 2 > 0, sample=("a",)
+        of, "rejected_share", "error", number / 10, "at most 0.05", number % 2 > 0, failing_rows=("a",)
     )
     ledger.record_checks(stage, [verdict], name)
     ledger.publish(stage, {of: published(name, f"1:{number}")}, name)
@@ -184,7 +184,7 @@ def said(root: str) -> object:
 def files(ledger: Ledger, stage: str) -> dict[str, int]:
     return {
         name: len(ledger.open(name).file_uris(file_pruning_predicate=[("stage", "=", stage)]))
-        for name in ("hours", "checks", "runs")
+        for name in ("ledger", "checks", "runs")
     }
 
 
@@ -199,11 +199,11 @@ def test_a_ledger_says_the_same_when_its_files_are_brought_together(
             tidying.compact(ledger, "ingest")
     scattered = said(ledger.root)
     assert [run["run_id"] for run in ledger.runs()][-2:] == ["aggregates 3", "ingest 3"]
-    token = ledger.open("hours").version()
-    assert files(ledger, "ingest") == {"hours": 4, "checks": 4, "runs": 4}
+    token = ledger.open("ledger").version()
+    assert files(ledger, "ingest") == {"ledger": 4, "checks": 4, "runs": 4}
     tidying.compact(ledger, "ingest")
-    assert files(ledger, "ingest") == {"hours": 1, "checks": 1, "runs": 1}
-    assert files(ledger, "aggregates") == {"hours": 4, "checks": 4, "runs": 4}
+    assert files(ledger, "ingest") == {"ledger": 1, "checks": 1, "runs": 1}
+    assert files(ledger, "aggregates") == {"ledger": 4, "checks": 4, "runs": 4}
     assert said(ledger.root) == scattered
     # One that remembers sees it, and the token of a claim is above all earlier ones.
     assert ledger.snapshot() == Ledger(ledger.root).snapshot()
@@ -260,17 +260,17 @@ def test_files_that_a_claim_takes_first_are_left_to_a_later_run(
     compact = TableOptimizer.compact
 
     def claimed_before(optimizer: TableOptimizer, *arguments: object, **named: object) -> object:
-        if optimizer.table._table.table_uri().rstrip("/").endswith("hours"):
+        if optimizer.table._table.table_uri().rstrip("/").endswith("ledger"):
             Ledger(ledger.root).claim("ingest", [node(0)], "rival")
         return compact(optimizer, *arguments, **named)
 
     with monkeypatch.context() as patch:
         patch.setattr(TableOptimizer, "compact", claimed_before)
         tidying.compact(ledger, "ingest")
-    assert files(ledger, "ingest") == {"hours": 4, "checks": 1, "runs": 1}
+    assert files(ledger, "ingest") == {"ledger": 4, "checks": 1, "runs": 1}
     assert ledger.snapshot()[node(0)].run_id == "rival"
     tidying.compact(ledger, "ingest")
-    assert files(ledger, "ingest") == {"hours": 1, "checks": 1, "runs": 1}
+    assert files(ledger, "ingest") == {"ledger": 1, "checks": 1, "runs": 1}
     assert ledger.snapshot()[node(0)].run_id == "rival"
 
 

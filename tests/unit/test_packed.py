@@ -82,11 +82,11 @@ def test_hours_are_read_from_the_copy_as_long_as_they_consist_of_the_same_files(
     again = files.read()
     assert (of(again.kept), of(again.fresh), again.old) == (of(first.fresh), [("1703-0", "ingested")], False)
     assert again.kept["__mark"].to_pylist() == ["new"] * 6
-    files.write(hours(1), "gone")
-    files.write(hours(2), "gone")
+    files.write(hours(1), "missing")
+    files.write(hours(2), "missing")
     other = files.read()
     assert of(other.kept) == [("1700-0", "ingested"), ("1700-1", "ingested")]
-    assert of(other.fresh) == [("1701-0", "gone"), ("1702-0", "gone"), ("1703-0", "ingested")]
+    assert of(other.fresh) == [("1701-0", "missing"), ("1702-0", "missing"), ("1703-0", "ingested")]
     # What is of no use any more is more than what is.
     assert other.old
     files.keep(other)

@@ -29,7 +29,9 @@ def node(number: int, table: str = "events") -> PartitionKey:
 
 
 def made(run: str, digest: str = "2:7", asked: bool = True) -> PartitionState:
-    return PartitionState("published", run, digest=digest, inputs={"specification": "s"}, rows=2, asked=asked)
+    return PartitionState(
+        "published", run, digest=digest, input_hashes={"specification": "s"}, rows=2, requested=asked
+    )
 
 
 def write(table: Table, number: int) -> Write:
@@ -74,7 +76,7 @@ def shelf(tmp_path: Path) -> Shelf:
 
 
 def claims(shelf: Shelf) -> int:
-    return DeltaTable(f"{shelf.ledger.root}/hours").version()
+    return DeltaTable(f"{shelf.ledger.root}/ledger").version()
 
 
 def test_hours_are_claimed_then_written_then_called_fresh(shelf: Shelf) -> None:
@@ -143,7 +145,7 @@ def test_a_claim_notes_where_rows_stand_and_who_was_asked_for(shelf: Shelf) -> N
     with pytest.raises(KeyboardInterrupt):
         publish(shelf, ledger, "ingest", "b", [write(EVENTS, 0)], entries, ledger.snapshot())
     left = ledger.snapshot()
-    assert [(left[node(n)].asked, left[node(n)].previous_version,
+    assert [(left[node(n)].requested, left[node(n)].previous_version,
         left[node(n)].previous_run) for n in range(3)] == [
         (False, 5, "a"), (False, 5, "b"), (True, 5, "b")
     ]  # fmt: skip

@@ -31,7 +31,7 @@ STREAM = parse(
     }
 )
 STAGE = definition(STREAM)
-STOOD = PartitionState("published", "first", digest="2:7", inputs={"specification": "s"}, rows=2)
+STOOD = PartitionState("published", "first", digest="2:7", input_hashes={"specification": "s"}, rows=2)
 REPORT = PartitionKey("aggregates", "site", "aggregates", DAY)
 
 
@@ -65,7 +65,7 @@ def redated(ledger: Ledger, when: Callable[[int, int], int]) -> None:
     Args:
         when: takes its version and its time in milliseconds.
     """
-    for path in Path(f"{ledger.root}/hours/_delta_log").glob("*.json"):
+    for path in Path(f"{ledger.root}/ledger/_delta_log").glob("*.json"):
         actions = [json.loads(action) for action in path.read_text().splitlines()]
         for action in actions:
             if "commitInfo" in action:
@@ -84,7 +84,7 @@ def test_a_run_is_silent_since_its_latest_commit(lake: tuple[Store, Ledger]) -> 
     for number, run in enumerate(("a", "b")):
         ledger.claim("aggregates", [node(number)], run)
     redated(ledger, lambda version, _: version * 3_600_000)
-    latest = DeltaTable(f"{ledger.root}/hours").version()
+    latest = DeltaTable(f"{ledger.root}/ledger").version()
     # One of which the log knows nothing may have been at work before all of it.
     silent = {"first": 2, "a": 1, "b": 0, "unknown": latest}
     assert {run: ledger.idle_time(run) / HOUR for run in silent} == silent

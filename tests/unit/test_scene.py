@@ -33,7 +33,7 @@ OLD = {"specification": "then"}
 def entry(
     status: Any = "published", inputs: Mapping[str, str] | None = EXPECTED, asked: bool = True
 ) -> PartitionState:
-    return PartitionState(status, "a", inputs=inputs, asked=asked)
+    return PartitionState(status, "a", input_hashes=inputs, requested=asked)
 
 
 def scene(
@@ -90,8 +90,8 @@ def test_hours_are_stale_by_what_a_kill_has_left_and_by_another_specification() 
 
 @pytest.mark.parametrize(
     ("status", "stale"),
-    [("ingested", True), ("duplicate", True), ("gone", True),
-     ("conflict", False), ("withheld", False), ("waiting", False)],
+    [("ingested", True), ("duplicate", True), ("missing", True),
+     ("conflict", False), ("quarantined", False), ("waiting", False)],
 )  # fmt: skip
 def test_an_hour_is_stale_whose_file_may_say_something_else_than_what_stands(
     status: Any, stale: bool
@@ -108,7 +108,7 @@ def test_an_hour_is_stale_whose_file_may_say_something_else_than_what_stands(
 
 def test_every_hour_that_a_changed_file_touches_is_stale() -> None:
     """Its rows lie in them, whichever hour its name says."""
-    known = {"f": replace(one()["f"], hours=(at(0), at(2)), held_back=(at(3),))}
+    known = {"f": replace(one()["f"], hours=(at(0), at(2)), pending_hours=(at(3),))}
     assert scene(known=known, there={"f": listed("f", touched=2)}).stale() == [at(0), at(2), at(3)]
 
 
@@ -137,9 +137,10 @@ def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None
     assert found.keys() == {"late"}
     # Nothing is known of it yet, so that the run which takes it reads it.
     expected = replace(
-        one(path="late")["late"], hour=at(3), status="waiting", source_id=None, seen_id=None, content=None,
-        shape="shape of 03", bytes=0, lines=0, accepted=0, hours=(), size=-1, modified=at(1),
-        detail="came later than `repair_window`; run 2015-05-17T03:00 again to take it",
+        one(path="late")["late"], hour=at(3), status="waiting", source_id=None,
+        last_read_source_id=None, content_sha256=None, spec_hash="shape of 03", bytes=0, lines=0,
+        accepted=0, hours=(), size=-1, modified=at(1),
+        status_reason="came later than `repair_window`; run 2015-05-17T03:00 again to take it",
     )  # fmt: skip
     assert late == expected
 
@@ -272,7 +273,7 @@ def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
     pins = PinnedTables(Store(None, ""), {})
     made = {n: {"specification": "now" if n % 2 else "then"} for n in range(5, 16)}
     book = LedgerSnapshot(
-        {node_of("events", at(n)): PartitionState("published", "a", inputs=made[n]) for n in made}
+        {node_of("events", at(n)): PartitionState("published", "a", input_hashes=made[n]) for n in made}
     )
     scene = IngestSnapshot(book, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
     # Earlier chunks have seen to 7 to 9, this one sees to 10 and 11; 6 is too far, 12 a later chunk's.

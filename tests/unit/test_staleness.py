@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState, Status
-from transom.core.reasons import Cause
+from transom.core.reasons import Reason
 from transom.engine.outcomes import resolve_outcomes
 from transom.engine.planner import Plan, left_stale, plan, stale_nodes
 from transom.ledger.check import Check
@@ -80,7 +80,7 @@ def _made(
             inputs = expected_inputs(part, 1, at(number), book, decided)
             yield (
                 PartitionKey("sum", block, of.table.name, at(number)),
-                PartitionState("published", "a", inputs=inputs),
+                PartitionState("published", "a", input_hashes=inputs),
             )
 
 
@@ -184,7 +184,7 @@ def test_state_of_a_block_that_has_come_since_is_made_first_however_far_back() -
 def test_what_ingest_was_asked_for_is_due() -> None:
     """Also where a gate has kept the other stages from it: its events count as empty nowhere."""
     of = step("one", back=5)
-    beside = {of_events(6): PartitionState("published", "i", digest="1:6", asked=False)}
+    beside = {of_events(6): PartitionState("published", "i", digest="1:6", requested=False)}
     book = LedgerSnapshot(events(range(6)) | beside)
     # Of other hours nothing is computed, and files of these may have put rows there.
     found = planned(of, book, between(5, 9))
@@ -274,12 +274,12 @@ def test_what_counts_as_empty_is_like_what_is() -> None:
     # Nobody asked for hour 0, whatever files of other hours have put there.
     some = {
         PartitionKey("ingest", "events", "events", at(0)): PartitionState(
-            "published", "a", digest="1:5", asked=False
+            "published", "a", digest="1:5", requested=False
         )
     }
     book = LedgerSnapshot(some)
     assert book.range_hash("ingest", "events", "events", at(0), at(1)) == 0
-    book = book.updated({node: replace(entry, asked=True) for node, entry in some.items()})
+    book = book.updated({node: replace(entry, requested=True) for node, entry in some.items()})
     assert book.range_hash("ingest", "events", "events", at(0), at(1)) != 0
 
 
@@ -300,11 +300,11 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
     found = plan(stage, other, book, scope, ())
     # Nobody has asked for hour 3: it is empty, and only hour 4 is waited for.
     made = PartitionKey("sum", "one", "result", at(4))
-    cause = Cause("waits", "sum one 2015-05-17T04:00 has not been computed", made.key)
-    assert found.causes == {four: cause, five: cause}
+    cause = Reason("waits", "sum one 2015-05-17T04:00 has not been computed", made.key)
+    assert found.reasons == {four: cause, five: cause}
     book = book.updated({made: PartitionState("published", "a")})
     found = plan(stage, other, book, scope, ())
-    assert {of: cause.text for of, cause in found.causes.items()} == {
+    assert {of: cause.text for of, cause in found.reasons.items()} == {
         five: "sum one 2015-05-17T05:00 has not been computed"
     }
     assert targets(found) == [4]
@@ -369,8 +369,8 @@ def test_whether_an_hour_is_computed_again_goes_by_its_status(
 ) -> None:
     of = step("one")
     book = results(LedgerSnapshot(state(range(3), "one")), of, range(3))
-    inputs = recorded_inputs(status, book[of_result(1)].inputs or {}, checks or "")
-    held = replace(book[of_result(1)], status=status, inputs=inputs)
+    inputs = recorded_inputs(status, book[of_result(1)].input_hashes or {}, checks or "")
+    held = replace(book[of_result(1)], status=status, input_hashes=inputs)
     assert targets(planned(of, book.updated({of_result(1): held}), between(2, 3))) == [1] * stale
 
 
@@ -387,21 +387,23 @@ def test_state_that_has_expired_is_made_again_for_what_reads_it() -> None:
 def test_an_hour_that_stays_blocked_by_the_same_is_not_written_again() -> None:
     of = step("one")
     book = results(LedgerSnapshot(state(range(4), "one")), of, range(4))
-    cause = Cause("waits", "sum one 2015-05-17T01:00 is quarantined: too many", of_state(1).key)
-    withheld = replace(book[of_state(1)], status="quarantined", complete=False, cause="too many")
-    blocked = replace(book[of_result(1)], status="blocked", complete=False, cause=cause.text, causes=(cause,))
+    cause = Reason("waits", "sum one 2015-05-17T01:00 is quarantined: too many", of_state(1).key)
+    withheld = replace(book[of_state(1)], status="quarantined", complete=False, reason="too many")
+    blocked = replace(
+        book[of_result(1)], status="blocked", complete=False, reason=cause.text, reasons=(cause,)
+    )
     book = book.updated(
         {
             of_state(1): withheld,
             of_result(1): blocked,
-            of_result(2): replace(blocked, causes=(Cause("waits", "another"),)),
-            of_result(3): replace(book[of_result(3)], inputs={}),
+            of_result(2): replace(blocked, reasons=(Reason("waits", "another"),)),
+            of_result(3): replace(book[of_result(3)], input_hashes={}),
         }
     )
     found = planned(of, book, between(3, 4))
-    assert found.causes == {of_result(n): cause for n in (1, 2, 3)}
+    assert found.reasons == {of_result(n): cause for n in (1, 2, 3)}
     settled = resolve_outcomes("sum", of, found, book, {}, (), RULES, "b")
     assert settled == {
-        node: PartitionState("blocked", "b", complete=False, cause=cause.text, causes=(cause,))
+        node: PartitionState("blocked", "b", complete=False, reason=cause.text, reasons=(cause,))
         for node in (of_result(2), of_result(3))
     }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import EMPTY_DIGEST, PartitionKey, PartitionState
-from transom.core.reasons import Cause
+from transom.core.reasons import Reason
 from transom.ledger import columnar_state as stored_nodes
 from transom.ledger.columnar_state import StoredPartitions
 from transom.ledger.freshness import Freshness
@@ -20,7 +20,7 @@ from transom.ledger.stage import BlockOutput, InputRange, Stage, TableStep
 from transom.storage.tables import Table
 from unit.small_lake import at
 
-SCHEMA = Table.load("hours").arrow_schema()
+SCHEMA = Table.load("ledger").arrow_schema()
 EVENTS = ("ingest", "events", "events")
 SERIES = [
     EVENTS,
@@ -51,16 +51,14 @@ STEPS = tuple(
 STAGE = Stage("sum", 3, STEPS)
 HOURS = st.one_of(st.integers(0, 9).map(at), st.just(UNKNOWN_HOUR))
 NODES = st.builds(lambda series, hour: PartitionKey(*series, hour), st.sampled_from(SERIES), HOURS)
-CAUSES = st.sampled_from(
-    [(), (Cause("earlier", "e"),), (Cause("check", "c", "c"), Cause("earlier", "e")), None]
-)
+CAUSES = st.sampled_from([(), (Reason("earlier", "e"),), (Reason("check", "c", "c"), Reason("earlier", "e"))])
 ENTRIES = st.builds(
     PartitionState,
     st.sampled_from(["writing", "published", "quarantined", "blocked", "expired", "damaged", "published"]),
     st.sampled_from(["a", "a 1", "ab"]),
     st.booleans(),
     st.sampled_from([EMPTY_DIGEST, "1:1", "2:2"]),
-    st.sampled_from([None, {}, {"specification": "x"}, {"stood_at": "3", "stood_by": "z"}]),
+    st.sampled_from([None, {}, {"specification": "x"}, {"previous_version": "3", "previous_run": "z"}]),
     st.integers(0, 2),
     st.sampled_from([None, "why"]),
     st.booleans(),
@@ -75,20 +73,15 @@ def stored(entries: Mapping[PartitionKey, PartitionState]) -> LedgerSnapshot:
     return LedgerSnapshot({}, stored=StoredPartitions(rows))
 
 
-def as_read(entry: PartitionState) -> PartitionState:
-    """An entry as it comes back from the ledger: of causes that are not known there have to be words."""
-    return (
-        entry if entry.causes is not None or entry.cause else PartitionState(**{**vars(entry), "causes": ()})
-    )
-
-
 def fresh(entries: Mapping[PartitionKey, PartitionState]) -> dict[PartitionKey, PartitionState]:
     """The same with the inputs that nodes of the stage would be computed from."""
     book = LedgerSnapshot(entries)
     for step in STEPS:
         freshness = Freshness(book, [STAGE], ())
         made = {
-            node: PartitionState(**{**vars(entry), "inputs": freshness.recorded_inputs(node, entry.status)})
+            node: PartitionState(
+                **{**vars(entry), "input_hashes": freshness.recorded_inputs(node, entry.status)}
+            )
             for node, entry in book.items()
             if node.table == step.table.name and node.hour != UNKNOWN_HOUR
         }
@@ -111,7 +104,7 @@ def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
     assert sorted(found.within(of)) == sorted((n, e) for n, e in expected.items() if n.hour in of)
     assert found.names == expected.names == {(n.stage, n.block, n.table) for n in expected}
     for stage in ("ingest", "sum"):
-        hours = {n.hour for n, e in expected.items() if n.stage == stage and e.asked}
+        hours = {n.hour for n, e in expected.items() if n.stage == stage and e.requested}
         assert set(found.hours(stage)) == hours == set(expected.hours(stage))
         assert list(found.hours(stage)) == sorted(hours)
     for series in SERIES:
@@ -123,9 +116,9 @@ def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
             args = (*series, at(1), at(7), mine)
             assert found.range_hash(*args) == expected.range_hash(*args)
         like = {at(n): {"specification": "x"} if n % 2 else {} for n in range(10)} | {UNKNOWN_HOUR: {}}
-        wrong = sorted(hour for hour, e in own.items() if e.inputs != like[hour])
+        wrong = sorted(hour for hour, e in own.items() if e.input_hashes != like[hour])
         same = found.recorded_as(*series, {"specification": "x"})
-        assert all(own[hour].inputs == {"specification": "x"} for hour in same)
+        assert all(own[hour].input_hashes == {"specification": "x"} for hour in same)
         known = HourSet.of(hour for hour in same if like[hour] == {"specification": "x"})
         assert found.unlike(*series, like.__getitem__, known) == wrong
         assert expected.unlike(*series, like.__getitem__, HourSet()) == wrong
@@ -143,7 +136,6 @@ def test_a_stored_book_says_what_one_of_objects_says(
     right: bool,
     many: int,
 ) -> None:
-    entries = {node: as_read(entry) for node, entry in entries.items()}
     if right:
         entries = fresh(entries)
     with pytest.MonkeyPatch.context() as patch:
@@ -165,7 +157,9 @@ def test_a_year_of_hours_makes_objects_of_those_alone_that_are_asked_for(
     entry_of = stored_nodes._entry
     monkeypatch.setattr(stored_nodes, "_entry", lambda row: made.append(row) or entry_of(row))
     nodes = [PartitionKey(*series, at(n)) for series in SERIES for n in range(YEAR)]
-    book = stored(fresh(dict.fromkeys(nodes, PartitionState("published", "a", digest="1:1", inputs={}))))
+    book = stored(
+        fresh(dict.fromkeys(nodes, PartitionState("published", "a", digest="1:1", input_hashes={})))
+    )
     assert len(book) == 4 * YEAR
     assert (len(book.required_hours), list(book.troubled()), len(book.required_hours.intervals)) == (
         YEAR,

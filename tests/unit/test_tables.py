@@ -107,8 +107,8 @@ def test_versions_in_which_rows_stand_are_kept_of_new_tables_and_of_old_ones(tmp
         assert kept(tmp_path / "old") == ("false", 1)
         assert kept(tmp_path / "new") == ("false", 0)
     # Nobody reads the ledger as it was.
-    create(str(tmp_path), Table.load("hours"))
-    assert DeltaTable(str(tmp_path / "hours")).metadata().configuration == {
+    create(str(tmp_path), Table.load("ledger"))
+    assert DeltaTable(str(tmp_path / "ledger")).metadata().configuration == {
         "delta.logRetentionDuration": "interval 2 days"
     }
 
@@ -151,7 +151,7 @@ def test_a_table_that_others_never_leave_alone_is_no_table(
 def test_a_log_of_files_has_no_bounds_of_columns_and_one_of_the_ledger_goes_back_two_days(
     tmp_path: Path,
 ) -> None:
-    files, hours_of = (create(str(tmp_path), Table.load(name)) for name in ("files", "hours"))
+    files, hours_of = (create(str(tmp_path), Table.load(name)) for name in ("files", "ledger"))
     row = {"path": "f", "hour": DAY, "status": "ingested", "size": 1}
     write_deltalake(
         files, pa.Table.from_pylist([row], schema=Table.load("files").arrow_schema()), mode="append"
@@ -159,11 +159,11 @@ def test_a_log_of_files_has_no_bounds_of_columns_and_one_of_the_ledger_goes_back
     (log,) = (tmp_path / "files" / "_delta_log").glob("*1.json")
     (stats,) = (json.loads(line)["add"]["stats"] for line in log.read_text().splitlines() if '"add"' in line)
     assert json.loads(stats) == {"numRecords": 1, "minValues": {}, "maxValues": {}, "nullCount": {}}
-    rows = pa.Table.from_pylist([], schema=Table.load("hours").arrow_schema())
+    rows = pa.Table.from_pylist([], schema=Table.load("ledger").arrow_schema())
     for number in range(205):
         write_deltalake(hours_of, rows, mode="append")
         if number == 120:
-            for file in (tmp_path / "hours" / "_delta_log").iterdir():
+            for file in (tmp_path / "ledger" / "_delta_log").iterdir():
                 os.utime(file, (time.time() - 3 * 86_400,) * 2)
-    left = sorted(int(file.stem) for file in (tmp_path / "hours" / "_delta_log").glob("*.json"))
+    left = sorted(int(file.stem) for file in (tmp_path / "ledger" / "_delta_log").glob("*.json"))
     assert left[0] == 99

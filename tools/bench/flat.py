@@ -163,7 +163,7 @@ def _measured(folder: Path, file: Path, who: str, interval: Interval) -> dict[st
     rows, records = scans.rows_read(scans.events_of(logs), str(root))
     return {
         "rows": rows, "records_of_files": records, "seconds": one.seconds, "cpu_s": one.cpu_s,
-        "peak_mib": one.peak_mib, "stage_s": json.loads(ledger.runs()[-1]["seconds"])[stage],
+        "peak_mib": one.peak_mib, "stage_s": ledger.runs()[-1]["phase_seconds"][stage],
         "ledger_rows": nodes, "ledger_ms": round(1000 * read),
     }  # fmt: skip
 

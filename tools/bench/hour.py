@@ -136,7 +136,7 @@ def _phases(server: Airflow, lake: Path, way: str, name: str, asked: float) -> d
         at = start
         found[f"{task}: Spark's session"] = 0.0
         for one in sorted(made, key=lambda one: one["finished_at"]):
-            seconds, finished = json.loads(one["seconds"]), one["finished_at"].timestamp()
+            seconds, finished = one["phase_seconds"], one["finished_at"].timestamp()
             before = "Airflow's worker, Java's and Python's start" if at == start else "between stages"
             found[f"{task}: {before}"] = finished - seconds["total"] - at
             found[f"{task}: Spark's session"] += seconds["session"]

@@ -157,7 +157,7 @@ def in_turn(ways: Sequence[str], number: int) -> Sequence[str]:
 
 
 def _phases(lake: Path) -> dict[str, float]:
-    found: dict[str, float] = json.loads(Ledger(str(lake / "drawn")).runs()[-1]["seconds"])
+    found: dict[str, float] = Ledger(str(lake / "drawn")).runs()[-1]["phase_seconds"]
     return found
 
 

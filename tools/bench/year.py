@@ -1,6 +1,5 @@
 """An hour's ingest with a year of hours in the lake, and with a week: each past is a run, each hour a job."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from datetime import timedelta
@@ -39,7 +38,7 @@ def bench(folder: Path, repetitions: int) -> Iterator[dict[str, Any]]:
             hour = FIRST + timedelta(days=DAYS[who]) + (number + 1) * HOUR
             seen[who].append(_submit(folder / who, Interval.of_hour(hour)))
             last = Ledger(str(folder / who / "lake" / "steady")).runs()[-1]
-            stages[who].append(json.loads(last["seconds"])["ingest"])
+            stages[who].append(last["phase_seconds"]["ingest"])
     week = min(one.seconds for one in seen[WEEK])
     for who, runs in seen.items():
         seconds = min(one.seconds for one in runs)

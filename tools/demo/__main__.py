@@ -1,6 +1,5 @@
 """`make demo`: real logs through a real Airflow, and what was found, in the terminal and in its UI."""
 
-import json
 import os
 import shutil
 import signal
@@ -140,7 +139,7 @@ def cost(run: str) -> None:
     lines = []
     for row in Ledger(str(LAKE / "web")).runs():
         if row["run_id"].startswith(run):
-            seconds = json.loads(row["seconds"])
+            seconds = row["phase_seconds"]
             work = seconds[row["stage"]]
             lines.append([row["stage"], seconds["session"], work, seconds["total"], row["peak_memory_mb"]])
     show("What an hour cost", ["stage", "session, s", "work, s", "in all, s", "driver, MB"], lines)

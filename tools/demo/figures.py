@@ -29,7 +29,7 @@ def lines_of_the_log(bad: datetime) -> None:
     aside = {hour for hour, entry in status.items() if entry.status == "quarantined"}
     good = sum(entry.status == "published" for entry in status.values())
     console.print(f"published: {good} of {len(status)} hours; set aside: {stretches(aside)}")
-    console.print(f"  because {status[bad].cause}")
+    console.print(f"  because {status[bad].reason}")
 
 
 def told() -> None:

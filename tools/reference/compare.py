@@ -14,7 +14,7 @@ LEFT_OUT: Mapping[str, frozenset[str]] = {
     "hours": frozenset({"run_id"}),
     "checks": frozenset({"run_id"}),
     "runs": frozenset({"run_id", "seconds", "peak_memory_mb", "code_version", "finished_at"}),
-    "files": frozenset({"seen_id", "size", "modified"}),
+    "files": frozenset({"last_read_source_id", "size", "modified"}),
 }
 """Columns that no promise is about, by table under its old name."""
 TABLES: Mapping[str, str] = {}

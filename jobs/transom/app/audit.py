@@ -62,20 +62,20 @@ def _audit(
     Ledger(root).record_run(
         Run(
             run_id=f"{feature.name} audit {uuid.uuid4().hex[:12]}",
-            cause="audit",
+            trigger="audit",
             stage=feature.name,
             start=interval.start,
             end=interval.end,
-            hours_healed=0,
+            partitions_repaired=0,
             stale_since=None,
             rows_read=0,
             rows_out=0,
-            seconds={"total": round(time.monotonic() - start, 3)},
+            phase_seconds={"total": round(time.monotonic() - start, 3)},
             peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             code_version=__version__,
             finished_at=datetime.now(UTC),
-            work=work,
-            bound={},
+            counters=work,
+            counter_limits={},
         )
     )
     for result in results:

@@ -94,7 +94,7 @@ def arg_parser(description: str | None) -> argparse.ArgumentParser:
         metavar="true|false",
         help="compute and write the hours from --from to --to again, even where they are fresh",
     )
-    parser.add_argument("--cause", default="by hand", help="why it runs: schedule, trigger, backfill")
+    parser.add_argument("--trigger", default="by hand", help="why it runs: schedule, trigger, backfill")
     return parser
 
 
@@ -154,7 +154,7 @@ def _run(
         run_stages(
             spark, stream, interval,
             lake=arguments.lake, command=submit(name, arguments.stream, arguments.lake), stages=stages,
-            run_id=arguments.run_id, cause=arguments.cause, began=began, recompute=arguments.recompute,
+            run_id=arguments.run_id, trigger=arguments.trigger, began=began, recompute=arguments.recompute,
         )  # fmt: skip
         if afterwards is not None:
             afterwards(spark, stream, interval, root_of(arguments.lake, stream))

@@ -50,7 +50,7 @@ def run_stages(
     command: str,
     stages: Sequence[str] | None = None,
     run_id: str | None = None,
-    cause: str = "by hand",
+    trigger: str = "by hand",
     began: float | None = None,
     recompute: bool = False,
     past_gates: bool = False,
@@ -93,7 +93,7 @@ def run_stages(
         before = began if not judged else None
         run = partial(
             run_stage, spark, stage, stream, interval,
-            lake=lake, ledger=ledger, run_id=own, cause=cause, began=before, recompute=recompute,
+            lake=lake, ledger=ledger, run_id=own, trigger=trigger, began=before, recompute=recompute,
         )  # fmt: skip
         gate = partial(_evaluate_gate, ledger, stage, stream, interval, command)
         try:

@@ -79,7 +79,7 @@ def run_stage(
     lake: str,
     ledger: Ledger | None = None,
     run_id: str | None = None,
-    cause: str = "by hand",
+    trigger: str = "by hand",
     began: float | None = None,
     recompute: bool = False,
 ) -> Outcome:
@@ -121,25 +121,25 @@ def run_stage(
     ledger.record_run(
         Run(
             run_id=run_id,
-            cause=cause,
+            trigger=trigger,
             stage=stage,
             start=interval.start,
             end=interval.end,
-            hours_healed=total.hours_healed,
+            partitions_repaired=total.partitions_repaired,
             stale_since=total.stale_since,
             rows_read=total.counters.get("lines_read", 0),
             rows_out=total.rows_out,
-            seconds={**seconds, "total": round(time.monotonic() - began, 3)},
+            phase_seconds={**seconds, "total": round(time.monotonic() - began, 3)},
             peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             code_version=__version__,
             finished_at=datetime.now(UTC),
-            work=figures,
-            bound=total.limits,
+            counters=figures,
+            counter_limits=total.limits,
         )
     )
     LOG.info(
         f"{stage} {stream.name} {interval}: {published}, {total.quarantined} quarantined, "
-        f"{total.blocked} blocked, {total.hours_healed} of them repaired (tables' hours); "
+        f"{total.blocked} blocked, {total.partitions_repaired} of them repaired (tables' hours); "
         f"{counted(total.rows_out, 'row')}" + _counted(stream, total, figures)
     )
     return total

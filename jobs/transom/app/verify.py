@@ -71,7 +71,7 @@ def layouts_of(stream: Stream) -> list[TableLayout]:
     def ingested(node: PartitionKey, entry: PartitionState) -> bool:
         if node.table not in OF_STREAM:
             return True
-        return (entry.inputs or {}).get("specification") == expected(node.hour)
+        return (entry.input_hashes or {}).get("specification") == expected(node.hour)
 
     found = [
         TableLayout(STAGE, table, {BLOCK: table.digest_columns()}, ingested) for table in Tables.of(stream)
@@ -87,7 +87,7 @@ def layouts_of(stream: Stream) -> list[TableLayout]:
 def _is_computed(step: TableStep, version: int, node: PartitionKey, entry: PartitionState) -> bool:
     """Whether a node was computed by the present specification and code."""
     part = step.parts.get(node.block)
-    return part is not None and is_defined_as(part, version, entry.inputs or {})
+    return part is not None and is_defined_as(part, version, entry.input_hashes or {})
 
 
 def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> StreamDamage:
@@ -126,7 +126,9 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     found = verify(store, ledger, layouts, interval)
     gone = _gone(stream, root, found)
     repair(store, ledger, layouts, found, run_id)
-    waiting = {node for node, entry in ledger.snapshot().items() if entry.damaged or entry.inputs is None}
+    waiting = {
+        node for node, entry in ledger.snapshot().items() if entry.damaged or entry.input_hashes is None
+    }
     there = _landed(stream)
     files = _touching(root, {node.hour for node in waiting if node.stage == STAGE})
     taken = (file.touched for file in files if comes_back(file, there))
@@ -218,7 +220,7 @@ class MarkedDamage:
 
 def _gone(stream: Stream, root: str, found: Verification) -> dict[str, int]:
     """The files of damaged hours of the first stage that the landing folder does not hold any more."""
-    damaged = {node for node in found.causes if node.stage == STAGE}
+    damaged = {node for node in found.reasons if node.stage == STAGE}
     hours = {node.hour for node in damaged}
     unread = {node.hour for node in damaged if node.table == "files"}
     # Those that a job has marked are known already, and still cannot be read.

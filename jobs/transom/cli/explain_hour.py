@@ -9,7 +9,7 @@ from operator import itemgetter
 from transom.app.freshness import freshness_of, snapshot_of
 from transom.cli.changed_specification import changed_specification
 from transom.cli.file_remarks import known_files, remarks_of_hour
-from transom.cli.lake_argument import TRY_CAUSE
+from transom.cli.lake_argument import TRY_TRIGGER
 from transom.core.intervals import UNKNOWN_HOUR, Interval, format_hours
 from transom.core.partitions import READABLE, SOURCE_STAGE, PartitionKey, PartitionState
 from transom.core.terminal import counted
@@ -18,7 +18,7 @@ from transom.features.ingest.file_records import FileRecord, ListedFile
 from transom.features.ingest.landing import list_files
 from transom.features.ingest.periods import Periods
 from transom.features.ingest.specified import Specified, node_of, scheduled
-from transom.ledger.freshness import EVENTS, Code, Reason
+from transom.ledger.freshness import EVENTS, Code, StaleReason
 from transom.ledger.ledger import Ledger
 from transom.ledger.waivers import entries_of, entry_for, format_waived, near_misses
 from transom.spec.stream import Stream
@@ -62,7 +62,7 @@ class HourExplanation:
         runs = ledger.runs()
         self._finished = {run["run_id"]: run["finished_at"] for run in runs}
         # Its files lay under other names, which are gone; what lies in the landing folder is another matter.
-        self._tried = bool(runs) and all(run["cause"] == TRY_CAUSE for run in runs)
+        self._tried = bool(runs) and all(run["trigger"] == TRY_TRIGGER for run in runs)
         self.lines = [line for stage in stream.stages for line in self._stage(stage)]
         if self._tried:
             self.lines.append("files: not looked at, as `transom try` has made this lake")
@@ -123,7 +123,7 @@ class HourExplanation:
         not ended: it will come to the rest, or was killed."""
         stages = self.stream.stages[: self.stream.stages.index(stage) + 1]
         for of, state in self._recorded.items():
-            if of.stage in stages and state.asked and self._when(state) is None:
+            if of.stage in stages and state.requested and self._when(state) is None:
                 return state.run_id
         return None
 
@@ -155,7 +155,7 @@ class HourExplanation:
         ]
         return f"{name}: {', '.join(parts)}", causes
 
-    def _reason(self, partition: PartitionKey, state: PartitionState, reason: Reason) -> Iterator[str]:
+    def _reason(self, partition: PartitionKey, state: PartitionState, reason: StaleReason) -> Iterator[str]:
         """A reason in words; what to run, and what else helps, is noted."""
         hours = [of.hour for of in reason.partitions]
         match reason.code:
@@ -167,7 +167,7 @@ class HourExplanation:
                     # Files are taken whole.
                     files = [file for file in self._known if file.source_id and self.hour in file.touched]
                     self._hours |= frozenset().union(*(file.touched for file in files)) - {UNKNOWN_HOUR}
-                yield f"its rows are damaged; a run over the hour makes them again: {state.cause}"
+                yield f"its rows are damaged; a run over the hour makes them again: {state.reason}"
             case "specification" | "dropped":
                 yield changed_specification(self.stream, self.freshness, partition)
             case "version":
@@ -192,12 +192,12 @@ class HourExplanation:
                 yield f"computed from what is stale in turn: {upstream}"
             case "quarantined":
                 self._withheld.add(partition)
-                yield f"withheld, what was published before stays: {state.cause}"
+                yield f"withheld, what was published before stays: {state.reason}"
                 yield from self._failed_checks(partition, "error")
             case "blocked":
-                yield f"not computed: {state.cause}"
+                yield f"not computed: {state.reason}"
 
-    def _changed_input(self, reason: Reason, state: PartitionState) -> str:
+    def _changed_input(self, reason: StaleReason, state: PartitionState) -> str:
         table, mine = reason.name, self._when(state)
         written = {of.hour: self._when(self.snapshot[of]) for of in reason.partitions if of in self.snapshot}
         since = [hour for hour, when in written.items() if mine and when and when > mine]
@@ -217,7 +217,7 @@ class HourExplanation:
     def _incomplete(self, partition: PartitionKey, state: PartitionState) -> Iterator[str]:
         """What is missing in a partition, or kept it from being computed."""
         if not state.complete and state.status not in ("quarantined", "blocked"):
-            yield f"something is missing: {state.cause}"
+            yield f"something is missing: {state.reason}"
             yield from self._failed_checks(partition, "incomplete")
         if state.status != "blocked" and (state.complete or state.status not in READABLE):
             return
@@ -228,7 +228,7 @@ class HourExplanation:
                 upstream = self.snapshot[of]
                 status = "incomplete" if upstream.status in READABLE else str(upstream.status)
                 self._withheld |= {of} if status == "quarantined" else set()
-                key = f"{of.stage} {of.block}", status, upstream.cause or ""
+                key = f"{of.stage} {of.block}", status, upstream.reason or ""
                 by_cause.setdefault(key, []).append(of.hour)
         for (name, status, cause), hours in list(by_cause.items())[:MAX_SHOWN]:
             yield f"because {name} {format_hours(hours)} is {status}{f': {cause}' if cause else ''}"
@@ -272,7 +272,7 @@ class HourExplanation:
             return []
         known = {file.path: file for file in self._known}
         there = list_files(self.stream.path_pattern)
-        withheld = [file for file in known.values() if file.status == "withheld"]
+        withheld = [file for file in known.values() if file.status == "quarantined"]
         as_read = [file for file in withheld if not _changed(file, there.get(file.path))]
         # A run decides anew about files that have changed.
         decided_anew = {file.hour for file in withheld} - {file.hour for file in as_read}
@@ -292,14 +292,16 @@ class HourExplanation:
                     lines.append(f"file {path}: new, no run has seen it; its hours are known when it is read")
             elif self.hour in file.touched:
                 # Taken, or read again, with all its hours.
-                if file.status == "waiting" or (now and file.shape != shape(file.hour)):
+                if file.status == "waiting" or (now and file.spec_hash != shape(file.hour)):
                     self._hours |= file.touched - {UNKNOWN_HOUR}
-                if file.status == "withheld":
+                if file.status == "quarantined":
                     self._hours |= {file.hour} - {UNKNOWN_HOUR}
                 changed = _changed(file, now)
-                if file.status in ("waiting", "withheld", "conflict"):
-                    lines.append(f"file {path}: {file.status}: {file.detail}{changed and f'; {changed}'}")
-                elif changed and (now is not None or file.status != "gone"):
+                if file.status in ("waiting", "quarantined", "conflict"):
+                    lines.append(
+                        f"file {path}: {file.status}: {file.status_reason}{changed and f'; {changed}'}"
+                    )
+                elif changed and (now is not None or file.status != "missing"):
                     lines.append(f"file {path}: {changed}")
         self._to_run |= len(lines) > expected
         return lines

@@ -40,7 +40,7 @@ def known_files(root: str) -> list[FileRecord]:
 def remarks(stream: Stream, files: Sequence[FileRecord], book: LedgerSnapshot) -> list[str]:
     """Return a line for each kind of file that a person should know of."""
     lines = []
-    waiting = [f"{file.path} ({file.detail})" for file in files if file.status == "waiting"]
+    waiting = [f"{file.path} ({file.status_reason})" for file in files if file.status == "waiting"]
     if waiting:
         lines.append(f"{_counted(waiting, 'waits', 'wait')} for a run of other hours: {_some(waiting)}")
     equal = equal_files(files, names_of(stream))
@@ -98,7 +98,7 @@ def early_hours(stream: Stream, files: Iterable[FileRecord], book: LedgerSnapsho
         return None
     back, _, file = max(late, key=itemgetter(0, 1))
     series = book.series(STAGE, BLOCK, "events").items()
-    complete = {hour for hour, entry in series if entry.asked and entry.complete and hour != UNKNOWN_HOUR}
+    complete = {hour for hour, entry in series if entry.requested and entry.complete and hour != UNKNOWN_HOUR}
     found: list[datetime] = []
     gap = None
     for hour in sorted(complete, reverse=True):

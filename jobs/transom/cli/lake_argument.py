@@ -13,7 +13,7 @@ from transom.spec.errors import did_you_mean
 if TYPE_CHECKING:
     from transom.ledger.ledger import Ledger
 
-TRY_CAUSE = "try"
+TRY_TRIGGER = "try"
 """How the ledger names why `transom try` runs."""
 
 
@@ -42,9 +42,9 @@ def _require_lake(place: str, folder: Path) -> None:
         if not folder.is_dir():
             raise UsageError(f"{place}: {rule}; {folder} is a file")
         held = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-        if (folder / "hours" / "_delta_log").is_dir():
+        if (folder / "ledger" / "_delta_log").is_dir():
             raise UsageError(f"{place}: {rule}; {folder} is that of a stream, take {folder.parent}")
-        if held and not any((folder / name / "hours").exists() for name in held):
+        if held and not any((folder / name / "ledger").exists() for name in held):
             more = ", ..." if held[3:] else ""
             raise UsageError(
                 f"{place}: {rule}; {folder} holds {', '.join(held[:3])}{more} and no stream's hours"
@@ -63,7 +63,7 @@ def streams_in(uri: str) -> list[str]:
         system, folder = resolve_filesystem(uri)
         inside = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
         names = sorted(entry.base_name for entry in inside if entry.type == fs.FileType.Directory)
-        logs = system.get_file_info([f"{folder}/{name}/hours/_delta_log" for name in names])
+        logs = system.get_file_info([f"{folder}/{name}/ledger/_delta_log" for name in names])
     return [name for name, log in zip(names, logs, strict=True) if log.type != fs.FileType.NotFound]
 
 
@@ -80,7 +80,7 @@ def ledger_of(root: str) -> "Ledger | None":
 
     with reading(root):
         try:
-            DeltaTable(f"{root}/hours")
+            DeltaTable(f"{root}/ledger")
         except TableNotFoundError as error:
             if str(error).startswith("Unknown scheme"):
                 raise

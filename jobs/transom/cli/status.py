@@ -1,6 +1,5 @@
 """`transom status`: what stands of each stream and stage, from the ledger alone."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from transom.ledger.snapshot import LedgerSnapshot
 
 COLUMNS = (
-    "stream", "stage", "asked", "published", "incomplete", "quarantined", "blocked", "writing", "damaged",
-    "stale", "last run", "seconds", "cause",
+    "stream", "stage", "requested", "published", "incomplete", "quarantined", "blocked", "writing", "damaged",
+    "stale", "last run", "seconds", "trigger",
 )  # fmt: skip
 TROUBLES = COLUMNS[4:9]
 WORST = ("damaged", "writing", "quarantined", "blocked", "incomplete", "published", "expired")
@@ -182,8 +181,4 @@ def _counts(book: "LedgerSnapshot", stage: str) -> list[int]:
 
 def _about(run: Mapping[str, Any] | None) -> tuple[object, ...]:
     """When a run ended, how long it took, and why it ran."""
-    return (
-        (None,) * 3
-        if run is None
-        else (run["finished_at"], json.loads(run["seconds"])["total"], run["cause"])
-    )
+    return (None,) * 3 if run is None else (run["finished_at"], run["phase_seconds"]["total"], run["trigger"])

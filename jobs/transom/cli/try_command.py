@@ -122,7 +122,7 @@ def try_in(
         other_hours,
         scan_file,
     )
-    from transom.cli.lake_argument import TRY_CAUSE
+    from transom.cli.lake_argument import TRY_TRIGGER
     from transom.cli.log_sample import read_samples
     from transom.core.intervals import format_hour
     from transom.spec.yaml_file import read_mapping
@@ -165,7 +165,7 @@ def try_in(
         with command_log(landed.named):
             judged = run_stages(
                 session, landed.stream, interval,
-                lake=lake, command=cli_command("try", file, *files), cause=TRY_CAUSE, began=began,
+                lake=lake, command=cli_command("try", file, *files), trigger=TRY_TRIGGER, began=began,
                 past_gates=True,
             )  # fmt: skip
         root = f"{lake}/{stream.name}"

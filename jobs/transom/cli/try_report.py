@@ -1,6 +1,5 @@
 """What a try has found, printed: findings, first rows, refused lines, what an hour costs."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -156,7 +155,7 @@ def print_cost(root: str, interval: Interval) -> None:
     rows = []
     start = took = 0.0
     for run in Ledger(root).runs():
-        seconds = json.loads(run["seconds"])
+        seconds = run["phase_seconds"]
         start += seconds["session"]
         took += seconds["total"] - seconds["session"]
         rows.append(

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from transom.core.reasons import Cause, read
+from transom.core.reasons import Reason, read
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -30,15 +30,15 @@ TableKey = tuple[str, str, str]
 """A stage, a block and its table."""
 SOURCE_STAGE = "ingest"
 """The first stage. A request for an hour of it is also a request to every downstream stage."""
-PREVIOUS_VERSION, PREVIOUS_RUN, PREVIOUS_STATUS, PREVIOUS_CAUSE = (
-    "stood_at",
-    "stood_by",
-    "stood_as",
-    "stood_for",
+PREVIOUS_VERSION, PREVIOUS_RUN, PREVIOUS_STATUS, PREVIOUS_REASON = (
+    "previous_version",
+    "previous_run",
+    "previous_status",
+    "previous_reason",
 )
-PREVIOUS_CAUSES = "stood_causes"
-"""Keys under which a claim stores the state that it replaces: the table's version, the run, and status, cause
-and causes unless the status was published."""
+PREVIOUS_REASONS = "previous_reasons"
+"""Keys under which a claim stores the state that it replaces: the table's version, the run, and status,
+reason and reasons unless the status was published."""
 INHERITED_INCOMPLETE = "incomplete hours, first"
 """Text for an hour that is incomplete only because its inputs are."""
 
@@ -59,7 +59,7 @@ class PartitionKey:
     hour: datetime
 
     def __str__(self) -> str:
-        """Return the key as text, as in the cause of a blocked partition."""
+        """Return the key as text, as in the reason of a blocked partition."""
         return f"{self.stage} {self.block} {self.hour:%Y-%m-%dT%H:%M}"
 
     @property
@@ -69,7 +69,7 @@ class PartitionKey:
 
     @property
     def key(self) -> str:
-        """The key as JSON text, as in `Cause.about`."""
+        """The key as JSON text, as in `Reason.about`."""
         return json.dumps([self.stage, self.block, self.table, self.hour.isoformat()])
 
 
@@ -80,36 +80,35 @@ class PartitionState:
     Attributes:
         complete: False if something is missing: a file, or an hour that this one is computed from.
         digest: of the published rows (`transom.storage.digest`).
-        inputs: a hash for each input of the rows; None if unknown. While the partition is being written: the
-            hashes of its previous rows, and where these are.
+        input_hashes: a hash for each input of the rows; None if unknown. While the partition is being
+            written: the hashes of its previous rows, and where these are.
         rows: the number of published rows. For a damaged partition 0 if they are unreadable or missing; its
             digest is that of the correct rows.
-        cause: a text for people: why the partition is quarantined, blocked, expired, damaged or incomplete.
-        causes: the same as data, for a partition that is quarantined, blocked or incomplete; None if older
-            code wrote the text alone.
-        asked: False if the hour was never requested: its rows come from files of other hours.
+        reason: a text for people: why the partition is quarantined, blocked, expired, damaged or incomplete.
+        reasons: the same as data, for a partition that is quarantined, blocked or incomplete.
+        requested: False if the hour was never requested: its rows come from files of other hours.
     """
 
     status: Status
     run_id: str
     complete: bool = True
     digest: str = EMPTY_DIGEST
-    inputs: Mapping[str, str] | None = None
+    input_hashes: Mapping[str, str] | None = None
     rows: int = 0
-    cause: str | None = None
-    asked: bool = True
-    causes: tuple[Cause, ...] | None = ()
+    reason: str | None = None
+    requested: bool = True
+    reasons: tuple[Reason, ...] = ()
 
     @property
     def previous_version(self) -> int | None:
         """The table's version with the rows that a run is replacing; None if no run is."""
-        version = (self.inputs or {}).get(PREVIOUS_VERSION)
+        version = (self.input_hashes or {}).get(PREVIOUS_VERSION)
         return None if version is None else int(version)
 
     @property
     def previous_run(self) -> str:
         """The run that wrote the published rows, or the rows that a run is replacing."""
-        return (self.inputs or {}).get(PREVIOUS_RUN, self.run_id)
+        return (self.input_hashes or {}).get(PREVIOUS_RUN, self.run_id)
 
     @property
     def damaged(self) -> bool:
@@ -120,29 +119,28 @@ class PartitionState:
     @property
     def has_own_gap(self) -> bool:
         """Whether it lacks something for another reason than earlier hours of its own table."""
-        carried = bool(self.causes) and all(cause.kind == "earlier" for cause in self.causes or ())
+        carried = bool(self.reasons) and all(reason.kind == "earlier" for reason in self.reasons)
         return not self.complete and not carried
-
-    @property
-    def in_old_form(self) -> bool:
-        """Whether the reason is only known as text."""
-        return not self.complete and self.causes is None
 
     def state_before_claim(self) -> "PartitionState":
         """Return the state before a run claimed the partition."""
         if self.status != "writing":
             return self
-        inputs = dict(self.inputs or {})
-        status, cause, causes = (
-            inputs.pop(note, None) for note in (PREVIOUS_STATUS, PREVIOUS_CAUSE, PREVIOUS_CAUSES)
+        inputs = dict(self.input_hashes or {})
+        status, reason, reasons = (
+            inputs.pop(note, None) for note in (PREVIOUS_STATUS, PREVIOUS_REASON, PREVIOUS_REASONS)
         )
         inputs = {
             name: value for name, value in inputs.items() if name not in (PREVIOUS_VERSION, PREVIOUS_RUN)
         }
         previous: Status = next((known for known in NOT_PUBLISHED if known == status), "published")
-        known = read(causes) if causes is not None else None if cause else ()
         return replace(
-            self, status=previous, run_id=self.previous_run, inputs=inputs or None, cause=cause, causes=known
+            self,
+            status=previous,
+            run_id=self.previous_run,
+            input_hashes=inputs or None,
+            reason=reason,
+            reasons=read(reasons or "[]"),
         )
 
 
@@ -161,13 +159,13 @@ class CheckResult:
     expected: str
     success: bool
     column: str | None = None
-    subject: str | None = None
-    sample: tuple[str, ...] = ()
+    file: str | None = None
+    failing_rows: tuple[str, ...] = ()
     accepted: str | None = None
 
-    def with_sample(self, sample: Iterable[str]) -> "CheckResult":
+    def with_failing_rows(self, rows: Iterable[str]) -> "CheckResult":
         """Return the result with some of the failing rows."""
-        return replace(self, sample=tuple(sample))
+        return replace(self, failing_rows=tuple(rows))
 
 
 def partition_hash(
@@ -196,6 +194,6 @@ def _hashed(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[: BITS // 8])
 
 
-def inputs_text(inputs: Mapping[str, str]) -> str:
+def input_hashes_text(inputs: Mapping[str, str]) -> str:
     """Return inputs as JSON text for the ledger; equal inputs have equal texts."""
     return json.dumps(dict(inputs), sort_keys=True)

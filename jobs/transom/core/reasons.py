@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["check", "file", "withheld_file", "inputs", "earlier", "waits"]
+Kind = Literal["check", "file", "quarantined_file", "inputs", "earlier", "waits"]
 
 
 @dataclass(frozen=True)
-class Cause:
+class Reason:
     """One reason.
 
     Attributes:
         kind: `check`, a check of the hour failed; `file`, a file of the hour is held back or incomplete;
-            `withheld_file`, it lacks rows of a quarantined file of any hour; `inputs`, input hours of other
-            tables are incomplete; `earlier`, earlier hours of its own table are incomplete; `waits`, an input
-            hour is not published.
+            `quarantined_file`, it lacks rows of a quarantined file of any hour; `inputs`, input hours of
+            other tables are incomplete; `earlier`, earlier hours of its own table are incomplete; `waits`,
+            an input hour is not published.
         text: the same for people. No code depends on it.
         about: the name of the check, the path of the file, or the hour that it waits for
             (`PartitionKey.key`).
@@ -28,16 +28,16 @@ class Cause:
     about: str | None = None
 
 
-def format_causes(causes: Iterable[Cause]) -> str | None:
-    """Return all causes as one text; None if there are none."""
-    return "; ".join(cause.text for cause in causes) or None
+def format_reasons(reasons: Iterable[Reason]) -> str | None:
+    """Return all reasons as one text; None if there are none."""
+    return "; ".join(reason.text for reason in reasons) or None
 
 
-def write(causes: Iterable[Cause]) -> str:
-    """Return causes as JSON text for the ledger."""
-    return json.dumps([[cause.kind, cause.text, cause.about] for cause in causes])
+def write(reasons: Iterable[Reason]) -> str:
+    """Return reasons as JSON text for the ledger."""
+    return json.dumps([[reason.kind, reason.text, reason.about] for reason in reasons])
 
 
-def read(text: str) -> tuple[Cause, ...]:
-    """Return the causes from a text of `write`."""
-    return tuple(Cause(kind, words, about) for kind, words, about in json.loads(text))
+def read(text: str) -> tuple[Reason, ...]:
+    """Return the reasons from a text of `write`."""
+    return tuple(Reason(kind, words, about) for kind, words, about in json.loads(text))

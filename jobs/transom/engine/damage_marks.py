@@ -48,7 +48,7 @@ def repair(
         book = ledger.snapshot()
         entries: dict[PartitionKey, PartitionState | None] = {
             node: damaged(book[node], run_id, cause)
-            for node, cause in found.causes.items()
+            for node, cause in found.reasons.items()
             if node.stage == stage and node in book
         }
         marked += entries
@@ -115,11 +115,11 @@ def mark_unreadable(ledger: Ledger, found: Verification, run_id: str) -> list[Pa
         The nodes that are marked now and were not before.
     """
     marked: list[PartitionKey] = []
-    for stage in sorted({node.stage for node in found.causes}):
+    for stage in sorted({node.stage for node in found.reasons}):
         book = ledger.snapshot()
         entries = {
             node: damaged(book[node], run_id, cause)
-            for node, cause in found.causes.items()
+            for node, cause in found.reasons.items()
             if node.stage == stage and node in book and not book[node].damaged
         }
         publish_marks(ledger, stage, run_id, entries, book)
@@ -130,7 +130,7 @@ def mark_unreadable(ledger: Ledger, found: Verification, run_id: str) -> list[Pa
 def damaged(entry: PartitionState, run_id: str, cause: str) -> PartitionState:
     """The entry of a node whose rows are damaged."""
     before = entry.state_before_claim()
-    return replace(before, status="damaged", run_id=run_id, rows=0, cause=cause)
+    return replace(before, status="damaged", run_id=run_id, rows=0, reason=cause)
 
 
 def _targets(layout: TableLayout, nodes: Iterable[PartitionKey]) -> Mapping[str | None, Collection[datetime]]:

@@ -135,8 +135,8 @@ def _bad(book: LedgerSnapshot, nodes: Sequence[PartitionKey]) -> list[list[Parti
     for node in nodes:
         entry = book[node]
         if entry.status not in READABLE:
-            causes = tuple((cause.kind, cause.about or cause.text) for cause in entry.causes or ())
-            groups.setdefault((entry.status, causes or entry.cause or entry.run_id), []).append(node)
+            causes = tuple((cause.kind, cause.about or cause.text) for cause in entry.reasons)
+            groups.setdefault((entry.status, causes or entry.reason or entry.run_id), []).append(node)
     return list(groups.values())
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour, format_hours
 from transom.core.partitions import CheckResult, PartitionKey
-from transom.core.reasons import Cause
+from transom.core.reasons import Reason
 from transom.core.terminal import counted, escape_control_chars
 from transom.ledger.check import format_short
 from transom.ledger.snapshot import LedgerSnapshot
@@ -17,7 +17,7 @@ MAX_ITEMS_SHOWN = 5
 """How many hours, stretches of hours or checks are named one by one."""
 NAMES = 3
 """How many files are named of one kind of remark."""
-OF_FILES = ("file", "withheld_file")
+OF_FILES = ("file", "quarantined_file")
 """Kinds of causes that say something of a file."""
 WIDE = 110
 """Columns of a page."""
@@ -47,8 +47,8 @@ def fill_hours(command: str, hours: Sequence[datetime]) -> str:
 
 def format_check_result(verdict: CheckResult) -> str:
     """Return what a failed check saw, with some of the rows at fault."""
-    about = f" in {escape_control_chars(verdict.subject)}" if verdict.subject else ""
-    sample = "".join(f"\n    {escape_control_chars(row[:200])}" for row in verdict.sample[:5])
+    about = f" in {escape_control_chars(verdict.file)}" if verdict.file else ""
+    sample = "".join(f"\n    {escape_control_chars(row[:200])}" for row in verdict.failing_rows[:5])
     return (
         f"{format_hours([verdict.node.hour])} {verdict.node.block}: {_check(verdict)}{about}: "
         f"{format_observation(verdict)}{sample}"
@@ -73,12 +73,14 @@ def _remark(verdicts: Sequence[CheckResult]) -> str:
     """One line on one check that has failed several times, with the first row at fault of some."""
     first = verdicts[0]
     hours = sorted({verdict.node.hour for verdict in verdicts})
-    names = list(dict.fromkeys(v.subject for v in verdicts if v.subject))
+    names = list(dict.fromkeys(v.file for v in verdicts if v.file))
     many = counted(len(names), "file") if names else counted(len(hours), "hour")
     values = [v.observed for v in verdicts if v.observed is not None]
     seen = f"{format_short(min(values))} to {format_short(max(values))}" if values else "nothing"
     seen = format_short(values[0]) if values and min(values) == max(values) else seen
-    rows = [f"\n    {escape_control_chars(v.sample[0][:200])}" for v in verdicts if v.sample][:NAMES]
+    rows = [f"\n    {escape_control_chars(v.failing_rows[0][:200])}" for v in verdicts if v.failing_rows][
+        :NAMES
+    ]
     return (
         f"{_in_short(hours)} {first.node.block}: {_check(first)}: {many}: observed {seen}, "
         f"expected {first.expected}{format_names(names)}{''.join(rows)}"
@@ -105,7 +107,7 @@ def incomplete_remarks(book: LedgerSnapshot, nodes: Sequence[PartitionKey]) -> l
     kinds: dict[str, tuple[dict[str, None], dict[PartitionKey, None]]] = {}
     for node in nodes:
         entry = book[node]
-        for cause in entry.causes or (Cause("check", entry.cause or "something is missing"),):
+        for cause in entry.reasons or (Reason("check", entry.reason or "something is missing"),):
             files, lacking = kinds.setdefault(_kind_of(cause), ({}, {}))
             if cause.about is not None and cause.kind in OF_FILES:
                 files[cause.about] = None
@@ -121,7 +123,7 @@ def incomplete_remarks(book: LedgerSnapshot, nodes: Sequence[PartitionKey]) -> l
     return lines
 
 
-def _kind_of(cause: Cause) -> str:
+def _kind_of(cause: Reason) -> str:
     """Return what a cause says without its hours and its file."""
     if cause.kind in ("inputs", "earlier"):
         return "hours that it is computed from are incomplete"
@@ -162,11 +164,11 @@ def format_blocked(
     entry = book[nodes[0]]
     own = sorted({node.hour for node in nodes})
     blocks = ", ".join(sorted({node.block for node in nodes}))
-    texts = {book[node].cause or book[node].run_id for node in nodes}
-    kinds = ((one.about if one.kind == "check" else None) or one.text for one in entry.causes or ())
+    texts = {book[node].reason or book[node].run_id for node in nodes}
+    kinds = ((one.about if one.kind == "check" else None) or one.text for one in entry.reasons)
     about = ", ".join(dict.fromkeys(kinds))
     # Where each says it with values of its own, the lines below have them.
-    cause = escape_control_chars(about if about and len(texts) > 1 else entry.cause or entry.run_id)
+    cause = escape_control_chars(about if about and len(texts) > 1 else entry.reason or entry.run_id)
     own_nodes = {(node.block, node.hour) for node in nodes}
     wrong = [
         v

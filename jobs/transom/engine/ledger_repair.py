@@ -3,9 +3,9 @@
 Nothing holds a digest of these tables. What is found: a log or a file that cannot be read, rows that no run
 has written, and a log that ends before a token that another table holds.
 
-Repaired, what `hours` has lost is computed again: of the first stage from what stands in its tables, and from
-the hours that other stages have and that `runs` says were asked for. What `checks` has lost comes back as its
-hours are computed again. What `findings` has lost, the next run tells again. What `runs` has lost is lost; no
+Repaired, what `ledger` has lost is computed again: of the first stage from what stands in its tables, and
+from the hours that other stages have and that `runs` says were asked for. What `checks` has lost comes back
+as its hours are computed again. What `findings` has lost, the next run tells again. What `runs` has lost is lost; no
 row depends on it.
 """
 
@@ -35,12 +35,12 @@ from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store
 from transom.storage.tables import Table, create, query
 
-NAMES = ("hours", "checks", "runs", FINDINGS)
+NAMES = ("ledger", "checks", "runs", FINDINGS)
 KEYS = {
-    "hours": ("stage", "block", "table", "hour"),
+    "ledger": ("stage", "block", "table", "hour"),
     "checks": (
         "stage", "block", "table", "hour", "check", "column", "severity", "observed", "expected", "success",
-        "subject", "run_id",
+        "file", "run_id",
     ),
     # Several runs may be given one name.
     "runs": ("run_id", "finished_at"),
@@ -102,7 +102,7 @@ def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDa
             )  # fmt: skip
         elif DeltaTable.is_deltatable(f"{root}/{name}"):
             _examine_rows(found, root, name, stages)
-    if "hours" not in found.broken:
+    if "ledger" not in found.broken:
         _examine_tokens(found, root, stages, tables)
     return found
 
@@ -154,7 +154,8 @@ def _sound(
     for same in by_key.values():
         first, *others = same
         known = stage in stages and (
-            name != "hours" or (first["status"] in STATUSES and bool(DIGEST.fullmatch(first["digest"] or "")))
+            name != "ledger"
+            or (first["status"] in STATUSES and bool(DIGEST.fullmatch(first["digest"] or "")))
         )
         if known and all(other == first for other in others):
             sound.append(first)
@@ -162,12 +163,12 @@ def _sound(
 
 
 def _examine_tokens(found: LedgerDamage, root: str, stages: Sequence[str], tables: Sequence[str]) -> None:
-    hours = DeltaTable(f"{root}/hours")
+    hours = DeltaTable(f"{root}/ledger")
     highest = highest_token(root, stages, tables)
     if highest > hours.version() + tokens_from(hours):
         found.token = highest
         detail = "its log ends before a commit that other tables know of: entries are missing"
-        found.damages.append(Damage(LEDGER, "hours", None, (), "missing", None, detail))
+        found.damages.append(Damage(LEDGER, "ledger", None, (), "missing", None, detail))
 
 
 def highest_token(root: str, stages: Sequence[str], tables: Sequence[str]) -> int:
@@ -209,10 +210,10 @@ def repair_ledger(
             _rewrite(root, name, stage, stages)
             notes.append(f"{name}: without the damaged rows of stage {stage}")
     tables = [layout.table.name for layout in layouts]
-    if "hours" in found.broken or found.token is not None:
+    if "ledger" in found.broken or found.token is not None:
         _raise_tokens(root, highest_token(root, stages, tables))
     ledger = Ledger(root)
-    if SOURCE_STAGE in found.stages("hours", stages):
+    if SOURCE_STAGE in found.stages("ledger", stages):
         count = _recover(store, ledger, layouts, repair_window, run_id)
         notes.append(f"hours: {counted(count, 'row')} of {SOURCE_STAGE} made again from what its tables hold")
     for stage in sorted(found.stages("checks", stages)):
@@ -241,7 +242,7 @@ def _rewrite(root: str, name: str, stage: str, stages: Sequence[str]) -> None:
 
 def _raise_tokens(root: str, highest: int) -> None:
     """Sees to it that the next claim gets a token above all that tables hold."""
-    table = DeltaTable(f"{root}/hours")
+    table = DeltaTable(f"{root}/ledger")
     table.alter.set_table_properties({TOKENS_FROM: str(highest + 1)}, raise_if_not_exists=False)
 
 
@@ -282,8 +283,8 @@ def _recover(
                         run_id,
                         digest=digest_text(totals),
                         rows=sum(total.rows or 0 for total in totals) if readable else 0,
-                        cause=WITHOUT,
-                        asked=hour in asked,
+                        reason=WITHOUT,
+                        requested=hour in asked,
                     )
     publish_marks(ledger, SOURCE_STAGE, run_id, entries, book)
     return len(entries)
@@ -292,7 +293,7 @@ def _recover(
 def _requested_hours(ledger: Ledger, book: LedgerSnapshot, repair_window: timedelta) -> set[datetime]:
     """The hours that the first stage was asked for, as far as can be told: those that it or another stage
     has, those of its runs, and gaps between these that are shorter than `repair_window`."""
-    asked = {node.hour for node, entry in book.items() if entry.asked and node.hour != UNKNOWN_HOUR}
+    asked = {node.hour for node, entry in book.items() if entry.requested and node.hour != UNKNOWN_HOUR}
     of_first = f'SELECT "from", "to" FROM t WHERE stage = \'{SOURCE_STAGE}\''
     intervals = {
         (row["from"].astimezone(UTC), row["to"].astimezone(UTC))
@@ -317,9 +318,9 @@ def _without_verdicts(ledger: Ledger, stage: str, run_id: str) -> int:
         if not own or key in checked or entry.status not in ("published", "quarantined"):
             continue
         if stage == SOURCE_STAGE:
-            entries[node] = replace(entry, status="damaged", cause="what its checks saw was damaged")
+            entries[node] = replace(entry, status="damaged", reason="what its checks saw was damaged")
         else:
-            entries[node] = replace(entry, inputs=None)
+            entries[node] = replace(entry, input_hashes=None)
     publish_marks(ledger, stage, run_id, entries, book)
     return len(entries)
 

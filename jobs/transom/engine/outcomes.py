@@ -17,7 +17,7 @@ from transom.core.partitions import (
     PartitionState,
     Status,
 )
-from transom.core.reasons import Cause, Kind, format_causes
+from transom.core.reasons import Kind, Reason, format_reasons
 from transom.engine.planner import Plan
 from transom.ledger.chain import PredecessorScan
 from transom.ledger.snapshot import LedgerSnapshot
@@ -59,7 +59,7 @@ def resolve_outcomes(
         earlier = PredecessorScan(book, stage, block, table, back, hours)
         for hour in hours:
             node = PartitionKey(stage, block, table, hour)
-            cause = todo.causes.get(node) or earlier.cause(hour)
+            cause = todo.reasons.get(node) or earlier.reason(hour)
             if cause is not None:
                 entry = _without_rows("blocked", book.get(node), run_id, None, (cause,))
             else:
@@ -84,30 +84,30 @@ def resolve_outcomes(
     return entries
 
 
-def _is_blocked(entry: PartitionState | None, cause: Cause) -> bool:
+def _is_blocked(entry: PartitionState | None, cause: Reason) -> bool:
     """Whether a node is blocked by something in the ledger already."""
-    return entry is not None and (entry.status, entry.causes) == ("blocked", (cause,))
+    return entry is not None and (entry.status, entry.reasons) == ("blocked", (cause,))
 
 
 def _failures(
     failed: Iterable[CheckResult], severity: str, words: Callable[[CheckResult], str]
-) -> list[Cause]:
+) -> list[Reason]:
     return [
-        Cause("check", words(verdict), verdict.check) for verdict in failed if verdict.severity == severity
+        Reason("check", words(verdict), verdict.check) for verdict in failed if verdict.severity == severity
     ]
 
 
-def _incomplete(hours: Iterable[datetime], kind: Kind, words: str) -> list[Cause]:
+def _incomplete(hours: Iterable[datetime], kind: Kind, words: str) -> list[Reason]:
     hours = sorted(hours)
-    return [Cause(kind, f"{len(hours)} {words} {hours[0]:%Y-%m-%dT%H:%M}")] if hours else []
+    return [Reason(kind, f"{len(hours)} {words} {hours[0]:%Y-%m-%dT%H:%M}")] if hours else []
 
 
 def _with_rows(
     figures: Mapping[str, Any],
     run_id: str,
     inputs: Mapping[str, str] | None,
-    wrong: tuple[Cause, ...],
-    missing: tuple[Cause, ...],
+    wrong: tuple[Reason, ...],
+    missing: tuple[Reason, ...],
 ) -> PartitionState:
     """A node whose new rows are published, whatever is wrong with them."""
     return PartitionState(
@@ -115,10 +115,10 @@ def _with_rows(
         run_id,
         complete=not (wrong or missing),
         digest=figures["digest"],
-        inputs=inputs,
+        input_hashes=inputs,
         rows=figures["count"],
-        cause=format_causes(wrong or missing),
-        causes=wrong or missing,
+        reason=format_reasons(wrong or missing),
+        reasons=wrong or missing,
     )
 
 
@@ -127,7 +127,7 @@ def _without_rows(
     held: PartitionState | None,
     run_id: str,
     inputs: Mapping[str, str] | None,
-    causes: tuple[Cause, ...],
+    causes: tuple[Reason, ...],
 ) -> PartitionState:
     """A node of which nothing new is published. Digest and rows are those of what it held, where that has not
     expired. The inputs are those of what was computed: the node is stale when they change."""
@@ -137,8 +137,8 @@ def _without_rows(
         run_id,
         complete=False,
         digest=held.digest if held and stands else EMPTY_DIGEST,
-        inputs=inputs,
+        input_hashes=inputs,
         rows=held.rows if held and stands else 0,
-        cause=format_causes(causes),
-        causes=causes,
+        reason=format_reasons(causes),
+        reasons=causes,
     )

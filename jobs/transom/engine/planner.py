@@ -8,7 +8,7 @@ from functools import partial
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.core.reasons import Cause
+from transom.core.reasons import Reason
 from transom.ledger.chain import PredecessorScan, blocking_reason, waiting_reason
 from transom.ledger.freshness import Freshness
 from transom.ledger.snapshot import LedgerSnapshot
@@ -46,7 +46,7 @@ class Plan:
         targets: hours to compute, by block.
         inputs: the expected inputs of every target; of a chain without what stands in its earlier hours,
             which the pass decides. None where nobody can say them.
-        causes: why nodes cannot be computed that wait for other tables.
+        reasons: why nodes cannot be computed that wait for other tables.
         hours: the hours of all that is out of date, in order, by block: targets, nodes with a cause, and
             those that wait for them, being of the same chain.
         incomplete: incomplete hours of other tables in the reach of the targets, by block.
@@ -58,11 +58,11 @@ class Plan:
 
     targets: dict[str, list[datetime]] = field(default_factory=dict)
     inputs: dict[PartitionKey, Mapping[str, str] | None] = field(default_factory=dict)
-    causes: dict[PartitionKey, Cause] = field(default_factory=dict)
+    reasons: dict[PartitionKey, Reason] = field(default_factory=dict)
     hours: dict[str, list[datetime]] = field(default_factory=dict)
     incomplete: dict[str, set[datetime]] = field(default_factory=dict)
-    wrong: dict[PartitionKey, Sequence[Cause]] = field(default_factory=dict)
-    missing: dict[PartitionKey, Sequence[Cause]] = field(default_factory=dict)
+    wrong: dict[PartitionKey, Sequence[Reason]] = field(default_factory=dict)
+    missing: dict[PartitionKey, Sequence[Reason]] = field(default_factory=dict)
     repaired: int = 0
     needed: frozenset[PartitionKey] = frozenset()
 
@@ -100,11 +100,11 @@ def plan(
             needed.update(freshness.state_to_compute(node))
             reads = (read for of in others for read in partitions_read(of, hour))
             waits = next(filter(None, (_cause(read, stage.name, book) for read in reads)), None)
-            cause = waits or earlier.cause(hour)
+            cause = waits or earlier.reason(hour)
             if waits is not None:
-                result.causes[node] = waits
+                result.reasons[node] = waits
             if cause is not None:
-                earlier.record(hour, PartitionState("blocked", "", cause=cause.text, causes=(cause,)))
+                earlier.record(hour, PartitionState("blocked", "", reason=cause.text, reasons=(cause,)))
                 continue
             earlier.record(hour, PartitionState("published", ""))
             repaired += hour not in scope.requested
@@ -144,7 +144,7 @@ def _hours_to_compute(
     return wanted[::-1]
 
 
-def _cause(read: PartitionKey, stage: str, book: LedgerSnapshot) -> Cause | None:
+def _cause(read: PartitionKey, stage: str, book: LedgerSnapshot) -> Reason | None:
     """Why what a stage reads does not stand, if so."""
     if read.hour not in book.required_hours_of(read.stage, read.block, read.table):
         return None  # it is empty: nobody asked for it

@@ -46,7 +46,7 @@ def publish(
     # Nobody has written these nodes since they were seen, or the claim is refused.
     versions = store.pin({node.table for node in entries}).versions if pinned is None else pinned
     # A node that is to be forgotten is not asked for by that, should this run be killed.
-    unasked = {node for node, entry in entries.items() if entry is None or not entry.asked}
+    unasked = {node for node, entry in entries.items() if entry is None or not entry.requested}
     token = ledger.claim(stage, entries, run_id, seen, versions, unasked, holds)
     hours = set().union(*(write.hours for write in writes))
     known = readable(ledger.snapshot([stage]), hours) if writes else None

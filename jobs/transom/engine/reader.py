@@ -87,7 +87,7 @@ class Reader(ABC):
         Raises:
             StaleDataError: one is not published and fresh.
         """
-        if not DeltaTable.is_deltatable(f"{self.root}/hours"):
+        if not DeltaTable.is_deltatable(f"{self.root}/ledger"):
             raise StaleDataError(f"no run of {self.stream.name} is in this lake: {self.root}")
         ledger = Ledger(self.root)
         snapshot = ledger.snapshot()
@@ -115,7 +115,9 @@ class Reader(ABC):
             if state is None:
                 raise StaleDataError(f"{rows} have not been computed")
             if state.status != "published":
-                raise StaleDataError(f"{rows} are {state.status}{f': {state.cause}' if state.cause else ''}")
+                raise StaleDataError(
+                    f"{rows} are {state.status}{f': {state.reason}' if state.reason else ''}"
+                )
             upstream = "" if root in (None, partition) else f", as {format_root(root, snapshot)}"
             raise StaleDataError(f"{rows} are out of date{upstream}; `transom explain` says why")
 

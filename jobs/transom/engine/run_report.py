@@ -1,6 +1,5 @@
 """What the runs of one name have done: files, late files, hours outside their interval. No Spark."""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -52,7 +51,7 @@ def repaired_hours(book: LedgerSnapshot, run: Mapping[str, Any], interval: Inter
 
 
 def _line(run: Mapping[str, Any], hours: Sequence[datetime]) -> str:
-    work = json.loads(run["work"])
+    work = run["counters"]
     counts = [counted(work[name], *words) for name, words in COUNTED.items() if work.get(name)]
     counts.append(counted(run["rows_out"], "row written", "rows written"))
     repaired = f"; repaired outside the interval: {format_hours(hours)}" if hours else ""

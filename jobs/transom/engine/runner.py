@@ -60,7 +60,7 @@ class Outcome:
     """
 
     rows_out: int = 0
-    hours_healed: int = 0
+    partitions_repaired: int = 0
     published: int = 0
     incomplete: int = 0
     quarantined: int = 0
@@ -78,7 +78,7 @@ class Outcome:
         statuses = [entry.status for entry in entries]
         return cls(
             rows_out=sum(entry.rows for entry in published),
-            hours_healed=repaired,
+            partitions_repaired=repaired,
             published=len(published),
             incomplete=sum(not entry.complete for entry in published),
             quarantined=statuses.count("quarantined"),
@@ -93,7 +93,7 @@ class Outcome:
     def add(self, other: "Outcome") -> None:
         """Adds another chunk's figures."""
         self.rows_out += other.rows_out
-        self.hours_healed += other.hours_healed
+        self.partitions_repaired += other.partitions_repaired
         self.published += other.published
         self.incomplete += other.incomplete
         self.quarantined += other.quarantined
@@ -404,12 +404,14 @@ def _sampled(
     node, at_fault = verdict.node, step.failing_row_filters.get(verdict.check)
     noted = counted.get(node.block, TaskCounters()).notes.get((number_of(node.hour), verdict.check))
     if noted:
-        return verdict.with_sample(noted)
+        return verdict.with_failing_rows(noted)
     if at_fault is None:
         return verdict
     of_node = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)))
     columns = [name for name in step.parts[node.block].columns if name != "hour"]
-    return verdict.with_sample(map(format_row, sample_failing_rows(of_node.where(F.expr(at_fault)), columns)))
+    return verdict.with_failing_rows(
+        map(format_row, sample_failing_rows(of_node.where(F.expr(at_fault)), columns))
+    )
 
 
 def _partially_written(

@@ -44,7 +44,7 @@ class Verification:
 
     Attributes:
         damages: everything that is wrong.
-        causes: what is wrong with each node that has to be made again, in words.
+        reasons: what is wrong with each node that has to be made again, in words.
         surplus: blocks and hours of a table of which the ledger knows nothing, by the table; an hour is None
             where rows have none.
         broken: tables that cannot be opened, or are not there.
@@ -52,7 +52,7 @@ class Verification:
     """
 
     damages: list[Damage] = field(default_factory=list)
-    causes: dict[PartitionKey, str] = field(default_factory=dict)
+    reasons: dict[PartitionKey, str] = field(default_factory=dict)
     surplus: dict[str, set[tuple[str, datetime | None]]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     nodes: int = 0
@@ -62,7 +62,7 @@ class Verification:
         self.damages.append(damage)
         words = f"{damage.file} {damage.detail}" if damage.file else damage.detail
         for node in nodes:
-            self.causes.setdefault(node, words)
+            self.reasons.setdefault(node, words)
 
 
 def verify(
@@ -220,7 +220,7 @@ def _compare(
         held = by_node.pop((node.block, node.hour), [])
         if entry.damaged:
             if whole:
-                marked.setdefault((node.block, entry.cause or ""), []).append(node.hour)
+                marked.setdefault((node.block, entry.reason or ""), []).append(node.hour)
         elif node.hour not in unreadable:
             detail, file = _difference(layout, node, entry, held)
             if detail:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, merge_hours
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
-from transom.core.reasons import Cause
+from transom.core.reasons import Reason
 from transom.core.terminal import counted
 from transom.findings.lines import describe_subject
 from transom.ledger.check import format_exact, format_short
@@ -191,7 +191,7 @@ def _counts(verdict: CheckResult, entry: PartitionState | None) -> bool:
 
 
 def _matters(node: PartitionKey, entry: PartitionState) -> bool:
-    return entry.asked or node.hour == UNKNOWN_HOUR
+    return entry.requested or node.hour == UNKNOWN_HOUR
 
 
 def _of_check(verdict: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
@@ -201,7 +201,7 @@ def _of_check(verdict: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
     kind = "source_silent" if silent else "incomplete" if verdict.severity == "incomplete" else "check_failed"
     column = f" on {verdict.column}" if verdict.column else ""
     built_in = rules.get(verdict.check)
-    where = f"{_hours([verdict.node.hour])}{f' {verdict.subject}' if verdict.subject else ''}"
+    where = f"{_hours([verdict.node.hour])}{f' {verdict.file}' if verdict.file else ''}"
     return _Symptom(
         _Cause(kind, verdict.node.block, f"{verdict.check}{column}"),
         verdict.node.hour,
@@ -209,7 +209,7 @@ def _of_check(verdict: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
         fate,
         f"check {verdict.check}{column} saw {format_short(verdict.observed)}, expected {verdict.expected}",
         f"{where}: observed {format_exact(verdict.observed)}, expected {verdict.expected}",
-        verdict.sample,
+        verdict.failing_rows,
         None if built_in is None or built_in.mended is None else f"{built_in.mended}, then run",
     )
 
@@ -225,12 +225,10 @@ def _of_nodes(
     checks: dict[tuple[str, datetime], list[CheckResult]] = {}
     for verdict in counted:
         checks.setdefault((verdict.node.block, verdict.node.hour), []).append(verdict)
-    files = {
-        v.subject: _of_check(v, rules).cause for v in counted if v.subject and v.severity == "incomplete"
-    }
+    files = {v.file: _of_check(v, rules).cause for v in counted if v.file and v.severity == "incomplete"}
     for node, entry in nodes:
         seen = checks.get((node.block, node.hour), [])
-        cause = entry.cause or "something is missing"
+        cause = entry.reason or "something is missing"
         match entry.status:
             case "quarantined" if not any(verdict.severity == "error" for verdict in seen):
                 yield _in_words(_Cause("check_failed", node.block, _name(entry)), node.hour, cause, WITHHELD)
@@ -240,7 +238,7 @@ def _of_nodes(
                 yield _in_words(_Cause("check_failed", None, entry.status), node.hour, cause, NOT_MADE)
             case "published" if not entry.complete and _matters(node, entry):
                 for one in _own_causes(entry):
-                    if one.about is None or not any(one.about in (v.check, v.subject) for v in seen):
+                    if one.about is None or not any(one.about in (v.check, v.file) for v in seen):
                         sign = _of_cause(node, one)
                         # A file that reaches into other hours lacks the same in all of them.
                         yield replace(sign, cause=files.get(one.about or "", sign.cause))
@@ -248,22 +246,20 @@ def _of_nodes(
 
 def _waits_for(entry: PartitionState, nodes: Collection[str]) -> bool:
     """Whether a node is blocked by one of some others, by their keys."""
-    causes = entry.causes or () if entry.status == "blocked" else ()
+    causes = entry.reasons if entry.status == "blocked" else ()
     return any(cause.kind == "waits" and cause.about in nodes for cause in causes)
 
 
-def _own_causes(entry: PartitionState) -> list[Cause]:
-    """What an incomplete hour lacks itself. Where words alone say it, only its failed checks are known."""
-    if entry.causes is None:
-        return []
-    causes = entry.causes or (Cause("file", entry.cause or "something is missing"),)
+def _own_causes(entry: PartitionState) -> list[Reason]:
+    """What an incomplete hour lacks itself."""
+    causes = entry.reasons or (Reason("file", entry.reason or "something is missing"),)
     return [cause for cause in causes if cause.kind not in ("inputs", "earlier")]
 
 
-def _of_cause(node: PartitionKey, cause: Cause) -> _Symptom:
+def _of_cause(node: PartitionKey, cause: Reason) -> _Symptom:
     """What an incomplete hour shows of something that it lacks."""
     mended = None
-    if cause.kind == "withheld_file":
+    if cause.kind == "quarantined_file":
         mended = f"put right what withholds {cause.about}, as that finding says, then run"
     of = _Cause("incomplete", node.block, _name_of(cause))
     return _Symptom(of, node.hour, "medium", INCOMPLETE, cause.text, cause.text, remedy=mended)
@@ -276,10 +272,10 @@ def _in_words(cause: _Cause, hour: datetime, words: str, fate: str) -> _Symptom:
 
 def _name(entry: PartitionState) -> str:
     """What withholds an hour, where no check of its own does."""
-    return ", ".join(sorted({_name_of(cause) for cause in entry.causes or ()}))
+    return ", ".join(sorted({_name_of(cause) for cause in entry.reasons}))
 
 
-def _name_of(cause: Cause) -> str:
+def _name_of(cause: Reason) -> str:
     return cause.about or cause.kind if cause.kind == "check" else cause.kind
 
 

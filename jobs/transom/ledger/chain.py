@@ -11,27 +11,27 @@ from functools import partial
 
 from transom.core.intervals import HOUR
 from transom.core.partitions import BITS, READABLE, PartitionKey, PartitionState, partition_hash
-from transom.core.reasons import Cause
+from transom.core.reasons import Reason
 from transom.ledger.snapshot import LedgerSnapshot
 
 
-def blocking_reason(node: PartitionKey, entry: PartitionState) -> Cause | None:
+def blocking_reason(node: PartitionKey, entry: PartitionState) -> Reason | None:
     """Why what is computed from a node waits for it, if it does not stand; or what it waits for itself."""
     if entry.status in READABLE:
         return None
-    if entry.status == "blocked" and entry.cause:
-        return next(iter(entry.causes or ()), Cause("waits", entry.cause))
-    reason = f": {entry.cause}" if entry.cause else ""
+    if entry.status == "blocked" and entry.reason:
+        return next(iter(entry.reasons), Reason("waits", entry.reason))
+    reason = f": {entry.reason}" if entry.reason else ""
     return waiting_reason(node, f"is {entry.status}{reason}")
 
 
-def waiting_reason(node: PartitionKey, words: str) -> Cause:
+def waiting_reason(node: PartitionKey, words: str) -> Reason:
     """Why something waits for a node.
 
     Args:
         words: what becomes of the node, or is missing of it.
     """
-    return Cause("waits", f"{node} {words}", node.key)
+    return Reason("waits", f"{node} {words}", node.key)
 
 
 class PredecessorScan:
@@ -65,14 +65,14 @@ class PredecessorScan:
         self._made: dict[datetime, PartitionState] = {}
         self._passed: list[datetime] = []
         self._sums = [0]
-        self._withheld: list[tuple[datetime, Cause]] = []
+        self._withheld: list[tuple[datetime, Reason]] = []
         self._lacking: list[datetime] = []
 
     def record(self, hour: datetime, entry: PartitionState) -> None:
         """Tells what has come of an hour of the pass."""
         self._made[hour] = entry
 
-    def cause(self, hour: datetime) -> Cause | None:
+    def reason(self, hour: datetime) -> Reason | None:
         """Why an hour cannot be computed from those before it, if so: for the first that does not stand."""
         self._come_to(hour)
         first = bisect_left(self._withheld, (hour - self._back,))

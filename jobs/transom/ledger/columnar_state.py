@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from transom.core.intervals import moment_of, number_of
 from transom.core.partitions import Bools, Int64s, PartitionKey, PartitionState, TableKey
-from transom.core.reasons import Cause, read
+from transom.core.reasons import read
 from transom.storage.data_files import hours_of
 
 NAMES = ("stage", "block", "table")
@@ -34,7 +34,7 @@ class StoredPartitions:
         hours: the hour at each place, counted from the epoch.
 
     Args:
-        rows: of the table `hours`.
+        rows: of the table `ledger`.
     """
 
     def __init__(self, rows: pa.Table) -> None:
@@ -123,10 +123,8 @@ class StoredPartitions:
 
     @cached_property
     def readable(self) -> Bools:
-        """Which nodes stand, and say as data what they lack."""
-        causes, words = (self.column(name).is_valid() for name in ("causes", "cause"))
-        said: Bools = pc.or_(causes, pc.invert(words)).to_numpy(zero_copy_only=False)
-        return self.having(["published", "expired"]) & (self.flags("complete") | said)
+        """Which nodes stand."""
+        return self.having(["published", "expired"])
 
     @cached_property
     def complete(self) -> Bools:
@@ -140,11 +138,11 @@ def _entry(row: Mapping[str, Any]) -> PartitionState:
         row["run_id"],
         row["complete"],
         row["digest"],
-        None if row["inputs"] is None else _inputs(row["inputs"]),
+        None if row["input_hashes"] is None else _inputs(row["input_hashes"]),
         row["rows"],
-        row["cause"],
-        row["asked"],
-        _causes(row["causes"], row["cause"]),
+        row["reason"],
+        row["requested"],
+        read(row["reasons"]),
     )
 
 
@@ -153,10 +151,3 @@ def _inputs(text: str) -> Mapping[str, str]:
     """The inputs of a node; the hours of ingest have the same ones, year after year."""
     inputs: Mapping[str, str] = json.loads(text)
     return inputs
-
-
-def _causes(text: str | None, cause: str | None) -> tuple[Cause, ...] | None:
-    if text is not None:
-        return read(text)
-    # Earlier code has written words alone.
-    return None if cause else ()

@@ -10,7 +10,7 @@ Kind = Literal["missing", "unreadable", "different", "marked"]
 """Missing: a file or a table is not there. Unreadable: it is, and cannot be read. Different: the rows are not
 those that the ledger has the digest of. Marked: found before, and not made again yet."""
 LEDGER = "ledger"
-"""The stage, in words, of the tables that belong to none: `hours`, `checks`, `runs` and `findings`."""
+"""The stage, in words, of the tables that belong to none: `ledger`, `checks`, `runs` and `findings`."""
 
 
 @dataclass(frozen=True, order=True)

@@ -9,7 +9,6 @@ be quick, and a gate has to read it without a JVM. A commit that meets another o
 the newer version, after looking again at what it assumes.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,15 +20,15 @@ from deltalake.exceptions import CommitFailedError
 
 from transom.core.partitions import (
     EMPTY_DIGEST,
-    PREVIOUS_CAUSE,
-    PREVIOUS_CAUSES,
+    PREVIOUS_REASON,
+    PREVIOUS_REASONS,
     PREVIOUS_RUN,
     PREVIOUS_STATUS,
     PREVIOUS_VERSION,
     CheckResult,
     PartitionKey,
     PartitionState,
-    inputs_text,
+    input_hashes_text,
 )
 from transom.core.reasons import write
 from transom.ledger.columnar_state import StoredPartitions
@@ -41,7 +40,7 @@ DELETED = "forgotten"
 
 
 TOKENS_FROM = "transom.tokens_from"
-"""A property of `hours`: what is added to its version to give a token. A ledger that was made anew after
+"""A property of `ledger`: what is added to its version to give a token. A ledger that was made anew after
 damage begins above the tokens that the tables hold."""
 
 
@@ -50,20 +49,20 @@ class Run:
     """One run of a stage, for the table `runs`."""
 
     run_id: str
-    cause: str
+    trigger: str
     stage: str
     start: datetime
     end: datetime
-    hours_healed: int
+    partitions_repaired: int
     stale_since: datetime | None
     rows_read: int
     rows_out: int
-    seconds: Mapping[str, float]
+    phase_seconds: Mapping[str, float]
     peak_memory_mb: int
     code_version: str
     finished_at: datetime
-    work: Mapping[str, int] = field(default_factory=dict)
-    bound: Mapping[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=dict)
+    counter_limits: Mapping[str, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -73,7 +72,7 @@ class Ledger:
         self.root = root
         self._books: dict[tuple[str, ...] | None, tuple[int, LedgerSnapshot]] = {}
         self._opened: dict[str, DeltaTable] = {}
-        self.tables = {name: Table.load(name) for name in ("hours", "checks", "runs")}
+        self.tables = {name: Table.load(name) for name in ("ledger", "checks", "runs")}
         for table in self.tables.values():
             self.create(table)
 
@@ -96,7 +95,7 @@ class Ledger:
 
     def snapshot(self, stages: Sequence[str] | None = None) -> LedgerSnapshot:
         """All nodes, of some stages or of all."""
-        return self._book(self.open("hours"), stages)
+        return self._book(self.open("ledger"), stages)
 
     def _book(self, table: DeltaTable, stages: Sequence[str] | None) -> LedgerSnapshot:
         # Years of hours take a second to read, and a run looks at them several times.
@@ -184,10 +183,10 @@ class Ledger:
         run_id: str,
     ) -> int:
         for attempt in range(ATTEMPTS):
-            table = self.open("hours")
+            table = self.open("ledger")
             read_at, changed = table.version(), entries(self._book(table, [stage]))
             rows = [_row(node, entry) for node, entry in changed.items()]
-            source = pa.Table.from_pylist(rows, schema=self._schema("hours"))
+            source = pa.Table.from_pylist(rows, schema=self._schema("ledger"))
             try:
                 (
                     table.merge(
@@ -234,8 +233,8 @@ class Ledger:
                 "observed": v.observed,
                 "expected": v.expected,
                 "success": v.success,
-                "subject": v.subject,
-                "sample": list(v.sample),
+                "file": v.file,
+                "failing_rows": list(v.failing_rows),
                 "accepted": v.accepted,
                 "run_id": run_id,
             }
@@ -248,8 +247,6 @@ class Ledger:
         """Appends a finished run."""
         row = {**run.__dict__, "from": run.start, "to": run.end}
         del row["start"], row["end"]
-        for name in ("seconds", "work", "bound"):
-            row[name] = json.dumps(row[name], sort_keys=True)
         self._append("runs", [row])
 
     def _append(self, name: str, rows: list[dict[str, object]]) -> None:
@@ -290,12 +287,12 @@ class Ledger:
                         row["expected"],
                         row["success"],
                         row["column"],
-                        row["subject"],
-                        tuple(row["sample"] or ()),
+                        row["file"],
+                        tuple(row["failing_rows"] or ()),
                         row["accepted"],
                     )
                 )
-        return sorted(verdicts, key=lambda v: (v.node, v.check, v.subject or "", v.column or ""))
+        return sorted(verdicts, key=lambda v: (v.node, v.check, v.file or "", v.column or ""))
 
     def idle_time(self, run_id: str) -> timedelta:
         """How long before the latest commit about hours a run made its own latest one.
@@ -303,7 +300,7 @@ class Ledger:
         By the times in the table's log: a run that is at work commits, and no clock is asked. A run of which
         the log knows nothing is as silent as it goes back.
         """
-        commits = self.open("hours").history()
+        commits = self.open("ledger").history()
         own = next((commit for commit in commits if commit.get("run_id") == run_id), commits[-1])
         return timedelta(milliseconds=commits[0]["timestamp"] - own["timestamp"])
 
@@ -315,26 +312,25 @@ class Ledger:
 
 
 def tokens_from(table: DeltaTable) -> int:
-    """What is added to the version of `hours` to give the token of a claim."""
+    """What is added to the version of `ledger` to give the token of a claim."""
     return int(table.metadata().configuration.get(TOKENS_FROM) or 0)
 
 
 def _claimed(
     node: PartitionKey, held: PartitionState | None, run_id: str, versions: Mapping[str, int], asked: bool
 ) -> PartitionState:
-    held = held or PartitionState("published", run_id, asked=asked)
-    inputs = dict(held.inputs or {})
+    held = held or PartitionState("published", run_id, requested=asked)
+    inputs = dict(held.input_hashes or {})
     inputs.setdefault(PREVIOUS_RUN, held.run_id)
     if held.status not in ("writing", "published"):
         inputs[PREVIOUS_STATUS] = held.status
-    if held.cause:
-        inputs[PREVIOUS_CAUSE] = held.cause
-        if held.causes is not None:
-            inputs[PREVIOUS_CAUSES] = write(held.causes)
+    if held.reason:
+        inputs[PREVIOUS_REASON] = held.reason
+        inputs[PREVIOUS_REASONS] = write(held.reasons)
     if node.table in versions:
         inputs.setdefault(PREVIOUS_VERSION, str(versions[node.table]))
     return PartitionState(
-        "writing", run_id, held.complete, held.digest, inputs, held.rows, asked=asked or held.asked
+        "writing", run_id, held.complete, held.digest, inputs, held.rows, requested=asked or held.requested
     )
 
 
@@ -346,7 +342,7 @@ def _row(node: PartitionKey, entry: PartitionState | None) -> dict[str, object]:
     if entry is None:
         return {
             "stage": node.stage, "block": node.block, "table": node.table, "hour": node.hour,
-            "status": DELETED, "complete": False, "digest": EMPTY_DIGEST, "rows": 0, "asked": False,
+            "status": DELETED, "complete": False, "digest": EMPTY_DIGEST, "rows": 0, "requested": False,
         }  # fmt: skip
     return {
         "stage": node.stage,
@@ -355,12 +351,12 @@ def _row(node: PartitionKey, entry: PartitionState | None) -> dict[str, object]:
         "hour": node.hour,
         "status": entry.status,
         "complete": entry.complete,
-        "asked": entry.asked,
+        "requested": entry.requested,
         "digest": entry.digest,
-        "inputs": None if entry.inputs is None else inputs_text(entry.inputs),
+        "input_hashes": None if entry.input_hashes is None else input_hashes_text(entry.input_hashes),
         "rows": entry.rows,
-        "cause": entry.cause,
-        "causes": None if entry.causes is None else write(entry.causes),
+        "reason": entry.reason,
+        "reasons": write(entry.reasons),
         "run_id": entry.run_id,
     }
 

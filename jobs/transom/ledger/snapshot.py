@@ -22,7 +22,7 @@ from transom.core.partitions import (
     Status,
     TableKey,
     _hashed,
-    inputs_text,
+    input_hashes_text,
     partition_hash,
 )
 from transom.ledger.columnar_state import StoredPartitions
@@ -202,9 +202,11 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
     def hours(self, stage: str) -> HourSet:
         """Every hour of a stage that somebody asked for."""
         if stage not in self._hours:
-            own = (node.hour for node, entry in self._own() if entry.asked and node.stage == stage)
+            own = (node.hour for node, entry in self._own() if entry.requested and node.stage == stage)
             self._hours[stage] = self._hour_set(
-                lambda stored: stored.flags("asked") & stored.of_tables(lambda series: series[0] == stage),
+                lambda stored: (
+                    stored.flags("requested") & stored.of_tables(lambda series: series[0] == stage)
+                ),
                 own,
             )
         return self._hours[stage]
@@ -310,11 +312,11 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         """
         series = self.series(stage, block, table)
         asked = self.hours_of(stage, block, table).minus(like)
-        return [hour for hour in asked if series[hour].inputs != expected(hour)]
+        return [hour for hour in asked if series[hour].input_hashes != expected(hour)]
 
     def recorded_as(self, stage: str, block: str, table: str, inputs: Mapping[str, str]) -> HourSet:
         """Hours of one block's table that have some inputs, as far as one look says it."""
-        wanted = inputs_text(inputs)
+        wanted = input_hashes_text(inputs)
         recorded = self.recorded(stage, block, table).items()
         return HourSet.of_numbers(
             np.array([hour for hour, text in recorded if text == wanted], dtype=np.int64)
@@ -323,7 +325,7 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
     def recorded(self, stage: str, block: str, table: str) -> Mapping[int, str]:
         """What was recorded as inputs of hours of one block's table, as text, by the hour, counted from the
         epoch: of those of which nothing but that can make them out of date, and not of all of these."""
-        return self._stored_texts("inputs", (stage, block, table), whole=False)
+        return self._stored_texts("input_hashes", (stage, block, table), whole=False)
 
     def _stored_texts(self, column: str, series: TableKey, whole: bool) -> dict[int, str]:
         """What a column holds of nodes that stand, as far as they are stored.

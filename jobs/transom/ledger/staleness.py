@@ -248,6 +248,6 @@ def is_stale(entry: PartitionState, inputs: Mapping[str, str], checks: str) -> b
     Args:
         inputs, checks: as in `recorded_inputs`.
     """
-    if entry.status in ("writing", "blocked", "damaged") or entry.in_old_form:
+    if entry.status in ("writing", "blocked", "damaged"):
         return True
-    return entry.inputs != recorded_inputs(entry.status, inputs, checks)
+    return entry.input_hashes != recorded_inputs(entry.status, inputs, checks)

@@ -87,7 +87,7 @@ def near_misses(verdict: CheckResult, accepted: Sequence[Waiver], others: Sequen
         for item in accepted
         if _is_of(item, verdict)
         and item.observed not in (verdict.observed, *theirs)
-        and (verdict.subject is None or _is_cut(item.observed, verdict.observed))
+        and (verdict.file is None or _is_cut(item.observed, verdict.observed))
     ]
 
 
@@ -115,7 +115,7 @@ def entry_for(verdict: CheckResult) -> str | None:
 
 def format_waived(verdict: CheckResult) -> str:
     """Return one line on a failed check that somebody answers for."""
-    subject = f" in {escape_control_chars(verdict.subject)}" if verdict.subject else ""
+    subject = f" in {escape_control_chars(verdict.file)}" if verdict.file else ""
     column = f", column {verdict.column}" if verdict.column else ""
     when = "files without an hour" if verdict.node.hour == UNKNOWN_HOUR else format_hour(verdict.node.hour)
     return (

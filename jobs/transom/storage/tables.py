@@ -39,6 +39,7 @@ _STRUCTS = (
 ARROW_TYPES: dict[str, pa.DataType] = {
     **_PLAIN,
     **{f"array<{name}>": pa.list_(kind) for name, kind in _PLAIN.items()},
+    **{f"map<string,{name}>": pa.map_(pa.string(), _PLAIN[name]) for name in ("bigint", "double")},
     **{
         f"array<struct<{','.join(f'{name}:{kind}' for name, kind in fields.items())}>>": pa.list_(
             pa.struct([(name, _PLAIN[kind]) for name, kind in fields.items()])
@@ -232,7 +233,9 @@ def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
     By delta-rs alone: pyarrow's reader of Delta tables calls Python from threads of its own, and now
     and then one of them aborts the process as it ends.
     """
-    read: list[dict[str, Any]] = query(table, f"SELECT * FROM t WHERE {where}").to_pylist()
+    read: list[dict[str, Any]] = query(table, f"SELECT * FROM t WHERE {where}").to_pylist(
+        maps_as_pydicts="strict"
+    )
     return read
 
 

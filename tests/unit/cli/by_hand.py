@@ -39,11 +39,12 @@ def at(number: int) -> datetime:
 
 def file_row(lake: "Lake", path: str, hour: datetime, modified: datetime, **more: Any) -> FileRecord:
     """A file of seven bytes, as it is known since it was read."""
-    plain: dict[str, Any] = {"source_id": None, "hours": (hour,), "detail": None}
+    plain: dict[str, Any] = {"source_id": None, "hours": (hour,), "status_reason": None}
     return FileRecord(
-        path=path, hour=hour, seen_id="s", content=None, shape=file_shape(lake.stream, hour), bytes=7,
-        lines=1, header_lines=0, accepted=1, rejected=0, duplicates=0, first_event=None, last_event=None,
-        columns=(), held_back=(), lacks=None, size=7, modified=modified, **plain | more,
+        path=path, hour=hour, last_read_source_id="s", content_sha256=None,
+        spec_hash=file_shape(lake.stream, hour), bytes=7, lines=1, header_lines=0,
+        accepted=1, rejected=0, duplicates=0, first_event=None, last_event=None,
+        columns=(), pending_hours=(), incomplete_reason=None, size=7, modified=modified, **plain | more,
     )  # fmt: skip
 
 
@@ -72,7 +73,7 @@ class Lake:
         stage: str,
         entries: dict[PartitionKey, PartitionState],
         minute: int = 0,
-        cause: str = "schedule",
+        trigger: str = "schedule",
     ) -> None:
         """What a run leaves in the ledger."""
         self.ledger.claim(stage, entries, name)
@@ -80,7 +81,7 @@ class Lake:
         hours = [node.hour for node in entries]
         self.ledger.record_run(
             Run(
-                name, cause, stage, min(hours), max(hours) + HOUR, 0, None, 0, 0, {"total": 7.5}, 100,
+                name, trigger, stage, min(hours), max(hours) + HOUR, 0, None, 0, 0, {"total": 7.5}, 100,
                 __version__, datetime(2015, 5, 20, 12, minute, tzinfo=UTC),
             )
         )  # fmt: skip
@@ -91,16 +92,16 @@ class Lake:
         name: str = "a",
         minute: int = 0,
         digest: str = "1:5",
-        cause: str = "schedule",
+        trigger: str = "schedule",
     ) -> None:
         """A run of ingest whose hours are published, a row each."""
         stream, entries = self.stream, {}
         for number in hours:
             for table, held in (("events", digest), ("rejected", EMPTY_DIGEST), ("files", "1:7")):
                 inputs = expected_of(stream, at(number))
-                entry = PartitionState("published", name, digest=held, inputs=inputs, rows=int(held[0]))
+                entry = PartitionState("published", name, digest=held, input_hashes=inputs, rows=int(held[0]))
                 entries[node_of(table, at(number))] = entry
-        self.run(name, "ingest", entries, minute, cause)
+        self.run(name, "ingest", entries, minute, trigger)
 
     def files(self, known: Iterable[FileRecord]) -> None:
         """The table `files`, with these rows."""
@@ -120,7 +121,7 @@ class Lake:
             self.ledger.publish("aggregates", entries, name)
             fresh = freshness_of(self.stream, self.ledger.snapshot())
             done = {
-                node: PartitionState("published", name, digest="1:3", inputs=fresh.inputs(node), rows=1)
+                node: PartitionState("published", name, digest="1:3", input_hashes=fresh.inputs(node), rows=1)
                 for node in entries
             }
             self.run(name, "aggregates", done, minute)

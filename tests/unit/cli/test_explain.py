@@ -11,7 +11,7 @@ from typer.testing import Result
 
 from transom.cli.explain import WHY
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
-from transom.core.reasons import Cause
+from transom.core.reasons import Reason
 from transom.features.aggregates.stage import VERSION
 from transom.features.ingest.specified import expected_of, node_of
 from unit.cli.by_hand import WEB, Lake, at, file_row
@@ -175,7 +175,7 @@ def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
         waits[1],
     ]
     # Between its two tables it has nothing begun.
-    done = PartitionState("published", "r aggregate", digest="1:3", inputs={}, rows=1)
+    done = PartitionState("published", "r aggregate", digest="1:3", input_hashes={}, rows=1)
     lake.ledger.publish("aggregates", {granules: done}, "r aggregate")
     assert said(run, lake, hours[0])[-3:] == [
         "  aggregates traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
@@ -231,17 +231,19 @@ def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
         os.utime(path, (1e9, 1e9))
     when = datetime.fromtimestamp(1e9, UTC)
     known = [
-        file_row(lake, names[0], at(1), when, status="withheld", detail=cause, hours=(at(0), at(1))),
+        file_row(
+            lake, names[0], at(1), when, status="quarantined", status_reason=cause, hours=(at(0), at(1))
+        ),
         file_row(lake, names[1], at(0), when, status="ingested", source_id="s", hours=(at(0),)),
     ]
     lake.files(known)
     bad = PartitionState(
-        "quarantined", "a", False, inputs=expected_of(lake.stream, at(1)), cause=f"{names[0]}: {cause}"
+        "quarantined", "a", False, input_hashes=expected_of(lake.stream, at(1)), reason=f"{names[0]}: {cause}"
     )
     lacks = f"{names[0]}: withheld, the finding of 2015-05-17T01:00 says why"
     entry = lake.ledger.snapshot()[node_of("events", at(0))]
     lake.run("a", "ingest", {node_of("events", at(1)): bad})
-    lake.run("a", "ingest", {node_of("events", at(0)): replace(entry, complete=False, cause=lacks)})
+    lake.run("a", "ingest", {node_of("events", at(0)): replace(entry, complete=False, reason=lacks)})
     lake.aggregate(range(2))
 
     def files_and_advice(hour: int) -> list[str]:
@@ -265,7 +267,7 @@ def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
 def test_an_hour_of_several_specifications(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     node = node_of("events", at(1))
-    lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], inputs=None)})
+    lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], input_hashes=None)})
     assert said(run, lake, "2015-05-17T01:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
         "    what it was made of cannot be told: rows of several specifications, or of a killed run",
@@ -281,17 +283,26 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
         "ingest",
         [
             CheckResult(
-                node, "rejected_share", "error", 0.512, "at most 0.05", False, subject="a.log", sample=sample
+                node,
+                "rejected_share",
+                "error",
+                0.512,
+                "at most 0.05",
+                False,
+                file="a.log",
+                failing_rows=sample,
             )
         ],
         "bad",
     )
     cause = "a.log: rejected_share: observed 0.512, expected at most 0.05"
-    lake.run("bad", "ingest", {node: PartitionState("quarantined", "bad", False, inputs={}, cause=cause)})
+    lake.run(
+        "bad", "ingest", {node: PartitionState("quarantined", "bad", False, input_hashes={}, reason=cause)}
+    )
     words = f"ingest events 2015-05-17T01:00 is quarantined: {cause}"
     blocked = {
         PartitionKey("aggregates", "traffic", table, at(n)): PartitionState(
-            "blocked", "b", False, cause=words
+            "blocked", "b", False, reason=words
         )
         for n, table in [(1, "granules"), (1, "aggregates"), (2, "aggregates")]
     }
@@ -328,7 +339,7 @@ def test_incomplete_hours_and_killed_runs(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     node = node_of("events", at(0))
     held = lake.ledger.snapshot()[node]
-    missing = replace(held, complete=False, cause="files_expected: observed 0, expected at least 1")
+    missing = replace(held, complete=False, reason="files_expected: observed 0, expected at least 1")
     lake.run("a", "ingest", {node: missing})
     assert "    something is missing: files_expected: observed 0, expected at least 1" in said(
         run, lake, "2015-05-17T00:00"
@@ -352,7 +363,7 @@ def test_a_block_that_reads_other_hours(run: Ask, lake: Lake) -> None:
 def test_what_a_log_says_does_nothing_to_the_terminal(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     node = node_of("events", at(0))
-    missing = replace(lake.ledger.snapshot()[node], complete=False, cause="a\x1b[31m.log: cut")
+    missing = replace(lake.ledger.snapshot()[node], complete=False, reason="a\x1b[31m.log: cut")
     lake.run("a", "ingest", {node: missing})
     assert "    something is missing: a\\x1b[31m.log: cut" in said(run, lake, "2015-05-17T00:00")
 
@@ -403,8 +414,8 @@ def test_where_a_file_is_missing_no_run_is_advised_before_it_is_there(run: Ask, 
     missing = CheckResult(node, "files_expected", "incomplete", 0.0, "at least 1", False)
     lake.ledger.record_checks("ingest", [missing], "late")
     cause = "files_expected: observed 0, expected at least 1"
-    causes = (Cause("check", cause, "files_expected"),)
-    lacking = replace(held, run_id="late", complete=False, cause=cause, causes=causes)
+    causes = (Reason("check", cause, "files_expected"),)
+    lacking = replace(held, run_id="late", complete=False, reason=cause, reasons=causes)
     lake.run("late", "ingest", {node: lacking})
     lake.aggregate(range(2))
     lines = said(run, lake, "2015-05-17T01:00")
@@ -470,7 +481,7 @@ def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh
             lake, f"{folder}{name}.log", at(max(hours)), when,
             status="ingested", source_id=source, hours=tuple(map(at, hours)),
         )  # fmt: skip
-        rows.append(replace(row, content=content))
+        rows.append(replace(row, content_sha256=content))
         path = lake.folder / row.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"1234567")
@@ -495,7 +506,7 @@ def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh
     assert "1 hour may count as complete before all files are there" in shown
     # One that waits is not fresh.
     waits = replace(
-        rows[2], status="waiting", detail="touches 01 to 02", source_id=None, path=f"{folder}.02w.log"
+        rows[2], status="waiting", status_reason="touches 01 to 02", source_id=None, path=f"{folder}.02w.log"
     )
     lake.files([*rows, waits])
     shown = " ".join(run("status", "web").stdout.split())
@@ -526,7 +537,7 @@ def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -
         node,
         *(PartitionKey("aggregates", "traffic", table, at(1)) for table in ("granules", "aggregates")),
     ]:
-        entry = replace(lake.ledger.snapshot()[one], complete=False, cause=cause)
+        entry = replace(lake.ledger.snapshot()[one], complete=False, reason=cause)
         lake.run(entry.run_id, one.stage, {one: entry})
     lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
     assert lines[1:4] == [

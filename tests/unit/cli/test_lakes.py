@@ -63,7 +63,7 @@ def test_a_lake_without_rights(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyP
 
 
 def test_a_table_that_cannot_be_read(run: Ask, lake: Lake) -> None:
-    hours = lake.folder / "lake/web/hours/_delta_log/00000000000000000000.json"
+    hours = lake.folder / "lake/web/ledger/_delta_log/00000000000000000000.json"
     hours.write_text("junk")
     said = refused(run, "--lake", lake.uri)
     assert said.startswith(f"lake: {lake.uri}/web cannot be read: ")

@@ -35,7 +35,7 @@ def test_stages_that_did_not_run_are_said_not_to_have_run(
     )
     ledger = Ledger(str(tmp_path))
     ledger.claim("ingest", [node(1)], "a")
-    ledger.record_checks("ingest", [replace(junk(1), subject="landing/1-access.log")], "a")
+    ledger.record_checks("ingest", [replace(junk(1), file="landing/1-access.log")], "a")
     ledger.publish("ingest", {node(1): WITHHELD}, "a")
     now = datetime(2015, 5, 20, tzinfo=UTC)
     ledger.record_run(Run("a", "try", "ingest", at(1), at(2), 0, None, 1, 0, {"total": 1.0}, 1, "v", now))

@@ -35,13 +35,16 @@ def made(stream: Stream) -> dict[PartitionKey, PartitionState]:
     """An hour of all tables, as a run over it leaves the ledger."""
     node = PartitionKey("ingest", "events", "events", HOUR)
     inputs = freshness_of(stream, LedgerSnapshot({})).recorded_inputs(node, "published")
-    events = {node: PartitionState("published", "a", inputs=inputs)}
+    events = {node: PartitionState("published", "a", input_hashes=inputs)}
     asked = freshness_of(stream, LedgerSnapshot(events))
     nodes = asked.partitions("patterns", HOUR)
     book = LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in nodes}})
     now = freshness_of(stream, book)
     made = {node: now.recorded_inputs(node, "published") for node in nodes}
-    return {**events, **{node: PartitionState("published", "a", inputs=of) for node, of in made.items()}}
+    return {
+        **events,
+        **{node: PartitionState("published", "a", input_hashes=of) for node, of in made.items()},
+    }
 
 
 def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None:

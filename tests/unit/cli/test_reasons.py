@@ -30,7 +30,7 @@ def test_of_a_lake_that_a_try_has_made_no_files_are_looked_at(run: Ask, lake: La
     path = lake.folder / "landing/web/2015-05-17/access.00.log"
     path.parent.mkdir(parents=True)
     path.write_text("a line\n")
-    lake.ingest(range(1), cause="try")
+    lake.ingest(range(1), trigger="try")
     told = said(run, lake, "2015-05-17T00:00")
     assert [line for line in told if "file" in line] == [
         "  files: not looked at, as `transom try` has made this lake"
@@ -62,8 +62,8 @@ def aggregates(number: int) -> PartitionKey:
 )
 def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -> None:
     lake.ingest(range(1))
-    inputs: Mapping[str, str] = lake.ledger.snapshot()[node_of("events", at(0))].inputs or {}
-    put(lake, node_of("events", at(0)), inputs={**inputs, name: "other"})
+    inputs: Mapping[str, str] = lake.ledger.snapshot()[node_of("events", at(0))].input_hashes or {}
+    put(lake, node_of("events", at(0)), input_hashes={**inputs, name: "other"})
     assert said(run, lake, "2015-05-17T00:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
         f"    {words}",
@@ -73,8 +73,8 @@ def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -
 def test_a_table_that_is_not_read_any_more(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
-    inputs: Mapping[str, str] = lake.ledger.snapshot()[granules(0)].inputs or {}
-    put(lake, granules(0), 1, inputs={**inputs, "frames": "some"})
+    inputs: Mapping[str, str] = lake.ledger.snapshot()[granules(0)].input_hashes or {}
+    put(lake, granules(0), 1, input_hashes={**inputs, "frames": "some"})
     assert said(run, lake, "2015-05-17T00:00")[1:3] == [
         f"  aggregates traffic, granules: published, stale, {BY_B}",
         "    it was computed from the frames, which it does not read now",
@@ -137,7 +137,7 @@ def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) 
     node = node_of("events", at(5))
     lake.ledger.claim("ingest", [node], "r", unasked=[node])
     lake.ledger.publish(
-        "ingest", {node: PartitionState("published", "r", digest="3:1", rows=3, asked=False)}, "r"
+        "ingest", {node: PartitionState("published", "r", digest="3:1", rows=3, requested=False)}, "r"
     )
     assert said(run, lake, "2015-05-17T05:00")[:2] == [
         "  ingest: nobody has asked for it, so it counts as empty; files of other hours have put 3 events in "
@@ -149,9 +149,9 @@ def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) 
 def test_what_is_incomplete_says_so_and_in_what_it_lies(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     cause = "files_expected: observed 0, expected at least 1"
-    put(lake, node_of("events", at(0)), complete=False, cause=cause)
+    put(lake, node_of("events", at(0)), complete=False, reason=cause)
     lake.aggregate(range(1))
-    put(lake, granules(0), 1, complete=False, cause="incomplete hours, first 2015-05-17T00:00")
+    put(lake, granules(0), 1, complete=False, reason="incomplete hours, first 2015-05-17T00:00")
     assert said(run, lake, "2015-05-17T00:00")[:5] == [
         "  ingest events: published, incomplete, 1 row, by run a, 2015-05-20 12:00",
         f"    something is missing: {cause}",
@@ -166,8 +166,8 @@ def test_five_causes_are_told_and_the_others_counted(run: Ask, lake: Lake) -> No
     lake.ingest(range(8))
     lake.aggregate(range(8))
     for number in range(8):
-        put(lake, granules(number), 1, status="quarantined", complete=False, cause=f"sum {number}")
-    put(lake, aggregates(7), 1, status="blocked", complete=False, cause="c")
+        put(lake, granules(number), 1, status="quarantined", complete=False, reason=f"sum {number}")
+    put(lake, aggregates(7), 1, status="blocked", complete=False, reason="c")
     because = [
         line for line in said(run, lake, "2015-05-17T07:00") if "  and for" in line or "because" in line
     ]
@@ -180,9 +180,9 @@ def test_five_causes_are_told_and_the_others_counted(run: Ask, lake: Lake) -> No
 def test_a_run_at_work_goes_before_what_is_withheld(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     node = node_of("events", at(0))
-    put(lake, node, status="quarantined", cause="a.log: few")
+    put(lake, node, status="quarantined", reason="a.log: few")
     lake.ledger.record_checks(
-        "ingest", [CheckResult(node, "fields_known", "warning", 1, "at most 0", False, subject="a.log")], "a"
+        "ingest", [CheckResult(node, "fields_known", "warning", 1, "at most 0", False, file="a.log")], "a"
     )
     lake.ledger.claim("aggregates", [granules(0)], "r")
     assert said(run, lake, "2015-05-17T00:00") == [
@@ -211,10 +211,10 @@ def test_files_that_wait_that_conflict_and_that_are_read_otherwise_now(run: Ask,
     when = datetime.fromtimestamp(1e9, UTC)
     folder = "landing/web/2015-05-17/access"
     told: list[tuple[str, datetime, dict[str, Any]]] = [
-        ("00", at(0), {"status": "waiting", "detail": "for 02", "hours": (at(2),)}),
-        ("01", at(1), {"status": "conflict", "detail": "it differs"}),
-        ("02", UNKNOWN_HOUR, {"status": "withheld", "detail": "few", "hours": (at(1),)}),
-        ("03", at(2), {"status": "gone", "source_id": "s"}),
+        ("00", at(0), {"status": "waiting", "status_reason": "for 02", "hours": (at(2),)}),
+        ("01", at(1), {"status": "conflict", "status_reason": "it differs"}),
+        ("02", UNKNOWN_HOUR, {"status": "quarantined", "status_reason": "few", "hours": (at(1),)}),
+        ("03", at(2), {"status": "missing", "source_id": "s"}),
     ]
     lake.files(file_row(lake, f"{folder}.{name}.log", hour, when, **more) for name, hour, more in told)
     gone = "gone; the next run forgets it"
@@ -226,7 +226,7 @@ def test_files_that_wait_that_conflict_and_that_are_read_otherwise_now(run: Ask,
     ]
     assert said(run, lake, "2015-05-17T01:00")[3:] == [
         f"  file {folder}.01.log: conflict: it differs; {gone}",
-        f"  file {folder}.02.log: withheld: few; {gone}",
+        f"  file {folder}.02.log: quarantined: few; {gone}",
         "  to run it:",
         command(lake, "2015-05-17T01:00", "2015-05-17T02:00"),
     ]
@@ -248,14 +248,14 @@ def test_all_hours_of_a_file_that_is_read_otherwise_now(run: Ask, lake: Lake) ->
 
 def test_an_hour_is_withheld_for_as_long_as_one_file_of_it_is_as_it_was(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    put(lake, node_of("events", at(0)), status="quarantined", cause="few")
+    put(lake, node_of("events", at(0)), status="quarantined", reason="few")
     when = datetime.fromtimestamp(1e9, UTC)
     path = lake.folder / "landing/web/2015-05-17/access.00.log"
     path.parent.mkdir()
     path.write_text("a line\n")
     os.utime(path, (1e9, 1e9))
     names = [f"landing/web/2015-05-17/access.00{end}.log" for end in ("", ".more")]
-    lake.files(file_row(lake, name, at(0), when, status="withheld", detail="few") for name in names)
+    lake.files(file_row(lake, name, at(0), when, status="quarantined", status_reason="few") for name in names)
     assert said(run, lake, "2015-05-17T00:00")[-2] == (
         "  mend the data, or accept the value in the stream's file, then run:"
     )

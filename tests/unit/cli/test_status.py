@@ -17,7 +17,8 @@ from unit.cli.by_hand import WEB, Lake, at
 
 Ask = Callable[..., Result]
 COLUMNS = (
-    "stream stage asked published incomplete quarantined blocked writing damaged stale last run seconds cause"
+    "stream stage requested published incomplete quarantined blocked writing damaged stale last run seconds "
+    "trigger"
 )
 
 
@@ -35,7 +36,7 @@ def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lak
     lake.run("a", "ingest", {node_of("events", at(1)): replace(held, complete=False)})
     lake.run("a", "ingest", {node_of("events", at(2)): replace(held, status="quarantined")})
     lake.ledger.claim("ingest", [node_of("files", at(3))], "killed")
-    blocked = PartitionState("blocked", "b", False, cause="c")
+    blocked = PartitionState("blocked", "b", False, reason="c")
     lake.run("b", "aggregates", {PartitionKey("aggregates", "traffic", "aggregates", at(2)): blocked}, 3)
     result = run("status", "web")
     assert result.exit_code == 1
@@ -77,7 +78,9 @@ def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, l
 def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = {
-        node_of("events", at(2 * number)): PartitionState("quarantined", "c", False, cause=f"a.log: {number}")
+        node_of("events", at(2 * number)): PartitionState(
+            "quarantined", "c", False, reason=f"a.log: {number}"
+        )
         for number in range(23)
     }
     lake.run("c", "ingest", withheld, 7)
@@ -102,7 +105,7 @@ def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> N
 
 def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    withheld = PartitionState("quarantined", "c", False, cause="a.log: few")
+    withheld = PartitionState("quarantined", "c", False, reason="a.log: few")
     lake.run("c", "ingest", {node_of("events", at(0)): withheld}, 7)
     publish(lake.ledger, "web", "ingest", {})
     assert run("status", "web").stdout.splitlines()[-2:] == [
@@ -304,7 +307,7 @@ def test_damage_beside_the_events_is_stale_alone(run: Ask, lake: Lake) -> None:
 def test_damage_of_an_hour_that_nobody_asked_for_is_trouble(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
-    entry = replace(lake.ledger.snapshot()[node_of("events", at(0))], asked=False)
+    entry = replace(lake.ledger.snapshot()[node_of("events", at(0))], requested=False)
     lake.run("a", "ingest", {node_of("events", at(5)): entry})
     assert run("status", "web").exit_code == 0
     lake.mark(node_of("events", at(5)))

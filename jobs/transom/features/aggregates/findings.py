@@ -72,7 +72,7 @@ class AlertFindings(FindingTemplate):
         outdated = [
             micros(hour)
             for hour, entry in known.items()
-            if entry is not None and (entry.inputs or {}).get("specification") != self.shape
+            if entry is not None and (entry.input_hashes or {}).get("specification") != self.shape
         ]
         keys, _ = encode_keys(rows, ["level", *self.key])
         hours = int64s(rows["hour"])

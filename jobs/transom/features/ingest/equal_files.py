@@ -48,7 +48,7 @@ def equal_files(
     contents: dict[str | None, list[FileRecord]] = {}
     for file in files:
         if file.source_id is not None and file.parsed:
-            contents.setdefault(file.content, []).append(file)
+            contents.setdefault(file.content_sha256, []).append(file)
     groups: dict[tuple[object, ...], list[tuple[FileRecord, FileName]]] = {}
     # Of the thousands of files of a year hardly any has an equal one: the names of these alone are read.
     for content, equal in contents.items():

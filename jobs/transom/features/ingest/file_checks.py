@@ -279,7 +279,7 @@ def _evaluated(
                 sample = list(filter(None, [there[path].misnamed]))
             elif sample is None:
                 sample = _sample(rules, rows, reads[path], finding.check)
-            verdict = verdict.with_sample(sample[:SAMPLE])
+            verdict = verdict.with_failing_rows(sample[:SAMPLE])
             contents[path] = _marked(content, verdict)
         elif doubted:
             # Somebody answers for its times: what it was asked by is told where the file stands now.
@@ -293,8 +293,8 @@ def _marked(content: FileContent, verdict: CheckResult) -> FileContent:
     words = format_failure(verdict)
     if verdict.check == "file_readable" and content.broken is not None:
         words = f"{verdict.check}: {content.broken}"
-    elif verdict.check == CAPTURES and verdict.sample:
-        words = f"{verdict.check}: {verdict.sample[0]}"
+    elif verdict.check == CAPTURES and verdict.failing_rows:
+        words = f"{verdict.check}: {verdict.failing_rows[0]}"
     match verdict.severity:
         case "error":
             return replace(content, failed="; ".join(filter(None, (content.failed, words))))

@@ -72,7 +72,10 @@ def decide(
         if path not in listed:
             if path in known and known[path].source_id is not None:
                 after[path] = replace(
-                    known[path], status="gone", held_back=(), detail="no longer in the landing folder"
+                    known[path],
+                    status="missing",
+                    pending_hours=(),
+                    status_reason="no longer in the landing folder",
                 )
             elif path in known:
                 del after[path]
@@ -85,7 +88,7 @@ def decide(
     there = [file for file in after.values() if file.status in OWNS_ROWS]
     for path, equal in equal_files(there, rules.name_of).items():
         if after[path].status == "ingested" and equal.counted:
-            after[path] = replace(after[path], detail=f"the same bytes as {equal.other}; both count")
+            after[path] = replace(after[path], status_reason=f"the same bytes as {equal.other}; both count")
     now = _published_files(after)
     removed: dict[str, frozenset[datetime]] = {}
     added: dict[str, str] = {}
@@ -135,7 +138,7 @@ def _release_lost_paths(
         if not losing:
             return unread
         for file in losing:
-            if file.status == "gone":
+            if file.status == "missing":
                 del after[file.path]
             elif file.path in read:
                 after[file.path] = _record_of(None, listed[file.path], read[file.path], rules)
@@ -153,9 +156,9 @@ def _record_of(
         hour=hour,
         status="ingested",
         source_id=content.source_id,
-        seen_id=content.source_id,
-        content=content.digest,
-        shape=rules.shape(hour),
+        last_read_source_id=content.source_id,
+        content_sha256=content.digest,
+        spec_hash=rules.shape(hour),
         bytes=content.bytes,
         lines=content.lines,
         header_lines=content.header_lines,
@@ -165,15 +168,15 @@ def _record_of(
         last_event=content.last_event,
         columns=content.columns,
         hours=content.hours,
-        lacks=content.lacks,
+        incomplete_reason=content.lacks,
         size=listed.size,
         modified=listed.modified,
     )
     stands = known if known is not None and known.source_id is not None else None
     if not content.readable:
-        return _held_back(stands, fresh, content, listed, "withheld", content.failed or "cannot be read")
+        return _held_back(stands, fresh, content, listed, "quarantined", content.failed or "cannot be read")
     if stands is not None and stands.source_id != content.source_id and not rules.replace_changed:
-        grown = stands.content in (content.digest, content.prefixes.get(stands.bytes))
+        grown = stands.content_sha256 in (content.digest, content.prefixes.get(stands.bytes))
         if not grown:
             return _held_back(
                 stands, fresh, content, listed, "conflict",
@@ -181,8 +184,8 @@ def _record_of(
                 "`on_conflict: replace` takes the new ones",
             )  # fmt: skip
     if content.failed:
-        return _held_back(stands, fresh, content, listed, "withheld", content.failed)
-    touched = (fresh.touched | replace(stands or fresh, held_back=()).touched) - {UNKNOWN_HOUR}
+        return _held_back(stands, fresh, content, listed, "quarantined", content.failed)
+    touched = (fresh.touched | replace(stands or fresh, pending_hours=()).touched) - {UNKNOWN_HOUR}
     if not all(map(rules.permitted, touched)):
         first, last = min(touched), max(touched)
         span = f"{format_hour(first)} to {format_hour(last + HOUR)}"
@@ -201,14 +204,14 @@ def _held_back(
 ) -> FileRecord:
     """A file that is not taken, beside what stands of it."""
     if stands is None:
-        return replace(fresh, status=status, detail=detail, source_id=None, size=listed.size)
+        return replace(fresh, status=status, status_reason=detail, source_id=None, size=listed.size)
     return replace(
         stands,
         status=status,
-        seen_id=content.source_id,
+        last_read_source_id=content.source_id,
         # Nothing of a conflict is missing, as long as the stream says so.
-        held_back=() if status == "conflict" else content.hours,
-        detail=detail,
+        pending_hours=() if status == "conflict" else content.hours,
+        status_reason=detail,
         size=listed.size,
         modified=listed.modified,
     )
@@ -217,9 +220,9 @@ def _held_back(
 def _name_canonical(files: dict[str, FileRecord]) -> None:
     for first, *others in _holders(files.values()).values():
         if first.status in OWNS_ROWS:
-            files[first.path] = replace(first, status="ingested", detail=None)
+            files[first.path] = replace(first, status="ingested", status_reason=None)
         for file in others:
-            files[file.path] = replace(file, status="duplicate", detail=f"the same as {first.path}")
+            files[file.path] = replace(file, status="duplicate", status_reason=f"the same as {first.path}")
 
 
 def _holders(files: Iterable[FileRecord]) -> dict[str, list[FileRecord]]:
@@ -239,5 +242,5 @@ def _published_files(files: Mapping[str, FileRecord]) -> dict[str, FileRecord]:
 def _same_rows(old: FileRecord, new: FileRecord) -> bool:
     """Whether two canonical files of one content give the same rows: what a file may hold depends on the
     hour in its name, how it is read on the specification, and one that breaks off has a line more."""
-    told = attrgetter("hour", "shape", "lines", "parsed", "rejected", "lacks")
+    told = attrgetter("hour", "spec_hash", "lines", "parsed", "rejected", "incomplete_reason")
     return bool(told(old) == told(new))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from transom.core.file_names import split_name
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, hour_of
 
-Status = Literal["ingested", "duplicate", "waiting", "conflict", "withheld", "gone"]
+Status = Literal["ingested", "duplicate", "waiting", "conflict", "quarantined", "missing"]
 OWNS_ROWS: tuple[Status, ...] = ("ingested", "duplicate")
 """A file that holds the content that stands of it; the others did once."""
 
@@ -97,19 +97,23 @@ class FileContent:
 class FileRecord:
     """A row of `files`: a path, and what stands of it in the tables.
 
-    `source_id` is the content that stands; None where nothing does. `lacks` is what is missing of it,
-    `detail` why the file is not ingested. `size` and `modified` are those of the content last read,
-    `seen_id`, which a conflict or a withheld file holds beside what stands; `held_back` are the hours that
-    lack its events for that.
+    Attributes:
+        source_id: of the content whose rows are in the tables; None if there is none.
+        last_read_source_id: of the content last read. Of a conflict or a quarantined file it differs from
+            `source_id`.
+        size, modified: of the content last read.
+        pending_hours: the hours that lack events of the content last read.
+        incomplete_reason: what is missing of the ingested content.
+        status_reason: why the file is not ingested.
     """
 
     path: str
     hour: datetime
     status: Status
     source_id: str | None = None
-    seen_id: str | None = None
-    content: str | None = None
-    shape: str
+    last_read_source_id: str | None = None
+    content_sha256: str | None = None
+    spec_hash: str
     bytes: int = 0
     lines: int = 0
     header_lines: int = 0
@@ -120,9 +124,9 @@ class FileRecord:
     last_event: datetime | None = None
     columns: tuple[str, ...] = ()
     hours: tuple[datetime, ...] = ()
-    held_back: tuple[datetime, ...] = ()
-    lacks: str | None = None
-    detail: str | None = None
+    pending_hours: tuple[datetime, ...] = ()
+    incomplete_reason: str | None = None
+    status_reason: str | None = None
     size: int
     modified: datetime
 
@@ -136,7 +140,7 @@ class FileRecord:
                 "modified": row["modified"].astimezone(UTC),
                 "columns": tuple(row["columns"] or ()),
                 "hours": tuple(hour.astimezone(UTC) for hour in row["hours"] or ()),
-                "held_back": tuple(hour.astimezone(UTC) for hour in row.get("held_back") or ()),
+                "pending_hours": tuple(hour.astimezone(UTC) for hour in row["pending_hours"] or ()),
             }
         )
 
@@ -148,7 +152,7 @@ class FileRecord:
     @property
     def touched(self) -> frozenset[datetime]:
         """Every hour whose tables hold something of this file, or lack something for it."""
-        return frozenset((self.hour, *self.hours, *self.held_back))
+        return frozenset((self.hour, *self.hours, *self.pending_hours))
 
 
 @dataclass(frozen=True)
@@ -225,7 +229,7 @@ def needs_read(listed: ListedFile, known: FileRecord | None, rules: FilePolicy) 
     """
     if known is None or (known.size, known.modified) != (listed.size, listed.modified):
         return True
-    if known.status in ("withheld", "gone") or known.shape != rules.shape(known.hour):
+    if known.status in ("quarantined", "missing") or known.spec_hash != rules.shape(known.hour):
         return True
     if metadata_changed(listed, known):
         return True
@@ -237,10 +241,10 @@ def needs_read(listed: ListedFile, known: FileRecord | None, rules: FilePolicy) 
 def metadata_changed(listed: ListedFile, known: FileRecord) -> bool:
     """Whether a file's name says another hour, or other captures, than are known of it, or another start of
     its times: the pattern of the paths has changed."""
-    if not known.content:
+    if not known.content_sha256:
         return False
-    said = source_id(known.content, **listed.identity)
-    return listed.hour not in (None, known.hour) or said != (known.source_id or known.seen_id)
+    said = source_id(known.content_sha256, **listed.identity)
+    return listed.hour not in (None, known.hour) or said != (known.source_id or known.last_read_source_id)
 
 
 def with_duplicates(

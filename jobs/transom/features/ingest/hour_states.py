@@ -6,7 +6,7 @@ from datetime import datetime
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
 from transom.core.partitions import WITHHELD_FILE
-from transom.core.reasons import Cause, Kind
+from transom.core.reasons import Kind, Reason
 from transom.features.ingest.equal_files import EqualFile
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.periods import Periods
@@ -28,8 +28,8 @@ class HourState:
             stands, files whose bytes another one holds, too, and periods that no file covers.
     """
 
-    wrong: list[Cause] = field(default_factory=list)
-    missing: list[Cause] = field(default_factory=list)
+    wrong: list[Reason] = field(default_factory=list)
+    missing: list[Reason] = field(default_factory=list)
     files: int = 0
     mixed_specifications: bool = False
     at_fault: dict[str, list[str]] = field(
@@ -73,17 +73,17 @@ def hour_states(
         paths.setdefault(file.hour, []).append(file.path)
         if (own := states.get(file.hour)) is not None:
             own.files += 1
-            words = f"{file.path}: {file.detail}"
+            words = f"{file.path}: {file.status_reason}"
             if file.path in equal:
                 own.at_fault["files_distinct"].append(equal[file.path].words)
-            if file.status == "withheld":
-                own.wrong.append(Cause("file", words, file.path))
+            if file.status == "quarantined":
+                own.wrong.append(Reason("file", words, file.path))
             elif file.status == "conflict":
                 own.at_fault["files_unchanged"].append(words)
-        kind: Kind = "withheld_file" if file.status == "withheld" else "file"
+        kind: Kind = "quarantined_file" if file.status == "quarantined" else "file"
         missing, mixed = _missing(file, shape(file.hour), file.path in there)
         for hour in file.touched & states.keys():
-            states[hour].missing += [Cause(kind, f"{file.path}: {words}", file.path) for words in missing]
+            states[hour].missing += [Reason(kind, f"{file.path}: {words}", file.path) for words in missing]
             states[hour].mixed_specifications |= mixed
     if periods is not None:
         for hour in states.keys() - {UNKNOWN_HOUR}:
@@ -95,17 +95,17 @@ def hour_states(
 def _missing(file: FileRecord, shape: str, there: bool) -> tuple[list[str], bool]:
     """What is missing of a file, in words; and whether that is so as its rows were read under another
     specification, and it can be read again."""
-    missing, mixed = [str(file.detail)] if file.status == "waiting" else [], False
-    if file.status == "withheld":
+    missing, mixed = [str(file.status_reason)] if file.status == "waiting" else [], False
+    if file.status == "quarantined":
         # The checks that withhold it are told where it belongs; nothing more will come here.
         where = "files without an hour" if file.hour == UNKNOWN_HOUR else format_hour(file.hour)
         missing = [f"{WITHHELD_FILE} {where} says why"]
     if file.source_id is not None:
-        missing += [file.lacks] if file.lacks else []
-        if file.status != "duplicate" and file.shape != shape:
+        missing += [file.incomplete_reason] if file.incomplete_reason else []
+        if file.status != "duplicate" and file.spec_hash != shape:
             # Where another content is held back, what stands was read for the last time.
-            same = file.status in ("waiting", "withheld") and file.seen_id == file.source_id
-            mixed = there and (same or file.status in ("ingested", "gone"))
+            same = file.status in ("waiting", "quarantined") and file.last_read_source_id == file.source_id
+            mixed = there and (same or file.status in ("ingested", "missing"))
             again = f"; a run from {_span(file)} reads it again" if mixed else ""
             missing.append(f"its rows were read under another specification{again}")
     return missing, mixed

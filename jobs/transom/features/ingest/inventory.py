@@ -125,7 +125,7 @@ class Inventory:
             looked
             & _bools(same)
             & _bools(pc.equal(self._column(SAYS), AS_KNOWN))
-            & _bools(pc.equal(self._column("shape"), shape))
+            & _bools(pc.equal(self._column("spec_hash"), shape))
             & _bools(pc.is_in(self._column("status"), pa.array(OWNS_ROWS)))
             & ~np.isin(self._hours, [number_of(hour) for hour in unlike])
         )
@@ -141,14 +141,14 @@ class Inventory:
                 self.known[file.path] = file
                 if (found := self._found.listed(file.path)) is not None:
                     self.there[file.path] = found
-            alike = self._holding({file.source_id for file in taken}, {file.content for file in taken})
+            alike = self._holding({file.source_id for file in taken}, {file.content_sha256 for file in taken})
             new = alike & ~self._taken
 
     def _holding(self, sources: Collection[str | None], contents: Collection[str | None]) -> Bools:
         wanted = (pa.array(filter(None, ids), pa.string()) for ids in (sources, contents))
         of_source, of_content = (
             _bools(pc.is_in(self._column(name), ids))
-            for name, ids in zip(("source_id", "content"), wanted, strict=True)
+            for name, ids in zip(("source_id", "content_sha256"), wanted, strict=True)
         )
         return of_source | of_content
 
@@ -162,7 +162,7 @@ class Inventory:
     def _touched(self) -> tuple[Int64s, Int64s]:
         """Rows, and for each an hour that it touches."""
         rows, touched = [np.arange(len(self._taken))], [self._hours]
-        for name in ("hours", "held_back"):
+        for name in ("hours", "pending_hours"):
             lists = self._column(name)
             rows.append(pc.list_parent_indices(lists).to_numpy())
             touched.append(hours_of(lists.flatten()))

@@ -69,7 +69,7 @@ def differing(
     """
     wrong = []
     for node, entry in held.items():
-        made_by = (entry.state_before_claim().inputs or {}).get("specification")
+        made_by = (entry.state_before_claim().input_hashes or {}).get("specification")
         same_columns = made_by == scene.expected(node.hour)["specification"]
         comparable = same_columns or node.table not in ("events", "duplicates")
         stands = figures[node]

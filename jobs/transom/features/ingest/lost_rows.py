@@ -27,7 +27,7 @@ def comes_back(file: FileRecord, there: Mapping[str, ListedFile]) -> bool:
     Args:
         there: the files of the landing folder.
     """
-    again = file.status in (*OWNS_ROWS, "waiting", "gone")
+    again = file.status in (*OWNS_ROWS, "waiting", "missing")
     return again and file.source_id is not None and file.path in there
 
 
@@ -55,7 +55,7 @@ def waiting_partitions(scene: IngestSnapshot) -> dict[PartitionKey, str]:
             break
         losing = left
     return {
-        node: (entry.cause or "").partition(WAITS)[0] + WAITS + format_awaited_files(held[node.hour])
+        node: (entry.reason or "").partition(WAITS)[0] + WAITS + format_awaited_files(held[node.hour])
         for node, entry in scene.ledger_state.troubled()
         if node.hour in held and entry.damaged
     }
@@ -87,7 +87,7 @@ def with_losses(scene: IngestSnapshot, decisions: Decisions) -> Decisions:
         hours = _lost(file, events, rejected)
         published = file.source_id is not None and file.status != "duplicate"
         if hours and published and file.source_id not in decisions.added and path not in decisions.dropped:
-            losing[path] = replace(file, lacks=f"{LOST}: {', '.join(map(format_hour, hours))}")
+            losing[path] = replace(file, incomplete_reason=f"{LOST}: {', '.join(map(format_hour, hours))}")
     return replace(decisions, files={**decisions.files, **losing})
 
 

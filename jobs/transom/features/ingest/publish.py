@@ -117,7 +117,7 @@ def publish_decision(
     # What earlier runs saw in files that are still there and were not read again.
     not_read = files.keys() - found.reads.keys()
     earlier = ledger.checks(book, STAGE, published)
-    seen += [verdict for verdict in earlier if verdict.subject in not_read]
+    seen += [verdict for verdict in earlier if verdict.file in not_read]
     holds = _holding(scene, decisions)
     publish(rows.store, ledger, STAGE, run_id, writes, entries, book, seen, scene.pins.versions, holds)
     of_events = [entry for node, entry in entries.items() if entry and node.table == "events"]
@@ -138,8 +138,10 @@ def publish_kept_damage(ledger: Ledger, scene: IngestSnapshot, run_id: str) -> N
     for node, cause in scene.files_kept.items():
         entry = scene.ledger_state[node]
         rows = entry.rows if entry.damaged else 0
-        asked = entry.asked or node.hour in scene.scope.requested
-        after = replace(entry.state_before_claim(), status="damaged", cause=cause, rows=rows, asked=asked)
+        asked = entry.requested or node.hour in scene.scope.requested
+        after = replace(
+            entry.state_before_claim(), status="damaged", reason=cause, rows=rows, requested=asked
+        )
         if after != entry:
             entries[node] = replace(after, run_id=run_id)
     publish_marks(ledger, STAGE, run_id, entries, scene.ledger_state)
@@ -311,12 +313,14 @@ def _entries(
     )
     figures = {n: {**NO_ROWS, **state.metrics(scheduled(stream, n.hour))} for n, state in of_nodes.items()}
     verdicts = [
-        v if v.success else v.with_sample(of_nodes[v.node].at_fault.get(v.check, ())[:SAMPLE])
+        v if v.success else v.with_failing_rows(of_nodes[v.node].at_fault.get(v.check, ())[:SAMPLE])
         for v in evaluate(step, figures, waivers_of(stream))
     ]
     entries = resolve_outcomes(STAGE, step, todo, scene.ledger_state, figures, verdicts, "", run_id)
     return {
-        node.hour: replace(entry, asked=node.hour in scene.scope.requested or scene.was_requested(node.hour))
+        node.hour: replace(
+            entry, requested=node.hour in scene.scope.requested or scene.was_requested(node.hour)
+        )
         for node, entry in entries.items()
     }, verdicts
 

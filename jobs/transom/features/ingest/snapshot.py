@@ -118,7 +118,7 @@ class IngestSnapshot:
         left = (
             node.hour
             for node, entry in self.ledger_state.troubled()
-            if entry.status in ("writing", "damaged") or entry.in_old_form
+            if entry.status in ("writing", "damaged")
         )
         return frozenset(
             (
@@ -133,7 +133,7 @@ class IngestSnapshot:
         """Whether a file may say something else than what stands of it: no part of any hour's inputs."""
         known, there = self.recorded[path], self.listed[path]
         # Others are held back or wait, and what they lack is said.
-        stands = known.status in (*OWNS_ROWS, "gone")
+        stands = known.status in (*OWNS_ROWS, "missing")
         return metadata_changed(there, known) or (stands and needs_read(there, known, self.rules))
 
     def inputs(self, hour: datetime, mixed: bool = False) -> Mapping[str, str] | None:
@@ -152,7 +152,7 @@ class IngestSnapshot:
         seen_to = self.scope.covers(hour) or (
             hour < self.scope.chunk.start and not self.scope.out_of_reach(hour)
         )
-        fresh = held is None or hour == UNKNOWN_HOUR or seen_to or held.inputs == expected
+        fresh = held is None or hour == UNKNOWN_HOUR or seen_to or held.input_hashes == expected
         return expected if fresh and not mixed else None
 
 
@@ -225,8 +225,8 @@ def late_files(scene: IngestSnapshot, paths: Collection[str]) -> dict[str, FileR
     """Files that came too late for this run, of hours that were asked for before: listed as waiting."""
     return {
         path: FileRecord(
-            path=path, hour=file.hour, status="waiting", shape=scene.rules.shape(file.hour),
-            detail=f"came later than `repair_window`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
+            path=path, hour=file.hour, status="waiting", spec_hash=scene.rules.shape(file.hour),
+            status_reason=f"came later than `repair_window`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
             size=-1, modified=file.modified,
         )
         for path, file in scene.listed.items()

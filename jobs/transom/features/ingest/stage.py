@@ -73,7 +73,7 @@ def ingest(
         "lines_read": sum(content.lines for content in found.contents.values()),
         "lines_rejected": sum(content.rejected for content in found.contents.values()),
         "files_conflicting": sum(file.status == "conflict" for file in found.decisions.files.values()),
-        "files_gone": sum(file.status == "gone" for file in found.decisions.files.values()),
+        "files_missing": sum(file.status == "missing" for file in found.decisions.files.values()),
     }
     outcome.gauges |= {
         "files_listed": len(scene.listed) if scene.inventory is None else scene.inventory.listed,

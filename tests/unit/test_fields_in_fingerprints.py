@@ -35,6 +35,7 @@ THREE = [*STEPS, {"id": "last", "where": "status = 500"}]
 UNORDERED = {"any_order": STEPS, "within": "1 hour"}
 EXTERNAL = {"table": "/history", "time": "at", "columns": {"loss": {"type": "integer"}}}
 EVENTS = {"source": None, "where": "status = 200", "value": "bytes", "on_duplicate_time": "sum"}
+NUMBER = {"type": "number", "resolution": 0.1}
 OUTSIDE = {"source": EXTERNAL, "join_on": [], "measures": {"lost": "sum(loss)"}}
 BASELINE = {"where": "n > baseline", "baseline": {"value": "n", "shift": ["2 hours"]}}
 DELTA = {"kind": "delta", "value": "n", "below": 3, "where": None}
@@ -220,15 +221,15 @@ CHANGES: Mapping[str, Mapping[str, Mapping[str, Any] | Change]] = {
         ),
         "Filler.table": (OUTSIDE, OUTSIDE | {"source": EXTERNAL | {"table": "/elsewhere"}}),
         "Filler.time": (OUTSIDE, OUTSIDE | {"source": EXTERNAL | {"time": "then"}}),
-        "Filler.columns": (OUTSIDE, OUTSIDE | {"source": EXTERNAL | {"columns": {"loss": {"type": "number", "resolution": 0.1}}}}),
+        "Filler.columns": (OUTSIDE, OUTSIDE | {"source": EXTERNAL | {"columns": {"loss": NUMBER}}}),
         "FillerColumn.type": (
-            OUTSIDE, OUTSIDE | {"source": EXTERNAL | {"columns": {"loss": {"type": "number", "resolution": 0.1}}}},
+            OUTSIDE, OUTSIDE | {"source": EXTERNAL | {"columns": {"loss": NUMBER}}},
         ),
         "FillerColumn.from": (
             OUTSIDE, OUTSIDE | {"source": EXTERNAL | {"columns": {"loss": {"type": "integer", "from": "x"}}}},
         ),
         "FillerColumn.resolution": (
-            OUTSIDE | {"source": EXTERNAL | {"columns": {"loss": {"type": "number", "resolution": 0.1}}}},
+            OUTSIDE | {"source": EXTERNAL | {"columns": {"loss": NUMBER}}},
             OUTSIDE | {"source": EXTERNAL | {"columns": {"loss": {"type": "number", "resolution": 0.5}}}},
         ),
     },

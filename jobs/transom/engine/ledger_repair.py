@@ -5,8 +5,8 @@ has written, and a log that ends before a token that another table holds.
 
 Repaired, what `ledger` has lost is computed again: of the first stage from what stands in its tables, and
 from the hours that other stages have and that `runs` says were asked for. What `checks` has lost comes back
-as its hours are computed again. What `findings` has lost, the next run tells again. What `runs` has lost is lost; no
-row depends on it.
+as its hours are computed again. The next run restores `findings`. What `runs`
+has lost is lost; no row depends on it.
 """
 
 import re

@@ -14,9 +14,6 @@ from airflow.sdk import DAG, Asset, BaseOperator, CronDataIntervalTimetable, Par
 from jinja2 import StrictUndefined
 
 from transom.core.durations import format_duration
-from transom.features.aggregates.spec import Aggregation
-from transom.features.frequency.spec import Frequency
-from transom.features.persistence.spec import Persistence
 from transom.features.registry import INGEST_OUTLETS
 from transom.spec.stream import Stream
 from transom_operators import Gate, Report, Settle, SubmitStage, hour_text, trigger
@@ -25,43 +22,42 @@ POOL = "transom"
 
 
 @dataclass(frozen=True)
-class StageTask:
-    """A stage of the DAG: facts first, operators from them.
+class Job:
+    """A spark-submit of the DAG.
 
     Attributes:
-        outlets: the result tables that it writes.
+        name: the task.
+        stages: the stages that it runs.
+        script: None is `jobs/<name>.py`.
     """
 
-    stage: str
-    outlets: tuple[str, ...]
-    doc: str
-
-
-@dataclass(frozen=True)
-class Job:
-    """A spark-submit of the DAG, of one stage or of several; `name` is that of its file in jobs."""
-
     name: str
-    stages: tuple[StageTask, ...]
+    stages: tuple[str, ...]
     doc: str
+    script: Path | None = None
 
 
 def jobs_of(stream: Stream) -> tuple[Job, ...]:
     """The spark-submits of a stream, in order."""
-    stages = tuple(_task(stream, stage) for stage in stream.stages)
     if stream.submit == "single":
-        return (Job("run", stages, "Every stage in one application, as far as the gates between them pass."),)
-    return tuple(Job(task.stage, (task,), task.doc) for task in stages)
+        doc = "Every stage in one application, as far as the gates between them pass."
+        return (Job("run", stream.stages, doc),)
+    features = [stream.feature(stage) for stage in stream.stages if stage != "ingest"]
+    return (
+        Job("ingest", ("ingest",), "Files become events, duplicates, rejections and file records."),
+        *(Job(feature.name, (feature.name,), feature.doc, feature.script) for feature in features),
+    )
 
 
-def _task(stream: Stream, stage: str) -> StageTask:
+def outlets(stream: Stream, stage: str) -> list[Asset]:
+    """The tables of results that a stage of a stream writes."""
     if stage == "ingest":
-        outlets: tuple[str, ...] = INGEST_OUTLETS
-        doc = "Files become events, duplicates, rejections and file records."
+        tables = [*INGEST_OUTLETS]
     else:
         feature = stream.feature(stage)
-        outlets, doc = feature.outlets, feature.doc
-    return StageTask(stage, (*outlets, "findings"), doc)
+        asked = feature.optional_outlets
+        tables = [table for table in feature.outlets if table not in asked or asked[table](stream)]
+    return [Asset(f"transom://{stream.name}/{table}") for table in (*tables, "findings")]
 
 
 def _hour_params(stream: Stream) -> dict[str, Param]:
@@ -139,38 +135,26 @@ def build(stream: Stream, file: Path) -> DAG:
         settle = Settle(seconds=stream.source.arrival_delay.total_seconds(), doc_md=Settle.__doc__)
         gates: dict[str, BaseOperator] = {}
         jobs = jobs_of(stream)
-        blocks = stream.blocks(Aggregation).values()
-        # Tables that are there only where a block asks for them.
-        made = {
-            "recurring": any(block.recurring for block in blocks),
-            "alerts": any(block.alert for block in blocks),
-            "persistent_items": bool(stream.blocks(Persistence)),
-            "frequencies": bool(stream.blocks(Frequency)),
-        }
         for job in jobs:
             submit = SubmitStage(
                 job=job.name,
                 stream=stream.name,
                 stream_file=stream_file,
+                script=job.script,
                 doc_md=job.doc,
-                outlets=[
-                    Asset(f"transom://{stream.name}/{table}")
-                    for task in job.stages
-                    for table in task.outlets
-                    if made.get(table, True)
-                ],
+                outlets=[asset for stage in job.stages for asset in outlets(stream, stage)],
             )
-            for task in job.stages:
-                gate = gates[task.stage] = Gate(
-                    stage=task.stage,
+            for stage in job.stages:
+                gate = gates[stage] = Gate(
+                    stage=stage,
                     stream=stream.name,
                     stream_file=stream_file,
                     repair_window=stream.repair_window,
                     waivers=stream.waivers,
                     doc_md=Gate.__doc__,
                 )
-                before = stream.upstream_stage(task.stage)
-                inside = before in {other.stage for other in job.stages}
+                before = stream.upstream_stage(stage)
+                inside = before in job.stages
                 if before is not None:
                     gates[before] >> (gate if inside else submit)
                 if not inside:
@@ -179,7 +163,7 @@ def build(stream: Stream, file: Path) -> DAG:
                 settle >> submit
         last = [gate for gate in gates.values() if not gate.downstream_task_ids]
         report = Report(
-            stages=[task.stage for job in jobs for task in job.stages],
+            stages=stream.stages,
             stream=stream.name,
             stream_file=stream_file,
             repair_window=stream.repair_window,

@@ -90,10 +90,12 @@ class SubmitStage(SparkSubmitOperator):
     """The house's spark-submit of a job: client mode, connection and Python named, nothing forced on a
     cluster."""
 
-    def __init__(self, *, job: str, stream: str, stream_file: str, **kwargs: Any) -> None:
+    def __init__(
+        self, *, job: str, stream: str, stream_file: str, script: Path | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(
             task_id=job,
-            application=str(home() / "jobs" / f"{job}.py"),
+            application=str(script or home() / "jobs" / f"{job}.py"),
             name=f"transom {stream} {job}",
             # A missing connection would silently mean YARN.
             conn_id=CONNECTION,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 from transom.core.intervals import HOUR
 from transom.core.partitions import PartitionState
 from transom.engine.check_builders import built_in
+from transom.features.registry import FEATURES
 from transom.findings.source import FIRST_HOUR, IDENTITY, ONGOING, FindingSource, FindingTemplate, Row
 from transom.findings.source import HOUR as HOUR_COLUMN
 from transom.ledger.stage import (
@@ -30,7 +32,7 @@ from transom.spec.checks import BuiltIn
 from transom.spec.errors import Issue
 from transom.spec.feature import Feature
 from transom.spec.fingerprints import canonical
-from transom.spec.stream import Stream
+from transom.spec.stream import Stream, stream_type
 from transom.spec.validate import condition_problems, key_problems
 from transom.storage.tables import Table
 
@@ -163,6 +165,7 @@ FEATURE: Feature[Stream] = Feature(
     rows="crowds",
     doc="Events become keys with many of them.",
     outlets=("crowds",),
+    script=Path(__file__).with_name("toy_job.py"),
     upstream=lambda stream: "ingest",
     problems=problems,
     columns_read=columns_read,
@@ -176,3 +179,13 @@ FEATURE: Feature[Stream] = Feature(
     facts=words,
     findings="toy_feature:SOURCE",
 )
+ToyStream = stream_type("ToyStream", __name__, [*FEATURES, FEATURE])
+"""The type of a stream's file that may have the feature."""
+STREAM = {
+    "name": "toy",
+    "preset": "apache/combined",
+    "source": {"path": "landing/toy/%Y-%m-%d/access.%H*.log", "expected_files": 1},
+    "key": ["client"],
+    "crowds": {"many": {"where": "status = 200"}},
+}
+"""A stream's file that has it."""

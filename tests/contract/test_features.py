@@ -2,10 +2,13 @@
 
 import copy
 import json
+import os
 import pickle
 import shutil
+import subprocess
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 import pytest
 import yaml
@@ -15,26 +18,20 @@ from pyspark.sql import SparkSession
 import toy_feature
 from contract.memory_pipeline import STREAM
 from house import hour, line
+from toy_feature import ToyStream
 from transom.api import Results
 from transom.app.pipeline import run_stages
 from transom.core.intervals import Interval
 from transom.features.registry import FEATURES
 from transom.findings.store import findings
+from transom.ledger.ledger import Ledger
 from transom.spec import loader
 from transom.spec.errors import SpecificationError
 from transom.spec.feature import Feature
-from transom.spec.stream import Stream, stream_type
+from transom.spec.stream import Stream
 from transom.storage.tables import read_rows
 
 ROOT = Path(__file__).parents[2]
-TEXT = """
-name: toy
-preset: apache/combined
-source: {path: "landing/toy/%Y-%m-%d/access.%H*.log", expected_files: 1}
-key: [client]
-crowds: {many: {where: status = 200}}
-"""
-ToyStream = stream_type("ToyStream", __name__, [*FEATURES, toy_feature.FEATURE])
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
@@ -93,7 +90,7 @@ def test_feature_of_the_tests_is_read_computed_checked_and_found(
     monkeypatch.setenv("TRANSOM_TABLES", str(tmp_path / "tables"))
     shutil.copytree(ROOT / "schemas/tables", tmp_path / "tables")
     shutil.copy(ROOT / "tests/data/crowds.yaml", tmp_path / "tables")
-    stream = loader.parse(yaml.safe_load(TEXT), ToyStream)
+    stream = loader.parse(toy_feature.STREAM, ToyStream)
     folder = tmp_path / "landing/toy/2015-05-17"
     folder.mkdir(parents=True)
     quiet = [line(5, "10.0.0.1"), line(6, "10.0.0.1"), line(7, "10.0.0.2"), line(8, "10.0.0.2", status=404)]
@@ -113,10 +110,10 @@ def test_feature_of_the_tests_is_read_computed_checked_and_found(
 
 
 def test_feature_of_the_tests_is_described_and_validated() -> None:
-    stream = loader.parse(yaml.safe_load(TEXT), ToyStream)
+    stream = loader.parse(toy_feature.STREAM, ToyStream)
     assert stream.stages == ("ingest", "crowds")
     assert stream.blocks(toy_feature.Crowd)["many"].key == ("client",)
-    wrong = {**yaml.safe_load(TEXT), "crowds": {"many": {"key": ["clint"], "at_least": 0}}}
+    wrong: dict[str, Any] = {**toy_feature.STREAM, "crowds": {"many": {"key": ["clint"], "at_least": 0}}}
     with pytest.raises(SpecificationError) as error:
         loader.parse(wrong, ToyStream)
     assert [issue.path for issue in error.value.problems] == ["crowds.many.at_least"]
@@ -125,3 +122,31 @@ def test_feature_of_the_tests_is_described_and_validated() -> None:
         SpecificationError, match=r"crowds\.many\.key\[0\]: no column 'clint'; nearest: client"
     ):
         loader.parse(wrong, ToyStream)
+
+
+@pytest.mark.full
+def test_job_of_the_feature_runs_under_spark_submit(tmp_path: Path) -> None:
+    """An hour without a file is incomplete and has no crowd."""
+    for folder in ("tables", "landing"):
+        (tmp_path / folder).mkdir()
+    shutil.copytree(ROOT / "schemas/tables", tmp_path / "tables", dirs_exist_ok=True)
+    shutil.copy(ROOT / "tests/data/crowds.yaml", tmp_path / "tables")
+    (tmp_path / "toy.yaml").write_text(yaml.safe_dump(toy_feature.STREAM))
+    places = {
+        "TRANSOM_LANDING": str(tmp_path),
+        "TRANSOM_TABLES": str(tmp_path / "tables"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), os.environ["PYTHONPATH"]]),
+    }
+    arguments = [
+        "--stream", tmp_path / "toy.yaml", "--lake", tmp_path / "lake",
+        "--from", "2015-05-17T00:00", "--to", "2015-05-17T01:00",
+    ]  # fmt: skip
+    # The job of the package knows no block of the tests.
+    ingest = tmp_path / "ingest.py"
+    job = "from transom.app.main import Job"
+    ingest.write_text(f"{job}\nfrom toy_feature import ToyStream\nJob('ingest', None, ToyStream).main()\n")
+    for script in (ingest, ROOT / "tests/toy_job.py"):
+        submit = ["spark-submit", "--properties-file", os.environ["TRANSOM_SPARK_PROPERTIES"], script]
+        subprocess.run([*submit, *arguments], check=True, env={**os.environ, **places})
+    (run,) = Ledger(f"{tmp_path}/lake/toy").runs("stage = 'crowds'")
+    assert run["rows_out"] == 0

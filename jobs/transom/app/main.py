@@ -21,10 +21,10 @@ from transom.core.intervals import Interval
 from transom.core.terminal_log import terminal_log
 from transom.engine.checks import preload
 from transom.features.ingest.landing import LandingError
-from transom.features.registry import FEATURES
+from transom.spec import loader
 from transom.storage.session import session
 from transom.storage.tables import LakeError, RunSuperseded, TableMismatch
-from transom.stream import Stream, load
+from transom.stream import Stream, StreamFile
 
 LOG = logging.getLogger(__name__)
 
@@ -36,10 +36,12 @@ class Job:
     Attributes:
         stage: the stage that it runs; None of the one that runs several.
         description: what `--help` prints.
+        stream_type: the type of the stream's file, with the features that it may have.
     """
 
     stage: str | None
     description: str | None
+    stream_type: type[Stream] = StreamFile
 
     def arg_parser(self) -> argparse.ArgumentParser:
         """Return a parser of the job's arguments."""
@@ -50,7 +52,7 @@ class Job:
                 type=lambda text: text.split(","),
                 help="which, such as ingest,aggregates; all stages of the stream where it is not given",
             )
-        if any(feature.audit for feature in FEATURES if self.stage in (None, feature.name)):
+        if any(feature.audit for feature in self.stream_type.features if self.stage in (None, feature.name)):
             parser.add_argument(
                 "--audit",
                 action="store_true",
@@ -67,6 +69,7 @@ class Job:
             arguments,
             stages,
             partial(audit, stages) if vars(arguments).get("audit") else None,
+            self.stream_type,
         )
 
 
@@ -94,7 +97,7 @@ def arg_parser(description: str | None) -> argparse.ArgumentParser:
         metavar="true|false",
         help="compute and write the hours from --from to --to again, even where they are fresh",
     )
-    parser.add_argument("--trigger", default="by hand", help="why it runs: schedule, trigger, backfill")
+    parser.add_argument("--trigger", default="by hand", help="why it runs: schedule, manual, backfill")
     return parser
 
 
@@ -115,6 +118,7 @@ def run(
     arguments: argparse.Namespace,
     stages: Sequence[str] | None = None,
     afterwards: PostRunHook | None = None,
+    stream_type: type[Stream] = StreamFile,
 ) -> None:
     """Runs stages in an application of its own.
 
@@ -125,13 +129,14 @@ def run(
         name: of the job, as its file is called.
         stages: None are all that the stream has.
         afterwards: None is nothing.
+        stream_type: the type of the stream's file.
 
     Raises:
         SystemExit: a wrong argument or stream file, a lake or a landing folder that cannot be used, or
             a run that another has overtaken: in one line.
     """
     with terminal_log():
-        _run(name, arguments, stages, afterwards)
+        _run(name, arguments, stages, afterwards, stream_type)
 
 
 def _run(
@@ -139,11 +144,12 @@ def _run(
     arguments: argparse.Namespace,
     stages: Sequence[str] | None,
     afterwards: PostRunHook | None,
+    stream_type: type[Stream],
 ) -> None:
     began = time.monotonic()
     try:
         interval = Interval.parse(arguments.start, arguments.end)
-        stream = load(arguments.stream)
+        stream = loader.load(arguments.stream, stream_type)
         stages = stream.stages if stages is None else select_stages(stream, stages)
         require_inputs(stages[0], stream, arguments.lake)
     except (ValueError, OSError) as error:

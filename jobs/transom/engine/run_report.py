@@ -19,7 +19,7 @@ COUNTED: Mapping[str, tuple[str, str]] = {
     "lines_rejected": ("line rejected", "lines rejected"),
     "files_waiting": ("file that waits", "files that wait"),
     "files_conflicting": ("file in conflict", "files in conflict"),
-    "files_gone": ("file gone", "files gone"),
+    "files_missing": ("file missing", "files missing"),
 }
 """What of a run's work is counted for a person, where it is not zero."""
 

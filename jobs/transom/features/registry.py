@@ -33,7 +33,7 @@ INGEST_COUNTERS = {
         "file held back that differs from what stands",
         "files held back that differ from what stands",
     ),
-    "files_gone": ("file gone", "files gone"),
+    "files_missing": ("file missing", "files missing"),
     "files_waiting": ("file waiting", "files waiting"),
 }
 """What runs of ingest count that a person sees where it is not zero: one of it, and several."""

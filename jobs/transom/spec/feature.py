@@ -11,6 +11,7 @@ need numpy, pyarrow, pyspark or deltalake are named by path, as
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
 
@@ -67,6 +68,8 @@ class Feature(Generic[S]):
         rows: the noun for its rows in findings.
         doc: the description of the stage, for its task in Airflow.
         outlets: the tables of results, which are Airflow assets for other DAGs.
+        optional_outlets: whether a stream has a table of `outlets`, for those that not every block makes.
+        script: the script for spark-submit; None is `jobs/<name>.py`.
         input_table: the table that exists if the stage has run, for stages that read its tables.
         upstream: the stage whose gate has to pass first; a function of the stream.
         inherits: which of the stream's defaults, `key` and `where`, a block takes; a function of the block's
@@ -116,6 +119,8 @@ class Feature(Generic[S]):
     facts: Callable[[S, str], str]
     inherits: Callable[[Mapping[str, Any]], frozenset[str]] = lambda block: frozenset(("key", "where"))
     block_problems: Callable[[Any], Iterator[Issue]] = lambda block: iter(())
+    optional_outlets: Mapping[str, Callable[[S], bool]] = field(default_factory=dict)
+    script: Path | None = None
     input_table: str | None = None
     row_types: Callable[[S, str], Mapping[str, FieldType] | None] | None = None
     optional_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

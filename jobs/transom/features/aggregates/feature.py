@@ -14,6 +14,10 @@ FEATURE: Feature[Stream] = Feature(
     rows="figures",
     doc="Events become figures over sliding windows.",
     outlets=("aggregates", "recurring", "alerts"),
+    optional_outlets={
+        "recurring": lambda stream: any(block.recurring for block in stream.blocks(Aggregation).values()),
+        "alerts": lambda stream: any(block.alert for block in stream.blocks(Aggregation).values()),
+    },
     upstream=lambda stream: "ingest",
     problems=validate.problems,
     columns_read=columns_read,

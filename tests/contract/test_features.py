@@ -127,9 +127,8 @@ def test_feature_of_the_tests_is_described_and_validated() -> None:
 @pytest.mark.full
 def test_job_of_the_feature_runs_under_spark_submit(tmp_path: Path) -> None:
     """An hour without a file is incomplete and has no crowd."""
-    for folder in ("tables", "landing"):
-        (tmp_path / folder).mkdir()
-    shutil.copytree(ROOT / "schemas/tables", tmp_path / "tables", dirs_exist_ok=True)
+    (tmp_path / "landing/toy").mkdir(parents=True)
+    shutil.copytree(ROOT / "schemas/tables", tmp_path / "tables")
     shutil.copy(ROOT / "tests/data/crowds.yaml", tmp_path / "tables")
     (tmp_path / "toy.yaml").write_text(yaml.safe_dump(toy_feature.STREAM))
     places = {

@@ -114,18 +114,17 @@ class CrowdFindings(FindingTemplate):
         self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
     ) -> pa.Table:
         """Return a row for each row."""
-        found = [
-            row
-            | {
-                IDENTITY: f"{row['client']}/{row['hour']}",
-                HOUR_COLUMN: row["hour"],
-                FIRST_HOUR: row["hour"],
-                ONGOING: False,
-                "end_time": row["hour"] + HOUR,
-            }
-            for row in rows.to_pylist()
-        ]
-        return pa.Table.from_pylist(found)
+        clients, hours = rows["client"].to_pylist(), rows["hour"].to_pylist()
+        added = {
+            IDENTITY: pa.array([f"{c}/{hour}" for c, hour in zip(clients, hours, strict=True)], pa.string()),
+            HOUR_COLUMN: rows["hour"],
+            FIRST_HOUR: rows["hour"],
+            ONGOING: pa.array([False] * len(rows)),
+            "end_time": pa.array([hour + HOUR for hour in hours], rows.schema.field("hour").type),
+        }
+        for name, column in added.items():
+            rows = rows.append_column(name, column)
+        return rows
 
     def evidence(self, row: Row) -> list[str]:
         """Return how many events there are."""

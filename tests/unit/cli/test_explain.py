@@ -251,7 +251,7 @@ def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
         return [line.strip() for line in lines if line.startswith("  file") or line.endswith(":")]
 
     mend = "mend the data, or accept the value in the stream's file, then run:"
-    withheld = f"file {names[0]}: withheld: {cause}"
+    withheld = f"file {names[0]}: quarantined: {cause}"
     assert files_and_advice(0) == files_and_advice(1) == [withheld, mend]
     os.utime(paths[0], (0, 0))
     changed = f"{withheld}; changed, 7 bytes of 1970-01-01 00:00:00 now, 7 of {when:%Y-%m-%d %H:%M:%S}"

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from reference.names import LEFT_OUT, as_now, table_now
+from reference.names import as_now, comparable, table_now
 
 SHOWN = 3
 """Rows of a table that are shown of those that only one side has."""
@@ -23,9 +23,9 @@ def compared(old: Path, new: Path) -> tuple[list[str], int]:
         if not DeltaTable.is_deltatable(str(new / there)):
             lines.append(f"{table}: is not in {new}")
             continue
-        left_out = LEFT_OUT.get(table_now(name), frozenset())
-        ours = _counted((as_now(name, row) for row in _rows(old / table)), left_out, str(old))
-        theirs = _counted(_rows(new / there), left_out, str(new))
+        now = table_now(name)
+        ours = _counted(now, (as_now(name, row) for row in _rows(old / table)), str(old))
+        theirs = _counted(now, _rows(new / there), str(new))
         missing, more = ours - theirs, theirs - ours
         if not missing and not more:
             equal += 1
@@ -49,12 +49,13 @@ def _rows(table: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _counted(rows: Iterable[Mapping[str, Any]], left_out: frozenset[str], folder: str) -> Counter[str]:
+def _counted(table: str, rows: Iterable[Mapping[str, Any]], folder: str) -> Counter[str]:
+    kept = (comparable(table, row) for row in rows)
     return Counter(
         repr(sorted(
             (column, value.replace(folder, "") if isinstance(value, str) else value)
             for column, value in row.items()
-            if column not in left_out
         ))
-        for row in rows
+        for row in kept
+        if row is not None
     )  # fmt: skip

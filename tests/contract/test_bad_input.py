@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyarrow import RecordBatch
 
-from house import House, clock, hour, line
+from house import PLAIN, House, clock, hour, line
 from transom.app.run_chunk import Context, run_chunk
 from transom.core.partitions import PartitionKey
 from transom.features.ingest.landing import FileNames, Landing, LandingError
@@ -85,7 +85,7 @@ aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1
 @pytest.mark.full
 def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(house: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    day = house()
+    day = house(PLAIN)
     lines = [line(7200 + i, f"10.0.0.{i % 3}") for i in range(40)]
     path = day.land(2, lines[:10])
     # A line that has not ended yet, in a gzip that has not ended yet.
@@ -96,7 +96,7 @@ def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(hou
     day.land(2, lines)
     day.run(2, 3)
     assert day.table("events").count() == 40
-    whole = house(lake="whole")
+    whole = house(PLAIN, "whole")
     whole.run(2, 3)
     assert day.state() == whole.state()
 
@@ -170,7 +170,7 @@ def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
 
     Slow (20 seconds): several runs of ingest, two of them at once.
     """
-    day = house()
+    day = house(PLAIN)
     for number in (0, 1):
         day.land(number, [line(number * 3600 + i) for i in range(5)])
     first: Context = day.context(0, 2)
@@ -185,7 +185,7 @@ def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
     with pytest.raises(RunSuperseded, match=r"run run .* came in between; run run .* wrote nothing"):
         run_chunk("ingest", first)
     day.run(0, 2)
-    alone = house(lake="alone")
+    alone = house(PLAIN, "alone")
     alone.run(0, 2)
     assert day.state() == alone.state()
     day.assert_ledger_true()
@@ -241,6 +241,17 @@ aggregates: {all: {key: [], measures: {total: sum(n)}, levels: RANGES 1 HOUR SLI
     assert [row.total for row in day.table("aggregates").collect()] == [9]
 
 
+def land_two_hours(day: House) -> None:
+    for number in (0, 1):
+        day.land(number, [line(number * 3600 + i, f"10.0.{i % 7}.1") for i in range(50)])
+
+
+def build(day: House) -> None:
+    """Two hours that have been run with room on the disk."""
+    land_two_hours(day)
+    day.run(0, 2)
+
+
 @pytest.mark.full
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process are Linux's")
 @pytest.mark.parametrize(
@@ -257,12 +268,11 @@ def test_a_full_disk_loses_nothing(
 ) -> None:
     """Of rows that the driver writes, and of those that Spark does.
 
-    Slow (20 seconds each): a run that fails, and two whole ones.
+    Slow (10 seconds each): a run that fails, and a whole one.
     """
+    alone, day = house(PLAIN, "alone", ready=build), house(PLAIN)
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
-    day = house()
-    for number in (0, 1):
-        day.land(number, [line(number * 3600 + i, f"10.0.{i % 7}.1") for i in range(50)])
+    land_two_hours(day)
     java = int(day.spark._jvm.java.lang.ProcessHandle.current().pid())
     soft, hard = resource.prlimit(java, resource.RLIMIT_FSIZE)
     write = Store.write
@@ -284,7 +294,5 @@ def test_a_full_disk_loses_nothing(
     assert {entry.status for node, entry in day.book().items() if node.table == table} == {"writing"}
     assert day.table(table).count() == 0
     day.run(0, 2)
-    alone = house(lake="alone")
-    alone.run(0, 2)
     assert day.state() == alone.state()
     day.assert_ledger_true()

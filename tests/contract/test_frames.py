@@ -195,6 +195,11 @@ def of_stretches(block: ResolvedFrames, ones: Sequence[Reading]) -> Iterator[tup
                 yield begin + length - HOUR, "final", 1, frame
 
 
+def rows_of(house: House, table: str, block: str) -> list[dict[str, Any]]:
+    """The rows of a block, read without Spark."""
+    return [row for row in house.rows_of(table) if row["block"] == block]
+
+
 def told(house: House, name: str) -> list[tuple[object, ...]]:
     block = frame_block_of(house.stream, name)
     return sorted(
@@ -205,7 +210,7 @@ def told(house: House, name: str) -> list[tuple[object, ...]]:
                 row["records"], row["missing"],
                 row["new_records"], row["peak"], row["peak_time"] and micros(row["peak_time"]), row["mean"],
             )
-            for row in house.table("frames").where(f"block = '{name}'").toArrow().to_pylist()
+            for row in rows_of(house, "frames", name)
         ),
         key=repr,
     )  # fmt: skip
@@ -221,7 +226,7 @@ def filled(house: House, name: str, events: Sequence[Event]) -> list[tuple[objec
     stream, found = house.stream, []
     fill = stream.fills[name]
     block = frame_block_of(stream, fill.frame)
-    rows = house.table("frames").where(f"block = '{fill.frame}'").toArrow().to_pylist()
+    rows = rows_of(house, "frames", fill.frame)
     reach = 2 * HOUR if name == "before" else 168 * HOUR
     for row in rows:
         of_shifts, turns = [], set[int]()
@@ -293,7 +298,7 @@ def fills_told(house: House, name: str) -> list[tuple[object, ...]]:
                         *measures,
                     )
                 )
-                for row in house.table("fills").where(f"block = '{name}'").toArrow().to_pylist()
+                for row in rows_of(house, "fills", name)
             ]
         ),
         key=repr,
@@ -336,8 +341,7 @@ def test_frames_and_fills_are_what_the_definitions_say_whatever_the_history(hous
 def check(house: House, asked: Sequence[int] | range) -> None:
     ASKED.clear()
     ASKED.update(micros(hour(number)) for number in asked)
-    rows = house.table("events").toArrow().to_pylist()
-    events = [event for event in rows if micros(event["hour"]) in ASKED]
+    events = [event for event in house.rows_of("events") if micros(event["hour"]) in ASKED]
     for name in SAID:
         assert numbers(told(house, name)) == numbers(expected(house, name, events)), name
         assert told(house, name), name

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from failpoints import killed_at
-from house import WEB, House, clock, hour, line
+from house import PLAIN, House, clock, hour, line
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
 from transom.features.ingest import specified
@@ -73,7 +73,7 @@ def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(house: Make)
 
 
 def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(house: Make) -> None:
-    day = house()
+    day = house(PLAIN)
     before(day)
     # Three tables, the claim and the events have come.
     with killed_at(6):
@@ -85,7 +85,7 @@ def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(house: Make) ->
 @pytest.mark.full
 def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
     """Slow (half a minute): a run killed at each of its commits, and one after each."""
-    careful = WEB + "checks: {few: {stage: aggregates, block: site, every: n < 3 }}\n"
+    careful = PLAIN + "checks: {few: {stage: aggregates, block: site, every: n < 3 }}\n"
     day = house(careful)
     before(day)
     day.run(0, 1)
@@ -94,7 +94,7 @@ def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
     day.ingest(0, 1)
     # With the check turned off the run writes what does not pass it, and is killed before it says so.
     for step in (3, 7):
-        loose = house(WEB)
+        loose = house(PLAIN)
         with killed_at(step):
             loose.aggregates(0, 1)
     house(careful).aggregates(0, 1)
@@ -104,8 +104,8 @@ def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
     day.assert_ledger_true()
 
 
-NAMELESS = WEB.replace("%Y-%m-%d/access.%H*.log.gz", "*.log").replace(", expected_files: 1", "")
-DAILY = WEB.replace("%Y-%m-%d/access.%H*.log.gz", "%Y-%m-%d.log.gz").replace(", expected_files: 1", "")
+NAMELESS = PLAIN.replace("%Y-%m-%d/access.%H*.log.gz", "*.log").replace(", expected_files: 1", "")
+DAILY = PLAIN.replace("%Y-%m-%d/access.%H*.log.gz", "%Y-%m-%d.log.gz").replace(", expected_files: 1", "")
 
 
 def daily(house: House, day: int, *hours: int) -> Path:
@@ -139,18 +139,18 @@ def test_chunks_leave_no_trace(house: Make, chunk: int) -> None:
 @pytest.mark.full
 def test_what_decides_completeness_reaches_hours_that_stand(house: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    day = house(WEB.replace("expected_files: 1", "expected_files: 2"))
+    day = house(PLAIN.replace("expected_files: 1", "expected_files: 2"))
     before(day)
     day.run(0, 2)
     assert not any(standing.complete for standing in day.state().values())
-    fewer = house(WEB)
+    fewer = house(PLAIN)
     fewer.run(1, 2)
-    fresh = house(WEB, "fresh")
+    fresh = house(PLAIN, "fresh")
     fresh.run(0, 2)
     assert fewer.state() == fresh.state()
     assert fewer.table("aggregates").where("NOT complete").isEmpty()
 
-    picky = house(WEB + "checks: {enough: {stage: ingest, rows: {at_least: 2}, severity: incomplete}}\n")
+    picky = house(PLAIN + "checks: {enough: {stage: ingest, rows: {at_least: 2}, severity: incomplete}}\n")
     picky.run(1, 2)
     assert not any(standing.complete for standing in picky.state().values())
     causes = {entry.reason for node, entry in picky.book().items() if node.table == "events"}
@@ -158,7 +158,7 @@ def test_what_decides_completeness_reaches_hours_that_stand(house: Make) -> None
 
 
 def test_a_missing_file_can_be_an_error(house: Make) -> None:
-    strict = house(WEB + "checks: {files_expected: {severity: error}}\n")
+    strict = house(PLAIN + "checks: {files_expected: {severity: error}}\n")
     before(strict)
     assert strict.ingest(5, 7).quarantined == 1
     (cause,) = {entry.reason for entry in strict.book().values() if entry.status == "quarantined"}
@@ -181,7 +181,7 @@ def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(house:
 
 @pytest.mark.full
 def test_two_files_in_an_hour_one_of_them_junk(house: Make) -> None:
-    day = house()
+    day = house(PLAIN)
     day.land(0, hourly(0, "10.0.0.1", "10.0.0.2"))
     junk = day.land(0, ["junk"] * 3, ".second")
     day.run(0, 1)
@@ -240,7 +240,7 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Mak
 
 
 def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
-    brief = WEB.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
+    brief = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     day = house(brief)
     before(day)
     day.ingest(0, 6)
@@ -262,7 +262,7 @@ def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
 @pytest.mark.full
 def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    brief = WEB.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
+    brief = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     day = house(brief)
     before(day)
     day.run(0, 6)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from house import WEB, House, line
+from house import PLAIN, House, line
 from transom.engine.staging import StagedOutput
 from transom.features.ingest.file_decisions import Decisions, decide
 from transom.features.ingest.landing import LandingError
@@ -81,7 +81,7 @@ def test_nothing_is_left_of_what_was_read_where_the_run_fails(
 
 
 def test_a_lake_whose_name_would_be_a_pattern(house: Make) -> None:
-    day = house(lake="lake {a,b} *?")
+    day = house(PLAIN, "lake {a,b} *?")
     day.land(0, [line(1), line(2)])
     day.run(0, 1)
     assert day.table("events").count() == 2
@@ -89,7 +89,7 @@ def test_a_lake_whose_name_would_be_a_pattern(house: Make) -> None:
 
 
 def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = WEB.replace("access.%H*.log.gz", "access.*.log.gz").replace(", expected_files: 1", "")
+    text = PLAIN.replace("access.%H*.log.gz", "access.*.log.gz").replace(", expected_files: 1", "")
     divided, together = house(text), house(text, lake="other")
     divided.land(0, [line(1), line(3600), line(2)])
     divided.ingest(0, 2)
@@ -103,17 +103,21 @@ def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: 
 AGGREGATE = ("granules", "aggregates")
 
 
-@pytest.mark.full
-def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> None:
-    """Slow (20 seconds): two lakes of all stages."""
-    day = house()
+def build(day: House) -> None:
+    """Two hours of several clients, and every stage."""
     for number in range(2):
         day.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
     day.run(0, 2)
+
+
+@pytest.mark.full
+def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> None:
+    """Slow (20 seconds): two lakes of all stages."""
+    day = house(PLAIN, ready=build)
     for table in AGGREGATE:
         assert there(day, table) == named(day, table) == read(day, table, "made") != set()
     # One block's rows stand beside what comes of the other one: they are written together.
-    text = WEB.replace("sent: sum(bytes)", "sent: max(bytes)")
+    text = PLAIN.replace("sent: sum(bytes)", "sent: max(bytes)")
     changed = house(text)
     changed.aggregates(0, 2)
     for table in AGGREGATE:
@@ -131,10 +135,7 @@ def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
     house: Make, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
     """Slow (20 seconds): two lakes of all stages."""
-    one, other = house(), house(lake="other")
-    for number in range(2):
-        one.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
-    one.run(0, 2)
+    one, other = house(PLAIN, ready=build), house(PLAIN, "other")
     monkeypatch.setattr(f"transom.engine.staging.{bound}", most)
     other.run(0, 2)
     other.assert_same(one)
@@ -148,7 +149,7 @@ def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
 def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
     house: Make, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
-    day = house()
+    day = house(PLAIN)
     for number in range(2):
         day.land(number, [line(3600 * number)])
     day.ingest(0, 2)

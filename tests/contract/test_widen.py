@@ -121,7 +121,7 @@ def of_records(match: Instance, records: list[dict[str, object]], block: Pattern
 def told(house: House, name: str) -> list[tuple[object, ...]]:
     """The matches of a pattern as the table has them, in the same form."""
     block = block_of(house.stream, name)
-    rows = house.table("matches").where(f"block = '{name}'").toArrow().to_pylist()
+    rows = [row for row in house.rows_of("matches") if row["block"] == name]
     for row in rows:
         assert row["hour"] < row["detected_at"] <= row["hour"] + (hour(1) - hour(0))
         times = [record["event_time"] for record in row["records"]]
@@ -146,7 +146,7 @@ def told(house: House, name: str) -> list[tuple[object, ...]]:
 def united(house: House, name: str) -> list[tuple[object, ...]]:
     """Key, bounds, number and first of the matches of a pattern that lie together."""
     pattern = house.stream.patterns[name]
-    rows = house.table("matches").where(f"block = '{name}'").toArrow().to_pylist()
+    rows = [row for row in house.rows_of("matches") if row["block"] == name]
     groups: list[list[dict[str, Any]]] = []
     for row in sorted(rows, key=lambda row: ([row[k] for k in pattern.key], row["first_time"])):
         last = groups[-1] if groups else []
@@ -170,7 +170,7 @@ def united(house: House, name: str) -> list[tuple[object, ...]]:
 def last_told(house: House, name: str) -> list[tuple[object, ...]]:
     """The episodes of a pattern as the last hour that tells of each has them."""
     key = house.stream.patterns[name].key
-    rows = house.table("episodes").where(f"block = '{name}'").toArrow().to_pylist()
+    rows = [row for row in house.rows_of("episodes") if row["block"] == name]
     last = {row["episode_id"]: row for row in sorted(rows, key=lambda row: row["hour"])}
     columns = (*key, "start_time", "last_time", "matches", "detected_at", "episode_id")
     return sorted(tuple(row[c] for c in columns) for row in last.values() if row["state"] != "joined")
@@ -216,7 +216,7 @@ def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Ma
     assert levels == {"guessed": {2, 3}, "slow": {2, 3}, "any": {0, 1, 2}, "quick": {0, 1, 2, 3}}
     together = {name: united(whole, name) for name in whole.stream.patterns}
     assert {name: last_told(whole, name) for name in together} == together
-    rows = whole.table("episodes").toArrow().to_pylist()
+    rows = whole.rows_of("episodes")
     assert {row["state"] for row in rows} == {"partial", "final"}
     assert {row["matches"] for row in rows} > {1}
     found = [finding for finding in whole.findings() if finding.kind == "episode"]

@@ -8,7 +8,6 @@ import typer
 
 from transom.app.command_lines import cli_command
 from transom.cli.arguments import UsageError, cli_errors
-from transom.cli.init.render_yaml import comment
 
 if TYPE_CHECKING:
     from transom.cli.init.try_draft import DraftTrial
@@ -40,6 +39,7 @@ def init(
     # Arrow and the parsers, which other commands do without.
     from transom.cli.init.draft import draft
     from transom.cli.init.infer_path import identifier
+    from transom.cli.init.render_yaml import comment
     from transom.cli.log_sample import not_utf8, read_samples
 
     with cli_errors():
@@ -67,30 +67,28 @@ def init(
             if sample.other:
                 LOG.warning(not_utf8(sample))
         if output is not None:
-            check, try_ = (
-                cli_command("check", output),
-                cli_command("try", output, *(sample.path for sample in samples)),
-            )
+            check = cli_command("check", output)
+            try_ = cli_command("try", output, *(sample.path for sample in samples))
             typer.echo(f"{output}: written. Look at its question marks, then:\n  {check}\n  {try_}")
 
 
-def _print_refused(found: "DraftTrial") -> None:
-    """Prints the lines that became no event, beside the stream's file."""
+def _print_refused(trial: "DraftTrial") -> None:
+    """Print the lines that became no event, to standard error."""
+    from transom.cli.init.render_yaml import comment
     from transom.core.terminal import counted, escape_control_chars
 
-    if not found.rejected:
+    if not trial.rejected:
         return
-    lines, are = counted(found.lines, "line"), "is" if found.rejected == 1 else "are"
-    text = [f"{found.rejected} of {lines} {are} refused by this draft:"]
-    left = found.rejected
-    for refused in found.refused:
+    are = "is" if trial.rejected == 1 else "are"
+    text = [f"{trial.rejected} of {counted(trial.lines, 'line')} {are} refused by this draft:"]
+    for refused in trial.refused:
         such = f" ({refused.lines} such lines)" if refused.lines > 1 else ""
         text.append(f"  {comment(refused.reason)[:160]}{such}")
         text.append(f"    {escape_control_chars(refused.text[:160])}")
-        left -= refused.lines
-    if left:
-        text.append(f"  and {left} more")
-    if any(refused.goes_on for refused in found.refused):
+    more = trial.rejected - sum(refused.lines for refused in trial.refused)
+    if more:
+        text.append(f"  and {more} more")
+    if any(refused.goes_on for refused in trial.refused):
         text += [
             "  Lines that begin with a blank, or have no time, seem to go on with the line before them. An "
             "event is a line:",

@@ -3,13 +3,10 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from transom.cli.init.detect_carried_json import carried, container, with_json
-from transom.cli.init.detect_cef import cef
 from transom.cli.init.detect_delimited import delimited, w3c, zeek
-from transom.cli.init.detect_error_log import error_log
-from transom.cli.init.detect_json import json_lines
+from transom.cli.init.detect_json import carried, container, json_lines, with_json
 from transom.cli.init.detect_key_value import labelled, pairs
-from transom.cli.init.detect_plain import apache, own_form, strace, syscalls
+from transom.cli.init.detect_plain import apache, cef, error_log, own_form, strace, syscalls
 from transom.cli.init.detected_format import MIN_SHARE, SAMPLE_LINES, DetectedFormat, NearMiss
 from transom.cli.init.infer_regex import guess
 from transom.cli.init.render_yaml import comment, scalar
@@ -43,17 +40,15 @@ def recognise(lines: Sequence[str]) -> DetectedFormat:
     near: dict[str, NearMiss] = {}
     for name, form in FORMS.items():
         detected = form(lines)
-        if isinstance(detected, DetectedFormat):
-            may = (
-                detected.preset is None
-                and detected.format in EMBEDDING
-                and "embedded" not in detected.options
-            )
-            return with_json(detected, list(detected.fields)) if may else detected
-        near[name] = detected
-    name, detected = max(near.items(), key=lambda entry: entry[1].lines)
-    nearest = f"{name}, {detected.lines} of {len(lines)} lines" if detected.lines else "none takes a line"
-    why = f", but {detected.why}" if detected.why and detected.lines >= MIN_SHARE * len(lines) else ""
+        if isinstance(detected, NearMiss):
+            near[name] = detected
+        elif detected.preset or detected.format not in EMBEDDING or "embedded" in detected.options:
+            return detected
+        else:
+            return with_json(detected, detected.fields)
+    name, miss = max(near.items(), key=lambda entry: entry[1].lines)
+    nearest = f"{name}, {miss.lines} of {len(lines)} lines" if miss.lines else "none takes a line"
+    why = f", but {miss.why}" if miss.why and miss.lines >= MIN_SHARE * len(lines) else ""
     raise Unknown(
         f"is of no form that is known. Tried: {', '.join(near)}; nearest: {nearest}{why}. If its lines have "
         "a form of their own, write `format: regex`, with a pattern that takes a whole line and names its "
@@ -66,5 +61,4 @@ def _first_pattern(line: str) -> str:
     pattern = guess([line]).pattern
     if len(pattern) > LONGEST or re.fullmatch(pattern, line) is None:
         return f" The first line:\n  {comment(line)[:300]}"
-    text = f"{line[:300]}\n  options: {{pattern: {scalar(pattern)}}}"
-    return f" This one takes the first line:\n  {text}"
+    return f" This one takes the first line:\n  {line[:300]}\n  options: {{pattern: {scalar(pattern)}}}"

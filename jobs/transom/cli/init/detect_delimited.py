@@ -1,24 +1,17 @@
-"""Detect delimited lines: Zeek's tables, W3C's extended logs, CSV."""
+"""Detect delimited lines: Zeek's tables, W3C's extended logs, CSV with any lines above its records."""
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from transom.cli.init.detect_csv import (
-    DELIMITERS,
-    OF_BLANKS,
-    DelimitedTable,
-    head_of,
-    is_header,
-    records_of,
-    table_of,
-)
 from transom.cli.init.detect_json import CONN
-from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss, NotRead
+from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss, NotRead, fields_of, mostly
 from transom.cli.init.infer_regex import guess
-from transom.cli.init.infer_types import kind_of, times_of
-from transom.formats.record_format import FieldType
+from transom.cli.init.infer_types import NOTHING, NUMBER, TRUTH, ColumnType, kind_of, skeleton, times_of
+from transom.formats.record_format import BLANKS, EPOCHS, FieldType
+from transom.formats.separated_values import separated
 from transom.formats.w3c import FIELDS
 
 ZEEK_TYPES: Mapping[str, FieldType] = {
@@ -31,6 +24,58 @@ ONE_LINE = (
     "python3 -c \"import csv, sys; csv.writer(sys.stdout).writerows([' '.join(c.split()) for c in r] "
     'for r in csv.reader(sys.stdin{}))" < FILE > NEW'
 )
+DELIMITERS = ("\t", ";", ",", "|", " ", BLANKS)
+OF_BLANKS = DELIMITERS[-2:]
+"""The blanks among them: one blank, and any number of blanks."""
+COMMENTS = ("#", "//", "%", "!")
+"""Beginnings of lines that are no records of a table."""
+MAX_LINES_ABOVE = 50
+"""Maximum number of lines above the first record."""
+LONGEST_RECORD = 200
+"""Maximum number of lines of a record."""
+
+
+@dataclass(frozen=True)
+class DelimitedTable:
+    """Lines as rows of the same number of values.
+
+    Attributes:
+        rows: the rows, without lines with another number of values.
+        places: the line of each row, from 1.
+        above: the number of lines before the first row that are neither rows nor comments.
+        share: the share of rows among the lines from the first row on.
+        comment: the beginning of comment lines; empty if there are none.
+        comments: the texts of comment lines, by their number from 1.
+    """
+
+    delimiter: str
+    rows: list[list[str]]
+    places: list[int]
+    above: int
+    share: float
+    comment: str
+    comments: dict[int, str]
+
+    def only_comments(self, start: int, stop: int) -> bool:
+        """Return whether all lines from one number to another, exclusive, are comments."""
+        return self.comments.keys() >= {*range(start, stop)}
+
+
+@dataclass(frozen=True)
+class Head:
+    """The lines above the records of a table.
+
+    Attributes:
+        names: the column names; None if no line has them.
+        names_line: the number of that line, from 1.
+        data_row: the first row that is a record.
+        data_line: the number of its line, from 1.
+    """
+
+    names: list[str] | None
+    names_line: int
+    data_row: int
+    data_line: int
 
 
 def zeek(lines: Sequence[str]) -> DetectedFormat | NearMiss:
@@ -40,13 +85,9 @@ def zeek(lines: Sequence[str]) -> DetectedFormat | NearMiss:
         return NearMiss(0)
     names = headers["#fields"].split("\t")
     unset, empty = headers.get("#unset_field", "-"), headers.get("#empty_field", "(empty)")
-    rows = [line.split("\t") for line in lines if not line.startswith("#")]
-    fields: dict[str, list[str]] = {name: [] for name in names}
-    for row in rows:
-        if len(row) == len(names):
-            for name, text in zip(names, row, strict=True):
-                if text not in (unset, empty):
-                    fields[name].append(text)
+    rows = [row for line in lines if line[:1] != "#" and len(row := line.split("\t")) == len(names)]
+    nothing = (unset, empty)
+    fields = {name: [row[at] for row in rows if row[at] not in nothing] for at, name in enumerate(names)}
     declared = dict(zip(names, headers.get("#types", "").split("\t"), strict=False))
     types: dict[str, FieldType] = {name: ZEEK_TYPES.get(declared.get(name, ""), "string") for name in names}
     known = headers.get("#path") == "conn" and set(names) >= CONN
@@ -64,9 +105,9 @@ def w3c(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     rows = [row for row in csv.reader(body, delimiter=delimiter) if len(row) == len(names)]
     if not rows or len(rows) < MIN_SHARE * len(body):
         return NearMiss(len(rows))
-    fields = {name: [row[index] for row in rows if row[index]] for index, name in enumerate(names)}
+    note = "its #Fields: lines name the fields"
     options = {"delimiter": delimiter, "header": "w3c"}
-    return DetectedFormat("csv", fields, {}, options, notes=("its #Fields: lines name the fields",), utc=True)
+    return DetectedFormat("csv", fields_of(names, rows), {}, options, notes=(note,), utc=True)
 
 
 def delimited(lines: Sequence[str]) -> DetectedFormat | NearMiss:
@@ -75,64 +116,52 @@ def delimited(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     Raises:
         NotRead: records have several lines.
     """
-    tables = list(_tables(lines))
+    tables = _tables(lines)
     candidates = [table for table in tables if table.delimiter == "\t" or not _is_prose(table.rows)]
     fitting = [(table, _log(table)) for table in candidates if table.share >= MIN_SHARE]
     fitting = [(table, log) for table, log in fitting if _is_sure(table, log)]
     # A tab is in no text by chance.
-    fitting = [candidate for candidate in fitting if candidate[0].delimiter == "\t"] or fitting
+    fitting = [(table, log) for table, log in fitting if table.delimiter == "\t"] or fitting
     if fitting:
         # If values contain another delimiter, the first line tells the right one.
-        best, log = max(fitting, key=_likely)
+        best, log = max(fitting, key=_likelihood)
         # Commas inside lines that begin with a time of several words.
-        if best.delimiter != "\t" and not _has_time(log) and guess(lines).timed:
+        if best.delimiter != "\t" and not _likelihood((best, log))[0] and guess(lines).timed:
             why = "no column is a time, while the lines begin with one of several words"
             return NearMiss(len(best.rows), why)
         return log
-    for sign in filter(lambda sign: sign not in OF_BLANKS, DELIMITERS):
-        _refuse_long_records(lines, sign)
-    return NearMiss(
-        max((len(table.rows) for table in candidates if table.delimiter not in OF_BLANKS), default=0)
-    )
+    for delimiter in DELIMITERS:
+        if delimiter not in OF_BLANKS:
+            _refuse_long_records(lines, delimiter)
+    return NearMiss(max((len(t.rows) for t in candidates if t.delimiter not in OF_BLANKS), default=0))
 
 
-def _tables(lines: Sequence[str]) -> Iterator[DelimitedTable]:
-    """Yield the table for each delimiter, but only one of those for blanks."""
-    tables = {sign: table_of(lines, sign) for sign in DELIMITERS}
-    if sum(CLOCK_COMMA.search(line) is not None for line in lines) >= MIN_SHARE * len(lines):
+def _tables(lines: Sequence[str]) -> list[DelimitedTable]:
+    """Return the table for each delimiter, but only one of those for blanks."""
+    tables = {delimiter: _table_of(lines, delimiter) for delimiter in DELIMITERS}
+    if mostly(CLOCK_COMMA.search(line) is not None for line in lines):
         tables[","] = None
-    single, several = (tables[sign] for sign in OF_BLANKS)
+    single, several = (tables[blanks] for blanks in OF_BLANKS)
     if single is not None and several is not None:
-        tables[OF_BLANKS[not _is_aligned(single, several)]] = None
-    yield from filter(None, tables.values())
-
-
-def _is_aligned(single: DelimitedTable, several: DelimitedTable) -> bool:
-    """Return whether several blanks are one delimiter: else more lines are rows with one blank, or all the
-    same.
-
-    Args:
-        single, several: the lines as tables by one blank, and by any number of blanks.
-    """
-    empty = any(not any(column) for column in zip(*single.rows[1:], strict=True))
-    return empty or (several.share >= single.share and several.rows != single.rows)
+        # Several blanks are one delimiter, unless more lines are rows with one blank, or all the same.
+        empty = any(not any(column) for column in zip(*single.rows[1:], strict=True))
+        aligned = empty or (several.share >= single.share and several.rows != single.rows)
+        tables[OF_BLANKS[not aligned]] = None
+    return [table for table in tables.values() if table is not None]
 
 
 def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
     """Raise NotRead if single lines are no records, but most records of several lines are."""
-    records, over = records_of(lines, delimiter)
-    widths = Counter(map(len, records))
-    width, number = widths.most_common(1)[0] if widths else (0, 0)
-    if width < 2 or not over or number < MIN_SHARE * len(records) or len(records) < 2:
+    records, several = _records_of(lines, delimiter)
+    width, number = Counter(map(len, records)).most_common(1)[0]
+    if width < 2 or not several or number < MIN_SHARE * len(records) or len(records) < 2:
         return
     rows = [record for record in records if len(record) == width]
-    columns = ([row[index] for row in rows[1:] if row[index]] for index in range(width))
-    timed = any(kind_of(column).type == "timestamp" for column in columns if column)
-    if timed or is_header(rows[0], rows[1:]):
-        sign = "" if delimiter == "," else f", delimiter={delimiter!r}"
+    if _has_time(fields_of(map(str, range(width)), rows[1:])) or _is_header(rows[0], rows[1:]):
+        argument = "" if delimiter == "," else f", delimiter={delimiter!r}"
         raise NotRead(
             f"is CSV whose quoted values go over several lines: {len(records)} records in {len(lines)} "
-            f"lines. transom reads a record a line. Make it so: {ONE_LINE.format(sign)}"
+            f"lines. transom reads a record a line. Make it so: {ONE_LINE.format(argument)}"
         )
 
 
@@ -141,58 +170,48 @@ def _is_sure(table: DelimitedTable, log: DetectedFormat) -> bool:
     line, or if blanks are the delimiter."""
     if table.delimiter not in OF_BLANKS and not table.above:
         return True
-    return (
-        head_of(table).names is not None
-        and len(table.rows) > 2
-        and len(table.rows[0]) > 2 - bool(table.above)
-        and _dated(log)
-    )
-
-
-def _likely(candidate: tuple[DelimitedTable, DetectedFormat]) -> tuple[bool, bool, int]:
-    """Return the sort key that selects the most likely table."""
-    table, log = candidate
-    return _has_time(log), log.options.get("header") is not False, len(table.rows[0])
-
-
-def _has_time(log: DetectedFormat) -> bool:
-    return log.options.get("header") is not False or _timed(log)
-
-
-def _timed(log: DetectedFormat) -> bool:
-    return any(kind_of(texts).type == "timestamp" for texts in log.fields.values() if texts)
-
-
-def _dated(log: DetectedFormat) -> bool:
-    """Return whether a column is a time, or a date whose time of day another column may have."""
+    if _head_of(table).names is None or len(table.rows) < 3 or len(table.rows[0]) < 3 - bool(table.above):
+        return False
+    # Another column may have the time of day of a date.
     days = ([f"{text} 00:00:00" for text in texts[:200]] for texts in log.fields.values() if texts)
-    return _timed(log) or any(times_of(day) is not None for day in days)
+    return _has_time(log.fields) or any(times_of(day) is not None for day in days)
+
+
+def _likelihood(candidate: tuple[DelimitedTable, DetectedFormat]) -> tuple[bool, bool, int]:
+    """Return the sort key that selects the most likely table: one with names or a time, with names, and with
+    most columns."""
+    table, log = candidate
+    named = log.options.get("header") is not False
+    return named or _has_time(log.fields), named, len(table.rows[0])
+
+
+def _has_time(fields: Mapping[str, Sequence[str]]) -> bool:
+    return any(kind_of(texts).type == "timestamp" for texts in fields.values() if texts)
 
 
 def _log(table: DelimitedTable) -> DetectedFormat:
+    head = _head_of(table)
     options: dict[str, object] = {} if table.delimiter == "," else {"delimiter": table.delimiter}
     options |= {"comment": table.comment} if table.comment else {}
+    skip = {"skip": head.data_line - 1}
     notes = []
-    head = head_of(table)
-    skipped = {"skip": head.data_line - 1} if head.data_line > 1 and not table.is_comment_above else {}
     if head.names is None:
         names = [f"field_{number}" for number in range(1, len(table.rows[0]) + 1)]
         notes.append("its first line names no fields: give them names here")
-        options |= {"header": False, "names": names, **skipped}
-    elif _unique(head.names) != head.names:
-        names = _unique(head.names)
+        options |= {"header": False, "names": names}
+        options |= {} if table.only_comments(1, head.data_line) else skip
+    elif (names := _unique(head.names)) != head.names:
         twice = [name for name, times in Counter(head.names).items() if times > 1 and name.strip()]
         wrong = f"has a name twice, {', '.join(twice)}" if twice else "lacks a name"
         notes.append(f"the line that names its fields {wrong}; so the names stand here")
-        options |= {"header": False, "names": names, "skip": head.data_line - 1}
+        options |= {"header": False, "names": names, **skip}
     else:
-        names = head.names
-        if head.names_line != table.first_line or table.above:
+        is_first = table.only_comments(1, head.names_line) and head.names_line not in table.comments
+        if not is_first or table.above:
             options["header"] = head.names_line
-        if head.data_line - 1 > head.names_line and not table.is_comment_below(head):
-            options |= {"header": head.names_line, "skip": head.data_line - 1}
-    body = table.rows[head.data_row :]
-    fields = {name: [row[index] for row in body if row[index]] for index, name in enumerate(names)}
+        if not table.only_comments(head.names_line + 1, head.data_line):
+            options |= {"header": head.names_line, **skip}
+    fields = fields_of(names, table.rows[head.data_row :])
     return DetectedFormat("csv", fields, {}, options, notes=tuple(notes))
 
 
@@ -212,3 +231,127 @@ def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
     cells = [cell for row in rows[:200] for cell in row]
     # JSON has blanks, too.
     return sum(cell.count(" ") > 4 and cell[0] not in "{[" for cell in cells) * 4 > len(cells)
+
+
+def _table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
+    """Return lines as a table; None if most of them have a single value."""
+    parts = separated(delimiter, '"')
+    numbered = list(enumerate(lines, 1))
+    for comment in (*(sign for sign in COMMENTS if any(line.startswith(sign) for line in lines)), ""):
+        comments = {
+            number: line.removeprefix(comment).lstrip(" ")
+            for number, line in numbered
+            if comment and line.startswith(comment)
+        }
+        if len(comments) > len(lines) / 2:
+            continue
+        read = {number: parts.split_line(line) for number, line in numbered if number not in comments}
+        widths = Counter(len(row) for row in read.values() if row is not None)
+        width = max(widths, key=lambda width: (widths[width], width), default=0)
+        if width < 2:
+            continue
+        places, rows = [], []
+        for number, row in read.items():
+            if row is not None and len(row) == width:
+                places.append(number)
+                rows.append(row)
+        below = (text for number, text in comments.items() if number > places[0])
+        above = sum(number < places[0] for number in read)
+        # Values may also begin with such a sign.
+        if above <= MAX_LINES_ABOVE and all(len(parts.split_line(text) or ()) != width for text in below):
+            share = len(rows) / (len(read) - above)
+            return DelimitedTable(delimiter, rows, places, above, share, comment, comments)
+    return None
+
+
+def _head_of(table: DelimitedTable) -> Head:
+    """Return the line that names the columns of a table, and the beginning of its records.
+
+    A line above the records, such as names or units, has no value of the type of its column.
+    """
+    rows, first = table.rows, table.places[0]
+    typed_rows = rows[len(rows) // 2 :] if len(rows) > 3 else rows[1:]
+    columns = ([row[index] for row in typed_rows if row[index]] for index in range(len(rows[0])))
+    kinds = [kind_of(column) if column else ColumnType("string") for column in columns]
+    data = 0
+    if any(kind.type != "string" for kind in kinds):
+        while data < min(len(rows) - 1, MAX_LINES_ABOVE) and _is_above(rows[data], kinds):
+            data += 1
+    else:
+        # Missing and repeated names may be replaced by others.
+        names = [
+            name if name.strip() and rows[0].count(name) == 1 else f"{name or 'field'}_{place}"
+            for place, name in enumerate(rows[0], 1)
+        ]
+        data = int(_is_header(names, rows[1:]))
+    if data:
+        complete = (
+            at
+            for at, row in enumerate(rows[:data])
+            if len(set(row)) == len(row) and all(re.search("[^\\W\\d]", cell) for cell in row)
+        )
+        named = next(complete, 0)
+        return Head(rows[named], table.places[named], data, table.places[data % len(rows)])
+    for number in sorted(table.comments, reverse=True):
+        names = separated(table.delimiter, '"').split_line(table.comments[number]) or []
+        if number < first and len(names) == len(rows[0]) and _is_header(names, rows):
+            return Head(names, number, 0, first)
+    return Head(None, 0, 0, first)
+
+
+def _is_above(row: Sequence[str], kinds: Sequence[ColumnType]) -> bool:
+    """Return whether no value of a row has the type of its column, and some value has another one."""
+    typed = [
+        (cell, kind)
+        for cell, kind in zip(row, kinds, strict=True)
+        if kind.type != "string" and cell and cell not in NOTHING
+    ]
+    return bool(typed) and not any(_is_of(kind, cell) for cell, kind in typed)
+
+
+def _is_of(kind: ColumnType, cell: str) -> bool:
+    if kind.type in ("integer", "number") or kind.form in EPOCHS:
+        return NUMBER.fullmatch(cell) is not None or re.fullmatch(r"[-+]?[0-9.,]+", cell) is not None
+    if kind.type == "boolean":
+        return cell in TRUTH
+    return times_of([cell]) is not None or skeleton(cell) == skeleton("2024-05-01 10:00:00")
+
+
+def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a line names the fields: its texts are distinct, no numbers, and no values of their
+    column."""
+    if len(set(first)) < len(first) or not all(cell.strip() for cell in first):
+        return False
+    if any(re.search(r"[^\W\d]|_", cell) is None for cell in first):
+        return False
+    columns = [[row[index] for row in rows] for index in range(len(first))]
+    for name, column in zip(first, columns, strict=True):
+        values = list(filter(None, column))
+        if values and kind_of([name]).type != kind_of(values).type:
+            return True
+    return all(
+        name not in column and re.fullmatch(r"[^\W\d@]?[\w .@()/%-]*", name)
+        for name, column in zip(first, columns, strict=True)
+    )
+
+
+def _records_of(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], int]:
+    """Return the records in lines, where a quoted value may continue in the next line.
+
+    Returns:
+        The records, and how many of them have several lines. A line whose quote is never closed, before a
+        delimiter or at a line's end, is a record with a single value.
+    """
+    records: list[list[str]] = []
+    several = at = 0
+    while at < len(lines):
+        text = (f"{line}\n" for line in lines[at : at + LONGEST_RECORD])
+        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        try:
+            record, count = next(reader), reader.line_num
+        except csv.Error:
+            record, count = [lines[at]], 1
+        records.append(record)
+        several += count > 1
+        at += count
+    return records, several

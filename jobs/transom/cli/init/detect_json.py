@@ -1,19 +1,31 @@
-"""Detect lines of JSON: an object per line, of Zeek or others, or lists of records in each line."""
+"""Detect JSON: an object per line, of Zeek or others, lists of records in each line, or JSON in a text."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from transom.cli.init.detect_carried_json import with_json
-from transom.cli.init.detected_format import MIN_SHARE, SAMPLE_LINES, DetectedFormat, NearMiss, NotRead
+import pyarrow as pa
+
+from transom.cli.init.detected_format import (
+    MIN_SHARE,
+    SAMPLE_LINES,
+    DetectedFormat,
+    NearMiss,
+    NotRead,
+    by_pattern,
+)
+from transom.cli.init.infer_path import identifier
+from transom.cli.init.infer_regex import MESSAGE, guess
 from transom.cli.init.infer_time import is_time_name
-from transom.cli.init.infer_types import kind_of
-from transom.cli.init.job_readers import object_of, records_of
-from transom.cli.init.json_fields import flat, leaves
+from transom.cli.init.infer_types import NO_FIGURE, kind_of
 from transom.cli.log_sample import JQ
+from transom.formats.json.lines import Raw, json_text, parse_json
 from transom.formats.json.record_paths import AROUND, RECORDS, level_of
+from transom.formats.json.records import Text, explode_records
 from transom.formats.record_format import FieldType
+from transom.formats.typed_columns import Rejections
 
 CONN = {"ts", "uid", "proto", "conn_state"}
 """Fields that together occur only in Zeek's log of connections."""
@@ -21,6 +33,12 @@ SAMPLE_OBJECTS = 200
 """The number of objects that are checked for times."""
 MAX_AROUND = 20
 """Maximum number of values around a record that become columns."""
+HALF = 0.5
+"""The minimum share of JSON texts for which its fields become columns: logs mix both kinds."""
+CONTAINER = rf"(?P<time>[^ ]+) (?P<stream>stdout|stderr) (?P<tag>[FP](?::[^ ]*)?) (?P<{MESSAGE}>.*)"
+BRACKETS = 3
+"""The number of a line's brackets that are tried as the beginning of an object."""
+_TAIL = re.compile(r"(?:^|(?<=\s))[^\s0-9]+$")
 _ARRAY = re.compile(r"\s*\[\s*(\{\s*[\"}]|$)")
 _PRETTY = re.compile(r'\s*("(?:[^"\\]|\\.)*"\s*:.*|[\]}{\[]+,?)\s*')
 _ADVICE = f"transom reads an object a line. Make it so: {JQ}"
@@ -50,28 +68,155 @@ def json_lines(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     Raises:
         NotRead: the lines are JSON of another shape: one value over several lines, or a list.
     """
-    records = [record for record in map(object_of, lines) if record is not None]
+    records = _objects(lines)
     if len(records) < MIN_SHARE * len(lines):
-        _refuse_others(lines, len(records))
+        _refuse_other_shapes(lines, len(records))
         return NearMiss(len(records))
-    fields, types = flat(records)
+    fields, types = _flat(records)
     if {name.replace(".", "_") for name in fields} >= CONN:
         return DetectedFormat("zeek", fields, types, {"variant": "json"}, "zeek/conn")
-    timed = [listed for listed in _lists(records) if _timed(*flat(listed.objects[:SAMPLE_OBJECTS]))]
-    if not timed or _timed(*flat(records[:SAMPLE_OBJECTS])) >= len(timed[0].lines):
-        template = "?: the objects in {} have times, too; with the option `records` these are the events"
-        notes = tuple(template.format(candidate.path) for candidate in timed[:1])
-        return with_json(DetectedFormat("json", fields, types, notes=notes), _texts(types))
-    listed = timed[0]
-    around = [path for path in listed.around if _leads(path, listed.path)][:MAX_AROUND]
-    fields, types = flat(records_of(lines, listed.path, around)[:SAMPLE_LINES])
-    note = f"each line holds records in {listed.path}; a record is an event"
-    return with_json(
-        DetectedFormat("json", fields, types, {"records": listed.path}, notes=(note,)), _texts(types)
+    timed = [listed for listed in _lists(records) if _timed(listed.objects)]
+    options, notes = {}, []
+    if timed and _timed(records) < len(timed[0].lines):
+        path = timed[0].path
+        around = [other for other in timed[0].around if _is_around(other, path)][:MAX_AROUND]
+        fields, types = _flat(_records_of(lines, path, around)[:SAMPLE_LINES])
+        options = {"records": path}
+        notes.append(f"each line holds records in {path}; a record is an event")
+    elif timed:
+        having = f"the objects in {timed[0].path} have times, too"
+        notes.append(f"?: {having}; with the option `records` these are the events")
+    texts = [path for path, kind in types.items() if kind == "string" and not path.startswith(AROUND)]
+    return with_json(DetectedFormat("json", fields, types, options, notes=tuple(notes)), texts)
+
+
+def container(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+    """Detect lines of a container runtime: time, stream, tag and message, which may be JSON."""
+    note = "a container's log; a message that is cut in parts, with the tag P, stays in parts"
+    log = by_pattern(lines, CONTAINER, note, keep_empty=True)
+    return log if isinstance(log, NearMiss) else with_json(log, [MESSAGE])
+
+
+def carried(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+    """Detect lines that end in a JSON object after words of one form; the format is a pattern."""
+    heads = [head for head in map(_head, lines) if head is not None]
+    if len(heads) < HALF * len(lines) or not any(map(str.strip, heads)):
+        return NearMiss(len(heads))
+    tails = [match[0] if (match := _TAIL.search(head.rstrip())) else "" for head in heads]
+    # Words such as `@cee:` or `data=` before each object belong to no field.
+    tail = tails[0] if set(tails) == {tails[0]} and tails[0][-1:] in tuple(":=,") else ""
+    leads = [head.rstrip().removesuffix(tail).rstrip() for head in heads]
+    sign = rf"(?:{re.escape(tail)} *)?" if tail else ""
+    message, path = f"(?P<{MESSAGE}>.*)", MESSAGE
+    if not any(leads):
+        pattern = sign + message
+    elif (lead := guess(leads).pattern).endswith(message):
+        # The words before the object.
+        words = lead.removesuffix(message)
+        pattern, path = rf"{words}(?P<{MESSAGE}>[^{{]*?) *{sign}(?P<json>\{{.*)?", "json"
+    else:
+        pattern = f"{lead} *{sign}{message}"
+    log = by_pattern(lines, pattern, "JSON in the lines' text: its fields are columns")
+    return log if isinstance(log, NearMiss) else with_json(log, [path])
+
+
+def _head(line: str) -> str | None:
+    """Return the text before the object at the end of a line; None if there is no object."""
+    at = -1
+    for _ in range(BRACKETS):
+        at = line.find("{", at + 1)
+        if at < 0 or not line.rstrip().endswith("}"):
+            return None
+        if _object_of(line[at:]):
+            return line[:at]
+    return None
+
+
+def with_json(log: DetectedFormat, paths: Iterable[str]) -> DetectedFormat:
+    """Return a log with the fields of the JSON in one of its texts; unchanged if there is none.
+
+    Args:
+        paths: the fields that may be JSON.
+    """
+    texts_of = {path: log.fields.get(path, ()) for path in paths if "|" not in path}
+    # An object without values has no fields.
+    objects_of = {path: [record for record in _objects(texts) if record] for path, texts in texts_of.items()}
+    path, objects = max(objects_of.items(), key=lambda entry: len(entry[1]), default=("", []))
+    if not objects or len(objects) < HALF * len(log.fields[path]):
+        return log
+    fields, types = _flat(objects)
+    return replace(
+        log,
+        fields={**log.fields, **{f"{path}.{name}": texts for name, texts in fields.items()}},
+        types={**log.types, **{f"{path}.{name}": kind for name, kind in types.items()}},
+        options={**log.options, "embedded": {"field": path, "format": "json"}},
+        notes=(*log.notes, f"{path} is JSON, its fields are {path}.NAME"),
     )
 
 
-def _leads(path: str, records: str) -> bool:
+def _object_of(line: str) -> dict[str, Any] | None:
+    """Return the object that a line is, numbers as their own text; None if it is none."""
+    try:
+        record = parse_json(line) if line.lstrip()[:1] == "{" else None
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
+    return [record for record in map(_object_of, lines) if record is not None]
+
+
+def _records_of(lines: Sequence[str], path: str, around: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the records in lines of JSON, each with the values that it takes from the objects around it.
+
+    Args:
+        path: the path of the records, such as `Records[]`.
+        around: paths of values around them, such as `$.sent`.
+    """
+    strings = pa.array(lines, pa.string())
+    text = Text(strings, strings.cast(pa.large_binary()), Rejections.none(len(lines)))
+    records = (record for part in explode_records(text, path, around) for record in part.strings.to_pylist())
+    return _objects(record for record in records if record is not None)
+
+
+def _leaves(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value that is no object, by its path."""
+    for name, value in record.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], dict[str, FieldType]]:
+    """Return the texts of every path, and the types that JSON itself determines."""
+    fields: dict[str, list[str]] = {}
+    kinds: dict[str, Counter[type]] = {}
+    for record in records:
+        for path, value in _leaves(record):
+            texts, counts = fields.setdefault(path, []), kinds.setdefault(path, Counter())
+            if value is not None:
+                texts.append(value if isinstance(value, str) else json_text(value))
+                counts[type(value)] += 1
+    # An object that is null in some records.
+    nulls = [path for path in fields if not kinds[path]]
+    for path in [path for path in nulls if any(other.startswith(f"{path}.") for other in fields)]:
+        del fields[path], kinds[path]
+    types: dict[str, FieldType] = {}
+    for path, counts in kinds.items():
+        if counts.keys() == {bool}:
+            types[path] = "boolean"
+        elif counts[Raw] < MIN_SHARE * counts.total():
+            # A text in JSON is intended as a text, unless it is a time, or all are numbers and no ids.
+            kind = kind_of(fields[path])
+            quoted = kind.type in ("integer", "number") and kind.share == 1
+            if not quoted or NO_FIGURE.search(identifier(path)):
+                types[path] = "string"
+    return fields, types
+
+
+def _is_around(path: str, records: str) -> bool:
     """Return whether a column can use a path to a value around records."""
     try:
         level_of(path, records)
@@ -80,14 +225,10 @@ def _leads(path: str, records: str) -> bool:
     return "|" not in path
 
 
-def _texts(types: Mapping[str, FieldType]) -> list[str]:
-    """Return the paths of texts in records."""
-    return [path for path, kind in types.items() if kind == "string" and not path.startswith(AROUND)]
-
-
-def _timed(fields: Mapping[str, Sequence[str]], types: Mapping[str, FieldType]) -> int:
-    """Return how many objects have a field with a complete time; a number counts only if its name is that of
-    a time."""
+def _timed(objects: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many of the first objects have a field with a complete time; a number counts only if its
+    name is that of a time."""
+    fields, types = _flat(objects[:SAMPLE_OBJECTS])
     times = (
         len(texts)
         for path, texts in fields.items()
@@ -111,13 +252,15 @@ def _collect(
     """Collect the lists of objects in an object.
 
     Args:
-        above: the path of the object, ending in a dot where it is in a list.
+        above: the path of the object, ending in a dot if it is in a list.
         around: paths of values around the object.
         line: the number of the line.
     """
-    values = dict(leaves(record))
-    lists = {path: value for path, value in values.items() if _is_list(path, value)}
-    for path, value in lists.items():
+    values = dict(_leaves(record))
+    for path, value in values.items():
+        is_list = isinstance(value, list) and value and all(isinstance(item, dict) for item in value)
+        if not is_list or RECORDS.fullmatch(f"{path}[]") is None:
+            continue
         paths = [*around, *(f"{AROUND}{above}{sibling}" for sibling in values if sibling != path)]
         listed = collected.setdefault(f"{above}{path}[]", _Listed(f"{above}{path}[]"))
         listed.around |= dict.fromkeys(paths)
@@ -128,17 +271,10 @@ def _collect(
             _collect(item, f"{listed.path}.", paths, collected, line)
 
 
-def _is_list(path: str, value: Any) -> bool:
-    """Return whether a value is a list of objects at a path that is valid in an option."""
-    is_objects = isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
-    return is_objects and RECORDS.fullmatch(f"{path}[]") is not None
-
-
-def _refuse_others(lines: Sequence[str], objects: int) -> None:
+def _refuse_other_shapes(lines: Sequence[str], objects: int) -> None:
     if _ARRAY.match("\n".join(lines[:3])[:1000]):
         raise NotRead(f"is one list of JSON, `[{{...}}, ...]`; {_ADVICE.format('.[]')}")
-    begins = lines[0].lstrip()[:1] == "{" and object_of(lines[0]) is None
-    if begins and objects + sum(_PRETTY.fullmatch(line) is not None for line in lines) >= MIN_SHARE * len(
-        lines
-    ):
-        raise NotRead(f"holds values of JSON that go over several lines; {_ADVICE.format('.')}")
+    if lines[0].lstrip()[:1] == "{" and _object_of(lines[0]) is None:
+        pretty = sum(_PRETTY.fullmatch(line) is not None for line in lines)
+        if objects + pretty >= MIN_SHARE * len(lines):
+            raise NotRead(f"holds values of JSON that go over several lines; {_ADVICE.format('.')}")

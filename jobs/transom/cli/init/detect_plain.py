@@ -1,29 +1,66 @@
-"""Detect lines of other forms: web servers' logs, system calls, or a guessed regular expression."""
+"""Detect other lines by regular expressions: web servers, CEF, system calls, or a guessed pattern."""
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from ipaddress import ip_address
 
 from transom.cli.init.detect_key_value import PAIR
-from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss
-from transom.cli.init.infer_regex import guess, tokens
+from transom.cli.init.detected_format import (
+    MIN_SHARE,
+    DetectedFormat,
+    NearMiss,
+    by_pattern,
+    fields_of,
+    mostly,
+)
+from transom.cli.init.infer_regex import MESSAGE, guess, tokens
 from transom.cli.init.infer_types import kind_of, skeleton
 from transom.formats.apache import COMBINED, COMMON
-from transom.formats.record_format import FieldType
 
 MIN_SHARE_OF_OWN_FORM = 0.3
 """The minimum share of lines that a guessed pattern must match; the others continue earlier lines."""
-_REQUEST = (
-    r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)'
-    r'|(?P<request>(?:[^"\\]|\\.)*))"'
-)
-_HOSTED = (
-    r"(?P<host>[^ ]+?)(?::(?P<port>[0-9]+))? "
-    + re.sub(r'"\(\?P<request>.*?\)"(?= \(\?P<status>)', lambda _: _REQUEST, COMMON.removeprefix("^"))
-    + COMBINED
+_REQUEST_PARTS = r'(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)'
+_HOST = r"(?P<host>[^ ]+?)(?::(?P<port>[0-9]+))? "
+_REQUEST = rf'"(?:{_REQUEST_PARTS}|(?P<request>(?:[^"\\]|\\.)*))"'
+_HOSTED = _HOST + re.sub(
+    r'"\(\?P<request>.*?\)"(?= \(\?P<status>)', lambda _: _REQUEST, COMMON.removeprefix("^") + COMBINED
 )
 """A web server's line after the virtual host."""
+NGINX = (
+    r"(?P<time>[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9:]{8}) \[(?P<level>[a-z]+)\] (?P<pid>[0-9]+)#(?P<tid>[0-9]+): "
+    r"(?:\*(?P<connection>[0-9]+) )?(?P<message>.*?)"
+    r"(?:, client: (?P<client>[^,]+))?(?:, server: (?P<server>[^,]*))?"
+    rf'(?:, request: "(?P<request>{_REQUEST_PARTS}|[^"]*)")?'
+) + "".join(rf'(?:, {name}: "(?P<{name}>[^"]*)")?' for name in ("subrequest", "upstream", "host", "referrer"))
+"""nginx and its derivatives: optional pairs after the message, in this order."""
+APACHE = (
+    r"\[(?P<time>[A-Z][a-z]{2} [A-Z][a-z]{2} [^\]]+)\] \[(?:(?P<module>[^:\]]*):)?(?P<level>[a-z0-9]+)\]"
+    r"(?: \[pid (?P<pid>[0-9]+)(?::tid (?P<tid>[0-9]+))?\])?"
+    r"(?:(?: (?P<cause>\([0-9-]+\)[^\[]*):)?"
+    r" \[(?:client|remote) (?P<client>[^\]]*?)(?::(?P<port>[0-9]+))?\])?"
+    r" (?:(?P<code>[A-Z]{2}[0-9]{5}): )?(?P<message>.*?)(?:, referer: (?P<referer>.*))?"
+)
+"""Apache httpd, 2.4 and earlier."""
+_STRACE = (
+    r"(?:(?:\[pid +)?(?P<pid>[0-9]+)\]? +)?(?:(?P<time>[0-9][0-9:.]*[0-9]) +)?"
+    r"(?P<call>[a-z_][a-z0-9_]*)\((?P<arguments>.*)\) += (?P<return>.*)"
+)
+_CALL = re.compile(
+    r"\s*(?P<words>(?:[^\s=\"]+\s+){0,5}[a-z_][a-z0-9_]*)"
+    r'(?P<pairs>(?:\s+[^\s="]+=(?:"[^"]*"|[^\s"]*))*)(?P<arrow>\s+=>(?:\s+(?P<result>.*))?)?\s*'
+)
+CEF_HEADER = ("version", "vendor", "product", "product_version", "event_class", "event", "severity")
+MAX_KEYS = 24
+"""Maximum number of CEF's extension keys that become groups."""
+CEF_TIMES = ("rt", "end", "start", "deviceReceiptTime")
+_BAR = r"(?:[^|\\]|\\.)*"
+_CEF = re.compile(r"(.*?)CEF:([0-9.]+)" + rf"\|({_BAR})" * 6 + r"\|(.*)")
+_CEF_PAIR = re.compile(r"(?:^| )([A-Za-z0-9_]+)=((?:[^=\\]|\\.)*?)(?= +[A-Za-z0-9_]+=|$)")
+_CEF_NOTE = (
+    "CEF; of its pairs those without blanks in their values are groups, in the order in which they stand "
+    "here; all of them are in `extension`"
+)
 
 
 def apache(lines: Sequence[str]) -> DetectedFormat | NearMiss:
@@ -31,38 +68,79 @@ def apache(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     rows = [match.groupdict() for match in map(re.compile(COMMON + COMBINED + "$").match, lines) if match]
     if len(rows) < MIN_SHARE * len(lines):
         return NearMiss(len(rows))
-    if sum(_is_address(row["ident"]) for row in rows) >= MIN_SHARE * len(lines):
-        note = "a web server's log with the virtual host in front"
-        return _by_pattern(lines, _HOSTED, (note,))
+    if mostly(_is_address(row["ident"]) for row in rows):
+        return by_pattern(lines, _HOSTED, "a web server's log with the virtual host in front")
     fields = {name: [row[name] for row in rows if row[name] not in (None, "-")] for name in rows[0]}
     return DetectedFormat("apache", fields, preset="apache/combined")
 
 
 def _is_address(text: str) -> bool:
     try:
-        ip_address(text)
+        return bool(ip_address(text))
     except ValueError:
         return False
-    return True
 
 
-def _by_pattern(
-    lines: Sequence[str], pattern: str, notes: tuple[str, ...], types: Mapping[str, FieldType] | None = None
-) -> DetectedFormat | NearMiss:
-    form = re.compile(pattern)
-    rows = [match.groupdict() for match in map(form.fullmatch, lines) if match]
+def error_log(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+    """Detect the error log of nginx or of Apache httpd; the format is a pattern."""
+    note = "a web server's error log; what its lines do not all have is left out where it is not there"
+    of_nginx = by_pattern(lines, NGINX, note)
+    if isinstance(of_nginx, DetectedFormat):
+        return of_nginx
+    of_apache = by_pattern(lines, APACHE, note)
+    is_apache = isinstance(of_apache, DetectedFormat) or of_apache.lines > of_nginx.lines
+    return of_apache if is_apache else of_nginx
+
+
+def cef(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+    """Detect ArcSight's CEF, with or without syslog's fields before it; the format is a pattern.
+
+    CEF has seven fields between bars, then pairs whose values may contain blanks.
+    """
+    rows = [match.groups() for match in map(_CEF.fullmatch, lines) if match]
     if len(rows) < MIN_SHARE * len(lines):
         return NearMiss(len(rows))
-    fields = {name: [row[name] for row in rows if row[name]] for name in form.groupindex}
-    # An optional group that never matches is no column.
-    nonempty = {name: texts for name, texts in fields.items() if texts}
-    return DetectedFormat("regex", nonempty, types or {}, {"pattern": pattern}, notes=notes)
+    prefix = _prefix_pattern([row[0] for row in rows])
+    reserved = {*CEF_HEADER, "extension", *re.findall(r"\?P<(\w+)>", prefix)}
+    groups = _extension_groups([row[-1] for row in rows], reserved)
+    bars = "".join(rf"\|(?P<{name}>{_BAR})" for name in CEF_HEADER[1:])
+    pattern = rf"{prefix}CEF:(?P<{CEF_HEADER[0]}>[0-9.]+){bars}\|(?P<extension>{groups}.*)"
+    return by_pattern(lines, pattern, _CEF_NOTE, keep_empty=True)
 
 
-_STRACE = (
-    r"(?:(?:\[pid +)?(?P<pid>[0-9]+)\]? +)?(?:(?P<time>[0-9][0-9:.]*[0-9]) +)?"
-    r"(?P<call>[a-z_][a-z0-9_]*)\((?P<arguments>.*)\) += (?P<return>.*)"
-)
+def _prefix_pattern(texts: Sequence[str]) -> str:
+    """Return a pattern for the text before the message."""
+    if not any(texts):
+        return ""
+    if all(map(str.strip, texts)):
+        guessed = guess([text.rstrip() for text in texts])
+        if guessed.matched >= MIN_SHARE * len(texts) and "(?P<message>" not in guessed.pattern:
+            return f"{guessed.pattern} *"
+    return "(?P<before>.*?)"
+
+
+def _extension_groups(extensions: Sequence[str], reserved: set[str]) -> str:
+    """Return an optional group for each key whose values have no blanks, and for times.
+
+    Args:
+        reserved: names that other groups have.
+    """
+    values: dict[str, list[str]] = {}
+    places: Counter[str] = Counter()
+    for extension in extensions:
+        for place, (name, text) in enumerate(_CEF_PAIR.findall(extension)):
+            values.setdefault(name, []).append(text)
+            places[name] += place
+    groups = {}
+    for name, texts in values.items():
+        words = {len(text.split()) for text in texts if text}
+        if words == {1}:
+            groups[name] = r"[^ ]+"
+        elif name in CEF_TIMES and len(words) == 1:
+            groups[name] = r"[^ ]+(?: [^ =]+){" + str(words.pop() - 1) + "}"
+    ordered = sorted(groups, key=lambda name: (places[name] / len(values[name]), name))[:MAX_KEYS]
+    named = {name: f"cef_{name}" if name in reserved or not name[0].isalpha() else name for name in ordered}
+    return "".join(rf"(?:.*?\b{name}=(?P<{named[name]}>{groups[name]}))?" for name in ordered)
 
 
 def strace(lines: Sequence[str]) -> DetectedFormat | NearMiss:
@@ -71,42 +149,33 @@ def strace(lines: Sequence[str]) -> DetectedFormat | NearMiss:
         "strace's output: its arguments are one text, and lines of signals, exits and unfinished calls are "
         "refused; run strace with -f -ttt for times that say the day"
     )
-    return _by_pattern(lines, _STRACE, (note,), {"return": "string"})
+    return by_pattern(lines, _STRACE, note, {"return": "string"})
 
 
 def syscalls(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Detect `name [arg=value ...] [=> return]`, with the same number of words before the name in each
     line."""
-    rows = [_CALL.fullmatch(line) for line in lines]
-    matched = [row for row in rows if row is not None]
-    if len(matched) < MIN_SHARE * len(lines) or sum(row["arrow"] is not None for row in matched) * 4 < len(
-        lines
-    ):
-        return NearMiss(sum(row["arrow"] is not None for row in matched))
-    leads = Counter(len(row["words"].split()) - 1 for row in matched)
-    lead = leads.most_common(1)[0][0]
-    words = [row["words"].split() for row in matched if len(row["words"].split()) == lead + 1]
+    rows = [row for row in map(_CALL.fullmatch, lines) if row is not None]
+    arrows = sum(row["arrow"] is not None for row in rows)
+    if len(rows) < MIN_SHARE * len(lines) or arrows * 4 < len(lines):
+        return NearMiss(arrows)
+    leads = [row["words"].split() for row in rows]
+    width = Counter(map(len, leads)).most_common(1)[0][0]
+    words = [lead for lead in leads if len(lead) == width]
     if len(words) < MIN_SHARE * len(lines):
         return NearMiss(len(words))
     names: list[str] = []
-    for index in range(lead):
+    for index in range(width - 1):
         kind = kind_of([row[index] for row in words]).type
         name = {"timestamp": "time", "integer": "pid"}.get(kind, "process")
         names.append(name if name not in names else f"{name}_{index + 1}")
-    fields = {name: [row[index] for row in words] for index, name in enumerate([*names, "call"])}
-    fields["return"] = [row["result"] for row in matched if row["result"]]
+    fields = fields_of([*names, "call"], words) | {"return": [row["result"] for row in rows if row["result"]]}
     arguments: dict[str, list[str]] = {}
-    for row in matched:
+    for row in rows:
         for name, text in PAIR.findall(row["pairs"] or ""):
             arguments.setdefault(name, []).append(text.strip('"'))
     fields |= {name: texts for name, texts in arguments.items() if name not in fields}
     return DetectedFormat("syscalls", fields, {"return": "string"}, {"lead": names} if names else {})
-
-
-_CALL = re.compile(
-    r"\s*(?P<words>(?:[^\s=\"]+\s+){0,5}[a-z_][a-z0-9_]*)"
-    r'(?P<pairs>(?:\s+[^\s="]+=(?:"[^"]*"|[^\s"]*))*)(?P<arrow>\s+=>(?:\s+(?P<result>.*))?)?\s*'
-)
 
 
 def own_form(lines: Sequence[str]) -> DetectedFormat | NearMiss:
@@ -124,8 +193,9 @@ def own_form(lines: Sequence[str]) -> DetectedFormat | NearMiss:
         if others.timed and others.matched < len(lines):
             guessed = others
             notes.append("lines that do not begin with a time, as of a stack trace, are refused")
-    if not guessed.takes_apart or guessed.matched < MIN_SHARE_OF_OWN_FORM * len(lines):
+    takes_apart = not guessed.fields.keys() <= {MESSAGE}
+    if not takes_apart or guessed.matched < MIN_SHARE_OF_OWN_FORM * len(lines):
         alike = Counter(tuple(token.shape for token in tokens(line)) for line in lines)
-        why = "" if guessed.takes_apart else "it would take a line for one message, with no time in it"
+        why = "" if takes_apart else "it would take a line for one message, with no time in it"
         return NearMiss(alike.most_common(1)[0][1], why)
     return DetectedFormat("regex", guessed.fields, {}, {"pattern": guessed.pattern}, notes=tuple(notes))

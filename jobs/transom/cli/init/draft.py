@@ -8,14 +8,13 @@ from typing import Any
 from transom.cli.arguments import NoEventsError, UsageError
 from transom.cli.init.detect import Unknown, recognise
 from transom.cli.init.detected_format import SAMPLE_LINES, DetectedFormat, NotRead
-from transom.cli.init.infer_columns import InferredColumn, columns_of
-from transom.cli.init.infer_name_times import named_hours
+from transom.cli.init.infer_columns import columns_of
+from transom.cli.init.infer_names import named_times
 from transom.cli.init.infer_path import pattern_of, stream_name
-from transom.cli.init.infer_period_ends import named_ends
-from transom.cli.init.infer_time import InferredTime, time_of
+from transom.cli.init.infer_time import time_of
 from transom.cli.init.render_yaml import text_of
 from transom.cli.init.suggest_blocks import column_values, first_blocks, repeats
-from transom.cli.init.try_draft import DraftTrial, events_of, times_are_in_names
+from transom.cli.init.try_draft import DraftTrial, events_of, extents_of, times_are_in_names
 from transom.cli.log_sample import LogSample
 from transom.core.path_pattern import PathPattern
 from transom.spec.event_time import NAME as BY_NAME
@@ -55,18 +54,21 @@ def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
         pattern = when.path
     columns, undeclared = columns_of(log, when, PathPattern(pattern).captures)
     name = stream_name(paths) if name is None else name
-    data = _data(name, log, pattern, columns, when)
-    if not times_are_in_names(parse(data, name), samples, paths):
-        data["source"]["path"] = pattern_of(paths, timed=False)
-        ends = None
+    source: dict[str, Any] = {"path": pattern}
+    source |= {} if log.preset else {"format": log.format}
+    source |= {"options": dict(log.options)} if log.options else {}
+    data: dict[str, Any] = {"name": name, "source": source}
+    if when is None:
+        data["preset"] = log.preset
     else:
-        ends = named_ends(parse(data, name), samples, paths)
-    hours = named_hours(parse(data, name), samples, paths)
-    if ends is not None:
-        data["source"] |= {"path": ends.pattern, **(ends.declared if ends.sure else {})}
-    elif hours is not None:
-        data["source"] |= {"zone": hours.zone} if hours.sure else {}
-        data["source"] |= {"expected_files": hours.expected_files} if hours.expected_files else {}
+        data["columns"] = {column.name: column.declared() for column in columns}
+        data["time"] = dict(when.declared)
+    stream, names = parse(data, name), None
+    if not times_are_in_names(stream, samples, paths):
+        source["path"] = pattern_of(paths, timed=False)
+    elif stream.path_pattern.unit is not None:
+        names = named_times(stream, extents_of(stream, samples, paths), paths)
+        source |= {"path": names.pattern, **{key: value for key, value, _, sure in names.declared if sure}}
     stream = parse(data, name)
     trial = events_of(stream, samples, paths)
     if not trial.events.num_rows:
@@ -76,7 +78,7 @@ def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
     data |= first_blocks(stream, values, trial)
     parse(data, name)
     repeated = None if stream.unique else repeats(values, trial)
-    text = text_of(data, log, columns, undeclared, when, samples, trial, repeated, ends, hours)
+    text = text_of(data, log, columns, undeclared, when, samples, trial, repeated, names)
     return Draft(text, trial, "" if when is None else when.untimed)
 
 
@@ -107,8 +109,8 @@ def _form(sample: LogSample, lines: Sequence[str]) -> DetectedFormat:
     # The sample has no empty lines, but a job counts them.
     counted = {
         name: sample.number(value)
-        for name, value in log.options.items()
-        if name in ("header", "skip") and isinstance(value, int) and value and not isinstance(value, bool)
+        for name in ("header", "skip")
+        if isinstance(value := log.options.get(name), int) and value and value is not True
     }
     return replace(log, options={**log.options, **counted})
 
@@ -122,17 +124,3 @@ def _landing_path(sample: LogSample) -> str:
     except ValueError as error:
         raise UsageError(f"{path!r}: no path of a stream can say this name: {error}") from None
     return path.removeprefix(f"{landing_root()}/")
-
-
-def _data(
-    name: str, log: DetectedFormat, pattern: str, columns: Sequence[InferredColumn], when: InferredTime | None
-) -> dict[str, Any]:
-    source: dict[str, Any] = {"path": pattern}
-    if log.preset is None:
-        source["format"] = log.format
-    if log.options:
-        source["options"] = dict(log.options)
-    if when is None:
-        return {"name": name, "preset": log.preset, "source": source}
-    declared = {column.name: column.declared() for column in columns}
-    return {"name": name, "source": source, "columns": declared, "time": dict(when.declared)}

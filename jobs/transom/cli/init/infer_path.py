@@ -1,10 +1,9 @@
 """Infer patterns from names: the path of a stream from its files, and identifiers from fields of a log."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from functools import reduce
 from itertools import takewhile
-from operator import itemgetter
 
 from transom.cli.init.infer_types import Lacks, moment_of
 from transom.core.path_pattern import PathPattern
@@ -31,7 +30,7 @@ def identifier(text: str, reserved: Iterable[str] = ()) -> str:
     """Return a valid column name for a field: lower-case ASCII, with a number if it is reserved."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", text)
     plain = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
-    if not plain or not plain[0].isalpha():
+    if not plain[:1].isalpha():
         plain = f"c_{plain}".rstrip("_")
     plain = plain[:58]
     if plain in RESERVED:
@@ -51,54 +50,32 @@ def pattern_of(paths: Sequence[str], timed: bool = True, minutes: bool = False) 
         timed: whether times in the names are those of the contents; else they become `*`.
         minutes: whether the minutes of a time are a part of it; else they become `*`.
     """
-    patterns = sorted({_timed(path, minutes) if timed else _literal(_DATE.sub("*", path)) for path in paths})
-    patterns = _with_hosts(patterns)
-    merged = patterns[0]
-    for pattern in patterns[1:]:
-        merged = _merged(merged, pattern)
-    return merged
+    patterns = {_timed(path, minutes) if timed else _literal(_DATE.sub("*", path)) for path in paths}
+    return reduce(_merged, _with_hosts(sorted(patterns)))
 
 
-@dataclass(frozen=True)
-class Captured:
-    """A pattern whose captures have a date, or a year.
-
-    Attributes:
-        names: the names of the captures.
-        form: the strptime format of their texts, joined by spaces.
-    """
-
-    pattern: str
-    names: tuple[str, ...]
-    form: str
+Captured = tuple[str, tuple[str, ...], str]
+"""A pattern whose captures have a date, or a year; the names of the captures; the strptime format of their
+texts, joined by spaces."""
 
 
-def captured_of(paths: Sequence[str], lacks: Lacks, reserved: Iterable[str] = ()) -> Captured | None:
+def captured_of(paths: Sequence[str], lacks: Lacks, reserved: Collection[str] = ()) -> Captured | None:
     """Return a pattern that captures the missing part of times from the dates in paths; None if the paths
     differ in form.
 
     Args:
         reserved: names that captures may not have.
     """
-    captures = {_captured(path, lacks, tuple(reserved)) for path in paths}
-    first = next(iter(captures))
-    if first is None or any(
-        candidate is None or (candidate.names, candidate.form) != (first.names, first.form)
-        for candidate in captures
-    ):
+    captures = [captured for path in paths if (captured := _captured(path, lacks, reserved)) is not None]
+    if len(captures) < len(paths) or len({(names, form) for _, names, form in captures}) > 1:
         return None
-    patterns = sorted(captured.pattern for captured in captures if captured is not None)
-    merged = patterns[0]
-    for pattern in patterns[1:]:
-        merged = _merged(merged, pattern)
-    matches = [PathPattern(merged).match(path) for path in paths]
-    valid = all(
-        match is not None
-        and set(first.names) <= set(match.captures)
-        and moment_of(" ".join(match.captures[name] for name in first.names), first.form) is not None
-        for match in matches
-    )
-    return Captured(merged, first.names, first.form) if valid else None
+    pattern = reduce(_merged, sorted({pattern for pattern, _, _ in captures}))
+    _, names, form = captures[0]
+    for match in map(PathPattern(pattern).match, paths):
+        texts = [] if match is None else [match.captures.get(name, "") for name in names]
+        if moment_of(" ".join(texts), form) is None:
+            return None
+    return pattern, names, form
 
 
 def dated(name: str) -> str:
@@ -109,24 +86,21 @@ def dated(name: str) -> str:
     return f"{stem}.2024-05-31{dot}{ending}"
 
 
-def _captured(path: str, lacks: Lacks, reserved: tuple[str, ...]) -> Captured | None:
+def _captured(path: str, lacks: Lacks, reserved: Collection[str]) -> Captured | None:
     date = _DATE.search(path)
     if date is None or (lacks == "year" and not date["gap"]):
         return None
     gap = date["gap"]
     if lacks == "year":
-        names: tuple[str, ...] = (identifier("year", reserved),)
-        form = "%Y"
-        hole = gap.join((f"{{{names[0]}}}", "*", "*"))
+        parts, form, rest = "year", "%Y", f"{gap}*{gap}*"
     elif gap == "/":
-        names, form = tuple(identifier(part, reserved) for part in ("year", "month", "day")), "%Y %m %d"
-        hole = gap.join(f"{{{name}}}" for name in names)
+        parts, form, rest = "year month day", "%Y %m %d", ""
     else:
-        names, form = (identifier("date", reserved),), gap.join(("%Y", "%m", "%d"))
-        hole = f"{{{names[0]}}}"
-    return Captured(
-        _literal(path[: date.start()]) + hole + _literal(_DATE.sub("*", path[date.end() :])), names, form
-    )
+        parts, form, rest = "date", gap.join(("%Y", "%m", "%d")), ""
+    names = tuple(identifier(part, reserved) for part in parts.split())
+    hole = gap.join(f"{{{name}}}" for name in names) + rest
+    pattern = _literal(path[: date.start()]) + hole + _literal(_DATE.sub("*", path[date.end() :]))
+    return pattern, names, form
 
 
 def _literal(text: str) -> str:
@@ -135,18 +109,15 @@ def _literal(text: str) -> str:
 
 def _timed(path: str, minutes: bool) -> str:
     """Return the pattern of one path: its date, at every place, and the hour after the last one."""
-    first = _DATE.search(path)
-    if first is None:
-        return _literal(path)
-    day = first["Y"], first["m"], first["d"]
-    pattern, at = "", 0
+    pattern, at, day = "", 0, None
     for date in _DATE.finditer(path):
-        if (date["Y"], date["m"], date["d"]) == day:
+        day = day or date.group("Y", "m", "d")
+        if date.group("Y", "m", "d") == day:
             pattern += _literal(path[at : date.start()]) + date["gap"].join(("%Y", "%m", "%d"))
             at = date.end()
     after = path[at:]
     hour = _HOUR.search(after)
-    if hour is None:
+    if day is None or hour is None:
         return pattern + _literal(after)
     # The text up to the suffix of the name is the minutes or the end of the hour.
     rest = after[hour.end() :]
@@ -159,26 +130,22 @@ def _timed(path: str, minutes: bool) -> str:
     return pattern + _literal(after[: hour.start("hour")]) + time_pattern + "*" * has_more + _literal(suffix)
 
 
-def _with_hosts(patterns: Sequence[str]) -> list[str]:
+def _with_hosts(patterns: Sequence[str]) -> Sequence[str]:
     """Return patterns with a capture of the only word before the time in which the names differ.
 
     It identifies the host, or the part of a system, that wrote a file. Without a capture, equal files of two
     hosts look like copies.
     """
     words = [_words_before_time(pattern) for pattern in patterns]
-    first = words[0]
-    varying = (
-        [index for index in range(len(first)) if len({*map(itemgetter(index), words)}) > 1]
-        if all(len(others) == len(first) for others in words)
-        else []
-    )
-    if len(varying) != 1 or varying[0] % 2 or not all(others[varying[0]].isalnum() for others in words):
-        return list(patterns)
+    if len(set(map(len, words))) > 1:
+        return patterns
+    varying = [at for at, column in enumerate(zip(*words, strict=True)) if len(set(column)) > 1]
+    if len(varying) != 1 or varying[0] % 2 or not all(own[varying[0]].isalnum() for own in words):
+        return patterns
     with_hosts = set()
     for pattern, own in zip(patterns, words, strict=True):
         folder, slash, name = pattern.rpartition("/")
-        word = varying[0]
-        captured = "".join([*own[:word], "{host}", *own[word + 1 :]])
+        captured = "".join([*own[: varying[0]], "{host}", *own[varying[0] + 1 :]])
         with_hosts.add(f"{folder}{slash}{captured}{name[sum(map(len, own)) :]}")
     return sorted(with_hosts)
 
@@ -192,18 +159,18 @@ def _words_before_time(pattern: str) -> list[str]:
 
 def _merged(first: str, second: str) -> str:
     """Return a pattern that matches everything that two patterns match."""
-    ours, theirs = first.split("/"), second.split("/")
-    if len(ours) != len(theirs):
+    parts, others = first.split("/"), second.split("/")
+    if len(parts) != len(others):
         # Folders of different depth have no common pattern: they need separate streams.
         return first
-    merged = []
-    for depth, (mine, yours) in enumerate(zip(ours, theirs, strict=True)):
-        if mine == yours or mine.startswith("{"):
-            merged.append(mine)
-        elif depth < len(ours) - 1 and "%" not in mine + yours:
+    merged: list[str] = []
+    for depth, (part, other) in enumerate(zip(parts, others, strict=True)):
+        if part == other or part.startswith("{"):
+            merged.append(part)
+        elif depth < len(parts) - 1 and "%" not in part + other:
             merged.append("{folder}" if "{folder}" not in merged else f"{{folder_{depth}}}")
         else:
-            merged.append(_starred(mine, yours))
+            merged.append(_starred(part, other))
     return "/".join(merged)
 
 
@@ -211,15 +178,14 @@ def _starred(first: str, second: str) -> str:
     head = _common(first, second).removesuffix("%")
     tail = _common(first[len(head) :][::-1], second[len(head) :][::-1])[::-1]
     # Do not cut a part of a time in two.
-    if re.match(r"[A-Za-z%]", tail) and (first[: len(first) - len(tail)].endswith("%")):
+    if re.match(r"[A-Za-z%]", tail) and first[: len(first) - len(tail)].endswith("%"):
         tail = tail[1:]
     return f"{head.rstrip('*')}*{tail.lstrip('*')}"
 
 
 def _common(first: str, second: str) -> str:
     """Return the common prefix."""
-    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
-    return "".join(mine for mine, _ in pairs)
+    return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def stream_name(paths: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ COMBINED = ("client", "ident", "user", "time", "request", "status", "bytes", "re
 """The first fields of a web server's log with additional ones."""
 SHAPE = ("word", "word", "word", "bracket", "quoted", "word", "word", "quoted", "quoted")
 REQUEST = re.compile(r"[A-Z]+ \S+ HTTP/[0-9.]+")
+REQUEST_GROUPS = r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)|(?P<request>[^"]*))"'
 KNOWN = {
     "ip": re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-f:]*::[0-9a-f:]*|([0-9a-f]+:){7}[0-9a-f]+"),
     "level": re.compile(
@@ -35,6 +36,24 @@ BLANKS, TABS = ("[^ ]+", " +"), (r"\S+", r"\s+")
 QUOTED, ESCAPED = '[^"]*)', r'(?:[^"\\]|\\.)*)'
 """The end of a quoted group, without and with escaped quotes in it."""
 TRIED = 50
+SIGNS = "".join(sorted(set(punctuation) - set("+-_")))
+"""Signs that may be around a time."""
+WIDEST = 7
+"""Number of words of the longest time: Mon May 6 10:00:00 PM CEST 2024."""
+LETTER = "(?P<level>[A-Z])"
+"""The letter before klog's month and day."""
+LEVEL = "(?P<level>[A-Za-z]+):"
+HEADS = ("", "<(?P<priority>[0-9]+)>", LEVEL, rf"{LEVEL}(?P<logger>[^: ]+):", LETTER)
+TAILS = ("", r"\[(?P<thread>[^\] ]*)\]")
+"""Patterns of text before and after a time in the same word."""
+SERIAL = "(?P<serial>[0-9]+)"
+"""A number after a time in the same word, such as that of an event: audit(1681160198.534:3901)."""
+_INSTANT = re.compile(
+    r"(?<![0-9.])[0-9]{10}(?:\.[0-9]{1,9})?(?![0-9.])|"
+    r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
+Form = tuple[str, str, bool]
+"""The form of a part, its own name, and whether it is glued to the previous one."""
 
 
 @dataclass(frozen=True)
@@ -53,36 +72,14 @@ class Token:
     glued: bool = False
 
     @property
-    def shape(self) -> "Form":
+    def shape(self) -> Form:
         """The properties that it shares with a part of another line."""
         return self.form, self.label, self.glued
 
 
-SIGNS = "".join(sorted(set(punctuation) - set("+-_")))
-"""Signs that may be around a time."""
-
-WIDEST = 7
-"""Number of words of the longest time: Mon May 6 10:00:00 PM CEST 2024."""
-LETTER = "(?P<level>[A-Z])"
-"""The letter before klog's month and day."""
-HEADS = (
-    "",
-    "<(?P<priority>[0-9]+)>",
-    "(?P<level>[A-Za-z]+):",
-    "(?P<level>[A-Za-z]+):(?P<logger>[^: ]+):",
-    LETTER,
-)
-TAILS = ("", r"\[(?P<thread>[^\] ]*)\]")
-"""Patterns of text before and after a time in the same word."""
-SERIAL = "(?P<serial>[0-9]+)"
-"""A number after a time in the same word, such as that of an event: audit(1681160198.534:3901)."""
-_INSTANT = re.compile(
-    r"(?<![0-9.])[0-9]{10}(?:\.[0-9]{1,9})?(?![0-9.])|"
-    r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
-)
-
 DASH = Token("word", "", "-")
 """The token for no value."""
+Rows = Sequence[Sequence[Token]]
 
 
 @dataclass(frozen=True)
@@ -110,11 +107,6 @@ class Guess:
     matched: int
     timed: bool
 
-    @property
-    def takes_apart(self) -> bool:
-        """Whether it has other groups than the message."""
-        return not set(self.fields) <= {MESSAGE}
-
 
 def tokens(line: str) -> list[Token]:
     """Return the parts of a line."""
@@ -128,19 +120,19 @@ def tokens(line: str) -> list[Token]:
 
 def guess(lines: Sequence[str]) -> Guess:
     """Guess a pattern that most lines match; parts that they do not share become the message."""
-    read = [tokens(line) for line in lines]
-    forms, alike, whole = _shape(read)
+    forms, alike, whole = _shape([tokens(line) for line in lines])
     heads = [row[: len(forms)] for row in alike[:TRIED]] or [[]]
     timed = _time(heads, len(forms))
     tabs = any("\t" in line for line in lines)
     gap = r"\s+" if tabs else " +" if any("  " in line for line in lines) else " "
-    parts = _parts(heads, forms, timed, TABS if tabs else BLANKS, gap)
+    pattern = "".join(_parts(heads, forms, timed, TABS if tabs else BLANKS, gap))
     if not whole:
         glued = any(row[len(forms)].glued for row in alike if len(row) > len(forms))
-        parts.append(f"{'' if not parts else ' *' if glued else gap}(?P<{MESSAGE}>.*)")
-    leading_space = r"\s*" if any(line[:1].isspace() for line in lines) else ""
-    trailing_space = r"\s*" if whole and any(line[-1:].isspace() for line in lines) else ""
-    pattern = leading_space + "".join(parts) + trailing_space
+        pattern += f"{'' if not forms else ' *' if glued else gap}(?P<{MESSAGE}>.*)"
+    elif any(line[-1:].isspace() for line in lines):
+        pattern += r"\s*"
+    if any(line[:1].isspace() for line in lines):
+        pattern = rf"\s*{pattern}"
     if any('\\"' in line for line in lines):
         pattern = pattern.replace(QUOTED, ESCAPED)
     form = re.compile(pattern)
@@ -149,11 +141,7 @@ def guess(lines: Sequence[str]) -> Guess:
     return Guess(pattern, fields, len(rows), timed is not None)
 
 
-Form = tuple[str, str, bool]
-"""The form of a part, its own name, and whether it is glued to the previous one."""
-
-
-def _shape(rows: Sequence[Sequence[Token]]) -> tuple[list[Form], Sequence[Sequence[Token]], bool]:
+def _shape(rows: Rows) -> tuple[list[Form], Rows, bool]:
     """Return the forms of the parts of most lines, the lines with these forms, and whether these are whole
     lines.
 
@@ -178,92 +166,78 @@ def _shape(rows: Sequence[Sequence[Token]]) -> tuple[list[Form], Sequence[Sequen
     return forms[: _before_message(alike, len(forms))], alike, False
 
 
-def _before_message(rows: Sequence[Sequence[Token]], length: int) -> int:
+def _before_message(rows: Rows, length: int) -> int:
     """Return the number of common parts before the message: up to the first that ends in a colon or begins a
     sentence, or to the last dash that all lines have."""
     for at in range(length):
         if all(row[at].form in ("word", "sign") and row[at].text.endswith(":") for row in rows):
             return at + 1
-        if (
-            at > 0
-            and at + 3 <= length
-            and all(PROSE.fullmatch(t.text) for row in rows for t in row[at : at + 3])
-        ):
+        prose = (PROSE.fullmatch(token.text) for row in rows for token in row[at : at + 3])
+        if 0 < at <= length - 3 and all(prose):
             return at
     dashes = [at for at in range(length) if all(row[at] == DASH for row in rows)]
     return dashes[-1] + 1 if dashes else length
 
 
 def _parts(
-    rows: Sequence[Sequence[Token]],
-    forms: Sequence[Form],
-    timed: Place | None,
-    words: tuple[str, str],
-    gap: str,
-) -> list[str]:
-    """Return the expression of each part, one for all parts of a time, each with the gap before it.
+    rows: Rows, forms: Sequence[Form], timed: Place | None, words: tuple[str, str], gap: str
+) -> Iterator[str]:
+    """Yield the expression of each part, one for all parts of a time, each with the gap before it.
 
     Args:
         gap: the expression of the blanks between two parts.
         words: the expressions of a word, and of the gap between words of a time.
     """
     combined = len(forms) > len(SHAPE) and tuple(form for form, _, _ in forms[: len(SHAPE)]) == SHAPE
-    parts: list[str] = []
     reserved: list[str] = []
     at = 0
     while at < len(forms):
-        part = [row[at] for row in rows]
-        values = [token.text for token in part if token != DASH]
-        form, label, glued = forms[at]
         place = timed if timed is not None and at == timed.position else None
-        width = 1 if place is None else place.width
-        end = ""
-        if form == "word" and place is None and len(values) == len(part):
-            end = _common_end(values)
-            values = [text.removesuffix(end) for text in values]
+        part = [row[at] for row in rows]
+        form, label, glued = forms[at]
+        values = [token.text for token in part if token != DASH]
+        has_dashes = len(values) < len(part)
+        end = _common_end(values) if form == "word" and place is None and not has_dashes else ""
+        values = [text.removesuffix(end) for text in values]
         # Words that are padded with blanks: [INFO ].
         stripped = [text.rstrip(" ") for text in values]
         padded = form == "bracket" and stripped != values and not any(" " in text for text in stripped)
         values = stripped if padded else values
-        name = label or name_of(values, at) if place is None else "time"
-        if form == "bracket" and not label and values and all(map(str.isdecimal, values)):
-            # LOG: [123], of Postgres and of others.
-            name = "pid" if name == name_of(values, at) else name
-        elif (
-            timed is not None
-            and at == timed.position + timed.width
-            and name.startswith("field_")
-            and at + 1 < len(forms)
-        ):
-            # In syslog the process follows the host.
-            next_name = name_of([row[at + 1].text for row in rows], at + 1)
-            name = "host" if next_name == "process" else name
+        name = "time" if place is not None else label or _name(rows, forms, at, values, timed)
         if combined and at < len(COMBINED):
             name = COMBINED[at]
-        separator = "" if glued or not parts else gap
-        sign = form in ("word", "sign") and bool(values) and _is_sign(values) and len(values) == len(part)
-        if sign and not combined:
-            parts.append(separator + re.escape(values[0]))
+        separator = "" if glued or at == 0 else gap
+        if not combined and form in ("word", "sign") and not has_dashes and _is_sign(values):
+            yield separator + re.escape(values[0])
         elif name == "request" and all(map(REQUEST.match, values)):
             reserved += ["method", "path", "protocol"]
-            parts.append(
-                separator
-                + r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)|(?P<request>[^"]*))"'
-            )
+            yield separator + REQUEST_GROUPS
         elif name == "process":
-            names = identifier("process", reserved), identifier("pid", reserved)
-            reserved += names
-            parts.append(separator + rf"(?P<{names[0]}>[^ \[]+?)(?:\[(?P<{names[1]}>[0-9]+)\])?:")
+            process, pid = identifier("process", reserved), identifier("pid", reserved)
+            reserved += [process, pid]
+            yield separator + rf"(?P<{process}>[^ \[]+?)(?:\[(?P<{pid}>[0-9]+)\])?:"
         else:
             name = identifier(name, reserved)
             reserved.append(name)
-            word = words[1].join([words[0]] * width)
-            expression = _expression(form, label, name, word, len(values) < len(part), padded)
-            if place is not None and (place.before or place.after):
+            word = words[1].join([words[0]] * (1 if place is None else place.width))
+            expression = _expression(form, label, name, word, has_dashes, padded)
+            if place is not None:
                 expression = _named(place.before, reserved) + expression + _named(place.after, reserved)
-            parts.append(separator + expression + end)
-        at += width
-    return parts
+            yield separator + expression + end
+        at += 1 if place is None else place.width
+
+
+def _name(rows: Rows, forms: Sequence[Form], at: int, values: Sequence[str], timed: Place | None) -> str:
+    """Return the name of a part without a label."""
+    name = name_of(values, at)
+    if forms[at][0] == "bracket" and values and all(map(str.isdecimal, values)):
+        # LOG: [123], of Postgres and of others.
+        return "pid"
+    after_time = timed is not None and at == timed.position + timed.width
+    if after_time and name.startswith("field_") and at + 1 < len(forms):
+        # In syslog the process follows the host.
+        return "host" if name_of([row[at + 1].text for row in rows], at + 1) == "process" else name
+    return name
 
 
 def _common_end(texts: Sequence[str]) -> str:
@@ -277,46 +251,45 @@ def _is_sign(texts: Sequence[str]) -> bool:
     return len(set(texts)) == 1 and not any(map(str.isalnum, texts[0])) and set(texts[0]) != {"-"}
 
 
-def _time(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
+def _time(rows: Rows, length: int) -> Place | None:
     """Return the place of a time; one without a year only if there is no other."""
     for is_time in (times_of, partial_times_of):
         for at in range(length):
             for width in range(min(WIDEST, length - at), 0, -1):
                 parts = [row[at : at + width] for row in rows]
-                if width > 1 and any(token.form != "word" or token.label for part in parts for token in part):
+                words = all(token.form == "word" for part in parts for token in part)
+                if width > 1 and (not words or any(token.label for part in parts for token in part)):
                     continue
                 if at + width < length and all(HALF.fullmatch(row[at + width].text) for row in rows):
                     continue
                 texts = [" ".join(token.text for token in part) for part in parts]
                 if is_time(texts) is not None and (is_time is times_of or not _is_klog(texts)):
                     return Place(at, width)
-                if any(token.form != "word" for part in parts for token in part):
-                    continue
-                for before, inside, after in _stripped(texts):
+                for before, inside, after in _stripped(texts) if words else ():
                     klog = is_time is partial_times_of and _is_klog(inside)
                     if is_time(inside) is not None and klog == (before == LETTER):
                         return Place(at, width, before, after)
     return _inside(rows, length)
 
 
-def _inside(rows: Sequence[Sequence[Token]], length: int) -> Place | None:
+def _inside(rows: Rows, length: int) -> Place | None:
     """Return the place of a time inside a word, between text that is the same in all lines, except for
     numbers after the time."""
     for at in range(length):
         texts = [row[at].text for row in rows if row[at].form == "word"]
-        matches = [(text, time) for text in texts if (time := _INSTANT.search(text)) is not None]
-        if not matches or len(matches) < len(rows):
+        times = [time for time in map(_INSTANT.search, texts) if time is not None]
+        if not times or len(times) < len(rows):
             continue
-        befores = {text[: time.start()] for text, time in matches}
-        tails = {skeleton(text[time.end() :]) for text, time in matches}
-        if len(befores) > 1 or len(tails) > 1 or times_of([time[0] for _, time in matches]) is None:
+        heads = {time.string[: time.start()] for time in times}
+        tails = {skeleton(time.string[time.end() :]) for time in times}
+        if len(heads) > 1 or len(tails) > 1 or times_of([time[0] for time in times]) is None:
             continue
-        first, *later_parts = re.split("1+", tails.pop())
-        if "x" in first + "".join(later_parts):
+        first, *others = re.split("1+", tails.pop())
+        if "x" in first + "".join(others):
             continue
-        numbers = [SERIAL, *("[0-9]+" for _ in later_parts[1:])]
-        after = "".join(number + re.escape(text) for number, text in zip(numbers, later_parts, strict=False))
-        return Place(at, 1, re.escape(befores.pop()), re.escape(first) + after)
+        numbers = [SERIAL, *("[0-9]+" for _ in others[1:])]
+        after = "".join(number + re.escape(text) for number, text in zip(numbers, others, strict=False))
+        return Place(at, 1, re.escape(heads.pop()), re.escape(first) + after)
     return None
 
 
@@ -364,8 +337,9 @@ def name_of(texts: Sequence[str], at: int) -> str:
 def _expression(form: str, label: str, name: str, words: str, dashes: bool, padded: bool) -> str:
     prefix = f"{re.escape(label)}=" if label else ""
     if form in ("word", "sign"):
-        return prefix + rf"(?P<{name}>{words})"
-    around = r'"{}"' if form == "quoted" else r"\[{} *\]" if padded else r"\[{}\]"
-    in_brackets = rf"(?P<{name}>[^\] ]*)" if padded else rf"(?P<{name}>[^\]]*)"
-    inside = prefix + around.format(f"(?P<{name}>{QUOTED}" if form == "quoted" else in_brackets)
+        return f"{prefix}(?P<{name}>{words})"
+    if form == "quoted":
+        inside = f'{prefix}"(?P<{name}>{QUOTED}"'
+    else:
+        inside = prefix + (rf"\[(?P<{name}>[^\] ]*) *\]" if padded else rf"\[(?P<{name}>[^\]]*)\]")
     return f"(?:{inside}|-)" if dashes else inside

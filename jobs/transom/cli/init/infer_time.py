@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from zoneinfo import available_timezones
 
-from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat
+from transom.cli.init.detected_format import DetectedFormat, mostly
 from transom.cli.init.infer_path import captured_of, dated, identifier
 from transom.cli.init.infer_types import (
     HALF,
@@ -15,7 +15,7 @@ from transom.cli.init.infer_types import (
     kind_of,
     partial_times_of,
     times_of,
-    written_form_of,
+    written_times_of,
 )
 from transom.formats.record_format import EPOCHS
 from transom.formats.times import LETTERS
@@ -28,23 +28,16 @@ ENDS = (
 )  # fmt: skip
 """Names of other times."""
 ZONE_NAMES = (
-    "tz",
-    "timezone",
-    "time_zone",
-    "zone",
-    "utc_offset",
-    "gmt_offset",
-    "tz_offset",
-    "tzoffset",
-    "offset",
-)
+    "tz", "timezone", "time_zone", "zone", "utc_offset", "gmt_offset", "tz_offset", "tzoffset", "offset",
+)  # fmt: skip
 """Names of fields with the zone of a time."""
 OFFSET = re.compile(r"[+-](?:0\d|1[0-4]):?[0-5]\d|Z")
 HOURS = re.compile(r"(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?00)?")
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
 ZONE_QUESTION = "?: which zone these are in, such as Europe/Berlin"
-
 LETTERS_QUESTION = "?: other zones than {} have such letters, too"
+MAX_TEXTS = 2000
+"""Maximum number of texts that are tried as times."""
 
 
 @dataclass(frozen=True)
@@ -75,44 +68,53 @@ def time_of(log: DetectedFormat, paths: Sequence[str], start: str) -> InferredTi
         paths: the paths of the files.
         start: the time of the first line, in the form of a stream file.
     """
+    declared = ColumnType("timestamp", form="epoch")
     kinds = {
-        field: ColumnType("timestamp", form="epoch")
-        if log.types.get(field) == "timestamp"
-        else kind_of(texts)
+        field: declared if log.types.get(field) == "timestamp" else kind_of(texts)
         for field, texts in log.fields.items()
         if texts and "|" not in field and field == field.strip()
     }
     times = [field for field, kind in kinds.items() if kind.type == "timestamp"]
     # A number may look like a time by chance.
-    sure = [field for field in times if kinds[field].form not in EPOCHS or _is_time_field(log, field)]
+    sure = [
+        field
+        for field in times
+        if kinds[field].form not in EPOCHS or log.types.get(field) == "timestamp" or is_time_name(field)
+    ]
     leading = _several(log, log.time) if len(log.time) > 1 else None
     if leading is not None:
         return _in_zone(log, leading)
     if sure:
-        return _in_zone(log, _single_field(log, kinds, sure))
-    joined, partial = _joined(log, kinds, start), _partial(log, kinds, paths, start)
-    for inferred in (joined, partial):
-        if inferred is not None and not inferred.untimed:
-            return inferred if inferred is partial else _in_zone(log, inferred)
-    return _single_field(log, kinds, times) if times else joined or partial or _by_lines(kinds, start)
+        return _in_zone(log, _single_field(log, kinds, sure, []))
+    joined = _joined(log, kinds, start)
+    if joined is not None and not joined.untimed:
+        return _in_zone(log, joined)
+    partial = _partial(log, kinds, paths, start)
+    if partial is not None and not partial.untimed:
+        return partial
+    if times:
+        return _single_field(log, kinds, times, ["?: taken for a time by its size alone"])
+    return joined or partial or _untimed("no field looks like a time", start)
 
 
-def _single_field(log: DetectedFormat, kinds: Mapping[str, ColumnType], times: Sequence[str]) -> InferredTime:
+def _single_field(
+    log: DetectedFormat, kinds: Mapping[str, ColumnType], times: Sequence[str], notes: Sequence[str]
+) -> InferredTime:
     best = min(times, key=lambda field: (rank(identifier(field), TIMES), kinds[field].form in EPOCHS))
-    kind = kinds[best]
-    notes = [_example(log.fields[best])]
-    notes += _doubts(kind.otherwise, kind.doubt)
-    if kind.form in EPOCHS and not _is_time_field(log, best):
-        notes.append("?: taken for a time by its size alone")
-    if len(times) > 1:
-        notes.append(f"other times: {', '.join(field for field in times if field != best)}")
-    return _when(log, [best], str(kind.form), kind.zone if kind.local else None, notes)
+    others = ", ".join(field for field in times if field != best)
+    return _declared(log, [best], kinds[best], [*notes, f"other times: {others}"] if others else notes)
+
+
+def _several(log: DetectedFormat, fields: Sequence[str]) -> InferredTime | None:
+    """Return a complete time of several fields, with blanks between them."""
+    texts = _texts(log, fields)[:MAX_TEXTS]
+    kind = times_of(texts) if texts else None
+    return None if kind is None else _declared(log, fields, kind)
 
 
 def _in_zone(log: DetectedFormat, when: InferredTime) -> InferredTime:
     """Return a time with the field that has its offset or zone, if there is one."""
-    form = when.declared.get("format", "iso")
-    if "zone" not in when.declared or LETTERS in str(form).split():
+    if "zone" not in when.declared or LETTERS in str(when.declared.get("format")).split():
         return when
     zoned = [field for field in log.fields if field not in when.fields and _is_zone(log, field, when.fields)]
     for field in zoned:
@@ -120,11 +122,10 @@ def _in_zone(log: DetectedFormat, when: InferredTime) -> InferredTime:
         in_zone = _several(log, fields)
         if in_zone is not None and "format" not in in_zone.declared:
             # Not every Python version accepts a blank before the offset in ISO 8601.
-            form = written_form_of(_texts(log, fields)[:2000])
-            in_zone = (
-                None if form is None else replace(in_zone, declared={**in_zone.declared, "format": form})
-            )
-        in_zone = in_zone or _of_one_zone(log, when, field)
+            kind = written_times_of(_texts(log, fields)[:MAX_TEXTS])
+            declared = {**in_zone.declared, "format": kind and kind.form}
+            in_zone = replace(in_zone, declared=declared) if kind else None
+        in_zone = in_zone or _in_one_zone(log, when, field)
         if in_zone is not None:
             return in_zone
     for field in zoned:
@@ -139,10 +140,9 @@ def _in_zone(log: DetectedFormat, when: InferredTime) -> InferredTime:
 def _is_zone(log: DetectedFormat, field: str, times: Sequence[str]) -> bool:
     """Return whether all texts of a field are offsets or zones, and its name or its position relates it to
     the time."""
-    texts = log.fields[field]
+    texts, order = log.fields[field], list(log.fields)
     if not texts or any(len(texts) != len(log.fields[time]) for time in times):
         return False
-    order = list(log.fields)
     beside = min(abs(order.index(field) - order.index(time)) for time in times) == 1
     named = rank(identifier(field), ZONE_NAMES)[0] < 2
     return (beside or named) and all(OFFSET.fullmatch(text) or _zone_of(text) for text in {*texts})
@@ -158,89 +158,49 @@ def _zone_of(text: str) -> str | None:
     return text if "/" in text and text in available_timezones() else None
 
 
-def _of_one_zone(log: DetectedFormat, when: InferredTime, field: str) -> InferredTime | None:
+def _in_one_zone(log: DetectedFormat, when: InferredTime, field: str) -> InferredTime | None:
     """Return a time with the same zone text in all lines; a line with another one is refused instead of
     misread."""
-    texts = set(log.fields[field])
-    written = _texts(log, when.fields)[:2000]
-    form = when.declared.get("format") or written_form_of(written)
-    zone = _zone_of(next(iter(texts))) if len(texts) == 1 else None
-    if zone is None or form is None or "%" in next(iter(texts)):
+    text, *others = set(log.fields[field])
+    form, zone = when.declared.get("format"), _zone_of(text)
+    if form is None and (kind := written_times_of(_texts(log, when.fields)[:MAX_TEXTS])) is not None:
+        form = kind.form
+    if others or zone is None or form is None or "%" in text:
         return None
-    (text,) = texts
     fields = [*when.fields, field]
-    notes = [_example(_texts(log, fields)), f"lines with another {field} than {text} are refused"]
-    declared = {"column": fields, "format": f"{form} {text}", "zone": zone}
-    return InferredTime(tuple(fields), declared, "; ".join(notes))
-
-
-def _is_time_field(log: DetectedFormat, field: str) -> bool:
-    """Return whether a field is a time by its type or its name."""
-    return log.types.get(field) == "timestamp" or is_time_name(field)
+    note = f"{_example(_texts(log, fields))}; lines with another {field} than {text} are refused"
+    return InferredTime(tuple(fields), {"column": fields, "format": f"{form} {text}", "zone": zone}, note)
 
 
 def _joined(log: DetectedFormat, kinds: Mapping[str, ColumnType], start: str) -> InferredTime | None:
     """Return a date and a time of day beside it, in columns of any name, with AM or PM."""
     unread: InferredTime | None = None
+    order = list(log.fields)
     days = [
         field
         for field, kind in kinds.items()
         if kind.type in ("string", "integer")
-        and times_of([f"{text} 00:00:00" for text in log.fields[field][:2000]]) is not None
+        and times_of([f"{text} 00:00:00" for text in log.fields[field][:MAX_TEXTS]]) is not None
     ]
     days.sort(key=lambda field: rank(identifier(field), DAYS))
-    clocks = [
-        field
-        for field in kinds
-        if sum(map(bool, map(CLOCK.match, log.fields[field]))) >= MIN_SHARE * len(log.fields[field])
-    ]
+    clocks = [field for field in kinds if mostly(CLOCK.match(text) is not None for text in log.fields[field])]
     clocks.sort(key=lambda field: rank(identifier(field), TIMES))
     for day in days:
         for clock in clocks:
-            half = _half(log, clock)
+            # AM or PM.
+            after = order[order.index(clock) + 1 :][:1]
+            half = [name for name in after if log.fields[name] and all(map(HALF.fullmatch, log.fields[name]))]
             inferred = _several(log, [day, clock, *half])
-            if inferred is None and half and _several(log, [day, clock]) is not None:
-                why = f"{_example(_texts(log, [day, clock, *half]))} is a time of no form that is known"
-                unread = unread or InferredTime(
-                    (), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why
-                )
-            if inferred is not None and (_is_date(log, day, clock) or not _is_six_digits(inferred)):
+            if inferred is None:
+                if half and unread is None and _several(log, [day, clock]) is not None:
+                    example = _example(_texts(log, [day, clock, *half]))
+                    unread = _untimed(f"{example} is a time of no form that is known", start)
+                continue
+            is_date = rank(identifier(day), DAYS)[0] < 2 or order.index(clock) == order.index(day) + 1
+            # Six digits may be something else, such as a process id.
+            if is_date or not str(inferred.declared.get("format")).startswith("%y%m%d"):
                 return inferred
     return unread
-
-
-def _half(log: DetectedFormat, clock: str) -> list[str]:
-    """Return the field after a time of day if it has AM or PM; else an empty list."""
-    order = list(log.fields)
-    following = order[order.index(clock) + 1 :][:1]
-    return [field for field in following if log.fields[field] and all(map(HALF.fullmatch, log.fields[field]))]
-
-
-def _is_date(log: DetectedFormat, day: str, clock: str) -> bool:
-    """Return whether the name or the position of a field makes it the date of a time of day."""
-    order = list(log.fields)
-    return rank(identifier(day), DAYS)[0] < 2 or order.index(clock) == order.index(day) + 1
-
-
-def _is_six_digits(when: InferredTime) -> bool:
-    """Return whether the date is a number of six digits, which may be something else, such as a process
-    id."""
-    return str(when.declared.get("format")).startswith("%y%m%d")
-
-
-def _several(log: DetectedFormat, fields: Sequence[str]) -> InferredTime | None:
-    """Return a complete time of several fields, with blanks between them."""
-    texts = _texts(log, fields)
-    times = times_of(texts[:2000]) if texts else None
-    if times is None:
-        return None
-    kind = ColumnType("timestamp", form=times.form, share=times.share)
-    notes = [_example(texts), *_doubts(times.otherwise, kind.doubt)]
-    return _when(log, fields, times.form, times.zone if times.local else None, notes)
-
-
-def _doubts(otherwise: str | None, doubt: str) -> list[str]:
-    return [*([f"?: or {otherwise}, these lines fit both"] if otherwise else []), *([doubt] if doubt else [])]
 
 
 def _partial(
@@ -255,57 +215,49 @@ def _partial(
             candidates.append((fields, *partial))
     if not candidates:
         return None
-    fields, form, lacks = min(
-        candidates, key=lambda candidate: (candidate[2] != "year", rank(identifier(candidate[0][-1]), TIMES))
-    )
-    example = _example(_texts(log, fields))
+    candidates.sort(key=lambda time: (time[2] != "year", rank(identifier(time[0][-1]), TIMES)))
+    fields, form, lacks = candidates[0]
     captured = captured_of(paths, lacks, log.fields)
     if captured is None:
-        why = f"no {lacks} is found for the times in {' '.join(fields)} ({example})"
-        note = f"?: {why}, so they are not read; {_advice(paths[0], lacks)}"
-        return InferredTime((), {"lines": "1 second", "from": start}, note, untimed=why)
-    edge = "a new year" if lacks == "year" else "midnight"
-    notes = [
-        f"{example}, with the {lacks} of the file's name",
-        f"?: a file must not go over {edge}",
-    ]
-    when = _when(log, fields, f"{captured.form} {form}", "UTC", notes)
-    return InferredTime(
-        fields, {**when.declared, "column": [*captured.names, *fields]}, when.note, captured.pattern
-    )
+        example, name = _example(_texts(log, fields)), dated(paths[0].rpartition("/")[2])
+        advice = (
+            f", so they are not read; land the files under names that say the day, such as {name}, and draft "
+            f"it again: the {lacks} is then taken from there"
+        )
+        return _untimed(f"no {lacks} is found for the times in {' '.join(fields)} ({example})", start, advice)
+    note = f"?: a file must not go over {'a new year' if lacks == 'year' else 'midnight'}"
+    pattern, names, of_path = captured
+    kind = ColumnType("timestamp", form=f"{of_path} {form}", local=True)
+    when = _declared(log, fields, kind, [note], f", with the {lacks} of the file's name")
+    return replace(when, declared={**when.declared, "column": [*names, *fields]}, path=pattern)
 
 
-def _advice(path: str, lacks: Lacks) -> str:
-    return (
-        f"land the files under names that say the day, such as {dated(path.rpartition('/')[2])}, and draft "
-        f"it again: the {lacks} is then taken from there"
-    )
+def _untimed(why: str, start: str, advice: str = "") -> InferredTime:
+    return InferredTime((), {"lines": "1 second", "from": start}, f"?: {why}{advice}", untimed=why)
 
 
-def _by_lines(kinds: Mapping[str, ColumnType], start: str) -> InferredTime:
-    why = "no field looks like a time"
-    return InferredTime((), {"lines": "1 second", "from": start}, f"?: {why}", untimed=why)
-
-
-def _when(
-    log: DetectedFormat, fields: Sequence[str], form: str, zone: str | None, notes: Sequence[str]
+def _declared(
+    log: DetectedFormat, fields: Sequence[str], kind: ColumnType, notes: Sequence[str] = (), source: str = ""
 ) -> InferredTime:
     """Return the declaration of a time.
 
     Args:
-        zone: the zone of times without one, if it is known.
+        notes: further remarks.
+        source: where the rest of the time comes from, for the remark with an example.
     """
     declared: dict[str, object] = {"column": fields[0] if len(fields) == 1 else list(fields)}
-    if form != "iso":
-        declared["format"] = form
-    remarks = list(notes)
-    if zone is not None and form not in EPOCHS:
-        declared["zone"] = zone
-        if LETTERS in form.split():
-            remarks[1:1] = [] if zone == "UTC" else [LETTERS_QUESTION.format(zone)]
-        elif not log.utc:
-            remarks.insert(1, ZONE_QUESTION)
-    return InferredTime(tuple(fields), declared, "; ".join(remarks))
+    if kind.form != "iso":
+        declared["format"] = kind.form
+    remarks = [f"{_example(_texts(log, fields))}{source}"]
+    if kind.local:
+        declared["zone"] = kind.zone
+        if LETTERS not in kind.form.split():
+            remarks += [] if log.utc else [ZONE_QUESTION]
+        elif kind.zone != "UTC":
+            remarks.append(LETTERS_QUESTION.format(kind.zone))
+    remarks += [f"?: or {kind.otherwise}, these lines fit both"] if kind.otherwise else []
+    remarks += [kind.doubt] if kind.doubt else []
+    return InferredTime(tuple(fields), declared, "; ".join([*remarks, *notes]))
 
 
 def _texts(log: DetectedFormat, fields: Sequence[str]) -> Sequence[str]:
@@ -315,8 +267,7 @@ def _texts(log: DetectedFormat, fields: Sequence[str]) -> Sequence[str]:
 
 
 def _example(texts: Sequence[str]) -> str:
-    text = texts[0]
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    return texts[0] if len(texts[0]) <= 40 else f"{texts[0][:37]}..."
 
 
 def is_time_name(field: str) -> bool:

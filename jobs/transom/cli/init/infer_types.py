@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
@@ -11,7 +11,7 @@ from itertools import product
 from math import floor, log10
 from typing import Literal
 
-from transom.cli.init.detected_format import MIN_SHARE
+from transom.cli.init.detected_format import MIN_SHARE, mostly
 from transom.formats.record_format import EPOCHS, FieldType
 from transom.formats.times import UNIVERSAL, letters_of, one_instant
 
@@ -32,6 +32,12 @@ NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][
 DIGITS = re.compile(r"[-+]?[0-9][-+0-9.,:/' ]*")
 """Beside numbers, such texts show that the column is not numeric: 007, an address, a decimal comma."""
 INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?|[0-9]{18,19}")
+NO_FIGURE = re.compile(
+    r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|class|severity|status|line|year|month|day|hour|minute|second|"
+    r"time|date|timestamp|epoch|version|proto|protocol|ttl|seq|sequence|record|number|no|index|rank|level|"
+    r"field|spt|dpt|lat|latitude|lon|lng|longitude|_p)(_|$)|(_p|port|id)$"
+)
+"""Names of numbers that are no measure."""
 FINEST = 12
 """Maximum number of decimals in a stream file."""
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -53,44 +59,30 @@ _RARE = (
     "%I.%M.%S.%f %p", "%I:%M:%S:%f %p", "%I.%M %p",
 )  # fmt: skip
 _ZONES = ("", " %z", " %Z", "%z")
-FORMS = tuple(
-    dict.fromkeys(
-        (
-            *("".join(parts) for parts in product(_DATES, (" ", ":", "-", "T", "_", ", "), _TIMES, _ZONES)),
-            *("".join(parts) for parts in product(_DATES, (" ", "T", "_"), _RARE, ("", "%z"))),
-            # Six digits after a time of day may be a process id or anything else.
-            *(
-                "".join(parts)
-                for parts in product(_TIMES, (" ", ", "), _DATES, ("", " %z"))
-                if parts[2] != "%y%m%d"
-            ),
-            *(
-                "%a %b %d %H:%M:%S %Y",
-                "%a %b %d %H:%M:%S.%f %Y",
-                "%a %b %d %H:%M:%S %Z %Y",
-                "%b %d %H:%M:%S %Y",
-            ),
-            *("%a %b %d %H:%M:%S %z %Y", "%b %d %H:%M:%S.%f %Y"),
-            *("%a %b %d %I:%M:%S %p %Y", "%a %b %d %I:%M:%S %p %Z %Y"),
-            *("%Y%m%d%H%M%S", "%Y%m%d%H%M%S.%f", "%Y%m%d%H%M%S,%f"),
-        )
-    )
-)
+
+
+def _combine(*parts: Sequence[str]) -> Iterator[str]:
+    return map("".join, product(*parts))
+
+
+FORMS = (
+    *_combine(_DATES, (" ", ":", "-", "T", "_", ", "), _TIMES, _ZONES),
+    *_combine(_DATES, (" ", "T", "_"), _RARE, ("", "%z")),
+    # Six digits after a time of day may be a process id or anything else.
+    *_combine(_TIMES, (" ", ", "), [date for date in _DATES if date != "%y%m%d"], ("", " %z")),
+    "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y",
+    "%a %b %d %H:%M:%S %z %Y", "%b %d %H:%M:%S.%f %Y", "%a %b %d %I:%M:%S %p %Y",
+    "%a %b %d %I:%M:%S %p %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d%H%M%S.%f", "%Y%m%d%H%M%S,%f",
+)  # fmt: skip
 """Formats of times in logs, beside ISO 8601 and seconds since the epoch."""
-ZONES = {
-    **dict.fromkeys(UNIVERSAL, "UTC"),
-    **dict.fromkeys(("CET", "CEST"), "Europe/Berlin"),
-    **dict.fromkeys(("WET", "WEST"), "Europe/Lisbon"),
-    **dict.fromkeys(("EET", "EEST"), "Europe/Helsinki"),
-    **dict.fromkeys(("EST", "EDT"), "America/New_York"),
-    **dict.fromkeys(("CST", "CDT"), "America/Chicago"),
-    **dict.fromkeys(("MST", "MDT"), "America/Denver"),
-    **dict.fromkeys(("PST", "PDT"), "America/Los_Angeles"),
-    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
-    **dict.fromkeys(("NZST", "NZDT"), "Pacific/Auckland"),
-    **{"BST": "Europe/London", "MSK": "Europe/Moscow", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo"},
-    **{"SAST": "Africa/Johannesburg", "HKT": "Asia/Hong_Kong", "KST": "Asia/Seoul"},
-}
+_LETTERS = {
+    "UTC": " ".join(UNIVERSAL), "Europe/Berlin": "CET CEST", "Europe/Lisbon": "WET WEST",
+    "Europe/Helsinki": "EET EEST", "America/New_York": "EST EDT", "America/Chicago": "CST CDT",
+    "America/Denver": "MST MDT", "America/Los_Angeles": "PST PDT", "Australia/Sydney": "AEST AEDT",
+    "Pacific/Auckland": "NZST NZDT", "Europe/London": "BST", "Europe/Moscow": "MSK", "Asia/Kolkata": "IST",
+    "Asia/Tokyo": "JST", "Africa/Johannesburg": "SAST", "Asia/Hong_Kong": "HKT", "Asia/Seoul": "KST",
+}  # fmt: skip
+ZONES = {word: zone for zone, words in _LETTERS.items() for word in words.split()}
 """Letters of zones in logs, each with one of its zones."""
 HALF = re.compile(r"[ap]\.?m\.?[^A-Za-z0-9]*", re.IGNORECASE)
 """AM or PM after a time of day."""
@@ -123,7 +115,7 @@ class ColumnType:
     type: FieldType
     missing: tuple[str, ...] = ()
     resolution: str | None = None
-    form: str | None = None
+    form: str = ""
     local: bool = False
     zone: str = "UTC"
     otherwise: str | None = None
@@ -136,7 +128,7 @@ class ColumnType:
         """A remark if some texts are not of the type."""
         if self.share == 1:
             return ""
-        words = {"timestamp": "such times"}.get(self.type, f"{self.type}s")
+        words = "such times" if self.type == "timestamp" else f"{self.type}s"
         return f"?: {floor(self.share * 10_000) / 100:g} % are {words}, lines with others are refused"
 
 
@@ -158,10 +150,7 @@ def kind_of(values: Sequence[str], counted: bool = False) -> ColumnType:
     if time is not None and (
         not counted if time.form in EPOCHS else sorted(map(len, rest))[len(rest) // 2] > len("2024-05-01")
     ):
-        return ColumnType(
-            "timestamp", missing, form=time.form, local=time.local, zone=time.zone,
-            otherwise=time.otherwise, share=time.share,
-        )  # fmt: skip
+        return replace(time, missing=missing)
     numbers = [text for text in rest if NUMBER.fullmatch(text)]
     if len(numbers) >= MIN_SHARE * len(rest) and not any(
         DIGITS.fullmatch(t) for t in rest if not NUMBER.fullmatch(t)
@@ -182,22 +171,16 @@ def kind_of(values: Sequence[str], counted: bool = False) -> ColumnType:
 
 
 def _sentinels(numbers: Sequence[str]) -> tuple[str, ...]:
-    """Return texts among numbers that mean no value: common sentinels that are far below all other
-    numbers."""
+    """Return texts among numbers that mean no value: common sentinels far below all other numbers."""
     chosen = sorted({text for text in numbers if float(text) in SENTINELS})
     others = [float(text) for text in numbers if text not in chosen]
-    if not others:
-        return ()
-    return tuple(text for text in chosen if float(text) < 2 * min(*others, -10.0))
+    return tuple(text for text in chosen if others and float(text) < 2 * min(*others, -10.0))
 
 
 def _resolution(numbers: Sequence[str]) -> str:
     """Return the step of the decimals: at least a millionth of 1, or of the largest value if that is smaller,
     and large enough for exact sums."""
-    digits = 0
-    for text in numbers:
-        exponent = Decimal(text).as_tuple().exponent
-        digits = max(digits, -exponent if isinstance(exponent, int) else 0)
+    digits = max(0, *(-int(Decimal(text).as_tuple().exponent) for text in numbers))
     largest = max(abs(float(text)) for text in numbers)
     digits = min(digits, FINEST, 6 - min(floor(log10(largest)) + 1, 0) if largest else 6)
     while digits > 0 and largest * 10**digits >= 2**46:
@@ -205,40 +188,26 @@ def _resolution(numbers: Sequence[str]) -> str:
     return format(Decimal(1).scaleb(-digits), "f")
 
 
-@dataclass(frozen=True)
-class Times:
-    """The format of times, with the attributes of `ColumnType`.
-
-    Attributes:
-        share: the share of texts that are such times.
-    """
-
-    form: str
-    local: bool
-    otherwise: str | None
-    share: float
-    zone: str = "UTC"
-
-
-def times_of(values: Sequence[str]) -> Times | None:
-    """Return the format of most of the times; None if they are no times."""
+def times_of(values: Sequence[str]) -> ColumnType | None:
+    """Return the type of a column whose texts are times, at least a share of `MIN_SHARE`; else None."""
     min_count = MIN_SHARE * len(values)
-    compact = sum(len(text) == 14 and text.isdigit() for text in values) >= min_count
+    compact = mostly(len(text) == 14 and text.isdigit() for text in values)
     instants = [text for text in values if INSTANT.fullmatch(text)]
     if len(instants) >= min_count and not compact:
-        fitting = [form for form, unit in EPOCHS.items() if _are_instants(instants, unit)]
+        numbers = list(map(float, instants))
+        first, last = min(numbers), max(numbers)
+        fitting = [
+            form for form, unit in EPOCHS.items() if YEARS[0] <= first / unit and last / unit < YEARS[1]
+        ]
         # If some numbers are no times, the others may be no times either.
-        valid = fitting and not any(NUMBER.fullmatch(text) for text in values if not INSTANT.fullmatch(text))
-        return Times(fitting[0], False, None, len(instants) / len(values)) if valid else None
+        if not fitting or any(NUMBER.fullmatch(text) for text in values if not INSTANT.fullmatch(text)):
+            return None
+        return ColumnType("timestamp", form=fitting[0], share=len(instants) / len(values))
     moments = [moment for moment in map(_iso, values) if moment is not None]
     if len(moments) >= min_count:
         local = any(moment.tzinfo is None for moment in moments)
-        return Times("iso", local, None, len(moments) / len(values))
-    return _written(values[:2000])
-
-
-def _are_instants(texts: Sequence[str], unit: int) -> bool:
-    return all(YEARS[0] <= float(text) / unit < YEARS[1] for text in texts)
+        return ColumnType("timestamp", form="iso", local=local, share=len(moments) / len(values))
+    return written_times_of(values[:2000])
 
 
 def _iso(text: str) -> datetime | None:
@@ -248,37 +217,38 @@ def _iso(text: str) -> datetime | None:
         return None
 
 
-def _written(values: Sequence[str]) -> Times | None:
-    """Return the format in `FORMS` of most of the times."""
-    ((usual, number),) = Counter(map(skeleton, values)).most_common(1)
-    if number < MIN_SHARE * len(values) or "1" not in usual:
+def written_times_of(values: Sequence[str]) -> ColumnType | None:
+    """Return the type of times with a format in `FORMS`; None if too few texts have one."""
+    usual, alike = _alike(values)
+    if len(alike) < MIN_SHARE * len(values) or "1" not in usual:
         return None
-    alike = [text for text in values if skeleton(text) == usual]
-    forms = [form for form in _forms_like(alike[0]) if form not in PARTIAL and len(alike[0]) >= 8]
-    fits = {form: sum(_fits(form, text) for text in alike) for form in forms if _fits_some(form, alike)}
+    forms = [form for form in _by_skeleton().get(usual, ()) if form not in PARTIAL and len(alike[0]) >= 8]
+    # strptime is slow: a sample comes first.
+    fits = {
+        form: sum(_fits(form, text) for text in alike)
+        for form in forms
+        if any(_fits(form, text) for text in alike[:20])
+    }
     max_fits = max(fits.values(), default=0)
     if not max_fits or max_fits < MIN_SHARE * len(values):
         return None
     best, *others = (form for form, number in fits.items() if number == max_fits)
-    alternative = next((form for form in others if _days(form) != _days(best)), None)
-    return Times(best, "%z" not in best, alternative, max_fits / len(values), _zone_of(best, alike))
+    zones = Counter(ZONES.get(letters_of(text, best) or "", "UTC") for text in alike)
+    return ColumnType(
+        "timestamp",
+        form=best,
+        local="%z" not in best,
+        zone=next((zone for zone, _ in zones.most_common() if zone != "UTC"), "UTC"),
+        otherwise=next((form for form in others if _days(form) != _days(best)), None),
+        share=max_fits / len(values),
+    )
 
 
-def written_form_of(values: Sequence[str]) -> str | None:
-    """Return the strptime format of most of the times; None if there is none."""
-    times = _written(values)
-    return None if times is None else times.form
-
-
-def _zone_of(form: str, values: Sequence[str]) -> str:
-    """Return the zone of times by their letters: the most frequent one, and UTC only if there is no other."""
-    zones = Counter(ZONES.get(letters_of(text, form) or "", "UTC") for text in values)
-    return next((zone for zone, _ in zones.most_common() if zone != "UTC"), "UTC")
-
-
-def _fits_some(form: str, values: Sequence[str]) -> bool:
-    """Return whether a sample fits, before all texts are parsed, since strptime is slow."""
-    return any(_fits(form, text) for text in values[:20])
+def _alike(values: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the most frequent skeleton, and the texts that have it."""
+    skeletons = list(map(skeleton, values))
+    ((usual, _),) = Counter(skeletons).most_common(1)
+    return usual, [text for text, own in zip(values, skeletons, strict=True) if own == usual]
 
 
 def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
@@ -286,17 +256,18 @@ def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
     there is none."""
     if not values:
         return None
-    ((usual, _),) = Counter(map(skeleton, values[:2000])).most_common(1)
-    alike = [text for text in values[:2000] if skeleton(text) == usual]
-    for form in _forms_like(alike[0]):
+    usual, alike = _alike(values[:2000])
+    for form in _by_skeleton().get(usual, ()):
         # The year 2000 has a leap day.
-        if form in PARTIAL:
-            fits = sum(_fits(f"%Y {form}", f"2000 {text}") for text in alike)
-            if fits >= MIN_SHARE * len(values[:2000]):
-                return form, PARTIAL[form]
+        if form in PARTIAL and sum(_fits(f"%Y {form}", f"2000 {text}") for text in alike) >= MIN_SHARE * len(
+            values[:2000]
+        ):
+            return form, PARTIAL[form]
     return None
 
 
+_DIGITS = {"%Y": 4, "%y": 2, "%m": 2, "%d": 2, "%H": 2, "%I": 2, "%M": 2, "%S": 2, "%j": 3}
+_PIECE = re.compile(r"%.|[^%]+")
 _WRITTEN = {"%b": ("x",), "%a": ("x",), "%p": ("x",), "%Z": ("x",), "%z": ("+1", "-1", "Z", "+1:1", "-1:1")}
 
 
@@ -309,20 +280,11 @@ def skeleton(text: str) -> str:
 def _by_skeleton() -> dict[str, list[str]]:
     """Return formats by the skeleton of their times: strptime compiles each format, so only few are tried."""
     forms: dict[str, list[str]] = {}
-    for form in (*FORMS, *PARTIAL):
-        pieces = [
-            _WRITTEN.get(piece, ("1",) if piece[0] == "%" else (piece,)) for piece in _PIECE.findall(form)
-        ]
-        for written in {skeleton("".join(parts)) for parts in product(*pieces)}:
+    for form in dict.fromkeys((*FORMS, *PARTIAL)):
+        pieces = (_WRITTEN.get(piece, ("1" if piece[0] == "%" else piece,)) for piece in _PIECE.findall(form))
+        for written in set(map(skeleton, _combine(*pieces))):
             forms.setdefault(written, []).append(form)
     return forms
-
-
-_PIECE = re.compile(r"%.|[^%]+")
-
-
-def _forms_like(text: str) -> list[str]:
-    return _by_skeleton().get(skeleton(text), [])
 
 
 def moment_of(text: str, form: str) -> datetime | None:
@@ -363,9 +325,6 @@ def _digits_of(form: str) -> re.Pattern[str]:
         else:
             written.append("[0-9]{1,6}" if piece == "%f" else "[^ ]+")
     return re.compile("".join(written))
-
-
-_DIGITS = {"%Y": 4, "%y": 2, "%m": 2, "%d": 2, "%H": 2, "%I": 2, "%M": 2, "%S": 2, "%j": 3}
 
 
 def _days(form: str) -> list[str]:

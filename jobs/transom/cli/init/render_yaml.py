@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 
 from transom.cli.init.detected_format import DetectedFormat
 from transom.cli.init.infer_columns import InferredColumn
-from transom.cli.init.infer_name_times import NamedHours
-from transom.cli.init.infer_period_ends import NamedEnds
+from transom.cli.init.infer_names import NamedTimes
 from transom.cli.init.infer_time import InferredTime
 from transom.cli.init.suggest_blocks import tolerance_of
 from transom.cli.init.try_draft import DraftTrial
@@ -20,19 +19,32 @@ from transom.core.path_pattern import PathPattern
 from transom.core.terminal import counted
 from transom.spec.presets import read
 
-MORE = (
-    "# patterns:  # episodes of several steps, minutes or days apart: see the README",
-    "#   NAME:",
-    "#     within: 1 day",
-    "#     steps:",
-    "#       - {id: first, where: CONDITION, times: 5, within: 1 hour}",
-    "#       - {id: then, where: CONDITION, gap: {max: 30 minutes}}",
-    "# frames:  # stretches of time in which a figure is high, rises or stays as it is: see the README",
-    "#   NAME: {source: activity, kind: threshold, where: n > 100, min_length: 10 minutes}",
-    "# fills:  # what was there then, or at the same time of earlier days",
-    "#   OTHER: {frame: NAME, source: activity, shift: [1 day], measures: {n: sum(n)}}",
-)
+MORE = """\
+# patterns:  # episodes of several steps, minutes or days apart: see the README
+#   NAME:
+#     within: 1 day
+#     steps:
+#       - {id: first, where: CONDITION, times: 5, within: 1 hour}
+#       - {id: then, where: CONDITION, gap: {max: 30 minutes}}
+# frames:  # stretches of time in which a figure is high, rises or stays as it is: see the README
+#   NAME: {source: activity, kind: threshold, where: n > 100, min_length: 10 minutes}
+# fills:  # what was there then, or at the same time of earlier days
+#   OTHER: {frame: NAME, source: activity, shift: [1 day], measures: {n: sum(n)}}"""
 """Suggestions for further blocks."""
+LANDING = """\
+# The path says no time: one rotated file is good for `transom try`. A DAG wants a file for each
+# hour, under a name that says it, such as landing/{}/%Y-%m-%d/access.%H.log: what is
+# rotated is another text under a name that was read already, and is held back as a conflict."""
+"""The explanation for a path without a time."""
+NO_TIME = """\
+# time: {}
+#   `transom check` refuses this file until `time` is decided: what says when an event was, such as
+#     time: {{column: FIELD, format: "%Y-%m-%d %H:%M:%S", zone: UTC}}
+#   or, where invented times will do, each line so much later than the one before it:
+#     time: {}"""
+"""The choices for a person if the time is unknown, as no time is invented."""
+_PLAIN = re.compile(r"[A-Za-z_/][\w ./()<>=-]*(?<! )", re.ASCII)
+_OTHERWISE = {"true", "false", "null", "~"}
 
 
 def text_of(
@@ -44,8 +56,7 @@ def text_of(
     samples: Sequence[LogSample],
     trial: DraftTrial,
     repeated: tuple[str, int] | None,
-    ends: NamedEnds | None,
-    hours: NamedHours | None,
+    names: NamedTimes | None,
 ) -> str:
     """Return the text of a stream file.
 
@@ -54,47 +65,33 @@ def text_of(
         undeclared: fields that are no columns.
         when: the time; None if a preset has it.
         repeated: a column that identifies events, and how many events repeat an identifier.
-        ends: the ends of periods inferred from names.
-        hours: the hours inferred from names.
+        names: the meaning of the times in the files' names; None if they have none.
     """
-    return "\n".join(
-        [
-            *_heading(samples, trial, when),
-            f"name: {scalar(data['name'])}",
-            *_source(data, log, when, ends, hours),
-            *_columns(columns, undeclared, log),
-            *_time(data, when),
-            *_repeats(repeated, trial),
-            *_blocks(data, trial),
-            "",
-        ]
-    )
-
-
-def _time(data: Mapping[str, Any], when: InferredTime | None) -> list[str]:
-    """Return the lines for the time; if it is unknown, choices for a person, as no time is invented."""
-    if when is None:
-        return []
-    if not when.untimed:
-        return lined([(f"time: {flow(data['time'])}", when.note)])
-    return [
-        f"# time: {comment(when.note)}",
-        "#   `transom check` refuses this file until `time` is decided: what says when an event was, such as",
-        '#     time: {column: FIELD, format: "%Y-%m-%d %H:%M:%S", zone: UTC}',
-        "#   or, where invented times will do, each line so much later than the one before it:",
-        f"#     time: {flow(data['time'])}",
-    ]
+    lines = [*_heading(samples, trial, when), f"name: {scalar(data['name'])}"]
+    if PathPattern(data["source"]["path"]).unit is None and not (when and when.path):
+        lines.append(LANDING.format(data["name"]))
+    lines += [f"preset: {log.preset}"] if log.preset is not None else []
+    lines += ["source:", *lined(_source(data["source"], log, names), 2)]
+    lines += _columns(columns, undeclared, log)
+    if when is not None and when.untimed:
+        lines.append(NO_TIME.format(comment(when.note), flow(data["time"])))
+    elif when is not None:
+        lines += lined([(f"time: {flow(data['time'])}", when.note)])
+    if repeated is not None:
+        # Only a person knows whether events with the same identifier are duplicates.
+        name, number = repeated
+        words = f"{number} of {counted(trial.events.num_rows, 'event')} repeat the {name} of another one"
+        lines.append(f"# unique: [{name}]  # ?: {words}; with this, one of an hour stays")
+    return "\n".join([*lines, *_blocks(data, trial), ""])
 
 
 def _heading(samples: Sequence[LogSample], trial: DraftTrial, when: InferredTime | None) -> list[str]:
-    first, last = trial.extent
-    hours = (hour_of(last) - hour_of(first)) // HOUR + 1
+    first, last = map(hour_of, trial.extent)
     names = ", ".join(sample.path.name for sample in samples[:3]) + (", ..." if len(samples) > 3 else "")
     cut = "" if all(sample.whole for sample in samples) else f" (the first {MAX_BYTES // 2**20} MiB of each)"
-    period = f"{format_hour(hour_of(first))} to {format_hour(hour_of(last) + HOUR)} UTC"
-    extent = f"{period} ({counted(hours, 'hour')})"
-    if when is not None and when.untimed:
-        extent = "of times that nobody knows yet"
+    hours = counted((last - first) // HOUR + 1, "hour")
+    extent = f"{format_hour(first)} to {format_hour(last + HOUR)} UTC ({hours})"
+    extent = "of times that nobody knows yet" if when is not None and when.untimed else extent
     return [
         f"# Drafted from {comment(names)}{cut}: {counted(trial.lines, 'line')}, "
         f"{counted(trial.events.num_rows, 'event')},",
@@ -103,52 +100,17 @@ def _heading(samples: Sequence[LogSample], trial: DraftTrial, when: InferredTime
 
 
 def _source(
-    data: Mapping[str, Any],
-    log: DetectedFormat,
-    when: InferredTime | None,
-    ends: NamedEnds | None,
-    hours: NamedHours | None,
-) -> list[str]:
-    source = data["source"]
-    timed = PathPattern(source["path"]).unit is not None
-    if hours is None or (ends is not None and ends.sure):
-        rows = [(f"path: {scalar(source['path'])}", "")]
-    elif hours.zone is not None and ends is None:
-        rows = [(f"path: {scalar(source['path'])}", "")]
-        rows += [(f"{'' if hours.sure else '# '}zone: {hours.zone}", hours.note)]
-    else:
-        rows = [(f"path: {scalar(source['path'])}", hours.note)]
-    if hours is not None and ends is None:
-        known = "files of an hour: where one is missing, the hour counts as incomplete"
-        question = "?: how many files an hour has; with it a missing one is seen"
-        rows += [
-            (f"expected_files: {hours.expected_files}", known)
-            if hours.expected_files
-            else ("# expected_files: 1", question)
-        ]
-    if ends is not None:
-        # With a single name the distance is unknown.
-        aside = "" if ends.sure else "# "
-        declared = [f"{aside}{name}: {value}" for name, value in ends.declared.items()]
-        rows += zip(declared, (ends.note, "names say the end of what a file covers"), strict=True)
-    rows += [(f"format: {source['format']}", "; ".join(log.notes))] if "format" in source else []
-    rows += [(f"options: {flow(source['options'])}", "")] if "options" in source else []
-    preset = [f"preset: {log.preset}"] if log.preset is not None else []
-    return [
-        *([] if timed or (when and when.path) else _landing(data["name"])),
-        *preset,
-        "source:",
-        *lined(rows, 2),
-    ]
-
-
-def _landing(name: str) -> list[str]:
-    """Return the explanation for a path without a time."""
-    return [
-        "# The path says no time: one rotated file is good for `transom try`. A DAG wants a file for each",
-        f"# hour, under a name that says it, such as landing/{name}/%Y-%m-%d/access.%H.log: what is",
-        "# rotated is another text under a name that was read already, and is held back as a conflict.",
-    ]
+    source: Mapping[str, Any], log: DetectedFormat, names: NamedTimes | None
+) -> list[tuple[str, str]]:
+    """Return the declarations of the source, each with its comment."""
+    rows = [(f"path: {scalar(source['path'])}", names.note if names is not None else "")]
+    for key, value, note, sure in names.declared if names is not None else ():
+        rows.append((f"{'' if sure else '# '}{key}: {value}", note))
+    if "format" in source:
+        rows.append((f"format: {source['format']}", "; ".join(log.notes)))
+    if "options" in source:
+        rows.append((f"options: {flow(source['options'])}", ""))
+    return rows
 
 
 def _columns(columns: Sequence[InferredColumn], undeclared: Sequence[str], log: DetectedFormat) -> list[str]:
@@ -163,16 +125,6 @@ def _columns(columns: Sequence[InferredColumn], undeclared: Sequence[str], log: 
     return [*lines, f"# Left out: {comment(', '.join(undeclared)[:500])}"] if undeclared else lines
 
 
-def _repeats(repeated: tuple[str, int] | None, trial: DraftTrial) -> list[str]:
-    """Return a proposal for `unique`: only a person knows whether events with the same identifier are
-    duplicates."""
-    if repeated is None:
-        return []
-    name, number = repeated
-    words = f"{number} of {counted(trial.events.num_rows, 'event')} repeat the {name} of another one"
-    return [f"# unique: [{name}]  # ?: {words}; with this, one of an hour stays"]
-
-
 def _blocks(data: Mapping[str, Any], trial: DraftTrial) -> list[str]:
     lines = []
     if "key" in data:
@@ -181,7 +133,7 @@ def _blocks(data: Mapping[str, Any], trial: DraftTrial) -> list[str]:
         lines += lined([(f"key: {flow(data['key'])}", f"{values} in these lines")])
     block = data["aggregates"]["activity"]
     lines += ["aggregates:", "  activity:", f"    measures: {flow(block['measures'])}"]
-    lines += [f"    levels: {block['levels']}", *MORE]
+    lines += [f"    levels: {block['levels']}", MORE]
     reasons = "; ".join(dict.fromkeys(refused.reason for refused in trial.refused))
     at_most = tolerance_of(trial)
     if "checks" in data:
@@ -196,16 +148,10 @@ def _blocks(data: Mapping[str, Any], trial: DraftTrial) -> list[str]:
     return lines
 
 
-_PLAIN = re.compile(r"[A-Za-z_/][\w ./()<>=-]*(?<! )", re.ASCII)
-
-
-_OTHERWISE = {"true", "false", "null", "~"}
-
-
 def scalar(value: object) -> str:
     """Return a value as YAML, in quotes if it would otherwise be read differently."""
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     if isinstance(value, int | float):
         return str(value)
     text = str(value)

@@ -1,14 +1,17 @@
 """Suggest first blocks for a drafted stream: a key, a block of aggregates, a tolerance of its checks."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.cli.init.infer_columns import ColumnValues, figure_of, key_of, unique_of
 from transom.cli.init.infer_path import identifier
+from transom.cli.init.infer_time import is_time_name, rank
+from transom.cli.init.infer_types import NO_FIGURE
 from transom.cli.init.try_draft import TOLERATED, DraftTrial
 from transom.spec.stream import Stream
 
@@ -17,53 +20,93 @@ LOOSEST = 0.1
 LONG = "RANGES 24 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"
 SHORT = "RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES"
 """Levels for a log of several days, and for one of minutes."""
+KEYS = (
+    "orig_h", "client", "client_ip", "srcip", "src", "src_ip", "call", "source_ip", "remote_addr", "device",
+    "sensor", "station", "host", "hostname", "user", "user_name", "principal", "account", "site", "process",
+    "comm", "service", "name", "node", "ip",
+)  # fmt: skip
+NO_KEY = re.compile(r"message|msg|text|.*_text|extension|arguments|request|agent|referer|before")
+"""Texts that are no names."""
+ADDED = (
+    r"bytes?(_|$)|octets?(_|$)",
+    r"(^|_)(size|length|len|sent|received|rcvd|volume)(_|$)",
+    r"(pkts?|packets?)(_|$)",
+    r"(^|_)(counts?|amount|total|quantity|qty|requests|hits|errors|cost|revenue|energy|k?wh)(_|$)",
+    r"(^|_)(rain|rainfall|precip|precipitation)(_|$)",
+    r"(^|_)(duration|dur|elapsed)(_|$)",
+)
+"""Names of values that can be added, in order of preference."""
+ID = re.compile("(^|_)(id|uuid|guid|uid)$")
+MIN_DISTINCT = 0.9
+"""The minimum share of distinct values for a column to count as an identifier of events."""
+SPARSE = 0.1
+"""With a larger share of events without a value, a whole file may have none."""
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """Statistics of one column over the events of the first lines.
+
+    Attributes:
+        structured: whether its texts are JSON lists or objects.
+    """
+
+    name: str
+    type: str
+    nulls: int
+    distinct: int
+    structured: bool = False
 
 
 def column_values(stream: Stream, trial: DraftTrial) -> list[ColumnValues]:
     """Return statistics of each column that is read."""
-    return [
-        ColumnValues(
-            name,
-            field.type,
-            trial.events[name].null_count,
-            int(pc.count_distinct(trial.events[name], mode="only_valid").as_py()),
-            field.type == "string" and _structured(trial.events[name]),
-        )
-        for name, field in stream.event_columns.items()
-        if name in trial.events.column_names
-    ]
+    statistics = []
+    for name, field in stream.event_columns.items():
+        if name not in trial.events.column_names:
+            continue
+        values = trial.events[name]
+        distinct = pc.count_distinct(values, mode="only_valid").as_py()
+        structured = field.type == "string" and _all_structured(values)
+        statistics.append(ColumnValues(name, field.type, values.null_count, distinct, structured))
+    return statistics
 
 
-def _structured(texts: pa.ChunkedArray) -> bool:
+def _all_structured(texts: pa.ChunkedArray) -> bool:
     """Return whether all texts are JSON lists or objects."""
     return pc.all(pc.match_substring_regex(texts, r'^(\[|\{").*[\]}]$|^\{\}$')).as_py() is True
 
 
-def repeats(values: Sequence[ColumnValues], trial: DraftTrial) -> tuple[str, int] | None:
+def repeats(columns: Sequence[ColumnValues], trial: DraftTrial) -> tuple[str, int] | None:
     """Return a column that identifies events, and how many events repeat an identifier; None if there is no
     such column, or no identifier repeats."""
-    rows = trial.events.select(["event_time", *(column.name for column in values)])
+    rows = trial.events.select(["event_time", *(column.name for column in columns)])
     different = rows.group_by(rows.column_names).aggregate([]).num_rows
-    column = unique_of(values, rows.num_rows, different)
-    return None if column is None else (column.name, rows.num_rows - column.distinct)
+    events = rows.num_rows
+    fit = [
+        column
+        for column in columns
+        if ID.search(column.name) and not column.nulls and column.distinct < events
+        if column.distinct >= MIN_DISTINCT * events or column.distinct == different
+    ]
+    column = max(fit, key=lambda column: column.distinct, default=None)
+    return None if column is None else (column.name, events - column.distinct)
 
 
-def first_blocks(stream: Stream, values: Sequence[ColumnValues], trial: DraftTrial) -> dict[str, Any]:
+def first_blocks(stream: Stream, columns: Sequence[ColumnValues], trial: DraftTrial) -> dict[str, Any]:
     """Return a key, a first block of aggregates, and a tolerance if more lines are refused than the default
     allows."""
-    key = key_of(values, trial.events.num_rows)
+    events = trial.events.num_rows
+    key = _key(columns, events)
     # Derived columns are computed by Spark, so they have no values yet.
-    figure = figure_of(
-        [*values, *(ColumnValues(name, stream.event_types[name], 0, 2) for name in stream.derived)],
-        trial.events.num_rows,
-    )
+    derived = [ColumnValues(name, stream.event_types[name], 0, 2) for name in stream.derived]
+    figure = _figure([*columns, *derived], events)
     measures = {"n": "count"}
     if figure is not None:
-        function, column = figure
-        name = f"{'total' if function == 'sum' else function}_{column}"
-        measures[identifier(name, [*stream.event_columns, "n"])] = f"{function}({column})"
+        function = "sum" if _added(figure) < len(ADDED) else "mean"
+        name = f"{'total' if function == 'sum' else function}_{figure}"
+        measures[identifier(name, [*stream.event_columns, "n"])] = f"{function}({figure})"
     first, last = trial.extent
-    blocks: dict[str, Any] = {"key": [key.name]} if key is not None else {}
+    blocks: dict[str, Any] = {"key": [key]} if key is not None else {}
     levels = LONG if last - first > timedelta(hours=12) else SHORT
     blocks["aggregates"] = {"activity": {"measures": measures, "levels": levels}}
     at_most = tolerance_of(trial)
@@ -75,3 +118,38 @@ def first_blocks(stream: Stream, values: Sequence[ColumnValues], trial: DraftTri
 def tolerance_of(trial: DraftTrial) -> float | None:
     """Return a share of refused lines with which such files pass; None if the default is enough."""
     return min(1.0, round(trial.share * 1.5 + 0.005, 2)) if trial.share > TOLERATED else None
+
+
+def _key(columns: Sequence[ColumnValues], events: int) -> str | None:
+    """Return a column that is a useful key: its values repeat, and no event lacks it."""
+    fit = [
+        column.name
+        for column in columns
+        if column.type == "string" and not column.nulls and not column.structured
+        if 2 <= column.distinct <= max(2, events // 2) and NO_KEY.fullmatch(column.name) is None
+    ]
+    # Of equal ranks, the first column.
+    return min(fit, key=lambda name: rank(name, KEYS), default=None)
+
+
+def _figure(columns: Sequence[ColumnValues], events: int) -> str | None:
+    """Return a column of amounts to sum up, else one of measurements to average; None if there is none.
+
+    A whole number is only used if its name is that of an amount: it may be a code, a time, an identifier. A
+    column that many events lack comes last: a file in which no event has it would be quarantined, as a block
+    uses the column.
+    """
+    fit = [
+        column
+        for column in columns
+        if column.type in ("integer", "number") and column.distinct > 1
+        if not NO_FIGURE.search(column.name) and not is_time_name(column.name)
+        if column.type == "number" or _added(column.name) < len(ADDED)
+    ]
+    fit.sort(key=lambda column: (column.nulls > SPARSE * events, _added(column.name), column.nulls))
+    return fit[0].name if fit else None
+
+
+def _added(name: str) -> int:
+    """Return the rank of a name among the patterns of `ADDED`; their number if none matches."""
+    return next((place for place, form in enumerate(ADDED) if re.search(form, name)), len(ADDED))

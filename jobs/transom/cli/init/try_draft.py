@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.cli.adhoc_files import counted_from
+from transom.cli.adhoc_files import read_as_job
+from transom.cli.init.infer_names import Extent
 from transom.cli.log_sample import LogSample
-from transom.core.path_pattern import Match
-from transom.formats.read_file import Chunk, FileSummary, read_file
-from transom.formats.record_format import Span
+from transom.formats.read_file import Chunk, FileSummary
 from transom.spec.stream import Stream
 
 TOLERATED = 0.04
@@ -71,8 +70,9 @@ class DraftTrial:
     @property
     def extent(self) -> tuple[datetime, datetime]:
         """The first and the last time of an event."""
-        ends = pc.min_max(self.events["event_time"]).as_py()
-        return ends["min"].astimezone(UTC), ends["max"].astimezone(UTC)
+        extent = _extent(self.events["event_time"])
+        assert extent is not None
+        return extent
 
 
 def events_of(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> DraftTrial:
@@ -85,37 +85,29 @@ def events_of(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]
     refused: dict[tuple[str, str], RejectedLine] = {}
     lines = rejected = 0
     for sample, path in zip(samples, paths, strict=True):
-        match = stream.path_pattern.match(path)
-        for part in _read(stream, sample, None if match is None else stream.span(match), match):
+        for part in _read(stream, sample, path, bounded=True):
             if isinstance(part, FileSummary):
                 lines, rejected = lines + part.lines, rejected + part.rejected
                 continue
             events.append(part.events)
             for row in part.rejected.to_pylist():
-                rejected_line = RejectedLine(row["raw"], row["detail"] or row["reason"])
-                first = refused.get(rejected_line.form)
+                line = RejectedLine(row["raw"], row["detail"] or row["reason"])
+                first = refused.get(line.form)
                 if first is not None:
-                    refused[rejected_line.form] = replace(first, lines=first.lines + 1)
+                    refused[line.form] = replace(first, lines=first.lines + 1)
                 elif len(refused) < EXAMPLES:
-                    refused[rejected_line.form] = rejected_line
+                    refused[line.form] = line
     schema = events[0].schema if events else pa.schema([("event_time", pa.timestamp("us", "UTC"))])
     return DraftTrial(pa.Table.from_batches(events, schema), lines, rejected, tuple(refused.values()))
 
 
-def extents(
-    stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]
-) -> list[tuple[datetime, datetime] | None]:
-    """Return the first and the last time of each file's events, independent of its name; None if it has no
-    events."""
-    spans = []
-    for sample, path in zip(samples, paths, strict=True):
-        parts = _read(stream, sample, None, stream.path_pattern.match(path))
-        times = [part.events["event_time"] for part in parts if isinstance(part, Chunk)]
-        spans.append(_extent(pa.chunked_array(times, pa.timestamp("us", "UTC"))) if times else None)
-    return spans
+def extents_of(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> list[Extent]:
+    """Return the extent of each file's events, independent of its name."""
+    files = zip(samples, paths, strict=True)
+    return [_extent(_event_times(stream, sample, path, bounded=False)) for sample, path in files]
 
 
-def _extent(times: pa.ChunkedArray) -> tuple[datetime, datetime] | None:
+def _extent(times: pa.ChunkedArray) -> Extent:
     ends = pc.min_max(times).as_py()
     return None if ends["min"] is None else (ends["min"].astimezone(UTC), ends["max"].astimezone(UTC))
 
@@ -124,30 +116,20 @@ def times_are_in_names(stream: Stream, samples: Sequence[LogSample], paths: Sequ
     """Return whether the times of the files' events agree with the times in their names, if there are any."""
     for sample, path in zip(samples, paths, strict=True):
         match = stream.path_pattern.match(path)
-        span = None if match is None else stream.span(match)
-        if span is None:
+        if match is None or stream.span(match) is None:
             continue
-        inside, free = (
-            sum(
-                part.events.num_rows
-                for part in _read(stream, sample, bound, match)
-                if isinstance(part, Chunk)
-            )
-            for bound in (span, None)
-        )
-        if inside < free * (1 - TOLERATED):
+        inside, total = (len(_event_times(stream, sample, path, bounded)) for bounded in (True, False))
+        if inside < total * (1 - TOLERATED):
             return False
     return True
 
 
-def _read(
-    stream: Stream, sample: LogSample, span: Span | None, match: Match | None
-) -> Iterator[Chunk | FileSummary]:
-    return read_file(
-        io.BytesIO(sample.content),
-        "sample",
-        stream.layout(),
-        span,
-        start=counted_from(stream, match),
-        captures={} if match is None else match.captures,
-    )
+def _event_times(stream: Stream, sample: LogSample, path: str, bounded: bool) -> pa.ChunkedArray:
+    parts = _read(stream, sample, path, bounded)
+    times = [part.events["event_time"] for part in parts if isinstance(part, Chunk)]
+    return pa.chunked_array(times, pa.timestamp("us", "UTC"))
+
+
+def _read(stream: Stream, sample: LogSample, path: str, bounded: bool) -> Iterator[Chunk | FileSummary]:
+    match = stream.path_pattern.match(path)
+    return read_as_job(stream, io.BytesIO(sample.content), "sample", match, bounded)

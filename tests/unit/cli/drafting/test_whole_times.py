@@ -231,3 +231,13 @@ def test_lines_of_json_alone_among_others_are_no_surprise(tmp_path: Path) -> Non
     lines = [f'2024-05-06 10:00:{n:02} INFO {{"a":{n}}}' for n in range(20)]
     found = drafted(tmp_path, [*lines, '{"a":99}'])
     assert (len(found.events), found.refused) == (20, [("no_match", '{"a":99}')])
+
+
+@pytest.mark.parametrize("day", ["06", "07"])
+def test_a_year_comes_from_a_name_with_the_day_of_the_lines_or_of_the_rotation(
+    tmp_path: Path, day: str
+) -> None:
+    lines = [f"May 06 {hour:02}:00:00 web1 sshd[12]: session {hour} opened" for hour in range(24)]
+    result = drafted(tmp_path, lines, f"app.2024-05-{day}.log")
+    assert "path: app.{year}-*-*.log\n" in result.text.replace('"', "")
+    assert (result.times[0], result.refused) == ("2024-05-06T00:00:00.000", [])

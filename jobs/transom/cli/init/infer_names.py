@@ -1,0 +1,145 @@
+"""Infer what the times in files' names mean: starts or ends of periods, their zone, files per hour."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+from transom.cli.init.infer_path import pattern_of
+from transom.core.durations import format_duration
+from transom.core.intervals import HOUR, hour_of
+from transom.core.path_pattern import Match, PathPattern
+from transom.core.terminal import counted
+from transom.spec.source import MIN_UNIT_LENGTH
+from transom.spec.stream import Stream
+
+DAY = timedelta(days=1)
+PERIODS = (*(timedelta(minutes=minutes) for minutes in (1, 5, 10, 15, 20, 30)), HOUR, DAY)
+"""Usual periods of files."""
+ZONES = timedelta(minutes=15)
+"""Zones differ by multiples of this, so names may be later than the lines because of their zone alone."""
+MAX_AHEAD = 14 * HOUR
+"""The largest offset of a local time ahead of UTC; west of UTC it is two hours less."""
+
+Extent = tuple[datetime, datetime] | None
+"""The first and the last time of a file's events; None if it has no events."""
+
+
+@dataclass(frozen=True)
+class NamedTimes:
+    """The inferred meaning of the times in files' names.
+
+    Attributes:
+        pattern: the pattern of the paths.
+        note: a remark on it, for people.
+        declared: further declarations of the source: name, value, a remark, and whether it is sure. If not,
+            it is only proposed, in a comment.
+    """
+
+    pattern: str
+    note: str
+    declared: list[tuple[str, object, str, bool]]
+
+
+def named_times(stream: Stream, extents: Sequence[Extent], paths: Sequence[str]) -> NamedTimes:
+    """Infer whether the times in names are starts or ends of periods, their zone, and the files per hour.
+
+    Args:
+        stream: the draft, in which the time of a name is a start, in UTC; its pattern has a time.
+        paths: the files' paths, in the form of the stream's file.
+    """
+    pattern = stream.path_pattern
+    note, zone, is_zone_sure = _zone(stream, extents, paths)
+    ends = _ends(stream, extents, paths)
+    declared: list[tuple[str, object, str, bool]] = []
+    if ends is not None:
+        text, covers, ends_note, sure = ends
+        words = "names say the end of what a file covers"
+        declared = [("covers", covers, ends_note, sure), ("name_time", "end", words, sure)]
+        return NamedTimes(text, "" if sure else note, declared)
+    if zone is not None:
+        declared.append(("zone", zone, note, is_zone_sure))
+    known = "files of an hour: where one is missing, the hour counts as incomplete"
+    question = "?: how many files an hour has; with it a missing one is seen"
+    count = _expected_files([match for match in map(pattern.match, paths) if match is not None])
+    declared.append(("expected_files", count or 1, known if count else question, bool(count)))
+    return NamedTimes(pattern.text, note if zone is None else "", declared)
+
+
+def _ends(
+    stream: Stream, extents: Sequence[Extent], paths: Sequence[str]
+) -> tuple[str, str, str, bool] | None:
+    """Return the pattern of names with the ends of periods, the length of a period, a remark, and whether
+    several names have this distance; None if names have the start of a period, or no time."""
+    pattern = PathPattern(pattern_of(paths, minutes=True))
+    files = _timed_files(pattern, extents, paths)
+    if pattern.unit is None or not files or (stream.time is not None and stream.time.by_name):
+        return None
+    # The last line of a file lies within its period; earlier ones may be late.
+    names = sorted({named for named, _, _ in files})
+    several, first = len(names) > 1, min(first for _, first, _ in files)
+    for covers in _common_gaps(names) if several else PERIODS:
+        fits = all(named - covers < last <= named for named, _, last in files)
+        if fits and covers >= MIN_UNIT_LENGTH[pattern.unit] and (several or names[0] - covers <= first):
+            zone = "" if covers % ZONES else "; or names are in another zone than UTC: say `zone` then"
+            example = f"{names[0]:%Y-%m-%dT%H:%M}"
+            note = f"?: the time in a name, such as {example}, is after all lines of its file{zone}"
+            return pattern.text, format_duration(covers), note, several
+    return None
+
+
+def _timed_files(
+    pattern: PathPattern, extents: Sequence[Extent], paths: Sequence[str]
+) -> list[tuple[datetime, datetime, datetime]]:
+    """Return the time in the name of each file with events, and the first and the last time of these."""
+    files = zip(map(pattern.match, paths), extents, strict=True)
+    return [(match.start, *extent) for match, extent in files if extent and match and match.start]
+
+
+def _common_gaps(names: Sequence[datetime]) -> list[timedelta]:
+    """Return the period of which all distances of names are multiples, if it is valid."""
+    gaps = [later - earlier for earlier, later in pairwise(names)]
+    period = min(gaps)
+    valid = period <= DAY and (not HOUR % period or not period % HOUR)
+    return [period] if valid and not any(gap % period for gap in gaps) else []
+
+
+def _zone(stream: Stream, extents: Sequence[Extent], paths: Sequence[str]) -> tuple[str, str | None, bool]:
+    """Return a remark on the zone of the times in names, the probable zone if it is not UTC, and whether the
+    lines are in the same zone."""
+    pattern = stream.path_pattern
+    # Compare the last line: the first one may be late.
+    named = [(start, last) for start, _, last in _timed_files(pattern, extents, paths)]
+    ahead = {start - hour_of(last) for start, last in named}
+    zone = _zone_of_lines(stream, named)
+    if pattern.unit == "hour" and ahead == {timedelta(0)}:
+        return "the hour in a name is that of its lines, in UTC", None, False
+    if pattern.unit == "hour" and named and zone is not None:
+        return f"?: the times in the names are those of the lines, in {zone}", zone, True
+    by = ahead.pop() if pattern.unit == "hour" and len(ahead) == 1 else None
+    if by is None or not timedelta(hours=2) - MAX_AHEAD <= by <= MAX_AHEAD:
+        return "?: the times in the names are taken as UTC; else say their `zone`", None, False
+    hours = by // HOUR
+    words = f"{counted(abs(hours), 'hour')} {'after' if hours > 0 else 'before'}"
+    note = f"?: names are {words} their lines in UTC: if that is local time, say its `zone`, such as this"
+    return note, f"Etc/GMT{-hours:+d}", False
+
+
+def _zone_of_lines(stream: Stream, named: Sequence[tuple[datetime, datetime]]) -> str | None:
+    """Return the zone of the lines if it explains the difference between names and lines."""
+    zone = stream.time.zone if stream.time is not None else None
+    if zone is None or zone == "UTC":
+        return None
+    offsets = ((last.astimezone(ZoneInfo(zone)).utcoffset(), start, last) for start, last in named)
+    return zone if all(start - hour_of(last) == offset for offset, start, last in offsets) else None
+
+
+def _expected_files(matches: Sequence[Match]) -> int | None:
+    """Return the number of files per hour, if the hours in the names are consecutive."""
+    hours = Counter(match.hour for match in matches)
+    periods = sorted((match.start, match.end) for match in matches if match.start and match.end)
+    gapless = all(later <= end for (_, end), (later, _) in pairwise(periods))
+    counts = set(hours.values())
+    return counts.pop() if len(hours) > 1 and gapless and len(counts) == 1 else None

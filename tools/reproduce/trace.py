@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from transom.core.exact_sums import Int64s
 from transom.features.patterns.algorithm.pattern import NULL
+from transom.formats.pairs import Syscalls
 from transom.formats.record_format import CALL, RETURN, EventTime, Field, RecordFormat, TimeByLineNumber
-from transom.formats.syscalls import Syscalls
-from transom.formats.typed_columns import Rejections
+from transom.formats.rejections import Rejections
 
 SEED = 17
 # What the machine does, with the share of each. No dup of its own returns 0.

@@ -104,7 +104,8 @@ def early_hours(stream: Stream, files: Iterable[FileRecord], ledger: LedgerSnaps
         return None
     reach, _, file = max(late, key=itemgetter(0, 1))
     partitions = ledger.series(STAGE, BLOCK, "events").items()
-    complete = {hour for hour, state in partitions if state.requested and state.complete and hour != UNKNOWN_HOUR}
+    present = (hour for hour, state in partitions if state.requested and state.complete)
+    complete = {hour for hour in present if hour != UNKNOWN_HOUR}
     early: list[datetime] = []
     gap = None
     for hour in sorted(complete, reverse=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from transom.cli.arguments import UsageError
 from transom.core.terminal import counted
-from transom.formats.lines import MARK, MAX_RAW_BYTES, ByteStats, decompressed, without_holes
+from transom.formats.lines import MARK, MAX_RAW_BYTES, ByteStats, decompressed, without_nul_bytes
 
 LOG = logging.getLogger(__name__)
 MAX_BYTES = 2**20
@@ -180,7 +180,7 @@ def _beginning(path: Path, max_bytes: int) -> tuple[bytes, bool, int]:
                     raise UsageError(f"{path}: is {kind}, so its name must end in {ending}")
                 source.seek(0)
             pieces = _checked_pieces(path, decompressed(source, path.name, tally))
-            for piece in without_holes(pieces, tally):
+            for piece in without_nul_bytes(pieces, tally):
                 data += piece
                 if len(data) > max_bytes:
                     whole = False

@@ -1,74 +1,304 @@
-"""Parse delimited text: CSV with or without a header, and Zeek's TSV with its header lines.
+"""Parse delimited text: CSV with or without a header, W3C's extended log format, and Zeek's TSV.
 
-A record is a line. `transom.formats.separated_values` splits lines.
+A record is a line. Arrow splits lines, whole columns at a time. Lines with a carriage return or a byte order
+mark, which Arrow interprets differently, and separators of several bytes or of line ends are split singly.
+Arrow would close a quote that is open at the end of its line in a later line, so such lines are found first.
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import csv
 
-from transom.formats.field_drift import FieldDrift
-from transom.formats.lines import some_hold
-from transom.formats.parsed_records import ParsedRecords
-from transom.formats.record_format import RecordFormat
-from transom.formats.separated_values import Separated, separated
-from transom.formats.typed_columns import Rejections, mask
+from transom.formats.lines import MARK, any_contains, join_lines
+from transom.formats.parser import ParsedRecords, Parser, run_starts
+from transom.formats.record_format import BLANKS, RecordFormat
+from transom.formats.rejections import Int64s, Mask, Rejections, mask, take_indices
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
 """The form of a character of Zeek's separator."""
+FIELDS = "#Fields:"
+"""The beginning of the line of W3C's format that names the fields. Blanks separate the names, independent of
+the delimiter."""
 ONCE = "a header that has this name once; else name the columns by `header: false`, `names` and `skip`"
 """The expected header, for a header that names a used column twice."""
 
 
-class Csv:
-    """Delimited values; a line of the file names the columns.
+class Separated:
+    """A rule that splits a line into values.
 
-    If that line cannot be read, the file has no header. A quote counts at the beginning of a value, and
-    extends to the next quote that is not doubled. The lines of `skip`, those above the one that names the
-    columns, and those that begin with `comment` are header lines.
+    A quote counts at the beginning of a value, and extends to the next quote that is not doubled.
     """
 
-    def __init__(self, layout: RecordFormat) -> None:
-        options = layout.options
-        self._separated = separated(str(options.get("delimiter", ",")), str(options.get("quote", '"')))
-        names = options.get("names")
-        self.names: list[str] | None = (
-            [str(name) for name in names] if isinstance(names, (list, tuple)) else None
+    def __init__(self, separator: str, quote: str | None = None) -> None:
+        """Create a rule.
+
+        Args:
+            separator: the text between values. With a quote, `BLANKS` means any number of blanks and tabs,
+                also around the line; then an empty value must be quoted.
+            quote: the character around values; None for none.
+        """
+        self._padded = None
+        if separator == BLANKS and quote is not None:
+            mark, separator = re.escape(quote), " "
+            self._padded = rf"[ \t]*({mark}(?:[^{mark}]|{mark}{mark})*{mark}[^ \t]*|[^ \t]+)[ \t]*"
+        self.separator, self.quote = separator, quote
+        signs = [sign for sign in (separator, quote) if sign is not None]
+        self._arrow = all(len(sign.encode()) == 1 and sign not in "\r\n" for sign in signs)
+        comma = re.escape(separator)
+        if quote is not None:
+            mark = re.escape(quote)
+            # A value that begins with a quote must be closed: it is not read as one without quotes.
+            self._value = re.compile(
+                rf"(?:{mark}((?:[^{mark}]|{mark}{mark})*+){mark}|(?!{mark}))([^{comma}]*)(?:{comma}|\Z)"
+            )
+            value = rf"(?:{mark}(?:[^{mark}]|{mark}{mark})*{mark}(?:[^{mark}{comma}][^{comma}]*)?"
+            value += rf"|[^{mark}{comma}][^{comma}]*|)"
+            self._closed = rf"^{value}(?:{comma}{value})*$"
+
+    def split_line(self, line: str) -> list[str] | None:
+        """Return the values of a line; None if a quote is open at its end."""
+        if self._padded is not None:
+            line = re.sub(self._padded, r"\1 ", line).rstrip(" \t")
+            if not line:
+                return []
+        if self.quote is None:
+            return line.split(self.separator)
+        values, at = [], 0
+        while True:
+            match = self._value.match(line, at)
+            if match is None:
+                return None
+            inside, after = match.groups()
+            values.append(after if inside is None else inside.replace(self.quote * 2, self.quote) + after)
+            if match.end() == match.end(2):
+                return values
+            at = match.end()
+
+    def columns(
+        self,
+        text: pa.Array,
+        names: Sequence[str],
+        selected: Collection[str] | None,
+        unset: str,
+        refused: Rejections,
+    ) -> dict[str, pa.Array]:
+        """Return the values of lines, a column for each name.
+
+        Null if a line is refused, empty or null, and for names that are not selected.
+
+        Args:
+            text: lines, without line ends.
+            names: of the values, in order; of equal names the last one counts.
+            selected: the names to read; None for all.
+            unset: the text that means no value.
+            refused: receives the lines with another number of values (`field_count`), and those with a quote
+                that is open at the end (`unterminated_quote`).
+        """
+        width = len(names)
+        if self._padded is not None:
+            plain = pc.utf8_rtrim(pc.replace_substring_regex(text, self._padded, r"\1 "), " \t")
+            no_value = mask(pc.and_(pc.equal(plain, ""), pc.not_equal(text, "")))
+            refused.add(no_value, "field_count", None, pa.repeat(pa.scalar("0"), len(text)), str(width))
+            text = plain
+        places = {name: place for place, name in enumerate(names) if selected is None or name in selected}
+        nonempty = mask(pc.not_equal(text, ""))
+        slow = nonempty & (self._misread(text) | (width == 0))
+        rows = np.flatnonzero(nonempty & ~slow & ~self._refuse_open(text, refused))
+        lines = text if len(rows) == len(text) else text.take(pa.array(rows))
+        table, bad = self._by_arrow(lines, width, [str(place) for place in places.values()], unset)
+        for row, count in bad:
+            refused.add_one(int(rows[row]), "field_count", count, str(width))
+        rows = np.delete(rows, [row for row, _ in bad])
+        singly = {}
+        for row in np.flatnonzero(slow).tolist():
+            values = self.split_line(text[row].as_py())
+            if values is None:
+                refused.add_one(row, "unterminated_quote")
+            elif len(values) != width:
+                refused.add_one(row, "field_count", len(values), str(width))
+            else:
+                singly[row] = values
+        indices = take_indices(np.r_[rows, list(singly)].astype(np.int64), len(text))
+        columns = dict.fromkeys(names, pa.nulls(len(text), pa.string()))
+        for name, place in places.items():
+            others = [None if values[place] == unset else values[place] for values in singly.values()]
+            column = pa.concat_arrays([*table.column(str(place)).chunks, pa.array(others, pa.string())])
+            columns[name] = column if len(rows) == len(text) else column.take(indices)
+        return columns
+
+    def _misread(self, text: pa.Array) -> Mask:
+        """Return which lines Arrow would interpret differently."""
+        if not self._arrow:
+            return np.ones(len(text), dtype=bool)
+        misread = mask(pc.starts_with(text, MARK.decode()))
+        return misread | mask(pc.match_substring(text, "\r")) if any_contains(text, "\r") else misread
+
+    def _refuse_open(self, text: pa.Array, refused: Rejections) -> Mask:
+        """Return which lines end inside a quote, and refuse them."""
+        unclosed = np.zeros(len(text), dtype=bool)
+        if self.quote is not None and any_contains(text, self.quote):
+            quoted = np.flatnonzero(mask(pc.match_substring(text, self.quote)))
+            unclosed[quoted] = ~mask(pc.match_substring_regex(text.take(pa.array(quoted)), self._closed))
+            refused.add(unclosed, "unterminated_quote")
+        return unclosed
+
+    def _by_arrow(
+        self, lines: pa.Array, width: int, selected: list[str], unset: str
+    ) -> tuple[pa.Table, list[tuple[int, int]]]:
+        """Return the columns, named by position, of the lines with the right number of values; and for the
+        other lines their position and their number of values.
+        """
+        bad: list[tuple[int, int]] = []
+
+        def skip(row: csv.InvalidRow) -> str:
+            bad.append((row.number - 1, row.actual_columns))
+            return "skip"
+
+        names = [str(place) for place in range(width)]
+        if not len(lines):
+            return pa.table({name: pa.array([], pa.string()) for name in names}), bad
+        data = join_lines(lines)
+        table = csv.read_csv(
+            pa.BufferReader(data),
+            csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+            csv.ParseOptions(
+                delimiter=self.separator,
+                quote_char=False if self.quote is None else self.quote,
+                ignore_empty_lines=False,
+                invalid_row_handler=skip,
+            ),
+            csv.ConvertOptions(
+                check_utf8=False,
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=[unset],
+                strings_can_be_null=True,
+                include_columns=selected,
+            ),
         )
-        header, skip = options.get("header", True), options.get("skip", 0)
-        self.comment = str(options.get("comment", ""))
-        self.named_by = header if isinstance(header, int) and not isinstance(header, bool) else 0
-        """The number of the line that names the columns, from 1; 0 if it is not chosen by number."""
-        self.skipped = max(skip if isinstance(skip, int) else 0, self.named_by)
-        """The number of following lines that are header lines, independent of their content."""
-        self.has_header = bool(header)
-        self.awaits_header = self.has_header and not self.named_by
-        self._line = 0
-        self.shown = FieldDrift(layout)
+        return table, bad
+
+
+class Delimited(Parser):
+    """Delimited values under names, by default with header lines that begin with `#`, anywhere in a file.
+
+    Attributes:
+        names: of the values of the following lines; None if no line has named them.
+        unset: the text of a value that means no value.
+        empty: the text of a value that means the empty text; None if there is no such text.
+    """
+
+    unset = ""
+    empty: str | None = None
+    has_header = True
+
+    def __init__(self, layout: RecordFormat) -> None:
+        super().__init__(layout)
+        options = layout.options
+        self.rule = Separated(str(options.get("delimiter", ",")), str(options.get("quote", '"')))
+        self.names: Sequence[str] | None = None
+        self._all_names: set[str] = set()
         self._selected = None if layout.keep_rest else layout.paths
-        self._once = layout.paths
-        self._twice: str | None = None
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names in the header."""
-        return frozenset(self.names or ())
+        """Every name in a header."""
+        return frozenset(self._all_names)
+
+    def set_names(self, names: Sequence[str] | None) -> None:
+        """Set the names of the following lines."""
+        self.names = names
+        self._all_names.update(names or ())
+
+    def header_starts(self, text: pa.Array) -> Int64s:
+        """Return the first line of each run of lines that begin with `#`."""
+        return run_starts(mask(pc.starts_with(text, "#")))
+
+    def header(self, text: pa.Array) -> int:
+        """Read the header lines at the beginning, and return their number."""
+        for count, value in enumerate(text):
+            line = value.as_py()
+            if line is None or not line.startswith("#"):
+                return count
+            self.directive(line)
+        return len(text)
+
+    def directive(self, line: str) -> None:
+        """Apply a header line."""
+
+    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
+        """Return every column as text; the unset text is null. Refuse lines under a header that has a used
+        name twice."""
+        names = self.names
+        if names is None:
+            refused.add(mask(pc.is_valid(text)), "no_header")
+            return ParsedRecords({})
+        twice = next((name for name in names if name in self.drift.paths and names.count(name) > 1), None)
+        if twice is not None:
+            values = pa.repeat(pa.scalar(twice), len(text))
+            refused.add(mask(pc.not_equal(text, "")), "ambiguous_header", twice, values, ONCE)
+            return ParsedRecords({})
+        columns = self.rule.columns(text, names, self._selected, self.unset, refused)
+        if self.empty is not None and any_contains(text, self.empty):
+            columns = {
+                name: pc.if_else(pc.equal(values, self.empty), "", values) for name, values in columns.items()
+            }
+        if not refused.any.all():
+            self.drift.observe(names, declared=not self.has_header)
+        return ParsedRecords(columns)
+
+
+class Csv(Delimited):
+    """Delimited values; a line of the file names the columns.
+
+    If that line cannot be read, the file has no header. A quote counts at the beginning of a value, and
+    extends to the next quote that is not doubled. An empty value is null, also in quotes, as some files quote
+    every value. The lines of `skip`, those above the one that names the columns, and those that begin with
+    `comment` are header lines.
+    """
+
+    def __init__(self, layout: RecordFormat) -> None:
+        super().__init__(layout)
+        names, header = layout.options.get("names"), layout.options.get("header", True)
+        comment, skip = layout.options.get("comment", ""), layout.options.get("skip", 0)
+        if isinstance(names, (list, tuple)):
+            self.set_names([str(name) for name in names])
+        self.has_header = bool(header)
+        self._comment = str(comment)
+        # The number of the line that names the columns, from 1; 0 if it is not chosen by number.
+        self._named_by = header if isinstance(header, int) and not isinstance(header, bool) else 0
+        # The number of following lines that are header lines, independent of their content.
+        self._skipped = max(skip if isinstance(skip, int) else 0, self._named_by)
+        self._awaits_header = self.has_header and not self._named_by
+        self._line = 0
+
+    def header_starts(self, text: pa.Array) -> Int64s:
+        """Return where a comment or the line that names the columns may begin."""
+        comments = np.zeros(len(text), dtype=bool)
+        if self._comment:
+            comments = mask(pc.starts_with(text, self._comment))
+        starts = run_starts(comments)
+        if self._awaits_header:
+            lines = np.flatnonzero(~mask(pc.equal(text, "")) & ~comments)
+            starts = np.r_[starts, lines[lines >= self._skipped][:1]]
+        return starts
 
     def header(self, text: pa.Array) -> int:
         """Return the number of header lines at the beginning, and read the names in them."""
         for count, value in enumerate(text):
             line = value.as_py()
-            if self.skipped:
-                self.skipped -= 1
+            if self._skipped:
+                self._skipped -= 1
                 self._line += 1
-                if self._line == self.named_by:
+                if self._line == self._named_by:
                     self._read_names(line)
-            elif self.comment and line is not None and line.startswith(self.comment):
+            elif self._comment and line is not None and line.startswith(self._comment):
                 continue
-            elif self.awaits_header and line != "":
-                self.awaits_header = False
+            elif self._awaits_header and line != "":
+                self._awaits_header = False
                 self._read_names(line)
                 if self.names is None:
                     return count
@@ -77,108 +307,40 @@ class Csv:
         return len(text)
 
     def _read_names(self, line: str | None) -> None:
-        if line is not None and self.comment and line.startswith(self.comment):
-            line = line.removeprefix(self.comment).lstrip(" ")
-        self.names = self._separated.split_line(line) if line else None
-        self._note_twice()
-
-    def _note_twice(self) -> None:
-        self._twice = _named_twice(self.names or (), self._once)
-
-    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Return every column as text. An empty value is null, also in quotes, as some files quote every
-        value."""
-        names = self.names
-        if names is None:
-            refused.add(mask(pc.is_valid(text)), "no_header")
-            return ParsedRecords({})
-        if self._twice is not None:
-            return _ambiguous(self._twice, text, refused)
-        columns = self._separated.columns(text, names, self._selected, "", refused)
-        if not refused.any.all():
-            self.shown.show(names, declared=not self.has_header)
-        return ParsedRecords(columns)
+        if line is not None and self._comment and line.startswith(self._comment):
+            line = line.removeprefix(self._comment).lstrip(" ")
+        self.set_names(self.rule.split_line(line) if line else None)
 
 
-def _named_twice(names: Sequence[str], used: Collection[str]) -> str | None:
-    """Return the first used name that a header has twice; None if there is none."""
-    return next((name for name in names if name in used and names.count(name) > 1), None)
+class W3c(Delimited):
+    """W3C's extended log format, as of IIS. Names apply to the lines after them."""
+
+    def directive(self, line: str) -> None:
+        """Read the names of fields."""
+        if line.startswith(FIELDS):
+            self.set_names(line.removeprefix(FIELDS).split())
 
 
-def _ambiguous(name: str, text: pa.Array, refused: Rejections) -> ParsedRecords:
-    """Refuse lines under a header that has a name twice: its values are ambiguous."""
-    nonempty = mask(pc.not_equal(text, ""))
-    refused.add(nonempty, "ambiguous_header", name, pa.repeat(pa.scalar(name), len(text)), ONCE)
-    return ParsedRecords({})
-
-
-def _character(code: re.Match[str]) -> str:
-    return chr(int(code[1], 16))
-
-
-def read_marked(text: pa.Array, directive: Callable[[str], None]) -> int:
-    """Read the lines at the beginning that start with `#`, and return their number."""
-    count = 0
-    for value in text:
-        line = value.as_py()
-        if line is None or not line.startswith("#"):
-            break
-        directive(line)
-        count += 1
-    return count
-
-
-class ZeekTsv:
+class ZeekTsv(Delimited):
     """Zeek's tab-separated logs. A header line anywhere applies from there on."""
 
+    unset, empty = "-", "(empty)"
+
     def __init__(self, layout: RecordFormat) -> None:
-        self._separated = Separated("\t")
-        self.unset = "-"
-        self.empty = "(empty)"
-        self.names: list[str] | None = None
-        self._all_names: set[str] = set()
-        self.shown = FieldDrift(layout)
-        self._selected = None if layout.keep_rest else layout.paths
-        self._once = layout.paths
-        self._twice: str | None = None
+        super().__init__(layout)
+        self.rule = Separated("\t")
 
-    @property
-    def columns(self) -> frozenset[str]:
-        """Every name in a header."""
-        return frozenset(self._all_names)
-
-    def header(self, text: pa.Array) -> int:
-        """Read the header lines at the beginning, and return their number."""
-        return read_marked(text, self._directive)
-
-    def _directive(self, line: str) -> None:
+    def directive(self, line: str) -> None:
+        """Read the separator, the names of fields, and the texts for unset and empty values."""
         if line.startswith("#separator "):
-            separator = SEPARATOR.sub(_character, line.removeprefix("#separator "))
-            self._separated = Separated(separator or "\t")
+            separator = SEPARATOR.sub(lambda code: chr(int(code[1], 16)), line.removeprefix("#separator "))
+            self.rule = Separated(separator or "\t")
             return
-        name, *values = line.split(self._separated.separator)
+        name, *values = line.split(self.rule.separator)
         match name:
             case "#fields":
-                self.names = values
-                self._all_names |= set(values)
-                self._twice = _named_twice(values, self._once)
+                self.set_names(values)
             case "#unset_field" if values:
                 self.unset = values[0]
             case "#empty_field" if values:
                 self.empty = values[0]
-
-    def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Return every column as text; the unset field is null."""
-        if self.names is None:
-            refused.add(mask(pc.is_valid(text)), "no_header")
-            return ParsedRecords({})
-        if self._twice is not None:
-            return _ambiguous(self._twice, text, refused)
-        columns = self._separated.columns(text, self.names, self._selected, self.unset, refused)
-        if some_hold(text, self.empty):
-            columns = {
-                name: pc.if_else(pc.equal(values, self.empty), "", values) for name, values in columns.items()
-            }
-        if not refused.any.all():
-            self.shown.show(self.names)
-        return ParsedRecords(columns)

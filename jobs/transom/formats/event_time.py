@@ -1,31 +1,153 @@
-"""Compute the time of each event from fields of its record, or from the number of its line."""
+"""Compute the time of each event from fields of its record, or from the number of its line.
+
+A local time in the hour that repeats when clocks go back means two instants; the order of lines resolves it.
+Consecutive lines with such times are a run. While the times of a run do not go back by half of the repeated
+period, they cannot be resolved. If they go back once, the lines before are in the first hour and the later
+ones in the second. Equal times are no such sign, even in a log with one line per hour: two events may have
+the same time. Only the event's time is resolved; columns of type `timestamp` always mean the first instant.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core import rounding
 from transom.core.intervals import EPOCH
 from transom.formats.record_format import RecordFormat, TimeByLineNumber, is_local
-from transom.formats.repeated_hour import repeats
-from transom.formats.times import APACHE, LAST, SPECIAL, beyond, instants, numbers, time_form
-from transom.formats.typed_columns import ARROW, Rejections, mask
+from transom.formats.rejections import Int64s, Rejections, int64s, mask
+from transom.formats.times import (
+    APACHE,
+    EXPECTED,
+    LATEST,
+    REASONS,
+    TIMESTAMP,
+    instants,
+    numbers,
+    out_of_range,
+    time_form,
+)
 
-LONGEST_ADDED = 1e9
+_OFFSET = r"[T ].*(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2}){0,2})$"
+_MICROSECOND = timedelta(microseconds=1)
+_YEAR = np.int64(365 * 86_400_000_000)
+MAX_ADDED = 1e9
 """Maximum of the seconds that a field may add to a time: about thirty years."""
-ADDED = f"fewer than {LONGEST_ADDED:.0f} seconds"
-
+ADDED = f"fewer than {MAX_ADDED:.0f} seconds"
 FieldReader = Callable[[Sequence[str]], pa.Array]
 """Returns for each line the first value at the paths."""
 
 
+def repeats(text: pa.Array, micros: Int64s, form: str, zone: str) -> Int64s:
+    """Return the shift of each time to its second instant; 0 if it means one instant only.
+
+    Args:
+        text: the texts of the times, shape (rows,).
+        micros: their earlier instants, in microseconds since 1970, shape (rows,).
+        form: iso or a strptime format, as `record_format.is_local` accepts it.
+        zone: an IANA zone.
+    """
+    shifts = np.zeros(len(micros), dtype=np.int64)
+    if not len(micros):
+        return shifts
+    for year in range(int(micros.min() // _YEAR) + 1968, int(micros.max() // _YEAR) + 1972):
+        for start, shift in _second_hours(zone, year):
+            shifts[(micros >= start - shift) & (micros < start)] = shift
+    if form == "iso" and shifts.any():
+        shifts[mask(pc.match_substring_regex(text.cast(pa.string()), _OFFSET))] = 0
+    return shifts
+
+
+@cache
+def _second_hours(zone: str, year: int) -> tuple[tuple[int, int], ...]:
+    """Return the periods of a year in which a zone's clocks repeat times: start and length, in microseconds.
+
+    Clocks go back at most once or twice a year; steps of a day find the day, bisection the second.
+    """
+    place = ZoneInfo(zone)
+
+    def offset(moment: datetime) -> timedelta:
+        return moment.astimezone(place).utcoffset() or timedelta(0)
+
+    periods = []
+    day = datetime(max(year, 1970), 1, 1, tzinfo=UTC)
+    while day.year == max(year, 1970):
+        low, high = day, day + timedelta(days=1)
+        day = high
+        shift = offset(low) - offset(high)
+        if shift <= timedelta(0):
+            continue
+        while high - low > timedelta(seconds=1):
+            middle = low + (high - low) // 2
+            low, high = (low, middle) if offset(middle) < offset(low) else (middle, high)
+        start = (high.replace(microsecond=0) - EPOCH) // _MICROSECOND
+        periods.append((start, shift // _MICROSECOND))
+    return tuple(periods)
+
+
+@dataclass
+class Order:
+    """Resolves the times of a file, chunk by chunk, in the order of lines.
+
+    Attributes:
+        ambiguous: the number of unresolved times.
+        first_line: the line of the first of them, None if there is none.
+    """
+
+    ambiguous: int = 0
+    first_line: int | None = None
+    _last: int | None = None
+    _backs: int = 0
+    _waiting: int = 0
+    _waiting_line: int | None = None
+
+    def resolve(self, times: Int64s, shifts: Int64s, lines: Int64s) -> Int64s:
+        """Return the resolved instants of times.
+
+        Args:
+            times: the earlier instants, in microseconds, shape (rows,).
+            shifts: the result of `repeats`, shape (rows,).
+            lines: the numbers of the lines, ascending, shape (rows,).
+        """
+        resolved, previous_row = times.copy(), -1
+        # A loop is enough: these are the rows of two hours a year.
+        rows = np.flatnonzero(shifts)
+        columns = (rows, times[rows], shifts[rows], lines[rows])
+        for row, time, shift, line in zip(*(column.tolist() for column in columns), strict=True):
+            if row > previous_row + 1:
+                self.end()
+            if self._last is not None and self._last - time >= shift // 2:
+                self._backs, self._waiting, self._waiting_line = self._backs + 1, 0, None
+            if self._backs == 0:
+                self._waiting, self._waiting_line = self._waiting + 1, self._waiting_line or line
+            elif self._backs == 1:
+                resolved[row] += shift
+            else:
+                self._report(1, line)
+            self._last, previous_row = time, row
+        if previous_row + 1 < len(times):
+            self.end()
+        return resolved
+
+    def end(self) -> None:
+        """End a run; also called at the end of the file."""
+        self._report(self._waiting, self._waiting_line)
+        self._last, self._backs, self._waiting, self._waiting_line = None, 0, 0, None
+
+    def _report(self, rows: int, line: int | None) -> None:
+        self.ambiguous += rows
+        if rows and line is not None:
+            self.first_line = line if self.first_line is None else min(self.first_line, line)
+
+
 def by_fields(
     layout: RecordFormat, fields: Mapping[str, pa.Array], read: FieldReader, refused: Rejections
-) -> tuple[pa.Array, npt.NDArray[np.int64] | None]:
+) -> tuple[pa.Array, Int64s | None]:
     """Return the times from fields; refuse lines without one (`missing_time`, `bad_time`, ...).
 
     Returns:
@@ -37,39 +159,31 @@ def by_fields(
     if time.more:
         texts = [text, *map(read, time.more)]
         text = pc.binary_join_element_wise(*(part.cast(pa.string()) for part in texts), " ")
-    form = time.time_format
-    if layout.format == "apache" and form == "iso":
-        form = APACHE
-    refused.add(mask(pc.is_null(text)), "missing_time", expected=_named([time.paths, *time.more], fields))
-    times, bad, special = instants(text, form, time.zone)
-    for reason, where in special.items():
-        refused.add(where, reason, values=text, expected=SPECIAL[reason])
+    form = APACHE if layout.format == "apache" and time.time_format == "iso" else time.time_format
+    refused.add(mask(pc.is_null(text)), "missing_time", expected=_names([time.paths, *time.more], fields))
+    times, codes = instants(text, form, time.zone)
     expected = time_form(form)
-    refused.add(bad, "bad_time", values=text, expected=expected)
+    for code in np.unique(codes[codes > 0]).tolist():
+        refused.add(codes == code, REASONS[code], values=text, expected=EXPECTED.get(REASONS[code], expected))
     shifts = None
     if time.zone is not None and is_local(form, time.zone):
-        micros = pc.fill_null(times.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-        shifts = repeats(text, micros, form, time.zone)
+        shifts = repeats(text, int64s(times), form, time.zone)
         shifts = shifts if shifts.any() else None
     if time.plus:
         extra = read(time.plus)
         seconds, wrong = numbers(extra)
-        refused.add(wrong, "bad_time", time.plus[0], extra, ADDED)
-        extra_seconds = pc.fill_null(seconds, 0.0).to_numpy(zero_copy_only=False)
-        large = ~(np.abs(extra_seconds) < LONGEST_ADDED)
-        refused.add(large, "bad_time", time.plus[0], extra, ADDED)
-        added, _ = rounding.steps(np.where(large, 0.0, extra_seconds), (1, 1_000_000))
+        floats = pc.fill_null(seconds, 0.0).to_numpy(zero_copy_only=False)
+        large = ~(np.abs(floats) < MAX_ADDED)
+        refused.add(wrong | large, "bad_time", time.plus[0], extra, ADDED)
+        micros = int64s(times) + rounding.steps(np.where(large, 0.0, floats), (1, 1_000_000))[0]
         valid = mask(pc.is_valid(times)) & ~large
-        micros = pc.fill_null(times.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) + added
-        bad = valid & beyond(micros)
+        bad = valid & out_of_range(micros)
         refused.add(bad, "bad_time", values=text, expected=expected)
-        times = pa.array(micros, mask=~valid | bad).cast(ARROW["timestamp"])
+        times = pa.array(micros, mask=~valid | bad).cast(TIMESTAMP)
     return times, shifts
 
 
-def by_lines(
-    rule: TimeByLineNumber, start: datetime | None, lines: npt.NDArray[np.int64], refused: Rejections
-) -> pa.Array:
+def by_lines(rule: TimeByLineNumber, start: datetime | None, lines: Int64s, refused: Rejections) -> pa.Array:
     """Return the times from the numbers of the lines; refuse impossible ones (`bad_time`).
 
     Args:
@@ -84,14 +198,14 @@ def by_lines(
             raise ValueError("times count from the file's name, which has none")
         first = (start - EPOCH) // timedelta(microseconds=1)
     # A step may exceed 64 bits. All lines after the limit are refused alike.
-    line_limit = (LAST - first) // rule.step + 2
-    micros = first + (np.minimum(lines, line_limit) - 1) * min(rule.step, 2 * LAST)
-    bad = beyond(micros)
+    line_limit = (LATEST - first) // rule.step + 2
+    micros = first + (np.minimum(lines, line_limit) - 1) * min(rule.step, 2 * LATEST)
+    bad = out_of_range(micros)
     refused.add(bad, "bad_time", values=pa.array(lines), expected="a line whose time is from 1970 to 2261")
-    return pa.array(micros, mask=bad).cast(ARROW["timestamp"])
+    return pa.array(micros, mask=bad).cast(TIMESTAMP)
 
 
-def _named(fields_of: Sequence[Sequence[str]], fields: Mapping[str, pa.Array]) -> str:
+def _names(fields_of: Sequence[Sequence[str]], fields: Mapping[str, pa.Array]) -> str:
     """Return the fields of the time; if the file lacks one of them, also the fields that it has."""
     names = " and ".join(" or ".join(paths) for paths in fields_of)
     if all(any(path in fields for path in paths) for paths in fields_of):

@@ -1,17 +1,18 @@
-"""Split decompressed bytes into lines, in blocks of bounded size, and compute digests."""
+"""Split decompressed bytes into lines, in blocks of bounded size, and decode the lines; compute digests."""
 
 import hashlib
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.formats.decompress import CorruptFile, decompress
+from transom.formats.rejections import Int64s, Rejections, mask, null_where
 
 BLOCK = 8 * 2**20
 """Decompressed bytes of a block that is parsed at a time."""
@@ -26,11 +27,11 @@ LINES = 2**17
 """Lines that are parsed at a time: a block can have millions of empty ones, which take hundreds of bytes
 each."""
 
-LINE_FEED = 10
-HOLE = re.compile(rb"(?:\A|(?<=\n))\0+")
+NUL_AT_START = re.compile(rb"(?:\A|(?<=\n))\0+")
 """NUL bytes at the start of a line, in a text that begins with a line."""
-HOLE_BEHIND_END = re.compile(rb"(?<=\n)\0+")
+NUL_AFTER_LINE_END = re.compile(rb"(?<=\n)\0+")
 """The same in a text that begins inside a line."""
+NO_NUL = "text, which has no NUL bytes inside of a line"
 
 MARK = b"\xef\xbb\xbf"
 """The byte order mark of a UTF-8 file; it belongs to no line."""
@@ -38,7 +39,15 @@ MARK = b"\xef\xbb\xbf"
 
 @dataclass
 class ByteStats:
-    """Counters and digests of the bytes of a file."""
+    """Counters and digests of the bytes of a file.
+
+    Attributes:
+        known: lengths of prefixes to digest.
+        size: decompressed bytes so far.
+        nul_bytes: the number of removed NUL bytes.
+        broken: kind and message of a break; None if there is none.
+        prefix_digests: the digest of each prefix, by length.
+    """
 
     known: Sequence[int]
     size: int = 0
@@ -50,7 +59,7 @@ class ByteStats:
         self._digest = hashlib.sha256()
         self._waiting = sorted(set(self.known))
 
-    def see(self, data: bytes) -> None:
+    def update(self, data: bytes) -> None:
         """Count and digest decompressed bytes."""
         at = 0
         while self._waiting and self._waiting[0] <= self.size + len(data):
@@ -67,39 +76,37 @@ class ByteStats:
         return self._digest.hexdigest()
 
 
-def decompressed(source: BinaryIO, name: str, tally: ByteStats) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file; record a break in `tally` instead of raising it."""
+def decompressed(source: BinaryIO, name: str, stats: ByteStats) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a file; record a break in `stats` instead of raising it."""
     try:
         for piece in decompress(source, name):
-            tally.see(piece)
+            stats.update(piece)
             yield piece
     except CorruptFile as broken:
-        tally.broken = (broken.kind, f"after {tally.size} decompressed bytes: {broken}")
+        stats.broken = (broken.kind, f"after {stats.size} decompressed bytes: {broken}")
 
 
-def without_holes(pieces: Iterable[bytes], tally: ByteStats) -> Iterator[bytes]:
+def without_nul_bytes(pieces: Iterable[bytes], stats: ByteStats) -> Iterator[bytes]:
     """Yield the pieces of a file without the NUL bytes with which its lines begin, and count these.
 
     A log that is truncated while it is written begins with such bytes, and a log of a machine that lost power
     has some where blocks were not written. They contain nothing and may be longer than any line.
 
     Args:
-        tally: receives their number; a file with nothing else is broken.
+        stats: receives their number; a file with nothing else is broken.
     """
     at_start = True
     for piece in pieces:
         if b"\0" in piece:
-            cleaned = HOLE.sub(b"", piece) if at_start else HOLE_BEHIND_END.sub(b"", piece)
-            tally.nul_bytes += len(piece) - len(cleaned)
-            # After a piece of NUL bytes only, the line has not begun yet.
-            at_start = cleaned[-1:] == b"\n" if cleaned else at_start
-            piece = cleaned
-        elif piece:
-            at_start = piece[-1] == LINE_FEED
+            size = len(piece)
+            piece = (NUL_AT_START if at_start else NUL_AFTER_LINE_END).sub(b"", piece)
+            stats.nul_bytes += size - len(piece)
+        # After a piece of NUL bytes only, the line has not begun yet.
         if piece:
+            at_start = piece.endswith(b"\n")
             yield piece
-    if tally.nul_bytes and tally.nul_bytes == tally.size and tally.broken is None:
-        tally.broken = "nul_bytes_only", f"{tally.size} NUL bytes and nothing else; expected lines of text"
+    if stats.nul_bytes and stats.nul_bytes == stats.size and stats.broken is None:
+        stats.broken = "nul_bytes_only", f"{stats.size} NUL bytes and nothing else; expected lines of text"
 
 
 @dataclass(frozen=True)
@@ -169,20 +176,20 @@ class Lines:
     """
 
     text: pa.Array
-    lengths: npt.NDArray[np.int64]
+    lengths: Int64s
 
 
 def split(block: ByteBlock) -> Lines:
     """Return a block's lines without a loop over them: numpy computes the offsets into one shared buffer."""
     data = np.frombuffer(block.data, dtype=np.uint8)
-    ends = np.flatnonzero(data == 10)
+    ends = np.flatnonzero(data == ord("\n"))
     if not len(ends) or ends[-1] != len(data) - 1:
         ends = np.append(ends, len(data))
     starts = np.r_[0, ends[:-1] + 1]
     # Remove line ends: the offsets of neighbouring lines must touch.
     keep = np.ones(len(data) + 1, dtype=bool)
     keep[ends] = False
-    carriage = (ends > starts) & (data[np.maximum(ends - 1, 0)] == 13)
+    carriage = (ends > starts) & (data[np.maximum(ends - 1, 0)] == ord("\r"))
     keep[ends[carriage] - 1] = False
     packed = data[keep[: len(data)]]
     lengths = ends - starts - carriage
@@ -194,7 +201,7 @@ def split(block: ByteBlock) -> Lines:
     return Lines(array, lengths)
 
 
-def joined(lines: pa.Array) -> bytes:
+def join_lines(lines: pa.Array) -> bytes:
     """Join lines, none of them null, to bytes with a line end after each."""
     # An additional empty line gives the last one its end.
     ended = pa.concat_arrays([lines, pa.array([""])])
@@ -203,11 +210,76 @@ def joined(lines: pa.Array) -> bytes:
     return data
 
 
-def some_hold(lines: pa.Array, sign: str) -> bool:
+def any_contains(lines: pa.Array, characters: str) -> bool:
     """Return whether any line may contain some characters; never False if one does. This is much faster than
     Arrow's check of each line."""
     _, offsets, data = lines.buffers()
     if data is None:
         return False
     ends = np.frombuffer(offsets, np.int32, len(lines) + 1, lines.offset * 4)
-    return sign.encode() in data[ends[0] : ends[-1]].to_pybytes()
+    return characters.encode() in data[ends[0] : ends[-1]].to_pybytes()
+
+
+@dataclass(frozen=True)
+class Text:
+    """Lines, or records in place of lines.
+
+    Attributes:
+        strings: the texts; null for one that is refused before parsing.
+        raw: the stored text of refused ones.
+        refused: those that are refused before parsing.
+    """
+
+    strings: pa.Array
+    raw: pa.Array
+    refused: Rejections
+
+
+def decode(lines: Lines, longest: int) -> Text:
+    """Return lines as strings, null if one has more than `longest` bytes, has NUL bytes or is not UTF-8.
+    Refuse these and empty lines."""
+    text, lengths = lines.text, pa.array(lines.lengths)
+    refused = Rejections.none(len(text))
+    refused.add(mask(pc.equal(lengths, 0)), "empty")
+    long = mask(pc.greater(lengths, longest))
+    refused.add(long, "line_too_long", values=lengths, expected=f"at most {longest} bytes")
+    strings = _utf8(null_where(long, text).cast(pa.binary()), refused)
+    data = text.buffers()[2]
+    if data is not None and b"\0" in memoryview(data).tobytes():
+        has_nul = mask(pc.match_substring(text, b"\0"))
+        refused.add(has_nul, "nul_byte", expected=NO_NUL)
+        strings = null_where(has_nul, strings)
+    return Text(strings, text, refused)
+
+
+def _utf8(text: pa.Array, refused: Rejections) -> pa.Array:
+    """Return bytes as strings, null where they are not UTF-8; these lines are refused."""
+    try:
+        return text.cast(pa.string())
+    except pa.ArrowInvalid:
+        pass
+    decoded: list[str | None] = []
+    broken = np.zeros(len(text), dtype=bool)
+    for index, line in enumerate(text.to_pylist()):
+        try:
+            decoded.append(None if line is None else line.decode())
+        except UnicodeDecodeError:
+            decoded.append(None)
+            broken[index] = True
+    refused.add(broken, "not_utf8")
+    return pa.array(decoded, pa.string())
+
+
+def raw_text(line: bytes) -> bytes:
+    r"""Return the text of a refused line in UTF-8; bytes that are no text become \xNN.
+
+    >>> raw_text(b"caf\xe9")
+    b'caf\\xe9'
+    """
+    # In parts, to save memory: an invalid byte takes four characters, and a single rare character makes all
+    # characters of a Python text take four bytes.
+    decoder = getincrementaldecoder("utf-8")("backslashreplace")
+    text = bytearray()
+    for start in range(0, len(line[:MAX_RAW_BYTES]), LONGEST):
+        text += decoder.decode(line[start : min(start + LONGEST, MAX_RAW_BYTES)]).encode()
+    return bytes(text + decoder.decode(b"", final=True).encode())

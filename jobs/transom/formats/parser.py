@@ -1,29 +1,158 @@
-"""The interface of a format: from lines to typed columns."""
+"""The base of a format: from lines to records, the names in them, and the rest that no column takes."""
 
-from typing import Protocol
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from threading import Lock
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from transom.formats.field_drift import FieldDrift
-from transom.formats.parsed_records import ParsedRecords
-from transom.formats.typed_columns import Rejections
+from transom.formats.record_format import RecordFormat
+from transom.formats.rejections import Int64s, Mask, Rejections, null_where
+
+MAX_NAMES = 100
+"""Maximum number of unknown names of a file, the first ones in sorted order."""
+LONGEST_NAME = 200
+"""Unknown names are cut to this number of characters."""
+CONTROL = "[\x00-\x1f]"
+"""The characters that JSON must escape, beside the quote and the backslash."""
 
 
-class Parser(Protocol):
-    """One format.
+class FieldDrift:
+    """The names in a file's records so far, independent of order and threads.
 
     Attributes:
-        shown: the names in the file's records.
+        paths: the declared paths.
+        any_record: whether a record has been observed.
     """
 
-    shown: FieldDrift
+    def __init__(self, layout: RecordFormat, nested: bool = False) -> None:
+        """Create it empty. With `nested`, paths lead through objects, whose names count as known."""
+        self._columns = {field.name: field.paths for field in layout.fields}
+        self.paths = layout.paths
+        parts = {path[:at] for path in self.paths for at, letter in enumerate(path) if letter == "."}
+        self._known = self.paths | parts if nested else self.paths
+        # Zeek's clusters and log shippers add fields of their own: _path, _write_ts, _system_name.
+        self._may_be_added = layout.format == "zeek"
+        self._observed: set[str] = set()
+        self._unknown: set[str] = set()
+        self.any_record = False
+        self._lock = Lock()
+
+    def observe(self, names: Iterable[str], declared: bool = False) -> None:
+        """Record the names in some records.
+
+        Args:
+            names: the names of fields, and declared paths with a value.
+            declared: whether the specification names them, so that none can be unknown.
+        """
+        with self._lock:
+            self.any_record = True
+            for name in names:
+                if name in self.paths:
+                    self._observed.add(name)
+                elif not (declared or name in self._known or (self._may_be_added and name.startswith("_"))):
+                    self._unknown.add(name[:LONGEST_NAME])
+            if len(self._unknown) > 10 * MAX_NAMES:
+                self._unknown = set(self.unknown)
+
+    def unobserved(self, paths: Iterable[str]) -> list[str]:
+        """Return the paths that no record has had so far."""
+        return [path for path in paths if path not in self._observed]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Names that no column and no time uses, sorted, at most `MAX_NAMES`."""
+        return tuple(sorted(self._unknown)[:MAX_NAMES])
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Declared columns without a path in any record; empty if there is no record."""
+        columns = self._columns.items() if self.any_record else ()
+        return tuple(name for name, paths in columns if not self._observed.intersection(paths))
+
+
+@dataclass(frozen=True)
+class ParsedRecords:
+    """The result of a parser for some lines.
+
+    Attributes:
+        fields: every field of every line, as text or typed.
+        rest: the undeclared fields of each line; None if `fields` has all fields, so that `rest_of`
+            can compute it.
+    """
+
+    fields: Mapping[str, pa.Array]
+    rest: pa.Array | None = None
+
+
+class Parser:
+    """One format, by default one without header lines.
+
+    Attributes:
+        drift: the names in the file's records.
+    """
+
+    def __init__(self, layout: RecordFormat) -> None:
+        self.drift = FieldDrift(layout)
 
     @property
     def columns(self) -> frozenset[str]:
-        """The field names in the file so far; empty for formats without names."""
+        """The field names in header lines so far."""
+        return frozenset()
+
+    def header_starts(self, text: pa.Array) -> Int64s:
+        """Return which lines, beside the first, may begin a run of header lines."""
+        return np.empty(0, dtype=np.int64)
 
     def header(self, text: pa.Array) -> int:
         """Return the number of header lines at the beginning, and apply what they declare."""
+        return 0
+
+    def parts(self, text: pa.Array) -> Iterable[pa.Array]:
+        """Return consecutive parts of lines, each of which `parse` reads in one way."""
+        return [text]
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Return the records of lines; add lines of another form to `refused`."""
+        raise NotImplementedError
+
+    def parse_as_text(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
+        """Return the same as `parse`, with every field as text."""
+        return self.parse(text, refused)
+
+
+def run_starts(flags: Mask) -> Int64s:
+    """Return the first line of each run of lines with a flag."""
+    return np.flatnonzero(flags & ~np.r_[False, flags[:-1]])
+
+
+def rest_of(fields: Mapping[str, pa.Array], declared: frozenset[str], rows: int) -> pa.Array:
+    """Return the undeclared fields of each line as JSON; null if none has a value."""
+    parts = [json_members(f",{json_name(name)}", fields[name]) for name in sorted(fields.keys() - declared)]
+    if not parts:
+        return pa.nulls(rows, pa.string())
+    # Arrow's join that skips nulls returns no row if there are only nulls.
+    joined = pc.binary_join_element_wise(*(pc.fill_null(part, "") for part in parts), "")
+    return json_objects(pc.utf8_slice_codeunits(joined, 1))
+
+
+def json_name(name: str) -> str:
+    """Return a text as JSON."""
+    return json.dumps(name, ensure_ascii=False)
+
+
+def json_members(name: str | pa.Array, values: pa.Array) -> pa.Array:
+    """Return each value as a member of an object, `"name":"value"`; null stays null."""
+    values = pc.replace_substring(pc.replace_substring(values, "\\", "\\\\"), '"', '\\"')
+    if pc.any(pc.match_substring_regex(values, CONTROL)).as_py():
+        for code in range(32):
+            values = pc.replace_substring(values, chr(code), json.dumps(chr(code))[1:-1])
+    return pc.binary_join_element_wise(name, ':"', values, '"', "")
+
+
+def json_objects(members: pa.Array) -> pa.Array:
+    """Return members as an object; null if there are none."""
+    return pc.binary_join_element_wise("{", null_where(pc.equal(members, ""), members), "}", "")

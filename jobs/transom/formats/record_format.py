@@ -1,7 +1,7 @@
 """The input of a parser: a log's format, its columns and the source of its times.
 
-A validated specification (`transom.stream`) is reduced to a `RecordFormat`. Parsers know nothing else about a
-stream, so they can be tested, and sent to executors, on their own.
+A validated stream file is reduced to a `RecordFormat`. Parsers know nothing else about a stream, so they can
+be tested, and sent to executors, on their own. This module loads no Arrow.
 """
 
 from collections.abc import Mapping
@@ -29,6 +29,10 @@ BLANKS = "blanks"
 """The delimiter of values with any number of blanks and tabs between them, as in aligned columns."""
 CALL, RETURN = "call", "return"
 """The fields of each line of `syscalls`, beside its arguments."""
+REST = "rest"
+"""The column with the fields of a record that no column and no time takes."""
+EMBEDDED_FORMATS: tuple[FormatName, ...] = ("json", "regex", "kv")
+"""The formats of an embedded text."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,10 @@ class Field:
     zone: str | None = None
 
 
-REST = "rest"
-"""The column with the fields of a record that no column and no time takes."""
-
-
 def is_local(form: str, zone: str | None) -> bool:
     """Return whether times of a form may be local ones of a zone whose clocks change."""
-    says_offset = form.startswith("epoch") or "%z" in form or "%Z" in form
-    return zone not in (None, "UTC") and not says_offset
+    has_offset = form.startswith("epoch") or "%z" in form or "%Z" in form
+    return zone not in (None, "UTC") and not has_offset
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class EventTime:
         time_format: as in `Field.time_format`.
         zone: the zone of times without an offset; None refuses them (`no_zone`). A local time that
             a clock change skips is refused (`no_such_local_time`); one that it repeats is
-            resolved by the order of lines (`formats.repeated_hour`).
+            resolved by the order of lines (`event_time.Order`).
         more: paths of further fields, whose texts are appended to the first one's with spaces.
         by_lines: the time by the number of the line; then the other fields are not used.
     """
@@ -113,13 +113,13 @@ class RecordFormat:
 
     Attributes:
         format: the parser's name.
-        options: what the format leaves open, all optional. csv: `delimiter` (","; `BLANKS`), `header` (True:
+        options: of the format, all optional. csv: `delimiter` (","; `BLANKS`), `header` (True:
             the first line that is not empty; a number: that line, from 1; False needs `names`; "w3c": lines
             with `#` anywhere, of which `#Fields:` names them), `names` (list of column names), `quote` ('"'),
-            `skip` (0: how many lines come before the records), `comment` (how lines begin that are no
+            `skip` (0: the number of lines before the records), `comment` (the beginning of lines that are no
             records; none). apache: `variant` ("combined" or "common"; combined accepts both). zeek: `variant`
             ("auto", the default, by the first line that is not empty; "tsv", "json"). json: `records` (the
-            path, ending in [], of the list of records that a line holds, through lists in lists; without it a
+            path, ending in [], of the list of records in a line, through lists in lists; without it a
             line is a record). regex:
             `pattern` (with named groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
             `quote` ('"'), `lead` (names of a line's first words; none). syscalls: `lead` (names of the words
@@ -153,3 +153,32 @@ class Span:
 
     start: datetime
     end: datetime
+
+
+@dataclass(frozen=True)
+class EmbeddedFormat:
+    """The value of the option `embedded`: which text field of a record is itself a record, and its format.
+
+    Attributes:
+        field: the path of the text field.
+        format: its format, one of `EMBEDDED_FORMATS`.
+        options: the options of that format.
+    """
+
+    field: str
+    format: FormatName
+    options: Mapping[str, object]
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the paths of its fields."""
+        return f"{self.field}."
+
+
+def embedded_format(options: Mapping[str, object]) -> EmbeddedFormat | None:
+    """Return the value of the option `embedded`; None if it is not set."""
+    value = options.get("embedded")
+    if not isinstance(value, Mapping) or "field" not in value or value.get("format") not in EMBEDDED_FORMATS:
+        return None
+    inner = {name: option for name, option in value.items() if name not in ("field", "format")}
+    return EmbeddedFormat(str(value["field"]), value["format"], inner)

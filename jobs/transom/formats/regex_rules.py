@@ -19,14 +19,14 @@ MAX_REPEATS = 1000
 """RE2's limit of repetitions of a part, multiplied over nested repeats."""
 LARGEST = 200_000
 """Maximum size of RE2's program for a pattern, in approximate steps; RE2's own limit is about 330,000."""
-MANY = 10
+MAX_BOUNDED = 10
 """A repeat with a higher maximum counts as unbounded."""
 
 _TOKEN = re.compile(
     r"""\\(?:x..|u.{4}|U.{8}|.)                             # an escape
     |\[\^?\]?(?:\\.|[^\]\\])*\]                             # a class
     |\((?:\?(?:P<\w+>|[a-zA-Z-]*[:)]|<?[=!]|>|\#[^)]*\)))?  # a group's beginning, flags, a comment
-    |(?P<repeat>[*+?]|\{(?P<least>[0-9]+)(?P<comma>,?)(?P<most>[0-9]*)\})[?+]?
+    |(?P<repeat>[*+?]|\{(?P<min>[0-9]+)(?P<comma>,?)(?P<max>[0-9]*)\})[?+]?
     |.""",
     re.VERBOSE | re.DOTALL,
 )
@@ -85,8 +85,8 @@ def validate_regex(text: str, linear: bool = True) -> CheckedRegex:
             warnings.simplefilter("ignore")  # about syntax that may change in later Python versions
             compiled = re.compile(text)
     except re.error as error:
-        twice = re.match(r"redefinition of group name '(\w+)'", error.msg)
-        rule = f"the group {twice[1]!r} is there twice" if twice else f"no regular expression: {error.msg}"
+        name = re.match(r"redefinition of group name '(\w+)'", error.msg)
+        rule = f"the group {name[1]!r} is there twice" if name else f"no regular expression: {error.msg}"
         raise PatternError(error.pos or 0, rule) from None
     except (OverflowError, RecursionError) as error:
         raise PatternError(0, f"no regular expression: {error}") from None
@@ -182,19 +182,18 @@ class _Walk:
 
     def repeated(self, part: _Part, token: re.Match[str]) -> _Part:
         """Return a part with the repeat that follows it."""
-        if token["least"] is None:
+        if token["min"] is None:
             minimum, maximum = {"*": (0, None), "+": (1, None), "?": (0, 1)}[token["repeat"]]
         else:
-            minimum = int(token["least"])
-            maximum = minimum if not token["comma"] else int(token["most"]) if token["most"] else None
+            minimum = int(token["min"])
+            maximum = minimum if not token["comma"] else int(token["max"]) if token["max"] else None
         if self.linear and len(token[0]) > 1 and token[0][-1] == "+":
             raise PatternError(token.end() - 1, "a possessive repeat is not known here")
         times = max(minimum, maximum or 0, 1)
         repeats = part.repeats * times
         if self.linear and repeats > MAX_REPEATS:
-            rule = f"repeats a part at most {MAX_REPEATS} times; got {repeats}"
-            raise PatternError(token.start(), rule)
-        if not self.linear and part.endless and (maximum is None or maximum > MANY):
+            raise PatternError(token.start(), f"repeats a part at most {MAX_REPEATS} times; got {repeats}")
+        if not self.linear and part.endless and (maximum is None or maximum > MAX_BOUNDED):
             what = self.text[part.start : token.end()][:40]
             raise PatternError(part.start, f"{what} repeats a repeat, which may take for ever")
         endless, empty = part.endless or maximum is None, part.empty or not minimum
@@ -214,11 +213,8 @@ class _Walk:
         return _Part(start, token.end(), size=size, empty=zero_width)
 
     def refuse_unknown(self, start: int, written: str) -> None:
-        """Refuse flags that one of the engines does not support, and other syntax that RE2 does not support.
-
-        Raises:
-            PatternError: it is such a token.
-        """
+        """Refuse flags that one of the engines does not support, and other syntax that RE2 does not
+        support."""
         flags = re.fullmatch(r"\(\?([a-zA-Z-]*)[:)]", written)
         if flags and set(flags[1]) - set("ims-"):
             raise PatternError(start, f"of the flags, i, m and s are known here; got {flags[1]}")

@@ -1,10 +1,16 @@
 """Convert times of logs to UTC microseconds, whole columns at a time.
 
 Local times need a zone. A time that a clock change skips is refused. A repeated one means the earlier instant
-here (see `formats.repeated_hour`), unless letters of the zone (`%Z`, as CET and CEST) tell which.
+here (see `event_time.Order`), unless letters of the zone (`%Z`, as CET and CEST) tell which.
+
+Times of a fixed-width form are read from their bytes: Apache's have such a form, and few of them repeat in a
+busy log. Other spellings (a day of one digit, a month in capitals, a second that does not exist) are left to
+strptime.
 """
 
+import re
 from datetime import UTC, datetime
+from functools import cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -14,11 +20,20 @@ import pyarrow.compute as pc
 
 from transom.core import rounding
 from transom.core.intervals import EPOCH
-from transom.formats.fixed_width_times import of_fixed_width
 from transom.formats.record_format import DOUBLES, EPOCH_OR_ISO, NANOSECONDS
+from transom.formats.rejections import Int64s, Mask, int64s, mask, null_where
 
-FIRST = 0
-LAST = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
+WIDTHS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "b": 3, "z": 5}
+"""Bytes of each part; %b is an English month, as in Python without a locale."""
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+YEARS = (1900, 2300)
+"""Logs have no other years. Near the years 1 and 9999, UTC may be outside of a datetime's range."""
+
+_MONTH_CODES = np.array([int.from_bytes(month.encode(), "big") for month in MONTHS])
+_ORDER = np.argsort(_MONTH_CODES)
+TIMESTAMP = pa.timestamp("us", "UTC")
+LATEST = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
+"""The first instant, in microseconds, that does not fit into 64 bits of nanoseconds."""
 MILLIS_FROM = 1e11
 """Larger numbers are milliseconds: as seconds this would be in the year 5138, as milliseconds in 1973."""
 LARGEST_INT64 = str(2**63 - 1)
@@ -28,50 +43,146 @@ LETTERS = "%Z"
 """The directive for letters of a zone. strptime itself only knows those of the machine."""
 UNIVERSAL = ("UTC", "GMT")
 """Letters with one meaning everywhere."""
-SPECIAL = {
+REASONS = ("", "no_zone", "no_such_local_time", "no_such_zone", "bad_time")
+"""Why a text is no time, by code; 0 is for a time."""
+BAD_TIME = REASONS.index("bad_time")
+EXPECTED = {
     "no_zone": "an offset, or a zone in the stream's file",
     "no_such_local_time": "a time that the zone's clocks show",
     "no_such_zone": "UTC, GMT, or letters that the zone in the stream's file goes by at that time",
 }
-"""Special reasons why a text is no time, with the expected text."""
+"""What is expected instead; for `bad_time` it depends on the form."""
+Codes = npt.NDArray[np.int8]
 
-Mask = npt.NDArray[np.bool_]
+
+@cache
+def _parts(form: str) -> dict[str, int] | None:
+    """Return the position of each part of a form and of each literal character, and under "" its length; None
+    for a form of another kind.
+
+    >>> _parts("%d/%b")  # it has no year
+    >>> _parts("%Y%m%dT%H%M%S")
+    {'%Y': 0, '%m': 4, '%d': 6, 'T8': 8, '%H': 9, '%M': 11, '%S': 13, '': 15}
+    """
+    tokens = re.findall(r"%.|[^%]", form, re.DOTALL)
+    at, parts = 0, {}
+    for token in tokens:
+        parts[token if token[0] == "%" else f"{token}{at}"] = at
+        at += WIDTHS.get(token[1:], 1)
+    names = [token[1] for token in tokens if token[0] == "%"]
+    # A repeated part, or a single percent sign, is left to strptime.
+    valid = "".join(tokens) == form and form.isascii() and len(names) == len(set(names))
+    known = set("YdHMS") <= set(names) <= WIDTHS.keys() and ("b" in names) != ("m" in names)
+    return {**parts, "": at} if valid and known else None
 
 
-def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Mask, dict[str, Mask]]:
+def read_fixed_width(text: pa.Array, form: str, zone: str | None, micros: Int64s) -> Mask:
+    """Read the times that have exactly the fixed-width form.
+
+    Args:
+        form: a strptime format; of one without a fixed width nothing is read.
+        zone: the zone of times without an offset; if it is not UTC, these are left to the plain reader.
+        micros: receives their instants.
+
+    Returns:
+        Which times were read; `micros` is unchanged for the others.
+    """
+    was_read = np.zeros(len(text), dtype=bool)
+    parts = _parts(form)
+    if parts is None or ("%z" not in parts and zone != "UTC"):
+        return was_read
+    width = parts[""]
+    rows = np.flatnonzero(mask(pc.equal(pc.binary_length(text), width)))
+    if not len(rows):
+        return was_read
+    packed = text.take(pa.array(rows)).cast(pa.large_string())
+    _, offsets, data = packed.buffers()
+    first = np.frombuffer(offsets, dtype=np.int64)[packed.offset]
+    size = len(rows) * width
+    letters = np.frombuffer(data, dtype=np.uint8, count=size, offset=first).reshape(-1, width)
+    read, valid = _fixed_width_instants(letters, parts)
+    micros[rows[valid]] = read[valid]
+    was_read[rows[valid]] = True
+    return was_read
+
+
+def _fixed_width_instants(letters: npt.NDArray[np.uint8], at: dict[str, int]) -> tuple[Int64s, Mask]:
+    valid = np.ones(len(letters), dtype=bool)
+    for name, place in at.items():
+        if name and not name.startswith("%"):
+            np.logical_and(valid, letters[:, place] == ord(name[0]), out=valid)
+
+    def number(place: int, width: int) -> Int64s:
+        value = np.zeros(len(letters), dtype=np.int64)
+        for column in range(place, place + width):
+            digit = letters[:, column] - np.uint8(48)  # below the digits it wraps to more than 9
+            np.logical_and(valid, digit < 10, out=valid)
+            value = value * 10 + digit
+        return value
+
+    year, day = number(at["%Y"], 4), number(at["%d"], 2)
+    hour, minute, second = (number(at[part], 2) for part in ("%H", "%M", "%S"))
+    month = number(at["%m"], 2) if "%m" in at else _month(letters, at["%b"])
+    valid &= (year >= YEARS[0]) & (year < YEARS[1]) & (month >= 1) & (month <= 12)
+    valid &= (hour < 24) & (minute < 60) & (second < 60)
+    # The arithmetic must not fail for an invalid month.
+    months = np.where(valid, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
+    begins = months.astype("datetime64[D]").astype(np.int64)
+    next_begins = (months + 1).astype("datetime64[D]").astype(np.int64)
+    valid &= (day >= 1) & (day <= next_begins - begins)
+    seconds = (begins + day - 1) * 86_400 + hour * 3_600 + minute * 60 + second
+    if "%z" in at:
+        sign = letters[:, at["%z"]]
+        hours, minutes = number(at["%z"] + 1, 2), number(at["%z"] + 3, 2)
+        valid &= ((sign == ord("+")) | (sign == ord("-"))) & (hours < 24) & (minutes < 60)
+        seconds -= np.where(sign == ord("-"), -1, 1) * (hours * 3_600 + minutes * 60)
+    return seconds * 1_000_000, valid
+
+
+def _month(letters: npt.NDArray[np.uint8], place: int) -> Int64s:
+    """Return the month, 1 to 12, or 0 for another word."""
+    three = letters[:, place : place + 3].astype(np.int64)
+    code = (three[:, 0] << 16) | (three[:, 1] << 8) | three[:, 2]
+    index = np.minimum(np.searchsorted(_MONTH_CODES, code, sorter=_ORDER), 11)
+    months: Int64s = np.where(_MONTH_CODES[_ORDER[index]] == code, _ORDER[index] + 1, 0)
+    return months
+
+
+def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Codes]:
     """Convert a column of texts, or of numbers if the form is an epoch.
 
     Returns:
-        The instants (timestamp us UTC, null for none), which values are no time, and of those the ones with a
-        special reason (`SPECIAL`).
+        The instants (timestamp us UTC, null for none), and the reason for each value that is no time, as an
+        index of `REASONS`. Both have the shape (rows,).
     """
-    present = np.asarray(pc.is_valid(text).to_numpy(zero_copy_only=False), dtype=bool)
-    special: dict[str, Mask] = {}
     if form in DOUBLES:
-        micros, bad = _epoch(text, _steps(form))
+        values, _ = numbers(text)
+        micros, fits = rounding.steps(values.to_numpy(zero_copy_only=False), _microsecond(form))
+        codes = _codes(~fits)
     elif form == EPOCH_OR_ISO:
-        micros, bad, special = _any(text, zone)
+        micros, codes = _epoch_or_iso(text, zone)
     elif form == NANOSECONDS:
-        micros, bad = _nanoseconds(text)
+        micros, codes = _nanoseconds(text)
     else:
-        micros, bad, special = _written(text.cast(pa.string()), form, zone)
-    bad = present & (bad | beyond(micros))
-    times = pa.array(np.where(bad | ~present, 0, micros), mask=bad | ~present)
-    return times.cast(pa.timestamp("us", "UTC")), bad, special
+        micros, codes = _written(text.cast(pa.string()), form, zone)
+    codes[(codes == 0) & out_of_range(micros)] = BAD_TIME
+    missing = mask(pc.is_null(text))
+    codes[missing] = 0
+    none = missing | (codes > 0)
+    return pa.array(np.where(none, 0, micros), mask=none).cast(TIMESTAMP), codes
 
 
 def time_form(form: str) -> str:
     """Return the description of a valid time."""
     if form == NANOSECONDS:
         return f"{form}, whole nanoseconds of at most {LARGEST_INT64}, from 1970 to 2261"
-    words = {"iso": "ISO 8601", EPOCH_OR_ISO: "seconds or milliseconds since 1970, or ISO 8601"}
-    return f"{words.get(form, form)}, from 1970 to 2261"
+    names = {"iso": "ISO 8601", EPOCH_OR_ISO: "seconds or milliseconds since 1970, or ISO 8601"}
+    return f"{names.get(form, form)}, from 1970 to 2261"
 
 
-def beyond(micros: npt.NDArray[np.int64]) -> Mask:
-    """Return which instants are out of range: before 1970, or not in a signed 64-bit number of
-    nanoseconds."""
-    return (micros < FIRST) | (micros >= LAST)
+def out_of_range(micros: Int64s) -> Mask:
+    """Return which instants are before 1970, or not in a signed 64-bit number of nanoseconds."""
+    return (micros < 0) | (micros >= LATEST)
 
 
 def numbers(text: pa.Array) -> tuple[pa.Array, Mask]:
@@ -79,87 +190,56 @@ def numbers(text: pa.Array) -> tuple[pa.Array, Mask]:
     if not pa.types.is_string(text.type):
         return text.cast(pa.float64(), safe=False), np.zeros(len(text), dtype=bool)
     fits = pc.match_substring_regex(text, NUMBER)
-    wrong = pc.fill_null(pc.invert(fits), False).to_numpy(zero_copy_only=False)
-    return pc.if_else(fits, text, pa.scalar(None, text.type)).cast(pa.float64()), np.asarray(
-        wrong, dtype=bool
-    )
+    other = pc.invert(fits)
+    return null_where(other, text).cast(pa.float64()), mask(other)
 
 
-def _steps(form: str) -> tuple[int, int]:
+def _microsecond(form: str) -> tuple[int, int]:
     """Return a microsecond in the unit of an epoch, as a fraction."""
     return 1, 1_000_000 // DOUBLES[form]
 
 
-def _epoch(text: pa.Array, unit: tuple[int, int]) -> tuple[npt.NDArray[np.int64], Mask]:
-    values, _ = numbers(text)
-    micros, fits = rounding.steps(values.to_numpy(zero_copy_only=False), unit)
-    return micros, ~fits
+def _codes(bad: Mask) -> Codes:
+    return np.where(bad, BAD_TIME, 0).astype(np.int8)
 
 
-def _any(text: pa.Array, zone: str | None) -> tuple[npt.NDArray[np.int64], Mask, dict[str, Mask]]:
+def _epoch_or_iso(text: pa.Array, zone: str | None) -> tuple[Int64s, Codes]:
     """Return the instants of numbers since 1970 and of ISO texts, as each is written."""
-    values, wrong = numbers(text)
-    number = np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False), dtype=bool)
-    floats = np.where(number, pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False), 0.0)
+    values, is_text = numbers(text)
+    floats = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
     millis = np.abs(floats) >= MILLIS_FROM
-    micros, fits = rounding.steps(np.where(millis, 0.0, floats), _steps("epoch"))
-    in_millis, fit_millis = rounding.steps(np.where(millis, floats, 0.0), _steps("epoch_ms"))
-    micros, bad = np.where(millis, in_millis, micros), number & ~np.where(millis, fit_millis, fits)
-    special: dict[str, Mask] = {}
-    if wrong.any():
-        rows = np.flatnonzero(wrong)
-        written, bad[rows], reasons = _written(text.take(pa.array(rows)), "iso", zone)
-        micros[rows] = written
-        for reason, where in reasons.items():
-            special[reason] = np.zeros(len(text), dtype=bool)
-            special[reason][rows] = where
-    return micros, bad, special
+    of_seconds, fits = rounding.steps(np.where(millis, 0.0, floats), _microsecond("epoch"))
+    of_millis, millis_fit = rounding.steps(np.where(millis, floats, 0.0), _microsecond("epoch_ms"))
+    micros, codes = np.where(millis, of_millis, of_seconds), _codes(~np.where(millis, millis_fit, fits))
+    rows = np.flatnonzero(is_text)
+    if len(rows):
+        micros[rows], codes[rows] = _written(text.take(pa.array(rows)), "iso", zone)
+    return micros, codes
 
 
-def _nanoseconds(text: pa.Array) -> tuple[npt.NDArray[np.int64], Mask]:
-    """Return microseconds of whole nanoseconds, and which values are invalid or exceed 64 bits."""
+def _nanoseconds(text: pa.Array) -> tuple[Int64s, Codes]:
+    """Return microseconds of whole nanoseconds; values may be invalid or exceed 64 bits."""
     if pa.types.is_string(text.type):
         digits = pc.utf8_ltrim(pc.utf8_ltrim(text, "+"), "0")
         length = pc.binary_length(digits)
-        small = pc.or_(
-            pc.less(length, 19), pc.and_(pc.equal(length, 19), pc.less_equal(digits, LARGEST_INT64))
-        )
-        fits = pc.and_(pc.match_substring_regex(text, r"^\+?[0-9]+$"), small)
-        plain = pc.if_else(pc.equal(digits, ""), "0", digits)
-        text = pc.if_else(fits, plain, pa.scalar(None, pa.string()))
+        small = pc.and_(pc.equal(length, 19), pc.less_equal(digits, LARGEST_INT64))
+        fits = pc.and_(pc.match_substring_regex(text, r"^\+?[0-9]+$"), pc.or_(pc.less(length, 19), small))
+        text = null_where(pc.invert(fits), pc.if_else(pc.equal(digits, ""), "0", digits))
     nanos = text.cast(pa.int64())
-    bad = ~np.asarray(pc.is_valid(nanos).to_numpy(zero_copy_only=False), dtype=bool)
-    return pc.fill_null(nanos, 0).to_numpy(zero_copy_only=False) // 1000, bad
+    return int64s(nanos) // 1000, _codes(mask(pc.is_null(nanos)))
 
 
-def _written(
-    text: pa.Array, form: str, zone: str | None
-) -> tuple[npt.NDArray[np.int64], Mask, dict[str, Mask]]:
-    micros = np.zeros(len(text), dtype=np.int64)
-    odd = np.flatnonzero(~of_fixed_width(text, form, zone, micros))
-    special = {reason: np.zeros(len(text), dtype=bool) for reason in SPECIAL}
-    bad = np.zeros(len(text), dtype=bool)
-    micros[odd], bad[odd], reasons = _distinct_instants(text.take(pa.array(odd)), form, zone)
-    for reason, where in reasons.items():
-        special[reason][odd] = where
-    return micros, bad, special
-
-
-def _distinct_instants(
-    text: pa.Array, form: str, zone: str | None
-) -> tuple[npt.NDArray[np.int64], Mask, dict[str, Mask]]:
+def _written(text: pa.Array, form: str, zone: str | None) -> tuple[Int64s, Codes]:
+    micros, codes = np.zeros(len(text), dtype=np.int64), np.zeros(len(text), dtype=np.int8)
+    other = np.flatnonzero(~read_fixed_width(text, form, zone, micros))
     # Logs repeat times: each distinct text is read once.
-    distinct = text.dictionary_encode()
-    values = distinct.dictionary.to_pylist()
-    read = [one_instant(value, form, zone) for value in values] or [(0, "bad_time")]
-    micros = np.array([micro for micro, _ in read], dtype=np.int64)
-    reasons = np.array([reason or "" for _, reason in read], dtype=np.str_)
-    index = distinct.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    row_reasons = reasons[index]
-    missing = ~np.asarray(pc.is_valid(text).to_numpy(zero_copy_only=False), dtype=bool)
-    row_reasons = np.where(missing, "", row_reasons)
-    special = {reason: row_reasons == reason for reason in SPECIAL}
-    return micros[index], row_reasons != "", special
+    distinct = text.take(pa.array(other)).dictionary_encode()
+    read = [one_instant(value, form, zone) for value in distinct.dictionary.to_pylist()]
+    read.append((0, None))
+    index = distinct.indices.fill_null(len(read) - 1).to_numpy(zero_copy_only=False)
+    micros[other] = np.array([instant for instant, _ in read])[index]
+    codes[other] = np.array([REASONS.index(reason or "") for _, reason in read])[index]
+    return micros, codes
 
 
 def letters_of(text: str, form: str) -> str | None:
@@ -171,19 +251,19 @@ def letters_of(text: str, form: str) -> str | None:
     words = form.split()
     if LETTERS not in words:
         return None
-    written = text.split()
-    if len(written) != len(words) or "%" in text:
+    parts = text.split()
+    if len(parts) != len(words) or "%" in text:
         raise ValueError("not of the form")
-    return written[words.index(LETTERS)]
+    return parts[words.index(LETTERS)]
 
 
 def one_instant(text: str, form: str, zone: str | None) -> tuple[int, str | None]:
     """Return a time in microseconds since 1970, and the reason if it is invalid."""
     try:
         letters = letters_of(text, form)
-        written = form if letters is None else form.replace(LETTERS, letters)
+        form = form if letters is None else form.replace(LETTERS, letters)
         # The zone is checked below.
-        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, written)  # noqa: DTZ007
+        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
         if letters in UNIVERSAL:
             moment = moment.replace(tzinfo=UTC)
         if moment.tzinfo is None:
@@ -195,8 +275,8 @@ def one_instant(text: str, form: str, zone: str | None) -> tuple[int, str | None
                 moment = moment.replace(fold=1)
                 if moment.tzname() != letters:
                     return 0, "no_such_zone"
-            shown_time = moment.astimezone(UTC).astimezone(ZoneInfo(zone))
-            if shown_time.replace(tzinfo=None) != moment.replace(tzinfo=None):
+            clock = moment.astimezone(UTC).astimezone(ZoneInfo(zone))
+            if clock.replace(tzinfo=None) != moment.replace(tzinfo=None):
                 return 0, "no_such_local_time"
         since = moment.astimezone(UTC) - EPOCH
     except (ValueError, OverflowError):

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from transom.formats.embedded_option import FORMATS, inside
 from transom.formats.json.record_paths import RECORDS
-from transom.formats.record_format import BLANKS, CALL, RETURN
+from transom.formats.record_format import BLANKS, CALL, EMBEDDED_FORMATS, RETURN, embedded_format
 from transom.formats.regex_rules import CheckedRegex, PatternError, validate_regex
 from transom.spec.errors import Issue, did_you_mean
 from transom.spec.expressions import ExpressionError
@@ -62,12 +61,12 @@ _RECORDS: Rule = (
     lambda value: isinstance(value, str) and RECORDS.fullmatch(value) is not None,
 )
 _EMBEDDED: Rule = (
-    f"a mapping of field, a path, and format, one of {', '.join(FORMATS)}",
+    f"a mapping of field, a path, and format, one of {', '.join(EMBEDDED_FORMATS)}",
     lambda value: (
         isinstance(value, Mapping)
         and isinstance(value.get("field"), str)
         and bool(value["field"])
-        and value.get("format") in FORMATS
+        and value.get("format") in EMBEDDED_FORMATS
     ),
 )
 _OF_LINES = ("records", "embedded")
@@ -102,19 +101,19 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
 
 def option_problems(format: str, options: Mapping[str, Any]) -> list[Issue]:
     """Return the problems of the options of a format."""
-    given = inside(options) if "embedded" in _OPTIONS[format] and _is_embedded(options) else None
-    outer = {name: value for name, value in options.items() if name != "embedded" or given is None}
+    embedded = embedded_format(options) if "embedded" in _OPTIONS[format] and _is_embedded(options) else None
+    outer = {name: value for name, value in options.items() if name != "embedded" or embedded is None}
     problems = _problems(format, outer, _OPTIONS[format])
-    if given is not None:
-        known = {name: rule for name, rule in _OPTIONS[given.format].items() if name not in _OF_LINES}
-        inner = _problems(given.format, given.options, known)
+    if embedded is not None:
+        known = {name: rule for name, rule in _OPTIONS[embedded.format].items() if name not in _OF_LINES}
+        inner = _problems(embedded.format, embedded.options, known)
         problems += [
             Issue(f"options.embedded{problem.path.removeprefix('options')}", problem.message)
             for problem in inner
         ]
         fields = fields_of(format, outer)
-        if not problems and fields is not None and given.field not in fields:
-            rule = f"{format} records have no field {given.field!r}{did_you_mean(given.field, fields)}"
+        if not problems and fields is not None and embedded.field not in fields:
+            rule = f"{format} records have no field {embedded.field!r}{did_you_mean(embedded.field, fields)}"
             problems.append(Issue("options.embedded.field", rule))
     return problems
 
@@ -213,7 +212,7 @@ def has_field(path: str, format: str | None, options: Mapping[str, Any]) -> bool
     known = fields_of(format, options)
     if known is None or path in known:
         return True
-    given = inside(options)
-    if given is None or not path.startswith(given.prefix):
+    embedded = embedded_format(options)
+    if embedded is None or not path.startswith(embedded.prefix):
         return False
-    return has_field(path.removeprefix(given.prefix), given.format, given.options)
+    return has_field(path.removeprefix(embedded.prefix), embedded.format, embedded.options)

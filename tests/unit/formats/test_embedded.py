@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.formats.embedded import Embedded
-from transom.formats.embedded_option import Inside
 from transom.formats.json import lines as json_way
 from transom.formats.json.lines import JsonLines
-from transom.formats.record_format import EventTime, Field, RecordFormat
+from transom.formats.record_format import EmbeddedFormat, EventTime, Field, RecordFormat
 from unit.formats.some_layouts import read
 
 FIELDS = (
@@ -113,7 +112,7 @@ def test_a_text_that_only_begins_as_json_has_no_fields(text: str) -> None:
 
 def test_texts_that_begin_as_no_object_do_not_slow_the_others_down() -> None:
     lines = [docker(text).decode()[:-1] for text in ('{"level": "info"}', "{} items", "{x}")] * 2000
-    parser = Embedded(DOCKER, Inside("log", "json", {}), JsonLines)
+    parser = Embedded(DOCKER, EmbeddedFormat("log", "json", {}), JsonLines)
     assert len(list(parser.parts(pa.array(lines)))) == 1
 
 
@@ -192,4 +191,25 @@ def test_a_text_is_read_as_the_object_that_it_says(
     assert [{**one, "rest": None} for one in events] == [{**one, "rest": None} for one in expected]
     assert [(one["source_line"], one["detail"]) for one in rejected] == [
         (one["source_line"], one["detail"]) for one in refused
+    ]
+
+
+def test_a_column_may_come_from_a_record_and_from_its_text_where_one_of_them_is_read_typed() -> None:
+    """Numbers of the records are read with their type, and those of pairs as texts."""
+    status = Field("status", ("status", "log.status"), "integer")
+    options = {"embedded": {"field": "log", "format": "kv"}}
+    layout = RecordFormat("json", (status,), EventTime(("ts",), (), "epoch"), options)
+    data = b'{"ts": 1, "status": 200, "log": "a=1"}\n{"ts": 2, "log": "status=404"}\n'
+    events, rejected, _ = read(data, layout)
+    assert ([event["status"] for event in events], rejected) == ([200, 404], [])
+
+
+def test_an_empty_line_is_refused_as_one_among_texts_that_are_read_typed() -> None:
+    took = Field("took", ("log.took",), "number", "0.1")
+    options = {"header": False, "names": ["ts", "log"], "embedded": {"field": "log", "format": "json"}}
+    layout = RecordFormat("csv", (took,), EventTime(("ts",), (), "epoch"), options)
+    _, rejected, _ = read(b'1,"{""took"": 1.5}"\n\n2,"{""took"": 9e300}"\n', layout)
+    assert [(row["reason"], row["detail"]) for row in rejected] == [
+        ("empty", None),
+        ("out_of_range", "out of range: 9e300; expected at most 2**50 steps of 0.1"),
     ]

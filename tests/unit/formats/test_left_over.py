@@ -46,3 +46,8 @@ def test_long_rest_and_long_part_are_cut() -> None:
     said = detail(f"1 INFO: it, took 1 ms or {'c' * 1000}", pattern)
     assert len(said) < 300
     assert said.endswith("; expected the end of the line")
+
+
+def test_a_group_may_have_any_name() -> None:
+    pattern = PATTERN.replace("<what>", "<text>")
+    assert detail("1 INFO: it, after 1 ms", pattern) == "no match: left over: after 1 ms; expected took "

@@ -5,7 +5,7 @@ from threading import Thread
 
 import pytest
 
-from transom.formats.field_drift import LONGEST_NAME, MAX_NAMES, FieldDrift
+from transom.formats.parser import LONGEST_NAME, MAX_NAMES, FieldDrift
 from transom.formats.record_format import EventTime, Field, RecordFormat
 
 MANY = [f"b{number:05}" for number in range(20 * MAX_NAMES)]
@@ -23,7 +23,7 @@ class Slow(str):
 
 def test_of_two_threads_neither_loses_what_the_other_shows() -> None:
     names = FieldDrift(RecordFormat("json", (Field("client", ("client",)),), EventTime(("ts",))))
-    other = Thread(target=names.show, args=(MANY,))
+    other = Thread(target=names.observe, args=(MANY,))
     first = Slow("a")
 
     def meanwhile() -> None:
@@ -32,7 +32,7 @@ def test_of_two_threads_neither_loses_what_the_other_shows() -> None:
         other.join(0.2)
 
     first.meanwhile = meanwhile
-    names.show([first])
+    names.observe([first])
     other.join()
     assert names.unknown == ("a", *MANY[: MAX_NAMES - 1])
     assert names.absent == ("client",)
@@ -40,12 +40,12 @@ def test_of_two_threads_neither_loses_what_the_other_shows() -> None:
 
 def test_of_a_long_name_the_beginning_is_kept() -> None:
     names = FieldDrift(RecordFormat("json", (), EventTime(("ts",))))
-    names.show(["x" * (LONGEST_NAME + 1), "ts"])
+    names.observe(["x" * (LONGEST_NAME + 1), "ts"])
     assert names.unknown == ("x" * LONGEST_NAME,)
 
 
 @pytest.mark.parametrize(("nested", "unknown"), [(True, ()), (False, ("id",))])
 def test_what_a_path_leads_through_is_known_where_it_may(nested: bool, unknown: tuple[str, ...]) -> None:
     names = FieldDrift(RecordFormat("json", (Field("host", ("id.orig_h",)),), EventTime(("ts",))), nested)
-    names.show(["id"])
+    names.observe(["id"])
     assert names.unknown == unknown

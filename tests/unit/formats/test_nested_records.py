@@ -92,7 +92,7 @@ def test_a_refused_record_is_kept_as_it_was_written() -> None:
 
 
 def test_more_around_a_record_than_may_be_copied_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_records, "LONGEST_AROUND", 90)
+    monkeypatch.setattr(json_records, "MAX_AROUND", 90)
     data = line(resource("a" * 90, {"logRecords": [record(1)]}), resource("b", {"logRecords": [record(2)]}))
     events, rejected, _ = read(data, NESTED)
     assert [one["severity"] for one in events] == ["s2"]

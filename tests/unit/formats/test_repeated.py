@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transom.formats.event_time import Order, repeats
 from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.formats.record_format import EventTime, Field, RecordFormat, Span
-from transom.formats.repeated_hour import Order, repeats
 
 FIRST = datetime(2024, 10, 27, 0, tzinfo=UTC)
 """In Berlin 02:00, for the first time; an hour later it is 02:00 again."""

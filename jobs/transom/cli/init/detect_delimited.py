@@ -10,9 +10,8 @@ from transom.cli.init.detect_json import CONN
 from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss, NotRead, fields_of, mostly
 from transom.cli.init.infer_regex import guess
 from transom.cli.init.infer_types import NOTHING, NUMBER, TRUTH, ColumnType, kind_of, skeleton, times_of
+from transom.formats.delimited import FIELDS, Separated
 from transom.formats.record_format import BLANKS, EPOCHS, FieldType
-from transom.formats.separated_values import separated
-from transom.formats.w3c import FIELDS
 
 ZEEK_TYPES: Mapping[str, FieldType] = {
     "time": "timestamp", "interval": "number", "double": "number", "count": "integer", "int": "integer",
@@ -235,7 +234,7 @@ def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
 
 def _table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
     """Return lines as a table; None if most of them have a single value."""
-    parts = separated(delimiter, '"')
+    parts = Separated(delimiter, '"')
     numbered = list(enumerate(lines, 1))
     for comment in (*(sign for sign in COMMENTS if any(line.startswith(sign) for line in lines)), ""):
         comments = {
@@ -293,7 +292,7 @@ def _head_of(table: DelimitedTable) -> Head:
         named = next(complete, 0)
         return Head(rows[named], table.places[named], data, table.places[data % len(rows)])
     for number in sorted(table.comments, reverse=True):
-        names = separated(table.delimiter, '"').split_line(table.comments[number]) or []
+        names = Separated(table.delimiter, '"').split_line(table.comments[number]) or []
         if number < first and len(names) == len(rows[0]) and _is_header(names, rows):
             return Head(names, number, 0, first)
     return Head(None, 0, 0, first)

@@ -23,9 +23,10 @@ from transom.cli.init.infer_types import NO_FIGURE, kind_of
 from transom.cli.log_sample import JQ
 from transom.formats.json.lines import Raw, json_text, parse_json
 from transom.formats.json.record_paths import AROUND, RECORDS, level_of
-from transom.formats.json.records import Text, explode_records
+from transom.formats.json.records import explode_records
+from transom.formats.lines import Text
 from transom.formats.record_format import FieldType
-from transom.formats.typed_columns import Rejections
+from transom.formats.rejections import Rejections
 
 CONN = {"ts", "uid", "proto", "conn_state"}
 """Fields that together occur only in Zeek's log of connections."""

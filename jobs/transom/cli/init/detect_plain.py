@@ -16,7 +16,7 @@ from transom.cli.init.detected_format import (
 )
 from transom.cli.init.infer_regex import MESSAGE, guess, tokens
 from transom.cli.init.infer_types import kind_of, skeleton
-from transom.formats.apache import COMBINED, COMMON
+from transom.formats.regex import COMBINED, COMMON
 
 MIN_SHARE_OF_OWN_FORM = 0.3
 """The minimum share of lines that a guessed pattern must match; the others continue earlier lines."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from transom.formats.record_format import EventTime, FieldType, RecordFormat
 from transom.formats.regex import Regex
-from transom.formats.typed_columns import Rejections
+from transom.formats.rejections import Rejections
 
 SAMPLE_LINES = 5000
 """Maximum number of lines that a guess uses."""

@@ -7,9 +7,8 @@ from transom.cli.init.detected_format import DetectedFormat
 from transom.cli.init.infer_path import identifier
 from transom.cli.init.infer_time import InferredTime, is_time_name
 from transom.cli.init.infer_types import ColumnType, kind_of
-from transom.formats.embedded_option import inside
 from transom.formats.json.record_paths import AROUND
-from transom.formats.record_format import EPOCHS
+from transom.formats.record_format import EPOCHS, embedded_format
 
 MAX_COLUMNS = 60
 """Maximum number of declared columns; further ones are listed in a comment."""
@@ -103,7 +102,7 @@ def columns_of(
 def _own_name(log: DetectedFormat, path: str) -> str:
     """Return the name of a field without the path of its embedded text or of the objects around the
     record."""
-    embedded = inside(log.options)
+    embedded = embedded_format(log.options)
     if embedded is not None and path.startswith(embedded.prefix):
         return path.removeprefix(embedded.prefix)
     return path.removeprefix(AROUND).rpartition("[].")[2] if path.startswith(AROUND) else path

@@ -8,7 +8,7 @@ from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from transom.core import rounding
 from transom.formats.record_format import Field
-from transom.formats.typed_columns import LARGEST_INTEGER, MOST_STEPS
+from transom.formats.typed_columns import LARGEST_INTEGER, MAX_STEPS
 from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
 
@@ -42,7 +42,7 @@ def _rounded(value: Column, resolution: str) -> Column:
     def rounded(values: pa.Array) -> pa.Array:
         given = values.to_numpy(zero_copy_only=False)
         whole, fits = rounding.steps(given, step)
-        none = ~(fits & (np.abs(whole) <= MOST_STEPS))
+        none = ~(fits & (np.abs(whole) <= MAX_STEPS))
         return pa.array(rounding.value(np.where(none, 0, whole), step), mask=none)
 
     return arrow_udf(rounded, "double", ArrowUDFType.SCALAR)(value)

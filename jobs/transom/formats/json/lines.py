@@ -8,21 +8,24 @@ only the second way has.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as pa_json
 
-from transom.formats.field_drift import FieldDrift
-from transom.formats.json.members import top_names
-from transom.formats.lines import joined
-from transom.formats.parsed_records import ParsedRecords
+from transom.formats.lines import join_lines
+from transom.formats.parser import FieldDrift, ParsedRecords, Parser
 from transom.formats.record_format import DOUBLES, EPOCH_OR_ISO, NANOSECONDS, RecordFormat
-from transom.formats.typed_columns import Rejections
+from transom.formats.rejections import Rejections
 
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_HEX = rb"[0-9a-fA-F]{2}"
+_HALF = re.compile(rb"(\\u[dD][89abAB]%b\\u[dD][c-fC-F]%b|\\[^u])|\\u[dD][89a-fA-F]%b" % (_HEX, _HEX, _HEX))
+"""Matches half a surrogate pair if the first group is empty."""
 ALONE = 2048
 """The smallest block that Arrow's reader gets: trying fewer lines costs more than it saves."""
 DEEPEST = 100
@@ -38,54 +41,69 @@ NUMERIC = {NANOSECONDS: pa.int64(), EPOCH_OR_ISO: pa.float64()}
 """Time formats that may be texts or numbers, and the type of the numbers."""
 CUT_OFF = re.compile(r"|t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|[eE][+-]?|u[0-9A-Fa-f]{0,4}")
 """The unreadable rest of JSON that was truncated."""
-TYPES = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
+TYPES = {
+    "string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(),
+    "timestamp": pa.string(),
+}  # fmt: skip
+"""The type of each declared type in JSON; times since 1970 are numbers."""
 
 
-class JsonLines:
+class JsonLines(Parser):
     """Fields by path: a top-level name, or names joined by dots; a name that contains dots takes
     precedence."""
 
     def __init__(self, layout: RecordFormat) -> None:
-        types: dict[str, set[pa.DataType]] = {}
-        for field in layout.fields:
-            kind = TYPES.get(field.type) or _time_type(field.time_format)
-            for path in field.paths:
-                types.setdefault(path, set()).add(kind)
-        # Parts of a joined time are texts.
-        when = pa.string() if layout.time.more else _time_type(layout.time.time_format)
-        for path in chain(layout.time.paths, *layout.time.more):
-            types.setdefault(path, set()).add(when)
-        for path in layout.time.plus:
-            types.setdefault(path, set()).add(pa.float64())
-        self.paths = tuple(types)
-        nested = any("." in path for path in types)
-        # A field with two types is read line by line.
-        self.schema = (
-            None
-            if any(len(kinds) > 1 for kinds in types.values())
-            else pa.schema([(path, next(iter(kinds))) for path, kinds in types.items()])
-        )
-        # Times of some formats are texts in some logs and numbers in others.
-        self._numeric = dict(_numeric(layout))
-        self.inner = {path.partition(".")[0] for path in types if "." in path} if nested else set()
-        self.columns: frozenset[str] = frozenset()
-        self.shown = FieldDrift(layout, nested=True)
-        self._dotted = [path for path in types if "." in path]
-        self._shapes: set[tuple[str, ...]] = set()
+        self.drift = FieldDrift(layout, nested=True)
         self._keeps_rest = layout.keep_rest
+        time = layout.time
+        # Parts of a joined time are texts.
+        of_time = "string" if time.more else "timestamp"
+        sources = [
+            *((field.paths, field.type, field.time_format) for field in layout.fields),
+            *((paths, of_time, time.time_format) for paths in (time.paths, *time.more)),
+            (time.plus, "number", None),
+        ]
+        types: dict[str, set[pa.DataType]] = {}
+        for paths, kind, form in sources:
+            type_ = pa.float64() if kind == "timestamp" and form in DOUBLES else TYPES[kind]
+            for path in paths:
+                types.setdefault(path, set()).add(type_)
+        self.paths = tuple(types)
+        self._dotted = [path for path in types if "." in path]
+        # The schemas to try with Arrow's reader; a path with two types is read line by line.
+        self._schemas: list[pa.Schema] = []
+        if all(len(kinds) == 1 for kinds in types.values()):
+            outer = sorted({path.partition(".")[0] for path in self._dotted} - types.keys())
+            columns = [
+                *((path, kind) for path, (kind,) in types.items()),
+                *((name, pa.string()) for name in outer),
+            ]
+            # Times of some formats are texts in some logs and numbers in others.
+            times = [] if time.more else [(time.paths, time.time_format)]
+            forms = [*times, *((field.paths, field.time_format) for field in layout.fields)]
+            numeric = {path: NUMERIC[form] for paths, form in forms if form in NUMERIC for path in paths}
+            self._schemas = [pa.schema(columns)]
+            if numeric:
+                self._schemas.append(pa.schema([(path, numeric.get(path, kind)) for path, kind in columns]))
+        self._shapes: set[tuple[str, ...]] = set()
         self._tried: tuple[pa.Array, Mapping[str, pa.Array] | None] | None = None
 
-    def header(self, text: pa.Array) -> int:
-        """Return 0: the format has no header lines."""
-        return 0
+    def parts(self, text: pa.Array) -> Iterable[pa.Array]:
+        """Return runs of lines that are read the same way, halved until each is fast or small."""
+        if len(text) <= ALONE or self.takes(text):
+            return [text]
+        half = len(text) // 2
+        return [*self.parts(text[:half]), *self.parts(text[half:])]
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Return every declared field; refuse lines that are no object (`bad_json`, `not_an_object`)."""
         fast = self._once(text)
         if fast is None:
-            return self.parse_line_by_line(text, refused)
-        names = top_names(joined(text))
-        self.shown.show(names)
+            return self.parse_as_text(text, refused)
+        names: set[str] = set()
+        for line in join_lines(text).split(b"\n")[:-1]:
+            names.update(members(line))
+        self.drift.observe(names)
         if not self._keeps_rest:
             return ParsedRecords(fast)
         if names <= set(self.paths):
@@ -93,7 +111,7 @@ class JsonLines:
         rests = [self._rest(_read(line)) for line in text.to_pylist()]
         return ParsedRecords(fast, pa.array(rests, pa.string()))
 
-    def parse_line_by_line(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
+    def parse_as_text(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Return the same as `parse`, with every field as text."""
         rows = [self._slow(index, line, refused) for index, line in enumerate(text.to_pylist())]
         fields = {path: pa.array([row.get(path) for row in rows], pa.string()) for path in self.paths}
@@ -105,12 +123,12 @@ class JsonLines:
 
     def _once(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
         """Return the result of the fast way; the last result is cached."""
-        if self._tried is None or not same_buffers(self._tried[0], text):
+        if self._tried is None or self._tried[0] is not text:
             self._tried = text, self._fast(text)
         return self._tried[1]
 
     def _fast(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
-        if self.schema is None or text.null_count or not len(text):
+        if not self._schemas or text.null_count or not len(text):
             return None
         # A line that begins and ends an object cannot run on into the next one.
         if not pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))).as_py():
@@ -118,27 +136,21 @@ class JsonLines:
         # Arrow's reader accepts these as numbers; JSON has no such values.
         if pc.any(pc.match_substring_regex(text, "NaN|Inf")).as_py():
             return None
-        data = joined(text)
+        data = join_lines(text)
         # Every line has one bracket: if there are few others, no line can be nested deeply.
         if data.count(b"[") + data.count(b"{") >= len(text) + DEEPEST:
             brackets = pc.add(pc.count_substring(text, "["), pc.count_substring(text, "{"))
             if pc.max(brackets).as_py() > DEEPEST:
                 return None
-        schema = pa.schema(
-            [*self.schema, *((name, pa.string()) for name in self.inner - set(self.schema.names))]
-        )
-        table = _table(data, schema)
-        if table is None and self._numeric:
-            numbers = (field.with_type(self._numeric.get(field.name, field.type)) for field in schema)
-            table = _table(data, pa.schema(numbers))
-        if table is None:
-            return None
-        # A nested object under a plain name raises above; one under a dotted path must be read slowly.
-        if table.num_rows != len(text):
+        # A nested object under a plain name is refused; one under a dotted path must be read slowly.
+        tables = (_table(data, schema) for schema in self._schemas)
+        table = next((table for table in tables if table is not None), None)
+        if table is None or table.num_rows != len(text):
             return None
         return {path: table[path].combine_chunks() for path in self.paths}
 
     def _slow(self, index: int, line: str | None, refused: Rejections) -> dict[str, str | None]:
+        """Return the fields of a line; none if it is refused."""
         if line is None:
             return {}
         try:
@@ -149,28 +161,43 @@ class JsonLines:
         if not isinstance(record, dict):
             refused.add_one(index, "not_an_object")
             return {}
-        self._show(record)
+        self._observe(record)
         row = {path: _text(value_at(record, path)) for path in self.paths}
         if self._keeps_rest:
             row[_REST] = self._rest(record)
         return row
 
-    def _show(self, record: dict[str, Any]) -> None:
+    def _observe(self, record: dict[str, Any]) -> None:
         names = tuple(record)
         if names not in self._shapes:
             if len(self._shapes) < SHAPES:
                 self._shapes.add(names)
-            self.shown.show(SURROGATE.sub("\ufffd", name) for name in names)
-        inside = [path for path in self.shown.lacking(self._dotted) if _has(record, path)]
-        if inside:
-            self.shown.show(inside)
+            self.drift.observe(SURROGATE.sub("\ufffd", name) for name in names)
+        nested = [path for path in self.drift.unobserved(self._dotted) if _holder(record, path)]
+        if nested:
+            self.drift.observe(nested)
 
     def _rest(self, record: dict[str, Any]) -> str | None:
         """Return the fields of a record that are not declared, as JSON; removes the declared ones."""
         for path in self.paths:
-            _take(record, path)
+            _remove(record, path)
         remaining = {name: value for name, value in record.items() if value is not None}
         return SURROGATE.sub("\ufffd", json_text(remaining, ordered=True)) if remaining else None
+
+
+def members(text: bytes) -> Mapping[str, msgspec.Raw]:
+    """Return the members of an object; of two with the same name the last.
+
+    Half a surrogate pair, which is no character, becomes U+FFFD.
+
+    Raises:
+        msgspec.ValidationError: it is valid up to where it is no object.
+        msgspec.DecodeError: it is no JSON.
+    """
+    try:
+        return _MEMBERS.decode(text)
+    except msgspec.DecodeError:
+        return _MEMBERS.decode(_HALF.sub(lambda match: match[1] or rb"\ufffd", text))
 
 
 class Raw(str):
@@ -195,12 +222,8 @@ def too_deep(line: str, deepest: int) -> bool:
     """Return whether the arrays and objects of a line are nested more deeply."""
     if line.count("[") + line.count("{") <= deepest:
         return False
-    depth = 0
-    for bracket in re.findall(r"[\[\]{}]", STRING.sub("", line)):
-        depth += 1 if bracket in "[{" else -1
-        if depth > deepest:
-            return True
-    return False
+    brackets = re.findall(r"[\[\]{}]", STRING.sub("", line))
+    return max(accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0) > deepest
 
 
 def json_error_reason(error: ValueError) -> str:
@@ -210,9 +233,9 @@ def json_error_reason(error: ValueError) -> str:
     message, at = error.msg, error.pos
     # Python 3.13 reports the comma, earlier versions the bracket after it.
     if message.startswith("Illegal trailing comma"):
-        at = at + 1 + len(error.doc[at + 1 :]) - len(error.doc[at + 1 :].lstrip(" \t\n\r"))
-        name = message.endswith("object")
-        message = "Expecting property name enclosed in double quotes" if name else "Expecting value"
+        at = len(error.doc) - len(error.doc[at + 1 :].lstrip(" \t\n\r"))
+        in_object = message.endswith("object")
+        message = "Expecting property name enclosed in double quotes" if in_object else "Expecting value"
     return f"{message.removesuffix(' at').removesuffix(': ')} at character {at + 1}"
 
 
@@ -229,49 +252,42 @@ def is_broken(text: str) -> bool:
     return True
 
 
-def refuse_constant(constant: str) -> Any:
-    """Refuse what Python reads and JSON has not: NaN and the infinities."""
-    raise ValueError(f"{constant} is not JSON")
-
-
 def value_at(record: dict[str, Any], path: str) -> Any:
-    """Return what an object has at a path, None where it has nothing; a name with dots goes first."""
-    if path in record:
-        return record[path]
-    first, dot, rest = path.partition(".")
-    inside = record.get(first)
-    return value_at(inside, rest) if dot and isinstance(inside, dict) else None
+    """Return the value of an object at a path, None if it has none; a name with dots takes precedence."""
+    holder = _holder(record, path)
+    return holder and holder[0][holder[1]]
 
 
-def _has(record: dict[str, Any], path: str) -> bool:
-    if path in record:
-        return True
-    first, dot, rest = path.partition(".")
-    inside = record.get(first)
-    return bool(dot) and isinstance(inside, dict) and _has(inside, rest)
+def _holder(record: dict[str, Any], path: str) -> tuple[dict[str, Any], str] | None:
+    """Return the object that has the value at a path, and its name there; None if the path has no value."""
+    while path not in record:
+        first, dot, path = path.partition(".")
+        inner = record.get(first)
+        if not dot or not isinstance(inner, dict):
+            return None
+        record = inner
+    return record, path
 
 
-def _take(record: dict[str, Any], path: str) -> None:
+def _remove(record: dict[str, Any], path: str) -> None:
     """Remove the value at a path, and its object if nothing else in it has a value."""
     if path in record:
         del record[path]
         return
     first, dot, rest = path.partition(".")
-    inside = record.get(first)
-    if dot and isinstance(inside, dict) and _has(inside, rest):
-        _take(inside, rest)
-        record[first] = {name: value for name, value in inside.items() if value is not None} or None
+    inner = record.get(first)
+    if dot and isinstance(inner, dict) and _holder(inner, rest):
+        _remove(inner, rest)
+        record[first] = {name: value for name, value in inner.items() if value is not None} or None
+
+
+def _refuse_constant(constant: str) -> Any:
+    """Refuse what Python reads and JSON does not have: NaN and the infinities."""
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _read(line: str) -> Any:
-    return json.loads(line, parse_float=Raw, parse_int=Raw, parse_constant=refuse_constant)
-
-
-def same_buffers(first: pa.Array, second: pa.Array) -> bool:
-    """Return whether two arrays are the same slice of the same buffers."""
-    if (first.offset, len(first)) != (second.offset, len(second)):
-        return False
-    return [b and b.address for b in first.buffers()] == [b and b.address for b in second.buffers()]
+    return json.loads(line, parse_float=Raw, parse_int=Raw, parse_constant=_refuse_constant)
 
 
 def _text(value: Any) -> str | None:
@@ -294,18 +310,6 @@ def json_text(value: Any, ordered: bool = False) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _time_type(form: str | None) -> pa.DataType:
-    return pa.float64() if form in DOUBLES else pa.string()
-
-
-def _numeric(layout: RecordFormat) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the paths of times that may be numbers, with their type; parts of a joined time are texts."""
-    times = [] if layout.time.more else [(layout.time.paths, layout.time.time_format)]
-    for paths, form in [*times, *((field.paths, field.time_format) for field in layout.fields)]:
-        if form in NUMERIC:
-            yield from ((path, NUMERIC[form]) for path in paths)
-
-
 def _table(data: bytes, schema: pa.Schema) -> pa.Table | None:
     """Return what Arrow reads of some objects; None where it refuses a line."""
     options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
@@ -314,11 +318,3 @@ def _table(data: bytes, schema: pa.Schema) -> pa.Table | None:
         return pa_json.read_json(pa.BufferReader(data), read_options=read, parse_options=options)
     except pa.ArrowInvalid:
         return None
-
-
-def pieces(parser: "JsonLines", text: pa.Array) -> list[pa.Array]:
-    """Return runs of lines that are read the same way, halved until each is fast or small."""
-    if len(text) <= ALONE or parser.takes(text):
-        return [text]
-    half = len(text) // 2
-    return [*pieces(parser, text[:half]), *pieces(parser, text[half:])]

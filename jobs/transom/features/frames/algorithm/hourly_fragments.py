@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transom.arrays.batched_search import extreme, first_at_least
 from transom.arrays.column_batch import FAR_FUTURE, ColumnBatch
+from transom.arrays.range_queries import extreme, first_at_least
 from transom.arrays.sorted_index import this_or_next
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH

@@ -1,4 +1,4 @@
-"""What stands in a lake, for notebooks and pages: `read(lake, stream)` is the one door.
+"""Read the results of a stream from a lake, for notebooks and pages.
 
 web = read("lake", "schemas/streams/web.yaml")
 web.table("aggregates", start, end).to_pandas()
@@ -31,38 +31,36 @@ from transom.stream import Stream, load
 __all__ = ["RESULTS", "Finding", "Results", "StaleDataError", "UnknownKey", "read"]
 
 RESULTS = (*INGEST_OUTLETS, *(table for feature in FEATURES for table in feature.outlets), "findings")
-"""The tables that carry a promise of form; those of state are private."""
+"""The tables of results, whose columns are documented; tables of state are private."""
 
 
 def read(lake: str | PathLike[str], stream: str | PathLike[str] | Stream) -> "Results":
-    """Open what a lake holds of a stream.
+    """Open the results of a stream in a lake.
 
     Args:
-        lake: the folder or address that holds the tables of streams.
-        stream: the stream's file.
+        lake: the folder or address with the tables of streams.
+        stream: the stream or its file.
 
     Raises:
-        SpecificationError: the file says something that cannot be.
+        SpecificationError: the file is invalid.
     """
-    declared = stream if isinstance(stream, Stream) else load(fspath(stream))
-    return Results(root_of(fspath(lake), declared), declared)
+    stream = stream if isinstance(stream, Stream) else load(fspath(stream))
+    return Results(root_of(fspath(lake), stream), stream)
 
 
 class Results(Reader):
-    """What a lake holds of a stream.
+    """The results of a stream in a lake.
 
     It has the queries of all features as methods (`spec.feature.Feature.queries`): `dir` lists them, `help`
     describes each.
     """
 
     def table(self, name: str, start: datetime | None = None, end: datetime | None = None) -> pa.Table:
-        """Return the rows of a table as they stand, of the hours in `[start, end)`.
-
-        Which hours are fresh `transom status` says.
+        """Return the rows of a table for the hours in `[start, end)`, fresh or not (see `transom status`).
 
         Raises:
             KeyError: it is no table of results.
-            StaleDataError: no run has made it.
+            StaleDataError: no run has written it.
         """
         if name not in RESULTS:
             raise KeyError(f"no table of results {name!r}{did_you_mean(name, RESULTS)}")
@@ -70,19 +68,19 @@ class Results(Reader):
         return self.rows(name, [f"hour {sign} {instant(in_utc(at))}" for sign, at in bounds if at])
 
     def findings(self, interval: Interval | None = None) -> list[Finding]:
-        """Return what a person has to know, the worst first.
+        """Return the findings, the worst first.
 
         Args:
-            interval: only what overlaps it, and what belongs to no hour; None is everything.
+            interval: only findings that overlap it or belong to no hour; None is all.
         """
         return findings.findings(self.root, interval, order=self.stream.finding_order)
 
     def freshness(self, snapshot: LedgerSnapshot) -> Freshness:
-        """Return what of the stream is fresh."""
+        """Return which partitions of the stream are fresh."""
         return freshness_of(self.stream, snapshot)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        # What Python looks for by itself, before there is a stream, is no query.
+        # Python itself looks up special names, also before `stream` is set.
         for feature in () if name.startswith("__") else self.stream.features:
             if name in feature.queries:
                 return MethodType(resolve_name(feature.queries[name]), self)

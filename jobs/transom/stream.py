@@ -1,4 +1,4 @@
-"""The specification of a stream: everything that a stream's file says, validated, and nothing else.
+"""The specification of a stream: the content of a stream's file, validated.
 
 `load` reads one; each model's docstring describes its fields. No Spark, no Airflow, no clock, no network.
 """
@@ -11,6 +11,7 @@ from transom.features.registry import FEATURES
 from transom.spec import loader
 from transom.spec.errors import Issue, SpecificationError
 from transom.spec.stream import Stream, stream_type
+from transom.spec.yaml_file import read_mapping
 
 __all__ = ["Issue", "SpecificationError", "Stream", "StreamFile", "load", "parse"]
 
@@ -18,14 +19,17 @@ StreamFile = stream_type("StreamFile", __name__, FEATURES)
 """The type of a stream's file, with the blocks of every feature."""
 
 
-def load(path: str | Path) -> Stream:
+def load(path: str | Path, model: type[Stream] = StreamFile) -> Stream:
     """Return the stream that a YAML file declares.
 
+    Args:
+        model: the type of the file, with the blocks that it may have.
+
     Raises:
-        SpecificationError: the file cannot be read or breaks a rule; its text has every problem, each
-            with the field's path, the rule and the value.
+        SpecificationError: the file cannot be read or breaks a rule; its text has every problem: field, rule
+            and value.
     """
-    return loader.load(path, StreamFile)
+    return loader.parse(read_mapping(path), model, str(path))
 
 
 def parse(data: Mapping[str, Any], name: str = "stream") -> Stream:

@@ -10,45 +10,40 @@ from transom.stream import load
 
 
 def folder() -> Path:
-    """Where the stream files are."""
-    named = os.environ.get("TRANSOM_STREAMS")
-    return Path(named) if named else Path(__file__).resolve().parents[2] / "schemas" / "streams"
+    """Return the folder of the stream files."""
+    checkout = Path(__file__).resolve().parents[2]
+    return Path(os.environ.get("TRANSOM_STREAMS") or checkout / "schemas" / "streams")
 
 
 def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:
-    """Every stream that is sound, by its file, and what is wrong with the others.
+    """Return the valid streams by file, and the errors of the other files.
 
-    Of files that declare a stream of one name none is sound: it is the stream's folder in the lake and its
-    DAG's id, and neither file is the better one.
+    All files that declare the same name are invalid: it is the stream's folder in the lake and the id of its
+    DAG.
     """
-    sound: dict[Path, Stream] = {}
-    wrong = []
+    valid: dict[Path, Stream] = {}
+    errors = []
     for file in sorted(folder().glob("*.yaml")):
         try:
-            sound[file] = load(file)
+            valid[file] = load(file)
         except SpecificationError as error:
-            wrong.append(error)
-    files: dict[str, list[Path]] = {}
-    for file, stream in sound.items():
-        files.setdefault(stream.name, []).append(file)
-    for name, named in files.items():
-        if len(named) > 1:
+            errors.append(error)
+    for name in dict.fromkeys(stream.name for stream in valid.values()):
+        files = [file for file, stream in valid.items() if stream.name == name]
+        if len(files) > 1:
             rule = f"must be that of one stream alone; got {name!r} in each of these files"
-            paths = [str(file) for file in named]
-            wrong.append(SpecificationError(", ".join(paths), [Issue("name", rule)], paths))
-            for file in named:
-                del sound[file]
-    return sound, wrong
+            paths = list(map(str, files))
+            errors.append(SpecificationError(", ".join(paths), [Issue("name", rule)], paths))
+            valid = {file: stream for file, stream in valid.items() if file not in files}
+    return valid, errors
 
 
 def names_of(error: SpecificationError) -> list[str]:
-    """Return the names of the streams whose files are wrong: what they declare, else their files' names."""
-    return list(dict.fromkeys(_name_in(Path(file)) for file in error.files))
-
-
-def _name_in(file: Path) -> str:
-    """The name that a stream file declares, however wrong the rest of it is."""
-    try:
-        return declared_name(file.read_text()) or file.stem
-    except (OSError, UnicodeDecodeError):
-        return file.stem
+    """Return the names of the streams with invalid files: the declared ones, else those of the files."""
+    names = []
+    for file in map(Path, error.files):
+        try:
+            names.append(declared_name(file.read_text()) or file.stem)
+        except (OSError, UnicodeDecodeError):
+            names.append(file.stem)
+    return list(dict.fromkeys(names))

@@ -1,10 +1,42 @@
-"""Write the JSON Schema of a stream's file: `python -m transom.stream_schema schemas/stream.schema.json`."""
+"""Write the JSON Schema of a stream's file: `python -m transom.stream_schema schemas/stream.schema.json`.
 
+It has the rules of single fields, for editors. Rules between fields are beyond a schema.
+"""
+
+import json
 import sys
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-from transom.spec.json_schema import schema_text
-from transom.stream import StreamFile
+from pydantic.json_schema import GenerateJsonSchema
+
+from transom.core.durations import format_duration
+from transom.stream import Stream, StreamFile
+
+
+class _Schema(GenerateJsonSchema):
+    """Pydantic's schema, with defaults as a file writes them."""
+
+    def encode_default(self, dft: Any) -> Any:
+        """Return a default as JSON; pydantic's durations are no text that a file may hold."""
+        if isinstance(dft, tuple):
+            return [self.encode_default(item) for item in dft]
+        return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
+
+
+def schema_text(model: type[Stream]) -> str:
+    """Return the JSON Schema of a stream's file, the same text every time."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **model.model_json_schema(by_alias=True, mode="validation", schema_generator=_Schema),
+    }
+    waivers, checks = (schema["$defs"][name]["properties"]["stage"] for name in ("WaiverSpec", "CheckSpec"))
+    waivers["enum"] = ["ingest", *(feature.name for feature in model.features)]
+    checked = (feature.name for feature in model.features if feature.row_types is not None)
+    checks["anyOf"][0]["enum"] = ["ingest", *checked]
+    return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:

@@ -270,6 +270,7 @@ def test_a_quoted_text_has_one_end_and_no_variable(text: str) -> None:
         ("ok and", "something is missing beside 'and'", 3),
         ("status between 1", "something is missing beside '1'", 15),
         ("upper(path, 'a', 'b') = 'x'", "too many values for this function: at most 1; got 3", 20),
+        ("ok and floor() > 1", "floor takes a value; got none", 0),
         ("path = 'a", "a quote or a comment without its end", 7),
         ("path = '\ud800'", r"must not hold the character '\ud800'", 8),
         ("ok\nand\n  lower(pth) = ''", "no column 'pth'; nearest: path", 15),

@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from transom.spec.json_schema import schema_text
 from transom.spec.yaml_file import parse_mapping, read_mapping
 from transom.stream import SpecificationError, StreamFile, parse
+from transom.stream_schema import schema_text
 from unit.small_patterns import ALL, log
 
 ROOT = Path(__file__).parents[2]

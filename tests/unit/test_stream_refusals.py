@@ -175,6 +175,7 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"columns__x": {"is": "sttus + 1"}}, "columns.x.is: no column 'sttus'; nearest: status\n    sttus + 1\n    ^"),
         ({"columns__x": {"is": "status + user"}}, "columns.x.is: + takes an integer or a number; got a string\n    status + user\n             ^"),
         ({"columns__x": {"is": "status"}, "columns__y": {"is": "1 + x"}}, "columns.y.is: x is derived, too; a derived column is made of others\n    1 + x\n        ^"),
+        ({"columns__x": {"is": "1"}, "columns__xy": {"is": "1"}, "columns__z": {"is": "1 + xy"}}, "columns.z.is: xy is derived, too; a derived column is made of others\n    1 + xy\n        ^"),
         ({"columns__x": {"is": "x + 1"}}, "columns.x.is: x is derived, too; a derived column is made of others\n    x + 1\n    ^"),
         ({"columns__x": {"is": "status", "from": "a", "missing": []}}, "2 problems\n  columns.x.from: goes with what is read from a record; the column is derived (`is`)\n  columns.x.missing: goes with what is read from a record; the column is derived (`is`)"),
         ({"columns__x": {"is": "took", "type": "integer"}}, "columns.x.type: must be number, which `is` gives; got integer"),

@@ -21,10 +21,9 @@ from transom.core.intervals import Interval
 from transom.core.terminal_log import terminal_log
 from transom.engine.checks import preload
 from transom.features.ingest.landing import LandingError
-from transom.spec import loader
 from transom.storage.session import session
 from transom.storage.tables import LakeError, RunSuperseded, TableMismatch
-from transom.stream import Stream, StreamFile
+from transom.stream import Stream, StreamFile, load
 
 LOG = logging.getLogger(__name__)
 
@@ -149,7 +148,7 @@ def _run(
     began = time.monotonic()
     try:
         interval = Interval.parse(arguments.start, arguments.end)
-        stream = loader.load(arguments.stream, stream_type)
+        stream = load(arguments.stream, stream_type)
         stages = stream.stages if stages is None else select_stages(stream, stages)
         require_inputs(stages[0], stream, arguments.lake)
     except (ValueError, OSError) as error:

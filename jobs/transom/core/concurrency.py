@@ -12,7 +12,7 @@ def ordered_map(jobs: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
     """Yield what jobs return, in the order of the jobs; an exception is raised in its job's turn.
 
     Args:
-        jobs: taken one by one, at most `threads` more than results were yielded. This bounds the memory.
+        jobs: at most `threads` more are started than results were yielded. This bounds the memory.
         threads: at least 1; with 1 the jobs run in the caller's thread.
     """
     if threads == 1:
@@ -28,5 +28,4 @@ def ordered_map(jobs: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            for future in waiting:
-                future.cancel()
+            pool.shutdown(cancel_futures=True)

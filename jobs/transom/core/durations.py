@@ -1,7 +1,4 @@
-"""Durations as people write them: a whole number and a unit, `5 minutes`, `1 h`, `90 s`, `2 days`.
-
-`Duration` is the type of such a field in the specification: text in the file, a `timedelta` in Python.
-"""
+"""Durations as people write them, a whole number and a unit: `5 minutes`, `1 h`, `90 s`, `2 days`."""
 
 import re
 from datetime import timedelta
@@ -9,6 +6,8 @@ from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from transom.core.terminal import counted
 
 # The full name comes first; formatting uses it. `m` is missing on purpose: it may mean minutes or months.
 _NAMES: dict[timedelta, tuple[str, ...]] = {
@@ -20,72 +19,57 @@ _NAMES: dict[timedelta, tuple[str, ...]] = {
     timedelta(days=1): ("day", "days", "d"),
     timedelta(weeks=1): ("week", "weeks", "w"),
 }
+_MICROSECOND, _MILLISECOND, _SECOND, _MINUTE, _HOUR, _DAY, _ = _NAMES
 _UNITS = {name: size for size, names in _NAMES.items() for name in names}
-# ASCII digits only: `\d` accepts the digits of any script, some of which look alike.
-_FORM = re.compile(r"\s*([0-9]{1,18})\s*([^\W\d_]+)\s*")
 _PATTERN = r"^\s*[0-9]+\s*(" + "|".join(sorted(_UNITS)) + r")\s*$"
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the duration that a text such as `5 minutes` or `1 h` means, zero or more.
-
-    Case does not matter, so `RANGES 24 HOURS` is valid.
+    """Return the duration that a text such as `5 minutes` or `1 h` means; case does not matter.
 
     Raises:
         ValueError: no whole number, no unit, an unknown unit (with the nearest known one), or more than the
             maximum of a timedelta (about 2.7 million years).
     """
-    form = _FORM.fullmatch(text)
+    # ASCII digits only: `\d` accepts the digits of any script, some of which look alike.
+    form = re.fullmatch(r"\s*([0-9]{1,18})\s*([^\W\d_]+)\s*", text)
     if form is None:
         raise ValueError(f"must be a whole number and a unit, such as 5 minutes; got {text!r}")
-    number, unit = int(form[1]), form[2].lower()
+    unit = form[2].lower()
     if unit not in _UNITS:
         near = get_close_matches(unit, _UNITS, n=1)
         hint = f"nearest: {near[0]}" if near else f"known: {', '.join(names[1] for names in _NAMES.values())}"
         raise ValueError(f"unknown unit {form[2]!r} in {text!r}; {hint}")
     try:
-        return number * _UNITS[unit]
+        return int(form[1]) * _UNITS[unit]
     except OverflowError:
         raise ValueError(f"is too long; got {text!r}") from None
 
 
 def format_duration(length: timedelta) -> str:
-    """Return a duration in the largest unit below weeks that divides it: `90 seconds`, `2 days`.
-
-    `parse_duration` reads it back.
-
-    Raises:
-        ValueError: the duration is negative.
-    """
+    """Return a duration, zero or more, in the largest unit below weeks that divides it: `90 seconds`."""
     if length < timedelta(0):
         raise ValueError(f"a duration must not be negative; got {length}")
     if not length:
         return "0 seconds"
-    for size in (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)):
-        if length % size == timedelta(0):
-            return _plural(length // size, _NAMES[size][0])
-    if length % timedelta(milliseconds=1) == timedelta(0):
-        return _plural(length // timedelta(milliseconds=1), "millisecond")
-    return _plural(length // timedelta(microseconds=1), "microsecond")
+    units = (_DAY, _HOUR, _MINUTE, _SECOND, _MILLISECOND, _MICROSECOND)
+    unit = next(unit for unit in units if not length % unit)
+    return counted(length // unit, _NAMES[unit][0])
 
 
 def format_duration_long(length: timedelta) -> str:
     """Return a duration of whole seconds for people, as `3 days 13 hours 20 minutes`."""
     parts = []
-    for size in (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)):
-        number, length = divmod(length, size)
-        parts += [_plural(number, _NAMES[size][0])] if number else []
+    for unit in (_DAY, _HOUR, _MINUTE, _SECOND):
+        number, length = divmod(length, unit)
+        parts += [counted(number, _NAMES[unit][0])] if number else []
     return " ".join(parts) or "0 seconds"
 
 
 def format_bytes(count: int) -> str:
     """Return a number of bytes in the largest fitting unit, such as `3.6 GiB`."""
-    size, unit = float(count), "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.3g} {unit}"
+    power = min(max(count.bit_length() - 1, 0) // 10, 4)
+    return f"{count / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
 def microseconds(length: timedelta) -> int:
@@ -93,18 +77,14 @@ def microseconds(length: timedelta) -> int:
     return length // timedelta(microseconds=1)
 
 
-def _plural(number: int, name: str) -> str:
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"
-
-
 def _read(value: Any) -> timedelta:
-    if isinstance(value, timedelta):
-        if value < timedelta(0):
-            raise ValueError(f"must not be negative; got {value}")
-        return value
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        return parse_duration(value)
+    if not isinstance(value, timedelta):
         raise ValueError(f"must be a whole number and a unit, such as 5 minutes; got {value!r}")
-    return parse_duration(value)
+    if value < timedelta(0):
+        raise ValueError(f"must not be negative; got {value}")
+    return value
 
 
 Duration = Annotated[
@@ -113,17 +93,15 @@ Duration = Annotated[
     PlainSerializer(format_duration, return_type=str),
     WithJsonSchema({"type": "string", "pattern": _PATTERN, "examples": ["5 minutes", "1 h", "2 days"]}),
 ]
-"""A duration field: written as `5 minutes`, parsed to a timedelta, never negative."""
+"""A field of the specification: text such as `5 minutes` in the file, a timedelta in Python, not negative."""
 
 
-def _at_least_one(shifts: tuple[timedelta, ...]) -> tuple[timedelta, ...]:
+def _some(shifts: tuple[timedelta, ...]) -> tuple[timedelta, ...]:
+    # Where pydantic checks the length, a list with one wrong item gets a second problem.
     if not shifts:
         raise ValueError("must have at least 1; got []")
     return shifts
 
 
-# Where pydantic checks the length, a list with one wrong item gets a second problem.
-Shifts = Annotated[
-    tuple[Duration, ...], AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1})
-]
+Shifts = Annotated[tuple[Duration, ...], AfterValidator(_some), Field(json_schema_extra={"minItems": 1})]
 """How long ago, one or several durations."""

@@ -16,29 +16,21 @@ def split_name(path: str) -> tuple[str, str]:
 
     Paths with the same first result belong to the same file: `access.log`, `access.log.1`, `access.log.2.gz`
     and `access.log-20240506.zst`. A number elsewhere, as in `web1.log` or `web.1.log`, is part of the name.
-    So is an IPv4 address, as in `access.log.10.0.0.1`.
-
-    Args:
-        path: a path or a name. At least one character of its last part remains.
+    So is an IPv4 address, as in `access.log.10.0.0.1`. At least one character of the last part remains.
     """
     rotation = ""
-    while (added := _added(path)) is not None:
-        if not path[: added.start()].rpartition("/")[2]:
-            break
-        rotation = rotation if _PACKING.search(path) else added[0] + rotation
-        path = path[: added.start()]
-    return path, rotation
+    while True:
+        packing = _PACKING.search(path)
+        suffix = packing or (None if _ADDRESS.search(path) else _ROTATION.search(path))
+        if suffix is None or not path[: suffix.start()].rpartition("/")[2]:
+            return path, rotation
+        rotation = rotation if packing else suffix[0] + rotation
+        path = path[: suffix.start()]
 
 
 def may_be_host(plain: str, rotation: str) -> bool:
-    """Return whether a rotation suffix may also be the number of a host.
+    """Return whether a rotation suffix may also be the number of a host: `syslog.1` and `node.1` look alike.
 
-    `syslog.1` and `node.1` look alike. A number after a name without an extension counts as rotation, since
-    most systems rotate logs like this. Equal files under two such names are reported, not skipped silently.
+    Such a number counts as rotation, but equal files under two such names are reported, not skipped silently.
     """
     return "." not in plain.rpartition("/")[2] and re.fullmatch(r"\.[0-9]{1,4}", rotation) is not None
-
-
-def _added(path: str) -> re.Match[str] | None:
-    packing = _PACKING.search(path)
-    return packing or (None if _ADDRESS.search(path) else _ROTATION.search(path))

@@ -5,19 +5,13 @@ from collections.abc import Iterable, Iterator, Set
 from datetime import datetime
 
 import numpy as np
-import numpy.typing as npt
 
+from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, Interval, merge_hours, moment_of
-
-Int64s = npt.NDArray[np.int64]
 
 
 class HourSet(Set[datetime]):
-    """A set of hours, stored as the fewest possible intervals.
-
-    Args:
-        intervals: ascending, with a gap between neighbours.
-    """
+    """A set of hours, stored as intervals: ascending, with a gap between neighbours."""
 
     def __init__(self, intervals: Iterable[Interval] = ()) -> None:
         self.intervals = list(intervals)
@@ -25,18 +19,14 @@ class HourSet(Set[datetime]):
 
     @classmethod
     def of(cls, hours: Iterable[datetime]) -> "HourSet":
-        """Return the set of the given hours."""
+        """Return the set of some hours."""
         return hours if isinstance(hours, cls) else cls(merge_hours(hours))
 
     @classmethod
     def of_numbers(cls, numbers: Int64s) -> "HourSet":
-        """Return the set of hours with the given numbers since the epoch, ascending and without repeats."""
-        breaks = np.flatnonzero(np.diff(numbers) > 1)
-        starts = numbers[np.r_[0, breaks + 1]].tolist() if len(numbers) else []
-        ends = numbers[np.r_[breaks, len(numbers) - 1]].tolist() if len(numbers) else []
-        return cls(
-            Interval(moment_of(start), moment_of(end + 1)) for start, end in zip(starts, ends, strict=True)
-        )
+        """Return the set of hours by their numbers since the epoch, ascending and without repeats."""
+        runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+        return cls(Interval(moment_of(int(run[0])), moment_of(int(run[-1]) + 1)) for run in runs if len(run))
 
     @classmethod
     def _from_iterable(cls, it: Iterable[datetime]) -> set[datetime]:  # type: ignore[override]
@@ -49,7 +39,6 @@ class HourSet(Set[datetime]):
         return at >= 0 and hour in self.intervals[at]
 
     def __iter__(self) -> Iterator[datetime]:
-        """Iterate over the hours, ascending."""
         return (hour for interval in self.intervals for hour in interval.hours())
 
     def __len__(self) -> int:
@@ -67,10 +56,8 @@ class HourSet(Set[datetime]):
 
     def first_from(self, moment: datetime) -> datetime | None:
         """Return the first hour at or after a moment; None if there is none."""
-        if moment in self:
-            return moment
         at = bisect_left(self._starts, moment)
-        return self._starts[at] if at < len(self._starts) else None
+        return moment if moment in self else self._starts[at] if at < len(self._starts) else None
 
     def since(self, moment: datetime) -> "HourSet":
         """Return the hours at or after a moment."""

@@ -19,6 +19,8 @@ MICROSECOND = timedelta(microseconds=1)
 HOUR_LENGTH = HOUR // MICROSECOND
 """An hour in microseconds."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+UNKNOWN_HOUR = EPOCH
+"""The hour of a file without a time in its name and without events: it may belong to any hour."""
 
 
 def micros(moment: datetime) -> int:
@@ -36,31 +38,27 @@ def moment_of(number: int) -> datetime:
     return EPOCH + number * HOUR
 
 
-def parse(text: str, place: str = "hour") -> datetime:
-    """Return the hour of an ISO 8601 text, in UTC.
+def parse_time(text: str) -> datetime:
+    """Return the time of an ISO 8601 text; without an offset it is UTC."""
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
-    Text without an offset is UTC (`2015-05-17T10:00`); `Z` and other offsets are applied; the instant must be
-    on the hour in UTC.
+
+def parse(text: str, place: str = "") -> datetime:
+    """Return the hour of an ISO 8601 text, in UTC; without an offset it is UTC: `2015-05-17T10:00`.
 
     Args:
-        text: the text.
-        place: the name of the argument or field, for the error message.
-
-    Raises:
-        ValueError: the text is no time, or is not on the hour. The message has place, rule and value.
+        text: a time that is on the hour in UTC; else a ValueError with place, rule and value is raised.
+        place: the name of the argument; "" is none.
     """
+    prefix = f"{place}: " if place else ""
     try:
-        moment = datetime.fromisoformat(text.strip())
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        moment = parse_time(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"{place}: must be a time such as 2015-05-17T10:00; got {text!r}") from None
+        raise ValueError(f"{prefix}must be a time such as 2015-05-17T10:00; got {text!r}") from None
     if hour_of(moment) != moment:
-        raise ValueError(f"{place}: must be on the hour, in UTC; got {text!r}")
+        raise ValueError(f"{prefix}must be on the hour, in UTC; got {text!r}")
     return moment
-
-
-UNKNOWN_HOUR = EPOCH
-"""The hour of a file without a time in its name and without events: it may belong to any hour."""
 
 
 def format_hour(hour: datetime) -> str:
@@ -69,23 +67,16 @@ def format_hour(hour: datetime) -> str:
 
 
 def hour_of(instant: datetime) -> datetime:
-    """Return the hour `h` with `h <= instant < h + 1 hour`, in UTC.
-
-    Raises:
-        ValueError: the instant has no zone.
-    """
+    """Return the hour `h` with `h <= instant < h + 1 hour`, in UTC; the instant must have a zone."""
     _require_zone("instant", instant)
     return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 @dataclass(frozen=True, order=True)
 class Interval:
-    """The half-open interval `[start, end)`: UTC, both ends on the hour, at least one hour long.
+    """The half-open interval `[start, end)`: converted to UTC, both ends on the hour, `start < end`.
 
-    Times in another zone are converted to UTC. Intervals order by start, then by end.
-
-    Raises:
-        ValueError: an end has no zone or is not on the hour, or `start >= end`.
+    Its length is the number of its hours.
     """
 
     start: datetime
@@ -96,23 +87,16 @@ class Interval:
             _require_zone(place, value)
             if hour_of(value) != value:
                 raise ValueError(f"{place}: must be on the hour, in UTC; got {value.isoformat()}")
-        # A frozen dataclass needs `object.__setattr__`. Equal instants of different zones must be equal
-        # intervals with equal texts.
+        # Equal instants of different zones must be equal intervals with equal texts.
         object.__setattr__(self, "start", self.start.astimezone(UTC))
         object.__setattr__(self, "end", self.end.astimezone(UTC))
         if self.start >= self.end:
-            raise ValueError(
-                f"from: must be before to, which is exclusive; got from {format_hour(self.start)} "
-                f"to {format_hour(self.end)}"
-            )
+            got = f"from {format_hour(self.start)} to {format_hour(self.end)}"
+            raise ValueError(f"from: must be before to, which is exclusive; got {got}")
 
     @classmethod
     def parse(cls, start: str, end: str) -> "Interval":
-        """Return the interval between two texts, those of the arguments `--from` and `--to`.
-
-        Raises:
-            ValueError: as `parse`, naming `from` or `to`, or `from` is not before `to`.
-        """
+        """Return the interval between the texts of the arguments `--from` and `--to`; raise as `parse`."""
         return cls(parse(start, "from"), parse(end, "to"))
 
     @classmethod
@@ -124,54 +108,32 @@ class Interval:
         return f"[{format_hour(self.start)}, {format_hour(self.end)})"
 
     def __contains__(self, instant: datetime) -> bool:
-        """Return whether an instant (or the hour that begins there) lies in the interval."""
         return self.start <= instant < self.end
 
     def __len__(self) -> int:
-        """Return the number of hours, at least 1."""
         return (self.end - self.start) // HOUR
 
     def hours(self) -> Iterator[datetime]:
-        """Yield the start of each hour, in order."""
-        for index in range(len(self)):
-            yield self.start + index * HOUR
+        """Return the start of each hour, in order."""
+        return (self.start + index * HOUR for index in range(len(self)))
 
     def widen(self, before: timedelta = timedelta(0), after: timedelta = timedelta(0)) -> "Interval":
-        """Return the interval extended at both ends, rounded outward to whole hours.
-
-        Args:
-            before: how much earlier it starts, not negative.
-            after: how much later it ends, not negative.
-
-        Raises:
-            ValueError: a negative amount.
-        """
+        """Return the interval extended by two durations, zero or more, rounded outward to whole hours."""
         for place, value in (("before", before), ("after", after)):
             if value < timedelta(0):
                 raise ValueError(f"{place}: must not be negative; got {value}")
         return Interval(self.start + (-before // HOUR) * HOUR, self.end - (-after // HOUR) * HOUR)
 
     def chunks(self, length: timedelta) -> "Iterator[Interval]":
-        """Yield consecutive intervals of `length` that cover this one; the last may be shorter.
-
-        Raises:
-            ValueError: the length is not a positive whole number of hours.
-        """
+        """Yield intervals of a length of whole hours that cover this one; the last may be shorter."""
         if length < HOUR or length % HOUR:
             raise ValueError(f"length: must be a whole number of hours, at least one; got {length}")
-        start = self.start
-        while start < self.end:
-            end = min(start + length, self.end)
-            yield Interval(start, end)
-            start = end
+        for start in (self.start + index * length for index in range(-(-(self.end - self.start) // length))):
+            yield Interval(start, min(start + length, self.end))
 
 
 def merge_hours(hours: Iterable[datetime]) -> list[Interval]:
-    """Return the fewest intervals that contain exactly the given hours, ascending; repeats do not matter.
-
-    Raises:
-        ValueError: a time has no zone or is not on the hour.
-    """
+    """Return the fewest intervals that contain exactly the given hours, ascending; repeats do not matter."""
     merged: list[Interval] = []
     for interval in sorted({Interval.of_hour(hour) for hour in hours}):
         if merged and merged[-1].end == interval.start:

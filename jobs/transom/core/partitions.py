@@ -7,22 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from transom.core.reasons import Reason, read
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 Status = Literal["writing", "published", "quarantined", "blocked", "expired", "damaged"]
 READABLE: tuple[Status, ...] = ("published", "expired")
-"""Statuses that downstream stages may read. Rows of an expired partition are deleted; their digest
-remains."""
+"""Statuses that later stages may read. Rows of an expired partition are deleted; their digest remains."""
 NOT_PUBLISHED: tuple[Status, ...] = ("quarantined", "blocked", "expired", "damaged")
 EMPTY_DIGEST = "0:0"
 MISSING_DIGEST = "unmade"
-"""The digest of a required partition that is not computed yet. No computed digest equals it."""
+"""The digest of a required partition that is not computed yet; no computed digest equals it."""
 BITS = 128
 EXTERNAL_STAGE = "filler"
 """The stage, in a snapshot, of tables that are not the stream's own (`transom.engine.external`)."""
@@ -30,28 +23,20 @@ TableKey = tuple[str, str, str]
 """A stage, a block and its table."""
 SOURCE_STAGE = "ingest"
 """The first stage. A request for an hour of it is also a request to every downstream stage."""
-PREVIOUS_VERSION, PREVIOUS_RUN, PREVIOUS_STATUS, PREVIOUS_REASON = (
-    "previous_version",
-    "previous_run",
-    "previous_status",
-    "previous_reason",
-)
-PREVIOUS_REASONS = "previous_reasons"
-"""Keys under which a claim stores the state that it replaces: the table's version, the run, and status,
-reason and reasons unless the status was published."""
+PREVIOUS_VERSION, PREVIOUS_RUN = "previous_version", "previous_run"
+PREVIOUS_STATUS, PREVIOUS_REASON, PREVIOUS_REASONS = "previous_status", "previous_reason", "previous_reasons"
+"""Keys under which a claim stores the state that it replaces; the last three unless that was published."""
 INHERITED_INCOMPLETE = "incomplete hours, first"
 """Text for an hour that is incomplete only because its inputs are."""
-
 CARRIED_INCOMPLETE = f"earlier {INHERITED_INCOMPLETE}"
 """The same for earlier hours of its own table, which do not make later hours incomplete."""
-
 WITHHELD_FILE = "withheld, the finding of"
 """Text for an hour that lacks rows of a quarantined file; the file's hour follows."""
 
 
 @dataclass(frozen=True, order=True)
 class PartitionKey:
-    """The key of a partition: stage, block, table and hour."""
+    """The key of a partition; its text is that in the cause of a blocked partition."""
 
     stage: str
     block: str
@@ -59,7 +44,6 @@ class PartitionKey:
     hour: datetime
 
     def __str__(self) -> str:
-        """Return the key as text, as in the reason of a blocked partition."""
         return f"{self.stage} {self.block} {self.hour:%Y-%m-%dT%H:%M}"
 
     @property
@@ -79,13 +63,12 @@ class PartitionState:
 
     Attributes:
         complete: False if something is missing: a file, or an hour that this one is computed from.
-        digest: of the published rows (`transom.storage.digest`).
+        digest: of the published rows, as they should be (`transom.storage.digest`).
         input_hashes: a hash for each input of the rows; None if unknown. While the partition is being
             written: the hashes of its previous rows, and where these are.
-        rows: the number of published rows. For a damaged partition 0 if they are unreadable or missing; its
-            digest is that of the correct rows.
-        reason: a text for people: why the partition is quarantined, blocked, expired, damaged or incomplete.
-        reasons: the same as data, for a partition that is quarantined, blocked or incomplete.
+        rows: the number of published rows; 0 if they are damaged, and unreadable or missing.
+        reason: why the partition is quarantined, blocked, expired, damaged or incomplete, for people.
+        reasons: the same as data; empty if expired or damaged.
         requested: False if the hour was never requested: its rows come from files of other hours.
     """
 
@@ -112,8 +95,7 @@ class PartitionState:
 
     @property
     def damaged(self) -> bool:
-        """Whether the rows are marked as damaged. Nothing may read them, and the next run whose reach
-        contains the hour recomputes them. True also while that run writes them."""
+        """Whether the rows are marked as damaged, also while a run writes them; nothing may read them."""
         return self.state_before_claim().status == "damaged"
 
     @property
@@ -127,16 +109,11 @@ class PartitionState:
         if self.status != "writing":
             return self
         inputs = dict(self.input_hashes or {})
-        status, reason, reasons = (
-            inputs.pop(note, None) for note in (PREVIOUS_STATUS, PREVIOUS_REASON, PREVIOUS_REASONS)
-        )
-        inputs = {
-            name: value for name, value in inputs.items() if name not in (PREVIOUS_VERSION, PREVIOUS_RUN)
-        }
-        previous: Status = next((known for known in NOT_PUBLISHED if known == status), "published")
+        notes = (PREVIOUS_VERSION, PREVIOUS_RUN, PREVIOUS_STATUS, PREVIOUS_REASON, PREVIOUS_REASONS)
+        _, _, status, reason, reasons = (inputs.pop(note, None) for note in notes)
         return replace(
             self,
-            status=previous,
+            status=next((known for known in NOT_PUBLISHED if known == status), "published"),
             run_id=self.previous_run,
             input_hashes=inputs or None,
             reason=reason,
@@ -175,10 +152,8 @@ def partition_hash(
 
     Args:
         entry: None if the hour is not computed yet.
-        own: whether the reader is a later hour of the same table. For that one, gaps that come from earlier
-            hours do not count.
-        requested: whether the reader tells an hour without rows from one that nobody requested, which has no
-            hash.
+        own: whether the reader is a later hour of the same table; gaps of earlier hours do not count for it.
+        requested: whether an hour without rows differs, for the reader, from one that nobody requested.
     """
     digest = MISSING_DIGEST if entry is None else entry.digest
     complete = entry is None or not (entry.has_own_gap if own else not entry.complete)
@@ -187,10 +162,11 @@ def partition_hash(
     # A quarantined partition must differ from the same rows published as incomplete.
     unpublished = entry is not None and entry.status in ("quarantined", "blocked") and not complete
     fate = entry.status if entry is not None and unpublished else complete
-    return _hashed(f"{node.stage} {node.block} {node.table} {node.hour.timestamp():.0f} {digest} {fate}")
+    return text_hash(f"{node.stage} {node.block} {node.table} {node.hour.timestamp():.0f} {digest} {fate}")
 
 
-def _hashed(text: str) -> int:
+def text_hash(text: str) -> int:
+    """Return a hash of a text, of `BITS` bits."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[: BITS // 8])
 
 

@@ -31,16 +31,17 @@ _UNITS: dict[str, Unit] = {
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 # ASCII digits only: int() accepts digits of any script, and two names must not mean the same hour.
 _DIGITS = {"Y": "[0-9]{4}", "j": "[0-9]{3}", "b": "(?i:" + "|".join(_MONTHS) + ")"}
-_CHAIN: tuple[Unit, ...] = ("year", "month", "day", "hour", "minute", "second")
-_CAPTURE = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_MAX_LENGTHS: dict[Unit, timedelta] = {
+    "year": timedelta(days=366), "month": timedelta(days=31), "day": timedelta(days=1),
+    "hour": timedelta(hours=1), "minute": timedelta(minutes=1), "second": timedelta(seconds=1),
+}  # fmt: skip
 _STAR = "_star"
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HOLE = re.compile(r"%(?P<part>.?)|\{(?P<capture>[^{}/]*)\}|(?P<star>\*+)|(?P<brace>[{}])")
 
 
 def split_scheme(path: str) -> tuple[str, str]:
     """Return a URI's scheme, with its `://`, and the rest; "" and the path where it is no URI."""
-    scheme = _SCHEME.match(path)
+    scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path)
     return (scheme[0], path[scheme.end() :]) if scheme else ("", path)
 
 
@@ -50,8 +51,7 @@ class Match:
 
     Attributes:
         captures: the text of each `{name}`.
-        start: the start of the period that the name's time means, UTC; None without a time.
-        end: its end, exclusive.
+        start, end: the period that the name's time means, UTC, the end exclusive; None without a time.
         unit: the finest part of the time, None without a time.
         varies: the text of each `*`, without compression and rotation suffixes.
         empty: the captures with an empty text, which is an error.
@@ -74,7 +74,6 @@ class PathPattern:
     """A compiled pattern.
 
     Attributes:
-        text: the text of the pattern.
         base: the longest leading folder without a placeholder; all files of the stream are below it. "" if a
             relative pattern has none.
         captures: the names of the captures, in order of appearance.
@@ -84,24 +83,20 @@ class PathPattern:
     def __init__(
         self, text: str, zone: str = "UTC", covers: timedelta | None = None, *, ends: bool = False
     ) -> None:
-        """Compile a pattern whose time parts are written in an IANA zone.
+        """Compile a pattern.
 
         Args:
-            text: the pattern.
             zone: the IANA zone of its time parts.
             covers: the length of a file's period; that of the finest time part if None.
             ends: whether the time in a name is the end of the period; then `covers` is required.
 
         Raises:
-            ValueError: an empty pattern, a `..` or an empty folder in it, an unknown time part, a time
-                with a gap (a day without a year), a capture that is no identifier, a stray brace, `**`.
+            ValueError: an empty pattern, a `..` or an empty folder in it, an unknown time part, a time with a
+                gap (a day without a year), a capture that is no identifier, a stray brace, `**`.
         """
-        self.text = text
-        self._zone = ZoneInfo(zone)
-        self._covers, self._ends = covers, ends
+        self.text, self._zone, self._covers, self._ends = text, ZoneInfo(zone), covers, ends
         _check_folders(text)
-        parts: list[str] = []
-        captures: list[str] = []
+        parts, captures = list[str](), list[str]()
         self._regex = _compiled(text, parts, captures)
         # The fallback: of two ways to split a name, the one without empty texts wins.
         self._loose = _compiled(text, [], [], quantifier="*") if captures else self._regex
@@ -117,14 +112,12 @@ class PathPattern:
         return f"PathPattern({self.text!r}, {self._zone.key!r})"
 
     def match(self, path: str) -> Match | None:
-        """Match a path; return None if it is no file of the stream.
+        """Match a path, which starts where the pattern does; return None if it is no file of the stream.
 
-        Path and pattern must both be relative to the same root, or both absolute.
-        A name whose time does not exist (month 13) is no match. A local hour that a clock change repeats
-        gives a period of two hours. A skipped local hour is read as if the clock did not change.
+        A name whose time does not exist (month 13) is no match. A local hour that a clock change repeats is a
+        period of two hours. A skipped local hour is read as if the clock did not change.
         """
-        match = self._regex.fullmatch(path) or self._loose.fullmatch(path)
-        if match is None:
+        if (match := self._regex.fullmatch(path) or self._loose.fullmatch(path)) is None:
             return None
         captures = {name: match[name] for name in self.captures}
         plain = len(split_name(path)[0])
@@ -142,12 +135,7 @@ class PathPattern:
         return Match(captures, start, end, self.unit, varies, empty)
 
     def tail(self, depth: int) -> "PathPattern | None":
-        """Return the pattern of the last parts of a path; None if their time has a gap, as when the date is
-        in a folder above.
-
-        Args:
-            depth: how many parts, at least one.
-        """
+        """Return the pattern of the last `depth` parts of a path; None if their time has a gap."""
         parts = split_scheme(self.text)[1].strip("/").split("/")
         try:
             return PathPattern("/".join(parts[-depth:]), self._zone.key, self._covers, ends=self._ends)
@@ -156,11 +144,11 @@ class PathPattern:
 
     def words_of_empty(self, names: Iterable[str]) -> str:
         """Return the message for a name with empty captures."""
-        holes = ", ".join(f"{{{name}}}" for name in names)
-        return f"{holes} of source.path, {self.text}, must have a text in each name; it is empty in this one"
+        empty = ", ".join(f"{{{name}}}" for name in names)
+        return f"{empty} of source.path, {self.text}, must have a text in each name; it is empty in this one"
 
     def _period(self, begin: datetime, unit: Unit) -> tuple[datetime, datetime]:
-        """Return the start and the end, UTC, of the period for a wall-clock time in a name."""
+        """Return start and end, UTC, of the period of a wall-clock time in a name."""
         if self._covers is None:
             return self._utc(begin), self._utc(_advance(begin, unit))
         first, last = (begin - self._covers, begin) if self._ends else (begin, begin + self._covers)
@@ -171,11 +159,7 @@ class PathPattern:
         return (named - self._covers, named) if self._ends else (named, named + self._covers)
 
     def format_hour_path(self, start: datetime) -> str:
-        """Return the pattern with the time filled in; captures and `*` remain as they are.
-
-        Args:
-            start: the start of the file's period, such as an hour.
-        """
+        """Return the pattern with the time of the period that begins then; captures and `*` remain."""
         local = start.astimezone(self._zone)
         if self._ends and self._covers is not None:
             whole_days = not self._covers % timedelta(days=1)
@@ -183,22 +167,17 @@ class PathPattern:
         return _HOLE.sub(lambda hole: local.strftime(hole[0]) if hole["part"] else hole[0], self.text)
 
     def can_name(self, hour: datetime) -> bool:
-        """Return whether a file's name can mean a time in an hour.
-
-        Of a local hour that a clock change repeats, a name can mean the first one only.
-        """
+        """Return whether a name can mean a time in an hour: not in the second of a repeated local hour."""
         if not hour.astimezone(self._zone).fold:
             return True
         # Offsets of zones are multiples of a quarter of an hour.
-        matches = (
-            self.match(self.format_hour_path(hour + quarter * timedelta(minutes=15))) for quarter in range(4)
-        )
+        times = (hour + timedelta(minutes=minutes) for minutes in (0, 15, 30, 45))
+        matches = (self.match(self.format_hour_path(time)) for time in times)
         return any(match is None or match.hour in (None, hour) for match in matches)
 
     def can_contain(self, folder: str) -> bool:
         """Return whether a folder may contain files of the stream, at any depth."""
-        depth = folder.count("/") + 1
-        folders = self.text.split("/")[:-1]
+        depth, folders = folder.count("/") + 1, self.text.split("/")[:-1]
         return depth <= len(folders) and bool(_compiled("/".join(folders[:depth]), [], []).fullmatch(folder))
 
     def _utc(self, local: datetime) -> datetime:
@@ -208,7 +187,7 @@ class PathPattern:
 def _check_folders(text: str) -> None:
     if not text or text.endswith("/"):
         raise ValueError(f"must name files, not a folder; got {text!r}")
-    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+    if re.search(r"[\x00-\x1f\x7f]", text):
         raise ValueError(f"must not hold control characters; got {text!r}")
     scheme, rest = split_scheme(text)
     folders = rest.split("/") if scheme else rest.removeprefix("/").split("/")
@@ -222,104 +201,74 @@ def _check_folders(text: str) -> None:
 
 
 def _compiled(text: str, parts: list[str], captures: list[str], quantifier: str = "+") -> re.Pattern[str]:
-    """Return the regular expression of a pattern; append its time parts and captures to the two lists.
-
-    Args:
-        quantifier: of captures: `+`, or `*` if they may be empty.
-    """
-    pattern, at, stars = "", 0, 0
+    """Return the regular expression of a pattern; append its time parts and captures to the two lists."""
+    pattern, end = "", 0
     for hole in _HOLE.finditer(text):
-        pattern += re.escape(text[at : hole.start()])
-        at = hole.end()
-        if hole["part"] == "%":
+        pattern += re.escape(text[end : hole.start()])
+        end = hole.end()
+        part, capture = hole["part"], hole["capture"]
+        if part == "%":
             pattern += "%"
-        elif hole["part"] is not None:
-            pattern += _time_part(hole["part"], parts, text)
-        elif hole["capture"] is not None:
-            pattern += _capture(hole["capture"], captures, text, quantifier)
+        elif part is not None:
+            if part not in _UNITS:
+                known = " ".join(f"%{name}" for name in _UNITS)
+                raise ValueError(f"unknown time part %{part}; known: {known}; got {text!r}")
+            pattern += f"(?P=_{part})" if part in parts else f"(?P<_{part}>{_DIGITS.get(part, '[0-9]{2}')})"
+            parts.append(part)
+        elif capture is not None:
+            if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", capture):
+                near = get_close_matches(capture.lower(), captures, n=1)
+                hint = f"; nearest: {near[0]}" if near else ""
+                rule = "a capture is lower-case letters, digits and underscores, a letter first"
+                raise ValueError(f"{rule}; got {{{capture}}}{hint} in {text!r}")
+            pattern += f"(?P={capture})" if capture in captures else f"(?P<{capture}>[^/]{quantifier})"
+            captures += [] if capture in captures else [capture]
         elif hole["star"] == "*":
-            pattern += f"(?P<{_STAR}{stars}>[^/]*)"
-            stars += 1
+            pattern += f"(?P<{_STAR}{hole.start()}>[^/]*)"
         elif hole["star"]:
             raise ValueError(f"`**` is not known, `*` stays inside a folder; got {text!r}")
         else:
             raise ValueError(f"a brace without its partner; got {text!r}")
-    return re.compile(pattern + re.escape(text[at:]), re.DOTALL)
-
-
-def _time_part(part: str, parts: list[str], text: str) -> str:
-    if part not in _UNITS:
-        known = " ".join(f"%{name}" for name in _UNITS)
-        raise ValueError(f"unknown time part %{part}; known: {known}; got {text!r}")
-    if part in parts:
-        return f"(?P=_{part})"
-    parts.append(part)
-    return f"(?P<_{part}>{_DIGITS.get(part, '[0-9]{2}')})"
-
-
-def _capture(name: str, captures: list[str], text: str, quantifier: str) -> str:
-    if not _CAPTURE.fullmatch(name):
-        near = get_close_matches(name.lower(), captures, n=1)
-        hint = f"; nearest: {near[0]}" if near else ""
-        raise ValueError(
-            f"a capture is lower-case letters, digits and underscores, a letter first; got {{{name}}}{hint} "
-            f"in {text!r}"
-        )
-    if name in captures:
-        return f"(?P={name})"
-    captures.append(name)
-    return f"(?P<{name}>[^/]{quantifier})"
+    return re.compile(pattern + re.escape(text[end:]), re.DOTALL)
 
 
 def _finest(parts: list[str], text: str) -> Unit | None:
     """Return the finest unit. Refuse a time with a gap, which would mean many hours."""
     if not parts:
         return None
-    units = {_UNITS[part] for part in parts}
-    if "j" in parts:
-        units.add("month")
-    finest = max(units, key=_CHAIN.index)
-    for unit in _CHAIN[: _CHAIN.index(finest)]:
-        if unit not in units:
-            raise ValueError(f"a time with its {finest} must also have its {unit}; got {text!r}")
+    units: set[Unit] = {_UNITS[part] for part in parts}
+    units |= {"month"} if "j" in parts else set()
+    order = list(_MAX_LENGTHS)
+    finest = max(units, key=order.index)
+    if gaps := [unit for unit in order[: order.index(finest)] if unit not in units]:
+        raise ValueError(f"a time with its {finest} must also have its {gaps[0]}; got {text!r}")
     return finest
 
 
 def _local_start(parts: dict[str, str]) -> datetime:
-    """Return the wall-clock start of the period, without a zone.
-
-    Raises:
-        ValueError: no such time, or parts that contradict each other (%m beside %j or %b).
-    """
-    year = int(parts["Y"]) if "Y" in parts else _century(int(parts["y"]))
-    if "y" in parts and year % 100 != int(parts["y"]):
+    """Return the wall-clock start of the period, without a zone; raise a ValueError if there is none."""
+    short = int(parts.get("y", 0))
+    year = int(parts["Y"]) if "Y" in parts else short + (1900 if short >= 69 else 2000)  # POSIX, strptime
+    if "y" in parts and year % 100 != short:
         raise ValueError("the two years differ")
+    named = _MONTHS.index(parts["b"].lower()) + 1 if "b" in parts else None
     if "j" in parts:
-        # The caller adds the pattern's zone; so below.
+        # `_utc` adds the pattern's zone; so below.
         begin = datetime(year, 1, 1) + timedelta(days=int(parts["j"]) - 1)  # noqa: DTZ001
         month, day = begin.month, begin.day
         if begin.year != year or int(parts.get("m", month)) != month or int(parts.get("d", day)) != day:
             raise ValueError("the day of the year is not that date")
     else:
-        named = _MONTHS.index(parts["b"].lower()) + 1 if "b" in parts else None
         month, day = int(parts.get("m", named or 1)), int(parts.get("d", 1))
-    if "b" in parts and _MONTHS.index(parts["b"].lower()) + 1 != month:
+    if named not in (None, month):
         raise ValueError("the two months differ")
     hour, minute, second = (int(parts.get(part, 0)) for part in ("H", "M", "S"))
     return datetime(year, month, day, hour, minute, second)  # noqa: DTZ001
 
 
-def _century(year: int) -> int:
-    return year + (1900 if year >= 69 else 2000)  # strptime's rule, from POSIX
-
-
 def _advance(begin: datetime, unit: Unit) -> datetime:
+    """Return the end of the unit that begins at a time."""
+    end = begin + _MAX_LENGTHS[unit]
     if unit == "year":
-        return begin.replace(year=begin.year + 1)
-    if unit == "month":
-        return (begin + timedelta(days=31)).replace(day=1)
-    if unit == "day":
-        return begin + timedelta(days=1)
-    if unit == "hour":
-        return begin + timedelta(hours=1)
-    return begin + (timedelta(minutes=1) if unit == "minute" else timedelta(seconds=1))
+        return end.replace(month=1, day=1)
+    return end.replace(day=1) if unit == "month" else end

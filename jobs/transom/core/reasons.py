@@ -1,5 +1,4 @@
-"""Why an hour is quarantined, blocked or incomplete, as data. The code uses the data; the text is for
-people."""
+"""Why an hour is quarantined, blocked or incomplete: data for the code, and text for people."""
 
 import json
 from collections.abc import Iterable
@@ -15,12 +14,11 @@ class Reason:
 
     Attributes:
         kind: `check`, a check of the hour failed; `file`, a file of the hour is held back or incomplete;
-            `quarantined_file`, it lacks rows of a quarantined file of any hour; `inputs`, input hours of
-            other tables are incomplete; `earlier`, earlier hours of its own table are incomplete; `waits`,
-            an input hour is not published.
+            `quarantined_file`, it lacks rows of a quarantined file of any hour; `inputs`, input hours of other
+            tables are incomplete; `earlier`, earlier hours of its own table are; `waits`, an input hour is
+            not published.
         text: the same for people. No code depends on it.
-        about: the name of the check, the path of the file, or the hour that it waits for
-            (`PartitionKey.key`).
+        about: the name of the check, the path of the file, or the `PartitionKey.key` of the awaited hour.
     """
 
     kind: Kind

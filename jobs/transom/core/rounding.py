@@ -11,6 +11,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from transom.core.exact_sums import Bools, Int64s
+
+Doubles = npt.NDArray[np.float64]
 LARGEST = 2.0**54
 """More steps are not rounded; no caller needs as many."""
 
@@ -20,9 +23,7 @@ def ratio(resolution: str) -> tuple[int, int]:
     return Decimal(resolution).as_integer_ratio()
 
 
-def steps(
-    values: npt.NDArray[np.float64], step: tuple[int, int]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def steps(values: Doubles, step: tuple[int, int]) -> tuple[Int64s, Bools]:
     """Return the steps of each value, and which values are finite and at most `LARGEST` steps."""
     up, down = step
     with np.errstate(invalid="ignore", over="ignore"):
@@ -43,21 +44,18 @@ def steps(
     return whole, fits
 
 
-def mean(
-    total: npt.NDArray[np.int64], values: npt.NDArray[np.int64], step: tuple[int, int]
-) -> npt.NDArray[np.float64]:
+def mean(total: Int64s, values: Int64s, step: tuple[int, int]) -> Doubles:
     """Return means from sums in steps; NaN where there is no value.
 
-    Correctly rounded if `total * up` and `values * down` fit into 53 bits, else off by at most three
-    roundings.
+    Correctly rounded if `total * up` and `values * down` fit into 53 bits, else off by at most 3 roundings.
     """
     up, down = step
     with np.errstate(invalid="ignore", divide="ignore"):
-        means: npt.NDArray[np.float64] = (total.astype(float) * up) / (values.astype(float) * down)
+        means: Doubles = (total.astype(float) * up) / (values.astype(float) * down)
     return means
 
 
-def value(whole: npt.NDArray[np.int64], step: tuple[int, int]) -> npt.NDArray[np.float64]:
+def value(whole: Int64s, step: tuple[int, int]) -> Doubles:
     """Return the double nearest to each number of steps."""
     up, down = step
     doubles = whole.astype(np.float64) * up / down

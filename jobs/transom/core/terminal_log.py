@@ -23,12 +23,11 @@ class _TerminalHandler(logging.Handler):
 def terminal_log(
     prefix: str = "", to_stderr: bool = False, rewrite: Callable[[str], str] = str
 ) -> Iterator[None]:
-    """Print what the package logs, in the form that is given here and no other.
+    """Print what the package logs to the terminal, and nowhere else.
 
     Args:
-        prefix: what comes before each message.
-        to_stderr: whether all messages go to standard error; else errors alone do.
-        rewrite: changes each message.
+        to_stderr: whether all messages go to standard error, and not errors alone.
+        rewrite: changes each message, which then follows the prefix.
     """
     logger = logging.getLogger("transom")
     handlers, level, propagate = logger.handlers, logger.level, logger.propagate

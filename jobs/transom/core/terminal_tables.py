@@ -12,18 +12,13 @@ from rich.text import Text
 
 from transom.core.terminal import escape_control_chars
 
-WIDE = 160
-"""Width, in characters, if the output is no terminal."""
-
 
 def plain(value: object) -> str:
     """Return a value as text on one line, of printable characters."""
     if value is None:
         return "-"
     if isinstance(value, datetime):
-        return value.strftime(
-            "%Y-%m-%dT%H:%M" if not value.second and not value.microsecond else "%Y-%m-%dT%H:%M:%S"
-        )
+        return value.strftime("%Y-%m-%dT%H:%M:%S" if value.second or value.microsecond else "%Y-%m-%dT%H:%M")
     if isinstance(value, float):
         whole = value.is_integer() and abs(value) < 2**53
         # A sum has two decimals, however large it is.
@@ -37,13 +32,12 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     rows = [tuple(row) for row in rows]
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, name in enumerate(columns):
-        numeric = any(
-            isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows
-        )
-        grid.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+        numbers = (isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows)
+        grid.add_column(Text(name), justify="right" if any(numbers) else "left", overflow="fold")
     for row in rows:
         grid.add_row(*(Text(plain(value)) for value in row))
-    console = Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+    # In a terminal its width, else 160 characters.
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     console.print()
     console.print(Text(title))
     console.print(grid)

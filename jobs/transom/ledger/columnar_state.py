@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import moment_of, number_of
-from transom.core.partitions import Bools, Int64s, PartitionKey, PartitionState, TableKey
+from transom.core.partitions import PartitionKey, PartitionState, TableKey
 from transom.core.reasons import read
 from transom.storage.data_files import hours_of
 

@@ -15,13 +15,13 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from transom.core.exact_sums import Int64s
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, number_of
 from transom.core.partitions import (
     BITS,
     READABLE,
     SOURCE_STAGE,
-    Int64s,
     PartitionKey,
     PartitionState,
     Status,

@@ -8,6 +8,7 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
+from transom.core.exact_sums import Bools, Int64s
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import Interval, moment_of, number_of
 from transom.core.partitions import (
@@ -15,15 +16,13 @@ from transom.core.partitions import (
     EMPTY_DIGEST,
     EXTERNAL_STAGE,
     SOURCE_STAGE,
-    Bools,
-    Int64s,
     PartitionKey,
     PartitionState,
     Status,
     TableKey,
-    _hashed,
     input_hashes_text,
     partition_hash,
+    text_hash,
 )
 from transom.ledger.columnar_state import StoredPartitions
 
@@ -280,7 +279,7 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         known = {
             hour: 0
             if digest == EMPTY_DIGEST and not requested
-            else _hashed(f"{stage} {block} {table} {3600 * hour} {digest} True")
+            else text_hash(f"{stage} {block} {table} {3600 * hour} {digest} True")
             for hour, digest in self._stored_texts("digest", (stage, block, table), whole=True).items()
         }
         series = self.series(stage, block, table)

@@ -1,50 +1,45 @@
 """Base models and small types of the specification."""
 
+from collections.abc import Iterator
 from datetime import datetime
+from difflib import get_close_matches
 from math import isfinite
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    GetJsonSchemaHandler,
-    PlainSerializer,
-    StringConstraints,
-    WithJsonSchema,
-    model_validator,
-)
+import pydantic
+from pydantic import AfterValidator, BeforeValidator, GetJsonSchemaHandler, PlainSerializer, StringConstraints
+from pydantic.json_schema import WithJsonSchema
 from pydantic_core import CoreSchema
 
 from transom.core.intervals import format_hour, hour_of, parse
-from transom.spec.errors import did_you_mean
+from transom.spec.errors import Issue, IssuesError
 
 
-class Model(BaseModel):
-    """A part of the specification: frozen, and without fields that it does not know."""
+class Model(pydantic.BaseModel):
+    """A part of the specification: frozen, without unknown fields, and with rules between its fields."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        validate_by_name=False,
-        validate_by_alias=True,
-        # The docstring of a field is its description in the JSON Schema, which editors show.
-        use_attribute_docstrings=True,
-    )
+    # The docstring of a field is its description in the JSON Schema, which editors show.
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    @pydantic.model_validator(mode="after")
+    def _check_rules(self) -> Self:
+        if problems := tuple(self._rules()):
+            raise IssuesError(problems)
+        return self
+
+    def _rules(self) -> Iterator[Issue]:
+        """Yield the broken rules between the fields; paths are relative to this part."""
+        yield from ()
 
 
 class ShorthandModel(Model):
-    """A part that a file may also say in short, by the value of one of its fields alone.
-
-    Attributes:
-        SHORT: the field, the types of a value that is meant for it, and their JSON Schema.
-    """
+    """A part that a file may also write in short, as the value of one of its fields."""
 
     SHORT: ClassVar[tuple[str, tuple[type, ...], dict[str, Any]]]
+    """The field, the types of a value that is meant for it, and their JSON Schema."""
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _in_short(cls, data: Any) -> Any:
         field, kinds, _ = cls.SHORT
@@ -60,37 +55,26 @@ def _zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (OSError, ValueError, LookupError):  # a folder, a path that climbs, an unknown name
-        raise ValueError(f"must be an IANA time zone; got {name!r}{_near_zone(name)}") from None
+        # Listing the zones reads hundreds of files, so only for the error's text.
+        by_lower = {zone.lower(): zone for zone in available_timezones()}
+        near = get_close_matches(name.lower(), by_lower, n=1)
+        hint = f"; nearest: {by_lower[near[0]]}" if near else ""
+        raise ValueError(f"must be an IANA time zone; got {name!r}{hint}") from None
     return name
 
 
-def _near_zone(name: str) -> str:
-    # Listing the zones reads hundreds of files, so only for the error's text.
-    by_lower = {zone.lower(): zone for zone in available_timezones()}
-    hint = did_you_mean(name, by_lower)
-    return f"; nearest: {by_lower[hint.removeprefix('; nearest: ')]}" if "nearest" in hint else ""
-
-
 def _hour(value: Any) -> datetime:
-    if isinstance(value, datetime):
-        if value.tzinfo is None or hour_of(value) != value:
-            raise ValueError(f"must be on the hour, in UTC; got {value.isoformat()}")
-        return hour_of(value)
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        return parse(value)
+    if not isinstance(value, datetime):
         raise ValueError(f"must be a time such as 2015-05-17T10:00; got {value!r}")
-    try:
-        return parse(value, "")
-    except ValueError as error:
-        raise ValueError(str(error).removeprefix(": ")) from None
+    if value.tzinfo is None or hour_of(value) != value:
+        raise ValueError(f"must be on the hour, in UTC; got {value.isoformat()}")
+    return hour_of(value)
 
 
 def finite(value: Any) -> Any:
-    """Return a finite number as it is.
-
-    Raises:
-        ValueError: anything else, a text or a truth value that could be read as a number among it.
-    """
-    # Pydantic would take "0.5" and true for numbers, too.
+    """Return a finite number as it is; refuse also "0.5" and true, which pydantic would take for numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise ValueError(f"must be a number; got {value!r}")
     return value
@@ -98,16 +82,12 @@ def finite(value: Any) -> Any:
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 """A name that is safe as a folder, a column, a DAG id and an identifier in SQL."""
-
 NonEmptyStr = Annotated[str, StringConstraints(min_length=1)]
 """Text that is not empty."""
-
 Zone = Annotated[str, AfterValidator(_zone)]
 """The name of an IANA time zone."""
-
 Number = Annotated[float, BeforeValidator(finite)]
 """A finite number, not a text that looks like one."""
-
 Hour = Annotated[
     datetime,
     BeforeValidator(_hour),

@@ -1,6 +1,6 @@
 """The event columns that a block needs, and in which events."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from transom.spec.expressions import Expression
 
@@ -10,10 +10,8 @@ class Use:
     """Columns that a block reads in events that meet a condition.
 
     Attributes:
-        columns: the names of the columns.
         where: the condition, as Spark SQL; None is every event.
-        decides: whether `where` itself reads the columns. Then they are also needed in events for which it is
-            null, as it is without them.
+        decides: whether `where` itself reads the columns: then events for which it is null need them, too.
     """
 
     columns: frozenset[str]
@@ -31,7 +29,6 @@ class BlockColumns:
     """The event columns that one block needs.
 
     Attributes:
-        name: the name of the block.
         key: the columns that every event of the block must have.
         where: the condition on the events of the block, as Spark SQL; None is every event.
         uses: the columns that it reads beside its key.
@@ -40,7 +37,7 @@ class BlockColumns:
     name: str
     key: tuple[str, ...] = ()
     where: str | None = None
-    uses: tuple[Use, ...] = field(default=())
+    uses: tuple[Use, ...] = ()
 
     @property
     def all_uses(self) -> tuple[Use, ...]:
@@ -49,7 +46,7 @@ class BlockColumns:
 
 
 def sql_of(condition: Expression | None) -> str | None:
-    """Return the SQL of a condition, None of none."""
+    """Return the SQL of a condition; None for None."""
     return None if condition is None else condition.sql
 
 

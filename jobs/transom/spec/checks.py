@@ -1,7 +1,7 @@
 """Checks of a stage's output: the built-in ones with their defaults, and those of a stream."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt
@@ -20,7 +20,6 @@ class BuiltIn:
     """A built-in check.
 
     Attributes:
-        stage: whose output is checked.
         severity: the effect of a failure, unless the stream overrides it.
         meaning: the rule in words.
         at_most: the largest value that passes, if the check has a tolerance.
@@ -40,90 +39,56 @@ class BuiltIn:
 
 OF_INGEST: Mapping[str, BuiltIn] = {
     "lines_accounted": BuiltIn(
-        "ingest", "error", "lines of a file = events + rejected + duplicates + header lines"
-    ),
+        "ingest", "error", "lines of a file = events + rejected + duplicates + header lines"),
     "rejected_share": BuiltIn(
-        "ingest",
-        "error",
-        "share of a file's lines that were rejected; of a file with fewer than 20 lines, some of which are "
-        "events, it is a warning unless the stream sets the check itself",
-        at_most=0.05,
-    ),
+        "ingest", "error", "share of a file's lines that were rejected; of a file with fewer than 20 lines, "
+        "some of which are events, it is a warning unless the stream sets the check itself", 0.05),
     "no_nul_bytes": BuiltIn(
-        "ingest",
-        "warning",
-        "no line of a file begins with NUL bytes; they are skipped",
+        "ingest", "warning", "no line of a file begins with NUL bytes; they are skipped",
         advice="such bytes are left where a log is truncated while it is written, or where a machine loses "
-        "power: lines may be missing there",
-    ),
+        "power: lines may be missing there"),
     "captures_filled": BuiltIn(
-        "ingest",
-        "error",
-        "every {capture} of source.path has a text in a file's name",
-        advice="rename the file, or take the capture out of the path",
-    ),
+        "ingest", "error", "every {capture} of source.path has a text in a file's name",
+        advice="rename the file, or take the capture out of the path"),
     "times_inside_hour": BuiltIn("ingest", "error", "every event lies inside what its file may hold"),
     "hours_bounded": BuiltIn(
-        "ingest",
-        "error",
-        "the events of a file fall in no more hours than a year has",
-        at_most=366 * 24,
-        advice="are its times what the stream takes them for? A longer log comes in several files, or with "
-        "`checks: {hours_bounded: {hours: ...}}`",
-        tolerance="hours",
-    ),
+        "ingest", "error", "the events of a file fall in no more hours than a year has", 366 * 24,
+        "are its times what the stream takes them for? A longer log comes in several files, or with "
+        "`checks: {hours_bounded: {hours: ...}}`", "hours"),
     "keys_not_null": BuiltIn(
-        "ingest", "error", "no event that a block takes, by its `where`, lacks a column of the block's key"
-    ),
+        "ingest", "error", "no event that a block takes, by its `where`, lacks a column of the block's key"),
     "fields_known": BuiltIn(
-        "ingest",
-        "warning",
-        "a file brings no field that the specification does not name, unless `extra_fields: keep` takes it",
-        advice="the fields are in the sample: a column takes one, or `extra_fields: keep` all of them",
-    ),
+        "ingest", "warning", "a file brings no field that the specification does not name, unless "
+        "`extra_fields: keep` takes it",
+        advice="the fields are in the sample: a column takes one, or `extra_fields: keep` all of them"),
     "fields_present": BuiltIn(
-        "ingest",
-        "warning",
-        "every declared column is in some record of a file that has records",
-        advice="the columns are in the sample, and null in the whole file",
-    ),
+        "ingest", "warning", "every declared column is in some record of a file that has records",
+        advice="the columns are in the sample, and null in the whole file"),
     "used_fields_present": BuiltIn(
-        "ingest",
-        "error",
+        "ingest", "error",
         "the same of the columns that unique, a check, or a block that takes events of the file uses",
         advice="the columns are in the sample: `from: new | old` reads a field by several names, and where "
-        "whole files rightly lack one, `checks: {used_fields_present: {severity: warning}}`",
-    ),
+        "whole files rightly lack one, `checks: {used_fields_present: {severity: warning}}`"),
     "files_expected": BuiltIn(
-        "ingest",
-        "incomplete",
-        "as many files came as the source expects; none is right too before `start` and from `until` on",
-    ),
+        "ingest", "incomplete", "as many files came as the source expects; none is right too before `start` "
+        "and from `until` on"),
     "periods_covered": BuiltIn(
-        "ingest",
-        "incomplete",
-        "files cover all of the hour, where the source says how long a period each file `covers`",
-        advice="the periods without a file are in the sample",
-    ),
+        "ingest", "incomplete", "files cover all of the hour, where the source says how long a period each "
+        "file `covers`", advice="the periods without a file are in the sample"),
     "files_unchanged": BuiltIn(
-        "ingest", "warning", "no file differs from what stands of it, other than by having grown"
-    ),
+        "ingest", "warning", "no file differs from what stands of it, other than by having grown"),
     "files_distinct": BuiltIn(
-        "ingest",
-        "warning",
+        "ingest", "warning",
         "no two files hold the same bytes under names that differ by more than packing and rotation",
         advice="both names are in the sample: where they come from two sources, a capture in `source.path`, "
         "such as {host}, tells these apart, and where one is a copy, `source: {equal_files: one}` counts it "
-        "once",
-    ),
+        "once"),
     "times_unambiguous": BuiltIn(
-        "ingest",
-        "warning",
+        "ingest", "warning",
         "of local times in the hour that comes twice, the order of a file's lines tells which is meant",
-        advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells",
-    ),
+        advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells"),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
-}
+}  # fmt: skip
 """The built-in checks of ingest; those of features are in `features/<noun>/check_list.py`."""
 
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(finite)]
@@ -186,14 +151,10 @@ class ResolvedCheck:
     """One check of a stage, resolved from the built-in ones and the stream's file.
 
     Attributes:
-        name: the name, which waivers use.
-        stage: the stage whose output is checked.
-        severity: the effect of a failure.
         block: the checked block; None is every block of the stage.
         built_in: whether it is built in; then `every` and `rows` are None.
         at_most: the largest value that passes, for built-in checks with a tolerance.
-        every: the text of the condition on the rows.
-        share: the share of rows that must meet it.
+        every, share: the condition on the rows, and the share of them that must meet it.
         rows: bounds on the number of rows.
     """
 
@@ -210,37 +171,21 @@ class ResolvedCheck:
 
 def resolve(declared: Mapping[str, CheckSpec], built_in: Mapping[str, BuiltIn]) -> tuple[ResolvedCheck, ...]:
     """Return every check of a stream: the built-in ones that are not off, then those of the stream."""
-    gates = []
+    resolved = []
     for name, default in built_in.items():
         change = declared.get(name, CheckSpec())
         if not change.off:
             tolerance = change.hours if default.tolerance == "hours" else change.at_most
-            gates.append(
-                ResolvedCheck(
-                    name,
-                    default.stage,
-                    change.severity or default.severity,
-                    built_in=True,
-                    at_most=default.at_most if tolerance is None else tolerance,
-                )
-            )
+            at_most = default.at_most if tolerance is None else tolerance
+            severity = change.severity or default.severity
+            resolved.append(ResolvedCheck(name, default.stage, severity, built_in=True, at_most=at_most))
     for name, check in declared.items():
         if name not in built_in:
             assert check.stage is not None  # refused by `problems` before
             share = 1.0 if check.share is None else check.share
-            severity = check.severity or "error"
-            gates.append(
-                ResolvedCheck(
-                    name,
-                    check.stage,
-                    severity,
-                    check.block,
-                    every=check.every,
-                    share=share,
-                    rows=check.rows,
-                )
-            )
-    return tuple(gates)
+            own = ResolvedCheck(name, check.stage, check.severity or "error", check.block, every=check.every)
+            resolved.append(replace(own, share=share, rows=check.rows))
+    return tuple(resolved)
 
 
 def allowed(default: BuiltIn) -> set[str]:
@@ -249,7 +194,7 @@ def allowed(default: BuiltIn) -> set[str]:
 
 
 def only_allowed(name: str, default: BuiltIn) -> str:
-    """Return the rule that anything else of a built-in check breaks."""
+    """Return the rule that other fields of a built-in check break."""
     return f"{name} is built in, only {', '.join(sorted(allowed(default)))} may be set"
 
 
@@ -260,51 +205,44 @@ def problems(
     stages: Sequence[str],
     feature: str,
     blocks: Sequence[str],
-) -> list[Issue]:
-    """Return the problems of one check; paths are relative to it. Conditions are not compiled here.
+) -> Iterator[Issue]:
+    """Yield the problems of one check, but for its condition; paths are relative to it.
 
     Args:
-        built_in: all built-in checks.
-        stages: the stages that may have checks of the stream.
+        stages: those that may have checks of the stream.
         feature, blocks: the feature of the check's stage and its blocks.
     """
-    given = set(check.model_fields_set)
+    given = check.model_fields_set
     default = built_in.get(name)
     if default is not None:
-        return [Issue(field, only_allowed(name, default)) for field in sorted(given - allowed(default))]
-    issues = [
-        Issue(field, f"only built-in checks have it{did_you_mean(name, built_in)}")
-        for field in ("at_most", "hours", "off")
-        if field in given
-    ]
+        for field in sorted(given - allowed(default)):
+            yield Issue(field, only_allowed(name, default))
+        return
+    for field in ("at_most", "hours", "off"):
+        if field in given:
+            yield Issue(field, f"only built-in checks have it{did_you_mean(name, built_in)}")
     if check.stage is None:
-        issues.append(Issue("stage", f"is required, one of {', '.join(stages)}{_meant(name, built_in)}"))
+        hint = did_you_mean(name, built_in)
+        meant = f" (or is it a built-in check{hint})" if "nearest" in hint else ""
+        yield Issue("stage", f"is required, one of {', '.join(stages)}{meant}")
     elif check.stage not in stages:
-        issues.append(Issue("stage", f"must be one of {', '.join(map(repr, stages))}; got {check.stage!r}"))
+        yield Issue("stage", f"must be one of {', '.join(map(repr, stages))}; got {check.stage!r}")
     if (check.every is None) == (check.rows is None):
         both = "neither" if check.every is None else "both"
-        issues.append(Issue("", f"must have either every or rows; it has {both}"))
+        yield Issue("", f"must have either every or rows; it has {both}")
     if check.share is not None and check.every is None:
-        issues.append(Issue("share", "goes with every, which is missing"))
+        yield Issue("share", "goes with every, which is missing")
     if check.rows is not None:
         low, high = check.rows.at_least, check.rows.at_most
         if low is None and high is None:
-            issues.append(Issue("rows", "must have at_least, at_most or both"))
+            yield Issue("rows", "must have at_least, at_most or both")
         elif low is not None and high is not None and low > high:
-            issues.append(
-                Issue("rows", f"at_least must not be above at_most; got at_least {low}, at_most {high}")
-            )
-    if check.block is not None:
-        if check.stage == "ingest":
-            issues.append(Issue("block", f"ingest has no blocks; got {check.block!r}"))
-        elif check.block not in blocks:
-            message = f"no block {check.block!r}{did_you_mean(check.block, blocks)}"
-            issues.append(Issue("block", message, ((feature, check.block),)))
-    elif len(blocks) > 1:
-        issues.append(Issue("block", f"is required where there are several; known: {', '.join(blocks)}"))
-    return issues
-
-
-def _meant(name: str, built_in: Mapping[str, BuiltIn]) -> str:
-    hint = did_you_mean(name, built_in)
-    return f" (or is it a built-in check{hint})" if "nearest" in hint else ""
+            got = f"at_least {low}, at_most {high}"
+            yield Issue("rows", f"at_least must not be above at_most; got {got}")
+    if check.block is None and len(blocks) > 1:
+        yield Issue("block", f"is required where there are several; known: {', '.join(blocks)}")
+    elif check.block is not None and check.stage == "ingest":
+        yield Issue("block", f"ingest has no blocks; got {check.block!r}")
+    elif check.block is not None and check.block not in blocks:
+        message = f"no block {check.block!r}{did_you_mean(check.block, blocks)}"
+        yield Issue("block", message, ((feature, check.block),))

@@ -4,15 +4,22 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from transom.formats.record_format import NUMERIC, FieldType
 from transom.spec.base import NonEmptyStr, ShorthandModel
 from transom.spec.errors import Issue, no_column
 
-FIRST = "first"
-_LONGEST = "longest "
 _PREFER = "^(first|longest [a-z][a-z0-9_]*)$"
+
+
+def _preference(text: str) -> str:
+    if not re.fullmatch(_PREFER, text):
+        raise ValueError(f"must be first, or longest and a column, as longest duration; got {text!r}")
+    return text
+
+
+_Preference = Annotated[str, AfterValidator(_preference), Field(json_schema_extra={"pattern": _PREFER})]
 
 
 class Unique(ShorthandModel):
@@ -28,30 +35,21 @@ class Unique(ShorthandModel):
         "columns",
         (list, tuple),
         {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1},
-            "minItems": 1,
+            "type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1,
             "description": "columns in which records agree that are one",
         },
-    )
+    )  # fmt: skip
 
     columns: Annotated[tuple[NonEmptyStr, ...], Field(min_length=1)]
     """Columns, or event_time, in all of which records of one hour agree that are one."""
-    prefer: Annotated[str, Field(json_schema_extra={"pattern": _PREFER})] = FIRST
+    prefer: _Preference = "first"
     """Which of them stays: first, by time, file and line; or `longest COLUMN`, the one of the largest value
     of an integer or a number, such as longest duration, and the first of equal ones."""
-
-    @field_validator("prefer")
-    @classmethod
-    def _known_preference(cls, text: str) -> str:
-        if not re.fullmatch(_PREFER, text):
-            raise ValueError(f"must be first, or longest and a column, as longest duration; got {text!r}")
-        return text
 
     @property
     def longest(self) -> str | None:
         """The column whose largest value selects the record to keep; None if the first record is kept."""
-        return None if self.prefer == FIRST else self.prefer.removeprefix(_LONGEST)
+        return None if self.prefer == "first" else self.prefer.removeprefix("longest ")
 
 
 def problems(unique: Unique, types: Mapping[str, FieldType]) -> Iterator[Issue]:
@@ -62,10 +60,9 @@ def problems(unique: Unique, types: Mapping[str, FieldType]) -> Iterator[Issue]:
         elif name in unique.columns[:index]:
             yield Issue("unique", f"names {name!r} more than once")
     longest = unique.longest
-    numeric = [name for name, kind in types.items() if kind in NUMERIC]
-    if longest is not None and longest not in numeric:
-        if longest in types:
-            rule = f"longest takes an integer or a number; {longest} is a {types[longest]}"
-            yield Issue("unique.prefer", rule)
-        else:
-            yield no_column("unique.prefer", longest, numeric)
+    if longest is not None and longest not in types:
+        numeric = [name for name, kind in types.items() if kind in NUMERIC]
+        yield no_column("unique.prefer", longest, numeric)
+    elif longest is not None and types[longest] not in NUMERIC:
+        rule = f"longest takes an integer or a number; {longest} is a {types[longest]}"
+        yield Issue("unique.prefer", rule)

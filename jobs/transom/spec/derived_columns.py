@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from transom.formats import record_format as layout
 from transom.formats.record_format import FieldType
@@ -9,7 +10,7 @@ from transom.spec.errors import Issue, of_expression
 from transom.spec.event_time import Time
 from transom.spec.expressions import Expression, ExpressionError
 from transom.spec.expressions import compile as compiled
-from transom.spec.source import NO_RESOLUTION, Column
+from transom.spec.source import Column, resolution_problems
 
 Columns = Mapping[str, Column]
 
@@ -26,14 +27,9 @@ def expression(columns: Columns, read: Mapping[str, layout.Field], name: str) ->
     try:
         return compiled(text, types | {"event_time": "timestamp"})
     except ExpressionError as error:
-        referenced = next(
-            (referenced for referenced in _derived(columns) if text.startswith(referenced, error.offset)),
-            None,
-        )
-        if referenced is not None and error.unknown == referenced:
-            raise ExpressionError(
-                text, error.offset, f"{referenced} is derived, too; a derived column is made of others"
-            ) from None
+        if error.unknown in _derived(columns):
+            rule = f"{error.unknown} is derived, too; a derived column is made of others"
+            raise ExpressionError(text, error.offset, rule) from None
         raise
 
 
@@ -41,7 +37,7 @@ def field(columns: Columns, read: Mapping[str, layout.Field], name: str) -> layo
     """Return name, type and resolution of a derived column; as declared if it cannot be compiled."""
     column = columns[name]
     kind = column.type
-    if not _has_type(column):
+    if "type" not in column.model_fields_set:
         with suppress(ExpressionError):  # reported by `problems`
             kind = expression(columns, read, name).type
     return layout.Field(name, (), kind, column.resolution or "1")
@@ -56,24 +52,17 @@ def problems(columns: Columns, read: Mapping[str, layout.Field], time: Time | No
         except ExpressionError as error:
             yield of_expression(f"{place}.is", error)
             continue
-        kind = column.type if _has_type(column) else gives
+        kind = column.type if "type" in column.model_fields_set else gives
         if kind != gives and (kind, gives) != ("number", "integer"):
             yield Issue(f"{place}.type", f"must be {gives}, which `is` gives; got {kind}")
-        elif kind == "number" and column.resolution is None:
-            yield Issue(f"{place}.resolution", NO_RESOLUTION)
-        elif kind != "number" and column.resolution is not None:
-            rule = f"only a number has one; got {column.resolution} for type {kind}"
-            yield Issue(f"{place}.resolution", rule)
+        else:
+            for problem in resolution_problems(kind, column.resolution):
+                yield replace(problem, path=f"{place}.{problem.path}")
     if time is not None:
-        texts = [("column", text) for text in time.column or ()] + [("plus", time.plus)]
-        for place, text in texts:
+        for place, text in [*(("column", text) for text in time.column or ()), ("plus", time.plus)]:
             if text in _derived(columns):
                 yield Issue(f"time.{place}", f"{text} is derived; a time is made of a record's own fields")
 
 
 def _derived(columns: Columns) -> list[str]:
     return [name for name, column in columns.items() if column.is_ is not None]
-
-
-def _has_type(column: Column) -> bool:
-    return "type" in column.model_fields_set

@@ -13,8 +13,6 @@ from transom.spec.expressions import ExpressionError
 
 Location = tuple[int | str, ...]
 
-_IDENTIFIER = "must be lower-case letters, digits and underscores, a letter first, at most 63"
-
 
 @dataclass(frozen=True)
 class Issue:
@@ -23,8 +21,7 @@ class Issue:
     Attributes:
         path: the field, as `aggregates.traffic.levels[1]`; "" is the whole file.
         message: the rule and the value.
-        needs: other parts of the file that the rule depends on, as ("columns", "user"). If one of them is
-            invalid and left out, the problem is not reported.
+        needs: other parts of the file, as ("columns", "user"); if one is invalid, the problem is left out.
     """
 
     path: str
@@ -37,7 +34,7 @@ class Issue:
 
 
 class IssuesError(ValueError):
-    """Several broken rules from one validator; their paths are relative to its place."""
+    """Broken rules of one validator; their paths are relative to its place."""
 
     def __init__(self, problems: Iterable[Issue]) -> None:
         self.problems = tuple(problems)
@@ -48,31 +45,26 @@ class SpecificationError(ValueError):
     """An invalid stream file. Its text names the file and lists every problem, one per line.
 
     Attributes:
-        name: the file, or several files separated by commas.
-        problems: the problems, in the order of the file's fields.
-        files: the files; `name` alone if there is one.
+        name: the file, or several separated by commas.
+        files: the files, each by itself.
     """
 
     def __init__(self, name: str, problems: Sequence[Issue], files: Sequence[str] = ()) -> None:
         self.name = name
         self.files = tuple(files) or (name,)
         self.problems = tuple(problems)
-        if len(self.problems) == 1:
-            text = f"{name}: {self.problems[0]}"
-        else:
-            lines = "".join(f"\n  {problem}" for problem in self.problems)
-            text = f"{name}: {len(self.problems)} problems{lines}"
-        super().__init__(text)
+        lines = "".join(f"\n  {problem}" for problem in self.problems)
+        several = f"{len(self.problems)} problems{lines}"
+        super().__init__(f"{name}: {self.problems[0] if len(self.problems) == 1 else several}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.name, self.problems, self.files)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; nearest: x` for the known name most like this one, else `; known: ...`, else ""."""
+    """Return `; nearest: x` for the known name most like this one, else the known names, for messages."""
     names = list(known)
-    near = get_close_matches(name.lower(), names, n=1)
-    if near:
+    if near := get_close_matches(name.lower(), names, n=1):
         return f"; nearest: {near[0]}"
     return f"; known: {', '.join(names)}" if names else "; there are none"
 
@@ -88,7 +80,6 @@ def no_column(path: str, name: str, known: Iterable[str], among: str = "", needs
     """Return the issue that a field names an unknown column.
 
     Args:
-        known: the columns that it may name.
         among: the place of the name, in words.
         needs: another part of the file that determines the known columns.
     """
@@ -97,13 +88,8 @@ def no_column(path: str, name: str, known: Iterable[str], among: str = "", needs
 
 
 def of_expression(path: str, error: ExpressionError, *needs: Location) -> Issue:
-    """Return the issue that the expression of a field cannot be compiled.
-
-    Args:
-        needs: other parts of the file that determine the known columns.
-    """
-    unknown = () if error.unknown is None else (("columns", error.unknown), *needs)
-    return Issue(path, str(error), unknown)
+    """Return the issue that an expression cannot be compiled; `needs` determine the known columns."""
+    return Issue(path, str(error), () if error.unknown is None else (("columns", error.unknown), *needs))
 
 
 def join(prefix: str, path: str) -> str:
@@ -112,12 +98,11 @@ def join(prefix: str, path: str) -> str:
 
 
 def item_path(several: Sequence[object], index: int) -> str:
-    """Return the path of one of several values below their field; "" for a single one, which may be written
-    bare."""
+    """Return the path of one of several values below their field; "" for a single one, written bare."""
     return f"[{index}]" if len(several) > 1 else ""
 
 
-def render(location: Location) -> str:
+def render(location: Iterable[int | str]) -> str:
     """Return pydantic's location as a path: `aggregates.traffic.levels[1]`."""
     path = ""
     for part in location:
@@ -133,112 +118,74 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Lo
         location, path = detail["loc"], render(detail["loc"])
         cause = detail.get("ctx", {}).get("error")
         if isinstance(cause, IssuesError):
-            issues += [
-                (location, replace(problem, path=join(path, problem.path))) for problem in cause.problems
-            ]
+            issues += [(location, replace(issue, path=join(path, issue.path))) for issue in cause.problems]
         elif detail["type"] == "extra_forbidden":
-            known = _known_fields(model, location)
-            # The nearest name alone helps more than a long list.
-            near = _nearest_field(model, location)
-            hint = f"; nearest: {near}" if near else f"; known: {', '.join(known)}"
-            place = render(location[:-1])
-            issues.append((location, Issue(place, f"unknown field {str(location[-1])!r}{hint}")))
+            issues.append((location, unknown_field(model, location)[0]))
         else:
-            issues.append((location, Issue(path, _message(detail["type"], detail))))
+            issues.append((location, Issue(path, _message(detail))))
     return issues
 
 
-def unknown_fields(error: ValidationError, model: type[BaseModel]) -> dict[Location, str | None]:
-    """Return the locations of unknown fields, each with the nearest known name."""
+def unknown_fields(error: ValidationError) -> list[Location]:
+    """Return the locations of unknown fields."""
     details = error.errors(include_url=False)
-    places = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
-    return {location: _nearest_field(model, location) for location in places}
+    return [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
 
 
-def _nearest_field(model: type[BaseModel], location: Location) -> str | None:
-    near = get_close_matches(str(location[-1]).lower(), _known_fields(model, location), n=1)
-    return near[0] if near else None
+def unknown_field(model: type[BaseModel], location: Location) -> tuple[Issue, str | None]:
+    """Return the issue of an unknown field, and the nearest known name."""
+    *place, name = location
+    known = list(dict.fromkeys(_known_fields(model, location)))
+    # The nearest name alone helps more than a long list.
+    near = get_close_matches(str(name).lower(), known, n=1)
+    hint = f"nearest: {near[0]}" if near else f"known: {', '.join(known)}"
+    return Issue(render(place), f"unknown field {str(name)!r}; {hint}"), near[0] if near else None
 
 
-def _message(kind: str, detail: Any) -> str:
-    cause = detail.get("ctx", {}).get("error")
-    if cause is not None and kind == "value_error":
-        return str(cause)
-    if kind == "missing":
+def _message(detail: Any) -> str:
+    context, value = detail.get("ctx", {}), repr(detail["input"])
+    if detail["type"] == "value_error":
+        return str(context["error"])
+    if detail["type"] == "missing":
         return "is required"
-    got = f"; got {_show(detail['input'])}"
-    context = detail.get("ctx", {})
+    bound = context.get("ge", context.get("le"))
+    bound = f"{bound:g}" if isinstance(bound, float) else bound
     rules = {
         "literal_error": f"must be one of {str(context.get('expected')).replace(' or ', ', ')}",
-        "string_pattern_mismatch": _IDENTIFIER,
+        "string_pattern_mismatch": "must be lower-case letters, digits and underscores, a letter first, "
+        "at most 63",
         "string_type": "must be text (in quotes, if it looks like something else)",
         "bool_type": "must be true or false",
         "int_type": "must be a whole number",
         "float_type": "must be a number",
         "finite_number": "must be a finite number",
-        "tuple_type": "must be a list",
-        "list_type": "must be a list",
-        "dict_type": "must be a mapping",
-        "model_type": "must be a mapping",
-        "model_attributes_type": "must be a mapping",
+        **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
+        **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be a mapping"),
         "too_short": f"must have at least {context.get('min_length')}",
         "string_too_short": "must not be empty",
+        "greater_than_equal": f"must be at least {bound}",
+        "less_than_equal": f"must be at most {bound}",
     }
-    bounds = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
-    if kind in bounds:
-        words, name = bounds[kind]
-        bound = context[name]
-        return f"must be {words} {bound if isinstance(bound, int) else f'{bound:g}'}{got}"
-    return rules.get(kind, str(detail["msg"])) + got
+    shown = value if len(value) <= 80 else f"{value[:77]}..."
+    return f"{rules.get(detail['type'], detail['msg'])}; got {shown}"
 
 
-def _show(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _known_fields(model: type[BaseModel], location: Location) -> list[str]:
-    """Return the field names of the model with an unknown field, as a file writes them.
+def _known_fields(kind: Any, location: Location) -> Iterator[str]:
+    """Yield the fields, as a file writes them, of the models at an unknown field's place that do not have it.
 
     Args:
-        location: the location of the unknown field. If several models are possible, those that do not know it
-            count.
+        kind: the type at the start of the location: a model, a union, a dict or a tuple.
     """
-    *parts, unknown = location
-    models: list[Any] = [model]
-    for part in parts:
-        models = [
-            choice for candidate in models for inner in _inside(candidate, part) for choice in _choices(inner)
-        ]
-    known = [
-        _fields(candidate)
-        for candidate in models
-        if _is_model(candidate) and unknown not in _fields(candidate)
-    ]
-    return list(dict.fromkeys(name for names in known for name in names))
-
-
-def _inside(kind: Any, part: int | str) -> list[Any]:
-    """Return the type of a part of a type: of a model's field, or of what a dict or a tuple holds."""
-    if _is_model(kind):
-        return [_fields(kind)[str(part)]] if part in _fields(kind) else []
-    arguments = get_args(kind)
-    return [arguments[1] if get_origin(kind) is dict else arguments[0]] if arguments else []
-
-
-def _choices(annotation: Any) -> list[Any]:
-    """Return the types of an annotation, without None."""
-    if get_origin(annotation) is Annotated:
-        return _choices(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        return [choice for argument in get_args(annotation) for choice in _choices(argument)]
-    return [] if annotation is type(None) else [annotation]
-
-
-def _is_model(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-def _fields(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the annotations of a model's fields, by the names that a file gives them."""
-    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    part, *inside = location
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType, Annotated):
+        for choice in arguments[:1] if origin is Annotated else arguments:
+            yield from _known_fields(choice, location)
+    elif isinstance(kind, type) and issubclass(kind, BaseModel):
+        fields = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
+        if inside and part in fields:
+            yield from _known_fields(fields[str(part)], tuple(inside))
+        elif not inside and part not in fields:
+            yield from fields
+    elif inside and arguments:
+        yield from _known_fields(arguments[1 if origin is dict else 0], tuple(inside))

@@ -1,28 +1,25 @@
 """The source of an event's time: fields of its record, or the number of its line."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from transom.core.durations import Duration, format_duration, microseconds
-from transom.core.intervals import EPOCH, HOUR
+from transom.core.intervals import EPOCH, HOUR, micros, parse_time
 from transom.formats import record_format as layout
 from transom.spec.base import Model, NonEmptyStr, Zone
-from transom.spec.errors import Issue, IssuesError
-from transom.spec.field_paths import Paths, TimeFormat, split_paths, zone_problems
-from transom.spec.source import Column
+from transom.spec.errors import Issue
+from transom.spec.source import Column, Paths, TimeFormat, split_paths, zone_problems
 
 NAME = "name"
 """Times count from the start of the period in the file's name."""
 
-_LAST = datetime(2262, 1, 1, tzinfo=UTC)
-_OF_FIELDS = ("plus", "format", "zone")
+_END = datetime(2262, 1, 1, tzinfo=UTC)
 
 
 def _fields(value: Any) -> Any:
-    """Return the fields of a time: one, or several in a list."""
     texts = list(value) if isinstance(value, list | tuple) else [value]
     if not texts or not all(isinstance(text, str) and text for text in texts):
         raise ValueError(f"must be a field's path, or a list of them; got {value!r}")
@@ -31,32 +28,9 @@ def _fields(value: Any) -> Any:
     return tuple(texts)
 
 
-def _start(text: str) -> str:
-    if text != NAME:
-        try:
-            known = EPOCH <= _moment(text) < _LAST
-        except (ValueError, OverflowError):
-            known = False
-        if not known:
-            raise ValueError(
-                f"must be {NAME}, or a time from 1970 to 2261 such as 2024-01-01T00:00; got {text!r}"
-            )
-    return text
-
-
-def _moment(text: str) -> datetime:
-    """Return the instant of a text; without an offset it is UTC."""
-    moment = datetime.fromisoformat(text)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-Fields = Annotated[
-    tuple[str, ...],
-    BeforeValidator(
-        _fields,
-        json_schema_input_type=NonEmptyStr | Annotated[list[NonEmptyStr], Field(min_length=1)],
-    ),
-]
+_Written = NonEmptyStr | Annotated[list[NonEmptyStr], Field(min_length=1)]
+Fields = Annotated[tuple[str, ...], BeforeValidator(_fields, json_schema_input_type=_Written)]
+"""One or several paths of fields."""
 
 
 class Time(Model):
@@ -85,50 +59,38 @@ class Time(Model):
     @field_validator("from_")
     @classmethod
     def _known_start(cls, text: str | None) -> str | None:
-        return None if text is None else _start(text)
+        try:
+            known = text in (None, NAME) or EPOCH <= parse_time(str(text)) < _END
+        except (ValueError, OverflowError):
+            known = False
+        if not known:
+            rule = f"must be {NAME}, or a time from 1970 to 2261 such as 2024-01-01T00:00"
+            raise ValueError(f"{rule}; got {text!r}")
+        return text
 
-    @model_validator(mode="after")
-    def _fits(self) -> "Time":
-        problems = [
-            *self._of_fields_or_lines(), *self._on_schedule(), *zone_problems(self.format, self.zone),
-        ]  # fmt: skip
-        if problems:
-            raise IssuesError(problems)
-        return self
-
-    def _of_fields_or_lines(self) -> list[Issue]:
+    def _rules(self) -> Iterator[Issue]:
         if (self.column is None) is (self.lines is None):
             which = "neither" if self.column is None else "both"
-            return [Issue("", f"must have either column or lines; it has {which}")]
-        if self.lines is None:
-            return [] if self.from_ is None else [Issue("from", "goes with lines, which is missing")]
-        problems = [
-            Issue(name, "goes with column; times by lines have none")
-            for name in _OF_FIELDS
-            if name in self.model_fields_set and getattr(self, name) is not None
-        ]
-        if not self.lines:
-            problems.append(Issue("lines", f"must not be nothing; got {format_duration(self.lines)}"))
-        if self.from_ is None:
-            problems.append(
-                Issue("from", f"is required with lines: a time such as 2024-01-01T00:00, or {NAME}")
-            )
-        return problems
-
-    def _on_schedule(self) -> list[Issue]:
-        if self.interval is None:
-            return (
-                []
-                if self.on_duplicate_time is None
-                else [Issue("on_duplicate_time", "goes with interval, which is missing")]
-            )
-        problems = []
-        if not self.interval or HOUR % self.interval:
+            yield Issue("", f"must have either column or lines; it has {which}")
+        elif self.lines is None:
+            if self.from_ is not None:
+                yield Issue("from", "goes with lines, which is missing")
+        else:
+            for name in ("plus", "format", "zone"):
+                if name in self.model_fields_set and getattr(self, name) is not None:
+                    yield Issue(name, "goes with column; times by lines have none")
+            if not self.lines:
+                yield Issue("lines", f"must not be nothing; got {format_duration(self.lines)}")
+            if self.from_ is None:
+                yield Issue("from", f"is required with lines: a time such as 2024-01-01T00:00, or {NAME}")
+        if self.interval is not None and (not self.interval or HOUR % self.interval):
             got = format_duration(self.interval)
-            problems.append(Issue("interval", f"must divide one hour, as 5 minutes does; got {got}"))
-        if self.on_duplicate_time is None:
-            problems.append(Issue("on_duplicate_time", "is required with interval, one of first, last, keep"))
-        return problems
+            yield Issue("interval", f"must divide one hour, as 5 minutes does; got {got}")
+        if self.interval is not None and self.on_duplicate_time is None:
+            yield Issue("on_duplicate_time", "is required with interval, one of first, last, keep")
+        if self.interval is None and self.on_duplicate_time is not None:
+            yield Issue("on_duplicate_time", "goes with interval, which is missing")
+        yield from zone_problems(self.format, self.zone)
 
     @property
     def is_local(self) -> bool:
@@ -147,11 +109,8 @@ class Time(Model):
             return columns[text].field(text).paths if text in columns else split_paths(text)
 
         if self.lines is not None:
-            start = None if self.from_ in (None, NAME) else (_moment(str(self.from_)) - EPOCH)
-            by_lines = layout.TimeByLineNumber(
-                microseconds(self.lines), None if start is None else start // timedelta(microseconds=1)
-            )
-            return layout.EventTime((), by_lines=by_lines)
-        first, *further = map(paths, self.column or ())
+            start = None if self.from_ in (None, NAME) else micros(parse_time(str(self.from_)))
+            return layout.EventTime((), by_lines=layout.TimeByLineNumber(microseconds(self.lines), start))
+        first, *others = map(paths, self.column or ())
         added = paths(self.plus) if self.plus else ()
-        return layout.EventTime(first, added, self.format, self.zone, tuple(further))
+        return layout.EventTime(first, added, self.format, self.zone, tuple(others))

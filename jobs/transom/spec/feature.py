@@ -1,11 +1,8 @@
 """The interface of a feature: the kernel uses only this, and no feature's name.
 
-A feature is one object of the class `Feature`, in `features/<noun>/feature.py`. `transom.features.registry`
-lists them, and `transom.spec.stream.stream_type` makes the type of a stream's file from the list.
-
-The object is created whenever a stream's file is read, as Airflow does every half minute. So functions that
-need numpy, pyarrow, pyspark or deltalake are named by path, as
-`lazy("transom.features.frames.stage:definition")`, and imported when they are called.
+`transom.features.registry` lists the features, and `transom.spec.stream.stream_type` makes the type of a
+stream's file from the list. Airflow does this every half minute. So functions that need numpy, pyarrow,
+pyspark or deltalake are imported when they are called: `lazy("transom.features.frames.stage:definition")`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,17 +19,13 @@ from transom.spec.checks import BuiltIn
 from transom.spec.errors import Issue
 from transom.spec.value_domains import Tested
 
-S = TypeVar("S")
-"""The type of a stream, `transom.spec.stream.Stream`."""
+S = TypeVar("S")  # the type of a stream, `transom.spec.stream.Stream`
 
 
 def lazy(path: str) -> Callable[..., Any]:
     """Return a function that imports `module:function` when it is called, and calls it."""
 
-    def call(*arguments: Any, **named: Any) -> Any:
-        return resolve_name(path)(*arguments, **named)
-
-    return call
+    return lambda *arguments, **named: resolve_name(path)(*arguments, **named)
 
 
 @dataclass(frozen=True)
@@ -53,7 +46,7 @@ class FindingOrder:
 
 
 USUAL_PLACE = 1
-"""Of findings that say what is wrong; 0 is before them."""
+"""The place of findings that report a problem; 0 comes before them."""
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """Options of each format: their names, their valid values, and the fields that follow from them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from transom.formats.json.record_paths import RECORDS
 from transom.formats.record_format import BLANKS, CALL, EMBEDDED_FORMATS, RETURN, embedded_format
-from transom.formats.regex_rules import CheckedRegex, PatternError, validate_regex
+from transom.formats.regex_rules import PatternError, validate_regex
 from transom.spec.errors import Issue, did_you_mean
 from transom.spec.expressions import ExpressionError
 
@@ -16,10 +16,10 @@ APACHE_FIELDS = (
 )  # fmt: skip
 """The fields of the apache parser."""
 
-MOST_HEADER_LINES = 1000
+MAX_HEADER_LINES = 1000
 """Maximum number of lines before a file's records."""
 
-Rule = tuple[str, Callable[[Any], bool]]
+Rule = tuple[str, Callable[[Any], object]]
 """A description of an option's valid values, and a test for them."""
 
 
@@ -27,73 +27,65 @@ def _one_of(*names: str) -> Rule:
     return f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names
 
 
-def _different(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_character(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == 1 and value not in "\r\n"
+
+
+def _are_names(value: Any) -> bool:
+    names = isinstance(value, list | tuple) and bool(value) and all(map(_is_text, value))
+    return names and len(set(value)) == len(value)
+
+
+def _is_count(value: Any, minimum: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MAX_HEADER_LINES
+
+
+def _is_embedded(value: Any) -> bool:
     return (
-        isinstance(value, list | tuple)
-        and bool(value)
-        and all(isinstance(name, str) and name for name in value)
-        and len(set(value)) == len(value)
+        isinstance(value, Mapping)
+        and _is_text(value.get("field"))
+        and value.get("format") in EMBEDDED_FORMATS
     )
 
 
-def _ascii(value: Any) -> bool:
-    return (
-        isinstance(value, str)
-        and len(value) == 1
-        and (" " <= value < "\x7f" or value == "\t")
-        and value != "\\"
-    )
-
-
-def _count(value: Any, minimum: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MOST_HEADER_LINES
-
-
-_CHARACTER: Rule = ("one character", lambda v: isinstance(v, str) and len(v) == 1 and v not in "\r\n")
-_DELIMITER: Rule = (
-    f"one character, or {BLANKS}, any number of blanks and tabs",
-    lambda value: value == BLANKS or _CHARACTER[1](value),
+_ASCII: Rule = (
+    "one ASCII character, and no backslash",
+    lambda value: _is_character(value) and (" " <= value < "\x7f" or value == "\t") and value != "\\",
 )
-_ASCII: Rule = ("one ASCII character, and no backslash", _ascii)
-_NAMES: Rule = ("a list of different names", _different)
-_RECORDS: Rule = (
-    "the path of a list, such as Records[]",
-    lambda value: isinstance(value, str) and RECORDS.fullmatch(value) is not None,
-)
+_RECORDS: Rule = ("the path of a list, such as Records[]", lambda v: _is_text(v) and RECORDS.fullmatch(v))
+_PATTERN: Rule = ("a regular expression with named groups", lambda value: isinstance(value, str))
+_NAMES: Rule = ("a list of different names", _are_names)
 _EMBEDDED: Rule = (
     f"a mapping of field, a path, and format, one of {', '.join(EMBEDDED_FORMATS)}",
-    lambda value: (
-        isinstance(value, Mapping)
-        and isinstance(value.get("field"), str)
-        and bool(value["field"])
-        and value.get("format") in EMBEDDED_FORMATS
-    ),
+    _is_embedded,
 )
-_OF_LINES = ("records", "embedded")
-"""Options that an embedded text does not have."""
 _OPTIONS: dict[str, dict[str, Rule]] = {
     "apache": {"variant": _one_of("combined", "common")},
     "zeek": {"variant": _one_of("auto", "tsv", "json")},
     "csv": {
-        "delimiter": _DELIMITER,
-        "quote": _CHARACTER,
+        "delimiter": (
+            f"one character, or {BLANKS}, any number of blanks and tabs",
+            lambda value: value == BLANKS or _is_character(value),
+        ),
+        "quote": ("one character", _is_character),
         "header": (
             "true, false, w3c, or the number of the line that names the columns, from 1 to 1000",
-            lambda value: isinstance(value, bool) or value == "w3c" or _count(value, 1),
+            lambda value: isinstance(value, bool) or value == "w3c" or _is_count(value, 1),
         ),
         "names": _NAMES,
-        "skip": ("a number of lines from 0 to 1000", lambda value: _count(value, 0)),
+        "skip": ("a number of lines from 0 to 1000", lambda value: _is_count(value, 0)),
         "comment": (
             "a text of 1 to 10 characters, such as #",
-            lambda value: isinstance(value, str) and 0 < len(value) <= 10 and value.isprintable(),
+            lambda value: _is_text(value) and len(value) <= 10 and value.isprintable(),
         ),
         "embedded": _EMBEDDED,
     },
     "json": {"records": _RECORDS, "embedded": _EMBEDDED},
-    "regex": {
-        "pattern": ("a regular expression with named groups", lambda value: isinstance(value, str)),
-        "embedded": _EMBEDDED,
-    },
+    "regex": {"pattern": _PATTERN, "embedded": _EMBEDDED},
     "kv": {"separator": _ASCII, "assign": _ASCII, "quote": _ASCII, "lead": _NAMES, "embedded": _EMBEDDED},
     "syscalls": {"lead": _NAMES},
 }
@@ -101,25 +93,25 @@ _OPTIONS: dict[str, dict[str, Rule]] = {
 
 def option_problems(format: str, options: Mapping[str, Any]) -> list[Issue]:
     """Return the problems of the options of a format."""
-    embedded = embedded_format(options) if "embedded" in _OPTIONS[format] and _is_embedded(options) else None
+    known = _OPTIONS[format]
+    embedded = (
+        embedded_format(options) if "embedded" in known and _is_embedded(options.get("embedded")) else None
+    )
     outer = {name: value for name, value in options.items() if name != "embedded" or embedded is None}
-    problems = _problems(format, outer, _OPTIONS[format])
+    problems = _problems(format, outer, known)
     if embedded is not None:
-        known = {name: rule for name, rule in _OPTIONS[embedded.format].items() if name not in _OF_LINES}
-        inner = _problems(embedded.format, embedded.options, known)
+        # An embedded text has no lines of its own.
+        inner = _OPTIONS[embedded.format].items()
+        known = {name: rule for name, rule in inner if name not in ("records", "embedded")}
         problems += [
             Issue(f"options.embedded{problem.path.removeprefix('options')}", problem.message)
-            for problem in inner
+            for problem in _problems(embedded.format, embedded.options, known)
         ]
         fields = fields_of(format, outer)
         if not problems and fields is not None and embedded.field not in fields:
             rule = f"{format} records have no field {embedded.field!r}{did_you_mean(embedded.field, fields)}"
             problems.append(Issue("options.embedded.field", rule))
     return problems
-
-
-def _is_embedded(options: Mapping[str, Any]) -> bool:
-    return "embedded" in options and _EMBEDDED[1](options["embedded"])
 
 
 def _problems(format: str, options: Mapping[str, Any], known: Mapping[str, Rule]) -> list[Issue]:
@@ -130,67 +122,59 @@ def _problems(format: str, options: Mapping[str, Any], known: Mapping[str, Rule]
             problems.append(Issue("options", f"unknown option {name!r} of {format}{hint}"))
         elif not known[name][1](value):
             problems.append(Issue(f"options.{name}", f"must be {known[name][0]}; got {value!r}"))
-    if not problems:
-        problems += _together(format, options)
-    return problems
+    return problems or list(_together(format, options))
 
 
-def _together(format: str, options: Mapping[str, Any]) -> list[Issue]:
-    """Return the problems of combinations of options that are valid by themselves."""
-    if format == "csv" and options.get("header", True) is False and "names" not in options:
-        return [Issue("options.names", "is required where header is false")]
-    if format == "csv" and options.get("header", True) is not False and "names" in options:
-        rule = f"needs header: false, else a line of the file names the columns; got {options['names']!r}"
-        return [Issue("options.names", rule)]
-    if format == "csv" and options.get("header") == "w3c" and {"skip", "comment"} & set(options):
-        rule = "skip and comment do not go with header: w3c, whose header lines begin with #"
-        return [Issue("options", rule)]
-    if format == "csv" and options.get("delimiter") == BLANKS and options.get("quote") in (" ", "\t"):
-        rule = f"must be another character than those that {BLANKS} are; got {options['quote']!r}"
-        return [Issue("options.quote", rule)]
-    if format == "csv":
-        return _different_signs({"delimiter": ",", "quote": '"', **options}, ("delimiter", "quote"))
+def _together(format: str, options: Mapping[str, Any]) -> Iterator[Issue]:
+    """Yield the problems of combinations of options that are valid by themselves."""
     if format == "regex":
-        return _pattern(options.get("pattern"))
-    if format == "kv":
-        signs = {"separator": " ", "assign": "=", "quote": '"', **options}
-        return _different_signs(signs, ("separator", "assign", "quote"))
-    if format == "syscalls":
-        own = [name for name in options.get("lead", ()) if name in (CALL, RETURN)]
-        return [
-            Issue("options.lead", f"{name} is a field that every line has; choose another") for name in own
-        ]
-    return []
+        yield from _pattern(options.get("pattern"))
+    elif format == "kv":
+        yield from _different_signs({"separator": " ", "assign": "=", "quote": '"'}, options)
+    elif format == "syscalls":
+        for name in options.get("lead", ()):
+            if name in (CALL, RETURN):
+                yield Issue("options.lead", f"{name} is a field that every line has; choose another")
+    elif format == "csv":
+        header = options.get("header", True)
+        if header is False and "names" not in options:
+            yield Issue("options.names", "is required where header is false")
+        elif header is not False and "names" in options:
+            rule = "needs header: false, else a line of the file names the columns"
+            yield Issue("options.names", f"{rule}; got {options['names']!r}")
+        elif header == "w3c" and {"skip", "comment"} & set(options):
+            rule = "skip and comment do not go with header: w3c, whose header lines begin with #"
+            yield Issue("options", rule)
+        elif options.get("delimiter") == BLANKS and options.get("quote") in (" ", "\t"):
+            rule = f"must be another character than those that {BLANKS} are; got {options['quote']!r}"
+            yield Issue("options.quote", rule)
+        else:
+            yield from _different_signs({"delimiter": ",", "quote": '"'}, options)
 
 
-def _different_signs(options: Mapping[str, Any], names: Sequence[str]) -> list[Issue]:
-    if len({options[name] for name in names}) == len(names):
-        return []
-    got = ", ".join(f"{name} {options[name]!r}" for name in names)
-    return [Issue("options", f"must be different characters; got {got}")]
+def _different_signs(defaults: Mapping[str, str], options: Mapping[str, Any]) -> Iterator[Issue]:
+    signs = {name: options.get(name, default) for name, default in defaults.items()}
+    if len(set(signs.values())) < len(signs):
+        got = ", ".join(f"{name} {sign!r}" for name, sign in signs.items())
+        yield Issue("options", f"must be different characters; got {got}")
 
 
-def _pattern(text: str | None) -> list[Issue]:
+def _pattern(text: str | None) -> Iterator[Issue]:
     if text is None:
-        return [Issue("options.pattern", "is required by regex: a regular expression with named groups")]
+        yield Issue("options.pattern", "is required by regex: a regular expression with named groups")
+        return
     try:
         if not validate_regex(text).groups:
             raise PatternError(0, "must name its fields by groups, as (?P<client>[^ ]+) does; it has none")
     except PatternError as error:
-        return [Issue("options.pattern", str(ExpressionError(text, error.offset, error.message)))]
-    return []
-
-
-def pattern_of(options: Mapping[str, Any]) -> CheckedRegex | None:
-    """Return the pattern of regex; None where it is wrong."""
-    return _usable(str(options.get("pattern")))
+        yield Issue("options.pattern", str(ExpressionError(text, error.offset, error.message)))
 
 
 @lru_cache(maxsize=256)
-def _usable(text: str) -> CheckedRegex | None:
-    """Return a checked pattern, or None. Also caches invalid ones, as each column needs the result."""
+def _groups(pattern: str) -> tuple[str, ...] | None:
+    """Return the groups of a pattern; None if it is invalid. Cached, as each column needs the result."""
     try:
-        return validate_regex(text)
+        return validate_regex(pattern).groups
     except PatternError:
         return None
 
@@ -202,8 +186,7 @@ def fields_of(format: str | None, options: Mapping[str, Any]) -> tuple[str, ...]
     if format == "csv":
         return tuple(options.get("names", ())) or None
     if format == "regex":
-        pattern = pattern_of(options)
-        return pattern.groups if pattern else None
+        return _groups(str(options.get("pattern")))
     return None
 
 

@@ -33,7 +33,7 @@ def event_domains(stream: StreamFields) -> dict[str, Domain]:
     for name, field in stream.event_columns.items():
         if field.type == "integer":
             absent = {int(text) for text in field.missing if text.removeprefix("-").isdecimal()}
-            known[name] = Domain(whole=True, but=frozenset(absent))
+            known[name] = Domain(whole=True, excluded=frozenset(absent))
         elif field.type == "string":
-            known[name] = Domain(but=frozenset(field.missing))
+            known[name] = Domain(excluded=frozenset(field.missing))
     return known

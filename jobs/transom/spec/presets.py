@@ -33,8 +33,7 @@ class Preset(Model):
 
 def folder() -> Path:
     """Return where the presets are: TRANSOM_PRESETS, else schemas/presets of this checkout."""
-    named = os.environ.get("TRANSOM_PRESETS")
-    return Path(named) if named else Path(__file__).parents[3] / "schemas" / "presets"
+    return Path(os.environ.get("TRANSOM_PRESETS") or Path(__file__).parents[3] / "schemas" / "presets")
 
 
 def names() -> list[str]:
@@ -44,11 +43,7 @@ def names() -> list[str]:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return the checked data of a preset's file, with each column a mapping.
-
-    Raises:
-        IssuesError: there is no such preset, or its file is invalid.
-    """
+    """Return the data of a preset's file, with columns as mappings; raise an IssuesError if it is invalid."""
     known = names()  # checked first, so that no name can leave the folder
     if name not in known:
         raise IssuesError([Issue("preset", f"no preset {name!r}{did_you_mean(name, known)}")])
@@ -68,28 +63,28 @@ def with_defaults(data: Mapping[str, Any], features: Iterable[Feature[Any]] = ()
     """Return a stream's data with the preset's values and the blocks' defaults.
 
     A column, a check, the time or unique of the stream replaces that of the preset as a whole; a column that
-    is null removes the preset's. The stream's options override single options of the preset if the format is
-    the preset's. Data of an unexpected type is left for validation to refuse.
+    is null removes the preset's. The stream's options override single ones of the preset if the format is the
+    same. Validation refuses data of an unexpected type.
 
     Raises:
         IssuesError: the preset is unknown or invalid, or a column is null that the preset does not have.
     """
     merged = dict(data)
-    columns = merged.get("columns", {})
-    if isinstance(columns, Mapping):
-        columns = _full_columns(columns)
+    columns = _full_columns(merged.get("columns", {}))
     preset = read(merged["preset"]) if isinstance(merged.get("preset"), str) else {}
-    if isinstance(merged.get("source"), Mapping):
-        merged["source"] = _source(dict(merged["source"]), preset)
+    source = merged.get("source")
+    if isinstance(source, Mapping) and "format" in preset:
+        source = merged["source"] = {"format": preset["format"], **source}
+        if source["format"] == preset["format"] and isinstance(source.get("options", {}), Mapping):
+            source["options"] = {**preset.get("options", {}), **source.get("options", {})}
     for name in preset.keys() & {"time", "unique"}:
         merged.setdefault(name, preset[name])
     if isinstance(merged.get("checks", {}), Mapping):
         merged["checks"] = {**preset.get("checks", {}), **merged.get("checks", {})}
     if isinstance(columns, Mapping):
         inherited = preset.get("columns", {})
-        stray = [name for name, column in columns.items() if column is None and name not in inherited]
-        if stray:
-            rule = "must be a path or a mapping; null leaves out a preset's column, and there is none"
+        rule = "must be a path or a mapping; null leaves out a preset's column, and there is none"
+        if stray := [name for name, column in columns.items() if column is None and name not in inherited]:
             raise IssuesError([Issue(f"columns.{name}", rule) for name in stray])
         both = {**inherited, **columns}
         merged["columns"] = {name: column for name, column in both.items() if column is not None}
@@ -100,38 +95,25 @@ def with_defaults(data: Mapping[str, Any], features: Iterable[Feature[Any]] = ()
     return merged
 
 
-def _source(source: dict[str, Any], preset: Mapping[str, Any]) -> dict[str, Any]:
-    if "format" in preset and source.setdefault("format", preset["format"]) == preset["format"]:
-        own = source.get("options", {})
-        if isinstance(own, Mapping):
-            source["options"] = {**preset.get("options", {}), **own}
-    return source
-
-
 def _block(feature: Feature[Any], block: Any, stream: Mapping[str, Any]) -> Any:
     if not isinstance(block, Mapping):
         return block
-    defaults: dict[str, Any] = {}
-    inherits = feature.inherits(block)
     # An invalid default is reported in its own place, not again for each block.
     key, where = stream.get("key"), stream.get("where")
-    if "key" in inherits and isinstance(key, list | tuple) and all(isinstance(name, str) for name in key):
-        defaults["key"] = key
-    if "where" in inherits and isinstance(where, str) and where:
-        defaults["where"] = where
-    return {**defaults, **block}
+    valid = {
+        "key": isinstance(key, list | tuple) and all(isinstance(name, str) for name in key),
+        "where": isinstance(where, str) and where != "",
+    }
+    inherits = feature.inherits(block)
+    return {**{name: stream[name] for name in valid if valid[name] and name in inherits}, **block}
 
 
 def _full_columns(columns: Any) -> Any:
     """Return columns, each as a mapping with its `from` if possible."""
     if not isinstance(columns, Mapping):
         return columns
-    full: dict[Any, Any] = {}
-    for name, column in columns.items():
-        if isinstance(column, str):
-            full[name] = {"from": column}
-        elif isinstance(column, Mapping):
-            full[name] = dict(column) if "is" in column else {"from": name, **column}
-        else:
-            full[name] = column
+    full = {name: {"from": column} if isinstance(column, str) else column for name, column in columns.items()}
+    for name, column in full.items():
+        if isinstance(column, Mapping) and "is" not in column:
+            full[name] = {"from": name, **column}
     return full

@@ -1,21 +1,22 @@
-"""The files of a stream: their paths, formats and columns."""
+"""The files of a stream: their paths, formats and columns, and where a record has values and times."""
 
+import re
+from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, StrictInt, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler, StrictInt
 from pydantic_core import CoreSchema
 
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.core.path_pattern import PathPattern, Unit
 from transom.formats import record_format as layout
-from transom.formats.record_format import FieldType, FormatName
+from transom.formats.record_format import EPOCH_OR_ISO, EPOCHS, FieldType, FormatName
 from transom.spec.base import Model, NonEmptyStr, Zone
-from transom.spec.errors import Issue, IssuesError
-from transom.spec.field_paths import Paths, TimeFormat, split_paths, zone_problems
+from transom.spec.errors import Issue
 from transom.spec.format_options import option_problems
 
 MIN_UNIT_LENGTH: dict[Unit, timedelta] = {
@@ -23,7 +24,57 @@ MIN_UNIT_LENGTH: dict[Unit, timedelta] = {
     "month": timedelta(days=28), "year": timedelta(days=365),
 }  # fmt: skip
 """Minimum length of a file's period, by the finest part of the time in its path."""
-_OF_RECORDS = ("from_", "missing", "format", "zone")
+
+
+def _path(path: str) -> str:
+    PathPattern(path)
+    return path
+
+
+def split_paths(text: str) -> tuple[str, ...]:
+    """Return the alternatives of `a | b`; raise a ValueError if one is empty."""
+    paths = tuple(path.strip() for path in text.split("|"))
+    if not all(paths):
+        raise ValueError(f"must be a field's path, or several with | between them; got {text!r}")
+    return paths
+
+
+def _paths(text: str) -> str:
+    split_paths(text)
+    return text
+
+
+def _time_format(text: str) -> str:
+    if text in ("iso", EPOCH_OR_ISO) or text in EPOCHS:
+        return text
+    parts = re.findall("%(.?)", text, re.DOTALL)
+    unknown = [part for part in parts if not part or part not in "aAbBdfHIjmMpSyYzZ%"]
+    if not parts:
+        known = f"iso, {', '.join(EPOCHS)}, {EPOCH_OR_ISO}"
+        raise ValueError(f"must be {known}, or a strptime format; got {text!r}")
+    if unknown:
+        raise ValueError(f"unknown part %{unknown[0]} in the time format; got {text!r}")
+    if "Y" not in parts and "y" not in parts:
+        raise ValueError(f"must hold the year, else the time is not known; got {text!r}")
+    if "Z" in parts and (text.split().count("%Z") != 1 or parts.count("Z") != 1 or "z" in parts):
+        raise ValueError(
+            "%Z, letters of a zone such as CET, must be a word of its own, once and without %z; other "
+            f"letters can be written as they stand, and the zone given by `zone`; got {text!r}"
+        )
+    return text
+
+
+Paths = Annotated[NonEmptyStr, AfterValidator(_paths)]
+"""The path of a field, or several with `|` between them."""
+
+TimeFormat = Annotated[str, AfterValidator(_time_format)]
+"""iso, one of the epochs, epoch_or_iso, or a strptime format with the year."""
+
+
+def zone_problems(format: str | None, zone: str | None) -> Iterator[Issue]:
+    """Yield what is wrong with the zone of times in a format."""
+    if format in EPOCHS and zone is not None:
+        yield Issue("zone", f"times since the epoch have none; got {zone!r}")
 
 
 class EventTimeRange(Model):
@@ -43,7 +94,7 @@ class EventTimeRange(Model):
 class Source(Model):
     """The files of a stream."""
 
-    path: NonEmptyStr
+    path: Annotated[NonEmptyStr, AfterValidator(_path)]
     """Where the files are: relative to the landing root, absolute, or a URI; with strftime directives for
     their time (%Y-%m-%d/%H), {captures} that become columns, and * for what varies."""
     zone: Zone = "UTC"
@@ -79,34 +130,22 @@ class Source(Model):
     """What becomes of files of equal bytes whose names differ where the path has a *, by more than packing
     and rotation add (.gz, .zst, .1): keep, each counts; one, they count once, for deliveries that rename."""
 
-    @field_validator("path")
-    @classmethod
-    def _compiles(cls, path: str) -> str:
-        PathPattern(path)
-        return path
-
-    @model_validator(mode="after")
-    def _options_fit(self) -> "Source":
-        problems = option_problems(self.format, self.options) if self.format else []
-        problems += self._period_problems()
-        if problems:
-            raise IssuesError(problems)
-        return self
-
-    def _period_problems(self) -> list[Issue]:
+    def _rules(self) -> Iterator[Issue]:
+        if self.format is not None:
+            yield from option_problems(self.format, self.options)
         if self.covers is None:
-            rule = "end goes with covers, how long the period of a file is, such as 5 minutes"
-            return [Issue("name_time", rule)] if self.name_time == "end" else []
+            if self.name_time == "end":
+                rule = "end goes with covers, how long the period of a file is, such as 5 minutes"
+                yield Issue("name_time", rule)
+            return
         unit, got = PathPattern(self.path).unit, format_duration(self.covers)
         if unit is None:
-            return [Issue("covers", f"goes with a time in the path; got {got} for {self.path}")]
-        if not self.covers or (HOUR % self.covers and self.covers % HOUR):
-            rule = "must divide one hour, as 5 minutes does, or be whole hours"
-            return [Issue("covers", f"{rule}; got {got}")]
-        if self.covers < MIN_UNIT_LENGTH[unit]:
+            yield Issue("covers", f"goes with a time in the path; got {got} for {self.path}")
+        elif not self.covers or (HOUR % self.covers and self.covers % HOUR):
+            yield Issue("covers", f"must divide one hour, as 5 minutes does, or be whole hours; got {got}")
+        elif self.covers < MIN_UNIT_LENGTH[unit]:
             rule = f"must not be shorter than the finest part of the time in the path, a {unit}"
-            return [Issue("covers", f"{rule}; got {got} for {self.path}")]
-        return []
+            yield Issue("covers", f"{rule}; got {got} for {self.path}")
 
     @cached_property
     def pattern(self) -> PathPattern:
@@ -134,7 +173,12 @@ def _resolution(value: Any) -> Any:
 Resolution = Annotated[str, BeforeValidator(_resolution, json_schema_input_type=float | str)]
 
 
-NO_RESOLUTION = "is required for a number, such as 0.001"
+def resolution_problems(type: FieldType, resolution: str | None) -> Iterator[Issue]:
+    """Yield what is wrong with the resolution of a column: a number needs one, other types have none."""
+    if type == "number" and resolution is None:
+        yield Issue("resolution", "is required for a number, such as 0.001")
+    if type != "number" and resolution is not None:
+        yield Issue("resolution", f"only a number has one; got {resolution} for type {type}")
 
 
 class Column(Model):
@@ -160,39 +204,24 @@ class Column(Model):
     zone: Zone | None = None
     """For a timestamp without an offset: its IANA zone."""
 
-    @model_validator(mode="after")
-    def _fits_type(self) -> "Column":
-        problems = []
+    def _rules(self) -> Iterator[Issue]:
         if self.is_ is not None:
-            of_records = [name for name in _OF_RECORDS if name in self.model_fields_set]
-            if of_records:
-                rule = "goes with what is read from a record; the column is derived (`is`)"
-                raise IssuesError([Issue(name.rstrip("_"), rule) for name in of_records])
-            return self
-        if self.type == "number" and self.resolution is None:
-            problems.append(Issue("resolution", NO_RESOLUTION))
-        if self.type != "number" and self.resolution is not None:
-            rule = f"only a number has one; got {self.resolution} for type {self.type}"
-            problems.append(Issue("resolution", rule))
+            for name in ("from_", "missing", "format", "zone"):
+                if name in self.model_fields_set:
+                    rule = "goes with what is read from a record; the column is derived (`is`)"
+                    yield Issue(name.rstrip("_"), rule)
+            return
+        yield from resolution_problems(self.type, self.resolution)
         for name, value in (("format", self.format), ("zone", self.zone)):
             if self.type != "timestamp" and value is not None:
-                problems.append(Issue(name, f"only a timestamp has one; got {value!r} for type {self.type}"))
-        problems += zone_problems(self.format, self.zone)
-        if problems:
-            raise IssuesError(problems)
-        return self
+                yield Issue(name, f"only a timestamp has one; got {value!r} for type {self.type}")
+        yield from zone_problems(self.format, self.zone)
 
     def field(self, name: str) -> layout.Field:
         """Return the parser's form of this column."""
-        return layout.Field(
-            name=name,
-            paths=split_paths(self.from_ or name),
-            type=self.type,
-            resolution=self.resolution or "1",
-            missing=self.missing,
-            time_format=(self.format or "iso") if self.type == "timestamp" else None,
-            zone=self.zone,
-        )
+        paths, resolution = split_paths(self.from_ or name), self.resolution or "1"
+        time_format = (self.format or "iso") if self.type == "timestamp" else None
+        return layout.Field(name, paths, self.type, resolution, self.missing, time_format, self.zone)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

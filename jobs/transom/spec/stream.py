@@ -1,6 +1,6 @@
 """A stream's file as one frozen, validated model."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import GenericAlias
 from typing import Any
 
@@ -9,32 +9,25 @@ from pydantic import Field, create_model, model_validator
 from transom.spec import fingerprints as shapes
 from transom.spec import validate as rules
 from transom.spec.base import Name
-from transom.spec.errors import IssuesError
+from transom.spec.errors import Issue
 from transom.spec.feature import Feature
 from transom.spec.presets import with_defaults
 from transom.spec.stream_fields import StreamFields
 
 
 class Stream(StreamFields):
-    """A declared log.
-
-    The blocks of features are fields of the type that `stream_type` makes of this one.
-    """
+    """A declared log; the blocks of features are fields of the type that `stream_type` makes of this one."""
 
     @model_validator(mode="before")
     @classmethod
     def _with_defaults(cls, data: Any) -> Any:
         return with_defaults(data, cls.features) if isinstance(data, Mapping) else data
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "Stream":
-        problems = rules.problems(self)
-        if problems:
-            raise IssuesError(problems)
-        return self
+    def _rules(self) -> Iterator[Issue]:
+        yield from rules.problems(self)
 
     def ingest_shape(self) -> str:
-        """Return the canonical JSON of what shapes the tables of ingest."""
+        """Return the fingerprint of the tables of ingest."""
         return shapes.ingest(self)
 
 
@@ -45,20 +38,15 @@ def stream_type(name: str, module: str, features: Iterable[Feature[Stream]]) -> 
         name, module: the place of the type, so that its values can be pickled.
     """
     features = tuple(features)
-    fields: dict[str, Any] = {
-        feature.name: (
-            GenericAlias(dict, (Name, feature.block)),
-            Field(default_factory=dict, description=feature.meaning),
-        )
-        for feature in features
-    }
+    fields: dict[str, Any] = {}
+    for feature in features:
+        blocks: Any = Field(default_factory=dict, description=feature.meaning)
+        fields[feature.name] = (GenericAlias(dict, (Name, feature.block)), blocks)
     model = create_model(name, __base__=Stream, __module__=module, __doc__="A declared log.", **fields)
     model.features = features
     # The order of fields for people: blocks come before the checks.
     declared = model.__pydantic_fields__
-    own_fields = [name for name in declared if name not in fields]
-    at = own_fields.index("checks")
-    model.__pydantic_fields__ = {
-        name: declared[name] for name in [*own_fields[:at], *fields, *own_fields[at:]]
-    }
+    own = [name for name in declared if name not in fields]
+    at = own.index("checks")
+    model.__pydantic_fields__ = {name: declared[name] for name in [*own[:at], *fields, *own[at:]]}
     return model

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import Field, StrictBool
 
@@ -23,14 +23,6 @@ from transom.spec.feature import Feature, FindingOrder
 from transom.spec.source import Column, Source
 
 B = TypeVar("B", bound=Model)
-
-
-class HasWhere(Protocol):
-    """A block with a condition on the events that it takes."""
-
-    @property
-    def where(self) -> str | None:
-        """The condition as written; None takes every event."""
 
 
 class StreamFields(Model):
@@ -93,7 +85,7 @@ class StreamFields(Model):
 
     @property
     def path_pattern(self) -> PathPattern:
-        """Which files are the stream's, and what their names say."""
+        """The pattern of the paths of the stream's files."""
         return self.source.pattern
 
     @property
@@ -103,18 +95,14 @@ class StreamFields(Model):
 
     @cached_property
     def event_columns(self) -> dict[str, layout.Field]:
-        """The columns of the events in order: the declared ones, `rest` if it is kept, then the captures, as
-        strings."""
+        """The columns of the events in order: declared ones, `rest` if it is kept, captures, as strings."""
         read = self.read_columns
-        own = {
-            name: read.get(name) or derived.field(self.columns, self.read_columns, name)
-            for name in self.columns
-        }
-        return own | {name: field for name, field in read.items() if name not in own}
+        own = {name: read.get(name) or derived.field(self.columns, read, name) for name in self.columns}
+        return own | read
 
     @cached_property
     def read_columns(self) -> dict[str, layout.Field]:
-        """The same, without those that are derived from the others."""
+        """The columns of the events that are not derived from others."""
         declared = {name: column.field(name) for name, column in self.columns.items() if column.is_ is None}
         if self.extra_fields == "keep":
             declared |= {layout.REST: layout.Field(layout.REST, (layout.REST,))}
@@ -122,12 +110,9 @@ class StreamFields(Model):
 
     @cached_property
     def derived(self) -> dict[str, Expression]:
-        """What the derived columns are, compiled."""
-        return {
-            name: derived.expression(self.columns, self.read_columns, name)
-            for name, column in self.columns.items()
-            if column.is_ is not None
-        }
+        """The compiled expressions of the derived columns."""
+        names = [name for name, column in self.columns.items() if column.is_ is not None]
+        return {name: derived.expression(self.columns, self.read_columns, name) for name in names}
 
     @cached_property
     def event_types(self) -> dict[str, FieldType]:
@@ -136,16 +121,12 @@ class StreamFields(Model):
         return types | {"event_time": "timestamp"}
 
     def blocks(self, block_type: type[B]) -> Mapping[str, B]:
-        """Return the blocks of a feature by name, none where the stream knows no such feature.
-
-        Args:
-            block_type: the type of a block.
-        """
+        """Return the blocks of a type by name; none if no feature of the stream has such blocks."""
         name = next((feature.name for feature in self.features if feature.block is block_type), None)
         return {} if name is None else cast(Mapping[str, B], getattr(self, name))
 
     def fingerprint(self, table: str, block: str) -> str:
-        """Return what of a block shapes its rows of a table, as canonical JSON."""
+        """Return the part of a block that determines its rows of a table, as canonical JSON."""
         feature = next(feature for feature in self.features if table in feature.fingerprints)
         return feature.fingerprints[table](self, block)
 
@@ -159,11 +140,7 @@ class StreamFields(Model):
         return None if stage == "ingest" else self.feature(stage).upstream(self)
 
     def feature(self, name: str) -> Feature[Any]:
-        """Return a feature by name.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """Return a feature by name; raise a KeyError if there is none."""
         return {feature.name: feature for feature in self.features}[name]
 
     @cached_property
@@ -173,30 +150,28 @@ class StreamFields(Model):
 
     @property
     def key_without_block(self) -> tuple[str, ...]:
-        """The columns of the stream's key that are needed independent of blocks: for `on_duplicate_time`,
-        or if there is no block."""
-        ties = (
-            self.time is not None and self.time.interval is not None and self.time.on_duplicate_time != "keep"
-        )
+        """The columns of the key that are needed if there is no block, and for `on_duplicate_time`."""
+        time = self.time
+        ties = time is not None and time.interval is not None and time.on_duplicate_time != "keep"
         return self.key if ties or self.stages == ("ingest",) else ()
 
     @cached_property
     def columns_read(self) -> tuple[BlockColumns, ...]:
-        """What every block of every feature needs of the events. Blocks that read none are not among them."""
+        """The event columns that the blocks of all features need; blocks that read no events have none."""
         return tuple(block for feature in self.features for block in feature.columns_read(self))
 
     @cached_property
     def built_in(self) -> dict[str, BuiltIn]:
-        """Every check that transom makes, by name."""
+        """The built-in checks by name."""
         return built_in_of(self.features)
 
     @property
     def finding_order(self) -> tuple[FindingOrder, ...]:
-        """Where the kinds of findings come that do not come with all others."""
+        """The order of the kinds of findings that do not rank with all others."""
         return finding_order_of(self.features)
 
-    def where_of(self, block: HasWhere) -> Expression | None:
-        """Return the compiled `where` of a block, None where it takes every event."""
+    def where_of(self, block: Any) -> Expression | None:
+        """Return the compiled `where` of a block; None if it takes every event."""
         return None if block.where is None else condition(block.where, self.event_types)
 
     def layout(self) -> RecordFormat:
@@ -205,15 +180,13 @@ class StreamFields(Model):
         assert self.time is not None
         fields = tuple(self.read_columns[name] for name in self.columns if name in self.read_columns)
         time = self.time.event_time(self.columns)
-        return RecordFormat(
-            self.source.format, fields, time, dict(self.source.options), self.extra_fields == "keep"
-        )
+        options, keep = dict(self.source.options), self.extra_fields == "keep"
+        return RecordFormat(self.source.format, fields, time, options, keep)
 
     def span(self, match: Match) -> Span | None:
         """Return the span of times that a file may contain; None, any time, if its name has no time.
 
-        See `EventTimeRange`: the period in the name, or its hour if the period is shorter than an hour,
-        extended by `event_time_range` at both ends.
+        It is the period in the name, at least its hour, extended by `event_time_range` at both ends.
         """
         if match.start is None or match.end is None:
             return None
@@ -224,7 +197,7 @@ class StreamFields(Model):
 
 
 def built_in_of(features: Iterable[Feature[Any]]) -> dict[str, BuiltIn]:
-    """Return every check that transom makes, of ingest and of some features."""
+    """Return the built-in checks of ingest and of some features, by name."""
     return {**OF_INGEST, **{name: check for feature in features for name, check in feature.checks.items()}}
 
 

@@ -7,11 +7,8 @@ from transom.spec.errors import Issue, did_you_mean
 
 
 def parts_of(title: str) -> list[tuple[str, str | None]]:
-    """Split a title into texts, each with the column that follows it, None at the end.
-
-    Raises:
-        ValueError: a brace is not closed, or has more than a name.
-    """
+    """Split a title into texts, each with the column that follows it, None at the end; raise a ValueError if
+    a brace is not closed, or has more than a name."""
     try:
         parts = list(Formatter().parse(title))
     except ValueError:
@@ -22,19 +19,12 @@ def parts_of(title: str) -> list[tuple[str, str | None]]:
 
 
 def title_problems(place: str, title: str, known: Collection[str], rule: str) -> Iterator[Issue]:
-    """Yield the problems of a title.
-
-    Args:
-        known: the columns that it may name.
-        rule: the description of these columns.
-    """
+    """Yield the problems of a title; `known` are the columns that it may name, `rule` describes them."""
     try:
-        named = [column for _, column in parts_of(title) if column is not None]
+        for _, column in parts_of(title):
+            if column is not None and column not in known:
+                # The key of a block may be the stream's.
+                needs = (("columns", column), ("key",))
+                yield Issue(place, f"{rule}; no column {column!r}{did_you_mean(column, known)}", needs)
     except ValueError as error:
         yield Issue(place, str(error))
-        return
-    for column in named:
-        if column not in known:
-            # The key of a block may be the stream's.
-            needs = (("columns", column), ("key",))
-            yield Issue(place, f"{rule}; no column {column!r}{did_you_mean(column, known)}", needs)

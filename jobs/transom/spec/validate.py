@@ -12,37 +12,38 @@ from transom.spec import deduplicate as unique
 from transom.spec import derived_columns as derived
 from transom.spec.errors import Issue, Location, did_you_mean, find_duplicates, join, no_column, of_expression
 from transom.spec.expressions import ExpressionError, condition
-from transom.spec.field_paths import split_paths
 from transom.spec.format_options import fields_of, has_field
+from transom.spec.source import split_paths
 from transom.spec.stream_fields import StreamFields
 
 EVENT_COLUMNS = ("hour", "event_time", "source_id", "source_line")
 """Columns of every table of events."""
 
 
-def problems(stream: StreamFields) -> list[Issue]:
-    """Return every broken rule, with full paths, in the order of the fields.
+def problems(stream: StreamFields) -> Iterator[Issue]:
+    """Yield every broken rule, with full paths, in the order of the fields.
 
     Fields that read a derived column are only checked if it is valid, and fields that read a block only if
     every block is valid by itself.
     """
-    by_itself = [*_blocks(stream)]
-    if by_itself:
-        return by_itself
-    issues = [*_source(stream), *_columns(stream)]
-    of_derived = list(derived.problems(stream.columns, stream.read_columns, stream.time))
-    if of_derived:
-        return issues + of_derived
-    return [
-        *issues,
-        *(unique.problems(stream.unique, stream.event_types) if stream.unique else ()),
-        *key_problems("key", stream.key, stream),
-        *_default_where(stream),
-        *(problem for feature in stream.features for problem in feature.problems(stream)),
-        *_checks(stream),
-        *_waivers(stream),
-        *_times(stream),
-    ]
+    if of_blocks := list(_blocks(stream)):
+        yield from of_blocks
+        return
+    yield from _source(stream)
+    yield from _columns(stream)
+    if of_derived := list(derived.problems(stream.columns, stream.read_columns, stream.time)):
+        yield from of_derived
+        return
+    if stream.unique is not None:
+        yield from unique.problems(stream.unique, stream.event_types)
+    yield from key_problems("key", stream.key, stream)
+    if stream.where is not None:
+        yield from condition_problems("where", stream.where, stream.event_types)
+    for feature in stream.features:
+        yield from feature.problems(stream)
+    yield from _checks(stream)
+    yield from _waivers(stream)
+    yield from _times(stream)
 
 
 def _blocks(stream: StreamFields) -> Iterator[Issue]:
@@ -58,11 +59,8 @@ def _source(stream: StreamFields) -> Iterator[Issue]:
     if stream.time is None:
         yield Issue("time", "is required where no preset gives it")
     elif stream.time.by_name and stream.path_pattern.unit is None:
-        yield Issue(
-            "time.from",
-            f"name needs a time in source.path, such as %Y-%m-%d/%H; got {stream.source.path!r}",
-            (("source", "path"),),
-        )
+        rule = f"name needs a time in source.path, such as %Y-%m-%d/%H; got {stream.source.path!r}"
+        yield Issue("time.from", rule, (("source", "path"),))
 
 
 def _columns(stream: StreamFields) -> Iterator[Issue]:
@@ -86,20 +84,16 @@ def _paths(stream: StreamFields) -> Iterator[Issue]:
     known, records = fields_of(format, options), options.get("records")
     if known is None and records is None:
         return
-    named = {
-        f"columns.{name}.from": column.from_ or name
-        for name, column in stream.columns.items()
-        if column.is_ is None
-    }
+    read = [(name, column) for name, column in stream.columns.items() if column.is_ is None]
+    places = [(f"columns.{name}.from", column.from_ or name) for name, column in read]
     if stream.time is not None:
         fields = stream.time.column or ()
-        times = {
-            f"time.column[{i}]" if len(fields) > 1 else "time.column": text for i, text in enumerate(fields)
-        }
-        times |= {"time.plus": stream.time.plus} if stream.time.plus is not None else {}
+        several = len(fields) > 1
+        times = [(f"time.column[{i}]" if several else "time.column", text) for i, text in enumerate(fields)]
+        times += [("time.plus", stream.time.plus)] if stream.time.plus is not None else []
         other_names = {*stream.columns, *stream.captures}
-        named |= {place: text for place, text in times.items() if text not in other_names}
-    for place, text in named.items():
+        places += [(place, text) for place, text in times if text not in other_names]
+    for place, text in places:
         if known is not None and not any(has_field(path, format, options) for path in split_paths(text)):
             message = f"{format} records have no field {text!r}{did_you_mean(text, known)}"
             yield Issue(place, message, (("columns", text), ("source", "path")))
@@ -127,18 +121,13 @@ def key_problems(place: str, key: tuple[str, ...], stream: StreamFields) -> Iter
     yield from find_duplicates(place, key)
 
 
-def _default_where(stream: StreamFields) -> Iterator[Issue]:
-    if stream.where is not None:
-        yield from condition_problems("where", stream.where, stream.event_types)
-
-
 def _checks(stream: StreamFields) -> Iterator[Issue]:
     owners = {feature.name: feature for feature in stream.features if feature.row_types is not None}
     for name, check in stream.checks.items():
         place, feature = f"checks.{name}", owners.get(check.stage or "")
         blocks = [] if feature is None else list(stream.blocks(feature.block))
         owner = "ingest" if feature is None else feature.name
-        issues = checks.problems(name, check, stream.built_in, ["ingest", *owners], owner, blocks)
+        issues = list(checks.problems(name, check, stream.built_in, ["ingest", *owners], owner, blocks))
         yield from (replace(problem, path=join(place, problem.path)) for problem in issues)
         if feature is not None and not blocks:
             yield Issue(f"{place}.stage", f"the stream has no block of {feature.name}", ((feature.name,),))
@@ -146,26 +135,26 @@ def _checks(stream: StreamFields) -> Iterator[Issue]:
             types: Mapping[str, FieldType] | None = stream.event_types
             needs: tuple[Location, ...] = ()
             if feature is not None and feature.row_types is not None:
-                types = feature.row_types(stream, check.block or blocks[0])
                 # If no block is named, the existing blocks determine it.
-                needs = (("key",), (feature.name,))
-            # If the types are unknown, the block has problems of its own.
-            if types is not None:
+                types, needs = (
+                    feature.row_types(stream, check.block or blocks[0]),
+                    (("key",), (feature.name,)),
+                )
+            if types is not None:  # else the block has problems of its own
                 yield from condition_problems(f"{place}.every", check.every, types, *needs)
 
 
 def _waivers(stream: StreamFields) -> Iterator[Issue]:
     stages = {name: default.stage for name, default in stream.built_in.items()}
-    stages |= {
-        name: check.stage for name, check in stream.checks.items() if name not in stages and check.stage
-    }
-    for index, accepted in enumerate(stream.waivers):
-        place, name = f"waivers[{index}]", accepted.check
+    own = {name: check.stage for name, check in stream.checks.items() if check.stage}
+    stages = stages | own | stages  # a built-in check keeps its stage
+    for index, waiver in enumerate(stream.waivers):
+        place, name = f"waivers[{index}]", waiver.check
         if name not in stages:
             message = f"no check {name!r}{did_you_mean(name, stages)}"
             yield Issue(f"{place}.check", message, (("checks", name),))
-        elif stages[name] != accepted.stage:
-            yield Issue(f"{place}.stage", f"{name} is a check of {stages[name]}; got {accepted.stage}")
+        elif stages[name] != waiver.stage:
+            yield Issue(f"{place}.stage", f"{name} is a check of {stages[name]}; got {waiver.stage}")
 
 
 def _times(stream: StreamFields) -> Iterator[Issue]:
@@ -176,19 +165,14 @@ def _times(stream: StreamFields) -> Iterator[Issue]:
         what, longest = max(reads, key=lambda read: read[1], default=("an hour", HOUR))
         minimum = stream.repair_window + longest
         if stream.retention % HOUR or stream.retention < minimum:
-            yield Issue(
-                "retention",
-                f"must be whole hours, and no less than repair_window and {what} together, "
-                f"{format_duration(minimum)}; got {format_duration(stream.retention)}",
-                (("repair_window",),),
-            )
+            rule = f"must be whole hours, and no less than repair_window and {what} together"
+            got = f"{format_duration(minimum)}; got {format_duration(stream.retention)}"
+            yield Issue("retention", f"{rule}, {got}", (("repair_window",),))
     if stream.chunk < HOUR or stream.chunk % HOUR:
         yield Issue("chunk", f"must be whole hours, at least one; got {format_duration(stream.chunk)}")
     if stream.start and stream.until and stream.start >= stream.until:
-        yield Issue(
-            "until",
-            f"must be after start; got start {format_hour(stream.start)}, until {format_hour(stream.until)}",
-        )
+        got = f"start {format_hour(stream.start)}, until {format_hour(stream.until)}"
+        yield Issue("until", f"must be after start; got {got}")
     if stream.catchup and not stream.schedule:
         yield Issue("catchup", "needs schedule, which is false", (("schedule",),))
     if stream.catchup and stream.start is None:

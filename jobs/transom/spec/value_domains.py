@@ -1,8 +1,6 @@
 """Domains of columns under a condition: whether a row can meet it, by bounds of single columns.
 
-A condition narrows the domains of the columns that it compares. If a domain becomes empty, no row meets the
-condition. Parts that are not understood narrow nothing, so a condition that some row meets is never called
-impossible.
+See `transom.spec.impossible_conditions`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,12 +20,11 @@ class Domain:
     """The values that a column may have: between two numbers, or one of some constants; or null.
 
     Attributes:
-        low, high: the bounds.
         whole: whether values are whole numbers.
         among: the possible texts or truth values; None is any.
         null: whether it may be null.
-        some: whether it may have a value that is not null.
-        but: excluded values.
+        not_null: whether it may have a value that is not null.
+        excluded: numbers, texts and truth values that it does not have.
     """
 
     low: float = -inf
@@ -35,8 +32,8 @@ class Domain:
     whole: bool = False
     among: frozenset[object] | None = None
     null: bool = True
-    some: bool = True
-    but: frozenset[object] = frozenset()
+    not_null: bool = True
+    excluded: frozenset[object] = frozenset()
 
     @property
     def empty(self) -> bool:
@@ -45,38 +42,33 @@ class Domain:
 
     @property
     def _no_value(self) -> bool:
-        point = self.low == self.high and self.low in self.but
-        none = self.among is not None and not self.among - self.but
-        return not self.some or self.low > self.high or point or none
+        point = self.low == self.high and self.low in self.excluded
+        none = self.among is not None and not self.among - self.excluded
+        return not self.not_null or self.low > self.high or point or none
 
     def restricted(self, sign: str, other: "Domain") -> "Domain":
-        """Return the domain of values that meet a comparison with some value of another domain, without
-        null."""
+        """Return the domain of values, without null, that compare so with some value of another domain."""
         if self.whole != other.whole:
             # Spark compares both as doubles.
             low = other.low if abs(other.low) < EXACT else -inf
-            other = replace(
-                other, low=low, high=other.high if abs(other.high) < EXACT else inf, but=frozenset()
-            )
-        domain = replace(self, null=False)
+            high = other.high if abs(other.high) < EXACT else inf
+            other = replace(other, low=low, high=high, excluded=frozenset())
+        low, high, among, excluded = self.low, self.high, self.among, self.excluded
         if sign in ("<", "<=", "="):
-            domain = replace(domain, high=min(self.high, self._up_to(other.high, sign == "<")))
+            high = min(high, self._up_to(other.high, sign == "<"))
         if sign in (">", ">=", "="):
-            domain = replace(domain, low=max(self.low, -self._up_to(-other.low, sign == ">")))
+            low = max(low, -self._up_to(-other.low, sign == ">"))
         if sign == "=":
-            either = [values for values in (self.among, other.among) if values is not None]
-            among = frozenset.intersection(*either) if either else None
-            domain = replace(domain, among=among, but=self.but | other.but)
+            among = other.among if among is None else among if other.among is None else among & other.among
+            excluded |= other.excluded
         if sign == "<>":
-            domain = replace(domain, but=self.but | other._only)
-        if other._no_value:
-            return replace(domain, some=False)
-        low, high = domain.low, domain.high
-        while self.whole and low in domain.but:
+            excluded |= other._only
+        comparable = not other._no_value
+        while comparable and self.whole and low in excluded:
             low += 1
-        while self.whole and high in domain.but:
+        while comparable and self.whole and high in excluded:
             high -= 1
-        return replace(domain, low=low, high=high)
+        return Domain(low, high, self.whole, among, False, comparable and self.not_null, excluded)
 
     @property
     def _only(self) -> frozenset[object]:
@@ -98,32 +90,21 @@ class Domain:
         among = None if self.among is None or other.among is None else self.among | other.among
         return Domain(
             min(self.low, other.low), max(self.high, other.high), self.whole and other.whole, among,
-            self.null or other.null, self.some or other.some, self.but & other.but,
+            self.null or other.null, self.not_null or other.not_null, self.excluded & other.excluded,
         )  # fmt: skip
 
 
 Domains = Mapping[str, Domain]
-
-
-_SIGNS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
-
-
-_TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-_DENIED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_SIGNS = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+_SWAPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def possible(text: str, domains: Domains) -> bool:
-    """Return whether a row may meet a condition; also True if this is unknown.
-
-    Args:
-        text: a condition that compiles.
-        domains: the known domains of columns.
-    """
+    """Return whether a row may meet a condition, which compiles; also True if this is unknown."""
     tree = parse(text)
     narrowed = _narrowed(tree, domains, True)
-    # Again, with the domains from later parts.
+    # The second time with what later parts narrow.
     return narrowed is not None and _narrowed(tree, narrowed, True) is not None
 
 
@@ -133,8 +114,7 @@ class Tested:
 
     Attributes:
         place: the path of its field.
-        text: the condition, which compiles.
-        domains: the known domains of the columns that it reads.
+        domains: what is known of the columns that it reads.
         why: the reason, as text, if no row meets it.
     """
 
@@ -152,40 +132,42 @@ def because(text: str, counts: Domains, why: str) -> str:
 
 def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
     """Return the domains of rows for which a condition is true, or false; None if there is no such row."""
-    kind = type(node).__name__
-    match kind:
-        case "Paren":
+    match node.key:
+        case "paren":
             return _narrowed(node.this, domains, truth)
-        case "Not":
+        case "not":
             return _narrowed(node.this, domains, not truth)
-        case "Boolean":
+        case "boolean":
             return domains if bool(node.this) is truth else None
-        case "Null":
+        case "null":
             return None
-        case "Column":
+        case "column":
             return _with_domain(node, _value(node, domains).restricted("=", _constant(truth)), domains)
-        case "Is":
-            return _is(node, domains, truth)
-        case "And" | "Or":
+        case "is" if node.expression.key == "boolean":
+            return _narrowed(node.this, domains, bool(node.expression.this)) if truth else domains
+        case "is":
+            domain = _value(node.this, domains)
+            domain = replace(domain, not_null=False) if truth else replace(domain, null=False)
+            return _with_domain(node.this, domain, domains)
+        case "and" | "or":
             parts = [partial(_narrowed, part, truth=truth) for part in node.flatten()]
-            return _combined(parts, domains, (kind == "And") is truth)
-        case "In":
+            return _combined(parts, domains, (node.key == "and") is truth)
+        case "in":
             parts = [partial(_compared, "=", node.this, operand, truth=truth) for operand in node.expressions]
             return _combined(parts, domains, not truth)
-        case "Between":
+        case "between":
             ends = ((">=", node.args["low"]), ("<=", node.args["high"]))
             parts = [partial(_compared, sign, node.this, end, truth=truth) for sign, end in ends]
             return _combined(parts, domains, truth)
-    if kind in _SIGNS:
-        return _compared(_SIGNS[kind], node.this, node.expression, domains, truth)
-    return domains
+    sign = _SIGNS.get(node.key)
+    return domains if sign is None else _compared(sign, node.this, node.expression, domains, truth)
 
 
 def _combined(
-    parts: Iterable[Callable[[Domains], Domains | None]], domains: Domains, all_: bool
+    parts: Iterable[Callable[[Domains], Domains | None]], domains: Domains, conjunction: bool
 ) -> Domains | None:
     """Return the domains if all conditions are met, or one of them."""
-    if all_:
+    if conjunction:
         narrowed: Domains | None = domains
         for part in parts:
             narrowed = None if narrowed is None else part(narrowed)
@@ -193,36 +175,27 @@ def _combined(
     branches = [branch for part in parts if (branch := part(domains)) is not None]
     if not branches:
         return None
-    names = {name for branch in branches for name in branch}
-    return {
-        name: reduce(Domain.joined, [branch.get(name, domains.get(name, Domain())) for branch in branches])
-        for name in names
-    }
+    union: dict[str, Domain] = {}
+    for name in {name for branch in branches for name in branch}:
+        unchanged = domains.get(name, Domain())
+        union[name] = reduce(Domain.joined, [branch.get(name, unchanged) for branch in branches])
+    return union
 
 
 def _with_domain(node: Any, domain: Domain, domains: Domains) -> Domains | None:
     """Return the domains with a new one for a column; None if it is empty."""
-    while type(node).__name__ == "Paren":
-        node = node.this
+    node = node.unnest()
     if domain.empty:
         return None
-    return {**domains, node.name: domain} if type(node).__name__ == "Column" else domains
+    return {**domains, node.name: domain} if node.key == "column" else domains
 
 
 def _compared(sign: str, left: Any, right: Any, domains: Domains, truth: bool) -> Domains | None:
-    sign = sign if truth else _DENIED[sign]
-    mine, theirs = _value(left, domains), _value(right, domains)
-    narrowed = _with_domain(left, mine.restricted(sign, theirs), domains)
-    return None if narrowed is None else _with_domain(right, theirs.restricted(_TURNED[sign], mine), narrowed)
-
-
-def _is(node: Any, domains: Domains, truth: bool) -> Domains | None:
-    if type(node.expression).__name__ == "Boolean":
-        return _narrowed(node.this, domains, bool(node.expression.this)) if truth else domains
-    domain = _value(node.this, domains)
-    return _with_domain(
-        node.this, replace(domain, some=False) if truth else replace(domain, null=False), domains
-    )
+    sign = sign if truth else _NEGATED[sign]
+    first, second = _value(left, domains), _value(right, domains)
+    narrowed = _with_domain(left, first.restricted(sign, second), domains)
+    swapped = second.restricted(_SWAPPED[sign], first)
+    return None if narrowed is None else _with_domain(right, swapped, narrowed)
 
 
 def _constant(value: object) -> Domain:
@@ -231,35 +204,32 @@ def _constant(value: object) -> Domain:
 
 def _value(node: Any, domains: Domains) -> Domain:
     """Return the domain of an expression."""
-    match type(node).__name__:
-        case "Paren":
+    match node.key:
+        case "paren":
             return _value(node.this, domains)
-        case "Column":
+        case "column":
             return domains.get(node.name, Domain())
-        case "Boolean":
+        case "boolean":
             return _constant(bool(node.this))
-        case "Literal" if node.is_string:
+        case "literal" if node.is_string:
             return _constant(str(node.this))
-        case "Literal":
+        case "literal":
             digits = str(node.this)
             number = int(digits) if digits.isdecimal() else float(digits)
             return Domain(number, number, isinstance(number, int), null=False)
-        case "Neg":
+        case "neg":
             value = _value(node.this, domains)
             # A double may be NaN, except for a constant.
             constant = value.low == value.high
-            null = value.null or not constant
-            return (
-                Domain(-value.high, -value.low, value.whole, null=null)
-                if value.whole or constant
-                else Domain()
-            )
-        case "Add" | "Sub" as kind:
+            if not value.whole and not constant:
+                return Domain()
+            return Domain(-value.high, -value.low, value.whole, null=value.null or not constant)
+        case "add" | "sub":
             left, right = _value(node.this, domains), _value(node.expression, domains)
             if not (left.whole and right.whole):
                 return Domain()
-            low, high = (right.low, right.high) if kind == "Add" else (-right.high, -right.low)
+            low, high = (right.low, right.high) if node.key == "add" else (-right.high, -right.low)
             return Domain(left.low + low, left.high + high, whole=True)
-        case "Length":
+        case "length":
             return Domain(low=0, whole=True)
     return Domain()

@@ -1,9 +1,8 @@
 """Read untrusted YAML, restricted to a subset.
 
-A stream's file is a small tree without surprises. So: no aliases (a few lines of them can expand to
-gigabytes), no tags, no repeated keys (the last one would silently win), limits of size and depth, and only
-`true` and `false` are booleans: YAML 1.1 reads `off: true` as `{False: True}`, `1:30` as 90 and a date as a
-date.
+No aliases (a few lines of them can expand to gigabytes), no tags, no repeated keys (the last one would
+silently win), limits of size and depth. Only `true` and `false` are booleans: YAML 1.1 reads `off: true` as
+`{False: True}`, `1:30` as 90 and a date as a date.
 """
 
 import re
@@ -41,10 +40,9 @@ class _Loader(yaml.SafeLoader):
         if self.depth >= _MAX_DEPTH:
             _refuse(f"nested more than {_MAX_DEPTH} deep", event)
         self.depth += 1
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self.depth -= 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """Construct a mapping with distinct text keys."""
@@ -77,49 +75,45 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
     """Return the mapping that a YAML file holds.
 
     Raises:
-        SpecificationError: the file cannot be read, is larger than 256 KiB, is no UTF-8, no YAML or no
-            mapping, or breaks a rule of this module.
+        SpecificationError: the file cannot be read, or as `parse_mapping`.
     """
-    name = str(path)
     try:
         with Path(path).open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise SpecificationError(name, [Issue("", f"cannot be read: {error.strerror}")]) from None
-    return parse_mapping(content, name)
+        raise SpecificationError(str(path), [Issue("", f"cannot be read: {error.strerror}")]) from None
+    return parse_mapping(content, str(path))
 
 
 def parse_mapping(content: bytes | str, name: str) -> dict[str, Any]:
     """Return the mapping in a text; `name` is for errors.
 
     Raises:
-        SpecificationError: as `read_mapping`.
+        SpecificationError: it is larger than 256 KiB, no UTF-8, no YAML or no mapping, or breaks a rule of
+            this module.
     """
+    problem = ""
     try:
         raw = content.encode() if isinstance(content, str) else content
         if len(raw) > MAX_BYTES:
-            raise SpecificationError(name, [Issue("", f"must be at most {MAX_BYTES} bytes; it has more")])
-        data = yaml.load(raw.decode(), _Loader)
+            problem = f"must be at most {MAX_BYTES} bytes; it has more"
+        else:
+            data = yaml.load(raw.decode(), _Loader)
+            if isinstance(data, dict):
+                return data
+            kind = "nothing" if data is None else type(data).__name__
+            problem = f"must hold a mapping of fields; got {kind}"
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
-        wrong = f"{error.object[error.start : error.end]!a} at {error.start}"
-        raise SpecificationError(name, [Issue("", f"must be UTF-8; got {wrong}")]) from None
+        problem = f"must be UTF-8; got {error.object[error.start : error.end]!a} at {error.start}"
     except yaml.YAMLError as error:
-        raise SpecificationError(name, [Issue("", _where(error))]) from None
-    if not isinstance(data, dict):
-        kind = "nothing" if data is None else type(data).__name__
-        raise SpecificationError(name, [Issue("", f"must hold a mapping of fields; got {kind}")])
-    return data
+        mark = getattr(error, "problem_mark", None)
+        where = "not YAML" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+        text = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
+        problem = f"{where}: {text}"
+    raise SpecificationError(name, [Issue("", problem)])
 
 
 def declared_name(content: str) -> str | None:
     """Return the name declared in the text of a stream's file, even if the rest is invalid."""
     match = _NAME.search(content)
     return match["name"] if match else None
-
-
-def _where(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
-    if mark is None:
-        return f"not YAML: {problem}"
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"

@@ -10,28 +10,19 @@ are five types: string, integer (64 bits), number (double), boolean, timestamp (
 - the functions in `compiler.FUNCTIONS`
 
 Expressions never fail at run time, since one bad row must not stop an hour: a division by zero, a number that
-is too large and a failed cast give null. Everything that Spark would refuse is refused here, with its
-position.
+is too large and a failed cast give null. What Spark would refuse is refused here, with its position.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from transom.formats.record_format import FieldType
-from transom.spec.expressions.compiler import FUNCTIONS, compiled, quote, type_with_article
-from transom.spec.expressions.errors import ExpressionError
-from transom.spec.expressions.parser import MAX_DEPTH, MAX_LENGTH
+from transom.spec.expressions.compiler import FUNCTIONS, Compiler, quote, type_with_article
+from transom.spec.expressions.parser import MAX_DEPTH, MAX_LENGTH, ExpressionError, parse
 
 __all__ = [
-    "FUNCTIONS",
-    "MAX_DEPTH",
-    "MAX_LENGTH",
-    "Expression",
-    "ExpressionError",
-    "compile",
-    "condition",
-    "quote",
-]
+    "FUNCTIONS", "MAX_DEPTH", "MAX_LENGTH", "Expression", "ExpressionError", "compile", "condition", "quote",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,7 +32,6 @@ class Expression:
     Attributes:
         text: the text in the stream's file.
         sql: the Spark SQL, with every part in parentheses and every column in backticks.
-        type: the type of its value.
         columns: the columns that it reads, sorted.
     """
 
@@ -52,16 +42,11 @@ class Expression:
 
 
 def condition(text: str, columns: Mapping[str, FieldType]) -> Expression:
-    """Return the compiled expression, which must be a boolean.
-
-    Raises:
-        ExpressionError: as `compile`, or it is of another type.
-    """
+    """Return the compiled expression; raise as `compile`, or if it is no boolean."""
     expression = compile(text, columns)
     if expression.type != "boolean":
-        raise ExpressionError(
-            text, 0, f"a condition must be a boolean; got {type_with_article(expression.type)}"
-        )
+        got = type_with_article(expression.type)
+        raise ExpressionError(text, 0, f"a condition must be a boolean; got {got}")
     return expression
 
 
@@ -69,10 +54,11 @@ def compile(text: str, columns: Mapping[str, FieldType]) -> Expression:
     """Return an expression over columns of the given types, as Spark SQL.
 
     Raises:
-        ExpressionError: it cannot be read, holds what the language has not (subqueries, aggregates,
-            windows, stars, parameters, comments, ...), names what is not declared, or its types do not fit.
+        ExpressionError: it cannot be read, has what the language has not (subqueries, aggregates, windows,
+            stars, comments, ...), names what is not declared, or its types do not fit.
     """
-    sql, kind, used = compiled(text, columns)
+    compiler = Compiler(text, columns)
+    sql, kind = compiler.compile(parse(text))
     if kind is None:
         raise ExpressionError(text, 0, "a bare null has no type")
-    return Expression(text, sql, kind, tuple(sorted(used)))
+    return Expression(text, sql, kind, tuple(sorted(compiler.used)))

@@ -1,16 +1,14 @@
 """Compile a syntax tree to Spark SQL: the allowed arguments of each node, its types, and its SQL."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from transom.core.intervals import EPOCH
+from transom.core.intervals import micros, parse_time
 from transom.formats.record_format import NUMERIC, FieldType
 from transom.formats.regex_rules import PatternError, validate_regex
-from transom.spec.expressions.errors import ExpressionError
-from transom.spec.expressions.parser import MAX_DEPTH, parse
+from transom.spec.expressions.parser import MAX_DEPTH, ExpressionError
 
 FUNCTIONS = (
     "abs", "ceil", "coalesce", "contains", "ends_with", "floor", "greatest", "if", "least", "length",
@@ -20,38 +18,29 @@ FUNCTIONS = (
 
 Typed = tuple[str, FieldType | None]
 """Spark SQL and its type; None is the type of a bare null."""
-
 _CASTS: dict[str, tuple[FieldType, str]] = {
-    "TEXT": ("string", "STRING"),
-    "VARCHAR": ("string", "STRING"),
-    "INT": ("integer", "BIGINT"),
-    "BIGINT": ("integer", "BIGINT"),
-    "DOUBLE": ("number", "DOUBLE"),
-    "FLOAT": ("number", "DOUBLE"),
-    "BOOLEAN": ("boolean", "BOOLEAN"),
-    "TIMESTAMP": ("timestamp", "TIMESTAMP"),
-    "TIMESTAMPTZ": ("timestamp", "TIMESTAMP"),
-}
+    "TEXT": ("string", "STRING"), "VARCHAR": ("string", "STRING"),
+    "INT": ("integer", "BIGINT"), "BIGINT": ("integer", "BIGINT"),
+    "DOUBLE": ("number", "DOUBLE"), "FLOAT": ("number", "DOUBLE"), "BOOLEAN": ("boolean", "BOOLEAN"),
+    "TIMESTAMP": ("timestamp", "TIMESTAMP"), "TIMESTAMPTZ": ("timestamp", "TIMESTAMP"),
+}  # fmt: skip
 _COMPARISONS = {
-    "EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NullSafeEQ": "<=>",
-    "NullSafeNEQ": "<=>",
+    "eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=", "nullsafeeq": "<=>",
+    "nullsafeneq": "<=>",
 }  # fmt: skip
 _ARITHMETIC = {
-    "Add": ("+", "try_add"), "Sub": ("-", "try_subtract"), "Mul": ("*", "try_multiply"),
-    "Mod": ("%", "try_mod"), "Div": ("/", "try_divide"),
+    "add": ("+", "try_add"), "sub": ("-", "try_subtract"), "mul": ("*", "try_multiply"),
+    "mod": ("%", "try_mod"), "div": ("/", "try_divide"),
 }  # fmt: skip
-
 # Set by the parser and without meaning here: Spark's greatest and least skip nulls anyway.
-_HARMLESS = {"ignore_nulls", "safe", "typed", "coalesce", "_type"}
+_HARMLESS = frozenset(("ignore_nulls", "safe", "typed", "coalesce", "_type"))
 _INTEGER = re.compile("[0-9]+")
 _DECIMAL = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def quote(text: str) -> str:
-    """Return a Spark SQL literal for a text.
-
-    `$` is written as an escape: Spark replaces `${name}` by its configuration, inside literals, too.
-    """
+    """Return a Spark SQL literal. `$` is escaped, as Spark replaces `${name}` inside literals, too."""
     safe = text.replace("\\", "\\\\").replace("'", "\\'")
     return "'" + "".join(c if c.isprintable() and c != "$" else _escape(c) for c in safe) + "'"
 
@@ -65,399 +54,341 @@ def type_with_article(kind: FieldType | None) -> str:
     return "a null" if kind is None else f"an {kind}" if kind == "integer" else f"a {kind}"
 
 
-def compiled(text: str, columns: Mapping[str, FieldType]) -> tuple[str, FieldType | None, set[str]]:
-    """Return Spark SQL for an expression, its type, and the columns that it reads.
-
-    Raises:
-        ExpressionError: it holds what the language has not, or its types do not fit.
-    """
-    compiler = _Compiler(text, columns)
-    sql, kind = compiler.walk(parse(text))
-    return sql, kind, compiler.used
-
-
-class _Compiler:
-    """One walk over a syntax tree; each method takes a node and returns Spark SQL and its type."""
+class Compiler:
+    """One walk over a syntax tree; `used` are the columns that it reads."""
 
     def __init__(self, text: str, columns: Mapping[str, FieldType]) -> None:
-        self.text = text
-        self.columns = columns
+        self.text, self.columns = text, columns
         self.used: set[str] = set()
-        self.depth = 0
+        self._depth = 0
 
-    def fail(self, node: Any, message: str, unknown: str | None = None) -> NoReturn:
-        starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-        raise ExpressionError(self.text, min(starts, default=0), message, unknown)
+    def compile(self, node: Any) -> Typed:
+        """Return the SQL and the type of a node; raise an ExpressionError if the language has none."""
+        if node.key not in _HANDLERS:
+            from sqlglot import exp
 
-    def walk(self, node: Any) -> Typed:
-        kind = type(node).__name__
-        handler = _HANDLERS.get(kind)
-        if handler is None:
-            self.refuse(node)
-        allowed, method = handler
-        extra = [name for name, value in node.args.items() if value and name not in (*allowed, *_HARMLESS)]
-        if extra:
-            self.fail(node, f"{self.name_of(node)} takes no {extra[0].replace('_', ' ')} here")
-        if kind == "Paren":
-            return self.walk(node.this)  # every part gets parentheses anyway
-        self.depth += 1
+            if isinstance(node, exp.Func):
+                name = self._name(node)
+                self._fail(node, f"no function {name!r}; {_hint(name, FUNCTIONS)}")
+            words = _WORD_START.sub(" ", type(node).__name__).lower()
+            self._fail(node, f"{words} is not part of the language")
+        allowed, method = _HANDLERS[node.key]
+        for name, value in node.args.items():
+            if value and name not in allowed:
+                self._fail(node, f"{self._name(node)} takes no {name.replace('_', ' ')} here")
+        if node.args.get("this") is None and node.key not in ("null", "case"):
+            self._fail(node, f"{self._name(node)} takes a value; got none")  # sqlglot parses floor()
+        if node.key == "paren":
+            return self.compile(node.this)  # every part gets parentheses anyway
+        self._depth += 1
         # Left-deep chains (a + b + c ...) are deep without parentheses; Python's stack bounds them.
-        if self.depth > 4 * MAX_DEPTH:
-            self.fail(node, "is nested too deeply")
-        result: Typed = method(self, node)
-        self.depth -= 1
-        return result
+        if self._depth > 4 * MAX_DEPTH:
+            self._fail(node, "is nested too deeply")
+        sql, kind = method(self, node)
+        self._depth -= 1
+        # A negated operator such as `not like` is one node, not a Not around another.
+        return (f"(NOT {sql})" if node.args.get("negate") else sql), kind
 
-    def refuse(self, node: Any) -> NoReturn:
-        name = self.name_of(node)
-        from sqlglot import exp
+    def _fail(self, node: Any, message: str, unknown: str | None = None) -> NoReturn:
+        raise ExpressionError(self.text, _start(node), message, unknown)
 
-        if isinstance(node, exp.Func):
-            near = get_close_matches(name, FUNCTIONS, n=1)
-            hint = f"nearest: {near[0]}" if near else f"known: {', '.join(FUNCTIONS)}"
-            self.fail(node, f"no function {name!r}; {hint}")
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).lower()
-        self.fail(node, f"{words} is not part of the language")
-
-    def name_of(self, node: Any) -> str:
-        if type(node).__name__ == "Anonymous":
+    def _name(self, node: Any) -> str:
+        """Return the name of a function or an operator, as written if that is a word."""
+        if node.key == "anonymous":
             return str(node.this).lower()
         start = node.meta.get("start")
         written = self.text[start : node.meta["end"] + 1] if start is not None else ""
-        if written.isidentifier():
-            return written.lower()
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(node).__name__).lower()
+        return (written if written.isidentifier() else _WORD_START.sub("_", type(node).__name__)).lower()
 
-    def want(self, node: Any, *kinds: FieldType, who: str) -> Typed:
-        """Compile a part that must have one of the types; a bare null is accepted."""
-        sql, kind = self.walk(node)
-        if kind is not None and kind not in kinds:
-            self.fail(
-                node,
-                f"{who} takes {' or '.join(type_with_article(allowed) for allowed in kinds)}; got "
-                f"{type_with_article(kind)}",
-            )
+    def _typed(self, node: Any, *kinds: FieldType, who: str) -> Typed:
+        """Compile a part of one of the types, any if there are none, or null; `who` is for messages."""
+        sql, kind = self.compile(node)
+        if kinds and kind is not None and kind not in kinds:
+            allowed = " or ".join(map(type_with_article, kinds))
+            self._fail(node, f"{who} takes {allowed}; got {type_with_article(kind)}")
         return sql, kind
 
-    def alike(
-        self, nodes: Sequence[Any], *kinds: FieldType, who: str, nulls: bool = True
+    def _alike(
+        self, nodes: Iterable[Any], *kinds: FieldType, who: str, nulls: bool = True
     ) -> tuple[list[str], FieldType | None]:
         """Compile parts of one type, where integers among numbers are numbers.
 
         Args:
-            nodes: the parts.
-            kinds: the allowed types; none allows any.
-            who: the operator or function, for messages.
             nulls: whether a part may be a bare null.
         """
         sqls: list[str] = []
         common: FieldType | None = None
         for node in nodes:
-            sql, kind = self.want(node, *kinds, who=who) if kinds else self.walk(node)
+            sql, kind = self._typed(node, *kinds, who=who)
             sqls.append(sql)
             if kind is None and not nulls:
-                self.fail(node, f"{who} null is never true; write is null")
+                self._fail(node, f"{who} null is never true; write is null")
             if common is None or kind is None or kind == common:
                 common = common or kind
             elif kind in NUMERIC and common in NUMERIC:
                 common = "number"
             else:
-                self.fail(
-                    node,
-                    f"{who} takes parts of one type; got {type_with_article(common)} and "
-                    f"{type_with_article(kind)}",
-                )
+                got = f"{type_with_article(common)} and {type_with_article(kind)}"
+                self._fail(node, f"{who} takes parts of one type; got {got}")
         return sqls, common
 
-    def constant(self, node: Any, who: str) -> str:
-        if type(node).__name__ != "Literal" or not node.is_string:
-            self.fail(node, f"{who} must be a constant text")
+    def _constant(self, node: Any, who: str) -> str:
+        if not node.is_string:
+            self._fail(node, f"{who} must be a constant text")
         return str(node.this)
 
-    def whole(self, node: Any, who: str, low: int) -> int:
+    def _constant_integer(self, node: Any, who: str, minimum: int) -> int:
         """Return a constant whole number of 32 bits, which some of Spark's functions require."""
-        inner = node.this if type(node).__name__ == "Neg" else node
-        digits = str(inner.this) if type(inner).__name__ == "Literal" and not inner.is_string else ""
+        inner = node.this if node.key == "neg" else node
+        digits = str(inner.this) if inner.key == "literal" and not inner.is_string else ""
         if not _INTEGER.fullmatch(digits) or len(digits) > 9:
-            self.fail(node, f"{who} must be a constant whole number")
-        value = -int(digits) if inner is not node else int(digits)
-        if value < low:
-            self.fail(node, f"{who} must be at least {low}; got {value}")
+            self._fail(node, f"{who} must be a constant whole number")
+        value = int(digits) if inner is node else -int(digits)
+        if value < minimum:
+            self._fail(node, f"{who} must be at least {minimum}; got {value}")
         return value
 
-    def column(self, node: Any) -> Typed:
-        parts = [str(part.this) for part in node.parts]
-        name = ".".join(parts)
-        if name not in self.columns or len(parts) > 1:
-            near = get_close_matches(name.lower(), self.columns, n=1)
-            hint = f"nearest: {near[0]}" if near else f"known: {', '.join(self.columns) or 'none'}"
+    def _column(self, node: Any) -> Typed:
+        name = ".".join(str(part.this) for part in node.parts)
+        if name not in self.columns or len(node.parts) > 1:
+            hint = _hint(name.lower(), self.columns)
             if node.this.args.get("quoted"):
                 hint += "; text stands in single quotes"
-            self.fail(node, f"no column {name!r}; {hint}", unknown=name)
+            self._fail(node, f"no column {name!r}; {hint}", unknown=name)
         self.used.add(name)
         return "`" + name.replace("`", "``") + "`", self.columns[name]
 
-    def literal(self, node: Any) -> Typed:
-        if node.is_string:
-            return quote(str(node.this)), "string"
+    def _literal(self, node: Any) -> Typed:
         digits = str(node.this)
+        if node.is_string:
+            return quote(digits), "string"
         if _INTEGER.fullmatch(digits):
             # Length first: Python refuses to read thousands of digits.
             if len(digits) > 18:
-                self.fail(node, f"must have at most 18 digits; got {digits[:40]}")
+                self._fail(node, f"must have at most 18 digits; got {digits[:40]}")
             return f"{int(digits)}L", "integer"
         if not _DECIMAL.fullmatch(digits) or float(digits) == float("inf"):
-            self.fail(node, f"is no number; got {digits[:40]}")
+            self._fail(node, f"is no number; got {digits[:40]}")
         return f"{float(digits)!r}D", "number"
 
-    def boolean(self, node: Any) -> Typed:
-        return ("TRUE" if node.this else "FALSE"), "boolean"
+    def _boolean(self, node: Any) -> Typed:
+        return "TRUE" if node.this else "FALSE", "boolean"
 
-    def null(self, node: Any) -> Typed:
-        return "NULL", None
-
-    def logical(self, node: Any) -> Typed:
-        word = type(node).__name__.lower()
+    def _logical(self, node: Any) -> Typed:
         # Flat, so that a list of a hundred alternatives is one level deep.
-        parts, _ = self.alike(list(_operands(node, type(node)))[::-1], "boolean", who=word)
-        return "(" + f" {word.upper()} ".join(parts) + ")", "boolean"
+        parts, _ = self._alike(_operands(node), "boolean", who=node.key)
+        return "(" + f" {node.key.upper()} ".join(parts) + ")", "boolean"
 
-    def negation(self, node: Any) -> Typed:
-        return f"(NOT {self.want(node.this, 'boolean', who='not')[0]})", "boolean"
+    def _not(self, node: Any) -> Typed:
+        return f"(NOT {self._typed(node.this, 'boolean', who='not')[0]})", "boolean"
 
-    def comparison(self, node: Any) -> Typed:
-        name = type(node).__name__
-        sign = _COMPARISONS[name]
+    def _comparison(self, node: Any) -> Typed:
+        sign = _COMPARISONS[node.key]
         word = "is distinct from" if sign == "<=>" else sign
-        (left, right), kind = self.alike([node.this, node.expression], who=word, nulls=sign == "<=>")
+        (left, right), kind = self._alike((node.this, node.expression), who=word, nulls=sign == "<=>")
         if kind == "boolean" and sign in ("<", "<=", ">", ">="):
-            self.fail(node, f"{word} does not order booleans")
+            self._fail(node, f"{word} does not order booleans")
         sql = f"({left} {sign} {right})"
-        return (f"(NOT {sql})" if name == "NullSafeNEQ" else sql), "boolean"
+        return f"(NOT {sql})" if node.key == "nullsafeneq" else sql, "boolean"
 
-    def is_(self, node: Any) -> Typed:
-        operand = type(node.expression).__name__
-        if operand == "Null":
-            return f"({self.walk(node.this)[0]} IS NULL)", "boolean"
-        if operand == "Boolean":
-            value = self.want(node.this, "boolean", who="is true")[0]
-            return f"({value} IS {'TRUE' if node.expression.this else 'FALSE'})", "boolean"
-        self.fail(node, "is goes with null, true or false")
+    def _is(self, node: Any) -> Typed:
+        if node.expression.key == "null":
+            return f"({self.compile(node.this)[0]} IS NULL)", "boolean"
+        if node.expression.key != "boolean":
+            self._fail(node, "is goes with null, true or false")
+        value, _ = self._typed(node.this, "boolean", who="is true")
+        return f"({value} IS {self._boolean(node.expression)[0]})", "boolean"
 
-    def among(self, node: Any) -> Typed:
+    def _in(self, node: Any) -> Typed:
         if not node.expressions:
-            self.fail(node, "in needs a list of values")
-        (value, *choices), _ = self.alike([node.this, *node.expressions], who="in", nulls=False)
+            self._fail(node, "in needs a list of values")
+        (value, *choices), _ = self._alike([node.this, *node.expressions], who="in", nulls=False)
         return f"({value} IN ({', '.join(choices)}))", "boolean"
 
-    def between(self, node: Any) -> Typed:
+    def _between(self, node: Any) -> Typed:
         nodes = [node.this, node.args["low"], node.args["high"]]
-        (value, low, high), kind = self.alike(nodes, who="between", nulls=False)
+        (value, low, high), kind = self._alike(nodes, who="between", nulls=False)
         if kind == "boolean":
-            self.fail(node, "between does not order booleans")
+            self._fail(node, "between does not order booleans")
         return f"({value} BETWEEN {low} AND {high})", "boolean"
 
-    def like(self, node: Any) -> Typed:
-        word = type(node).__name__.lower()
-        value = self.want(node.this, "string", who=word)[0]
-        pattern = self.constant(node.expression, f"the pattern of {word}")
+    def _like(self, node: Any) -> Typed:
+        value, _ = self._typed(node.this, "string", who=node.key)
+        pattern = self._constant(node.expression, f"the pattern of {node.key}")
         if re.search(r"\\(?![%_\\])", re.sub(r"\\[%_\\]", "", pattern)):
-            self.fail(node.expression, r"a backslash in a pattern stands before %, _ or \ only")
-        return self.negated(node, f"({value} {word.upper()} {quote(pattern)})"), "boolean"
+            self._fail(node.expression, r"a backslash in a pattern stands before %, _ or \ only")
+        return f"({value} {node.key.upper()} {quote(pattern)})", "boolean"
 
-    def regexp(self, node: Any) -> Typed:
-        value = self.want(node.this, "string", who="rlike")[0]
-        pattern = self.constant(node.expression, "the pattern of rlike")
+    def _regexp(self, node: Any) -> Typed:
+        value, _ = self._typed(node.this, "string", who="rlike")
+        pattern = self._constant(node.expression, "the pattern of rlike")
         # Spark uses Java's engine; only what Java and Python both support is allowed.
         if "(?P" in pattern:
-            self.fail(node.expression, "no regular expression: (?P is Python's alone")
+            self._fail(node.expression, "no regular expression: (?P is Python's alone")
         try:
             validate_regex(pattern, linear=False)
         except PatternError as error:
             # If nothing is doubled or escaped, the pattern is part of the text.
-            start = 1 + min(part.meta["start"] for part in node.expression.walk() if "start" in part.meta)
+            start = 1 + _start(node.expression)
             within = error.offset if self.text.startswith(pattern, start) else -1
             raise ExpressionError(self.text, start + within, error.message) from None
-        return self.negated(node, f"({value} RLIKE {quote(pattern)})"), "boolean"
+        return f"({value} RLIKE {quote(pattern)})", "boolean"
 
-    def negated(self, node: Any, sql: str) -> str:
-        """Return a negated operator such as `not like`, which is one node, not a Not around another."""
-        return f"(NOT {sql})" if node.args.get("negate") else sql
-
-    def arithmetic(self, node: Any) -> Typed:
-        sign, function = _ARITHMETIC[type(node).__name__]
-        (left, right), kind = self.alike([node.this, node.expression], *NUMERIC, who=sign)
+    def _arithmetic(self, node: Any) -> Typed:
+        sign, function = _ARITHMETIC[node.key]
+        (left, right), kind = self._alike((node.this, node.expression), *NUMERIC, who=sign)
         return f"{function}({left}, {right})", "number" if sign == "/" else kind
 
-    def minus(self, node: Any) -> Typed:
-        sql, kind = self.want(node.this, *NUMERIC, who="-")
+    def _minus(self, node: Any) -> Typed:
+        sql, kind = self._typed(node.this, *NUMERIC, who="-")
         if kind is None:
-            self.fail(node, "- takes an integer or a number; got a null")
+            self._fail(node, "- takes an integer or a number; got a null")
         return f"try_subtract({'0L' if kind == 'integer' else '0D'}, {sql})", kind
 
-    def joined(self, node: Any) -> Typed:
-        (left, right), _ = self.alike([node.this, node.expression], "string", who="||")
+    def _concat(self, node: Any) -> Typed:
+        (left, right), _ = self._alike((node.this, node.expression), "string", who="||")
         return f"({left} || {right})", "string"
 
-    def case(self, node: Any) -> Typed:
-        operand, default = node.args.get("this"), node.args.get("default")
-        tests = [branch.this for branch in node.args["ifs"]]
+    def _case(self, node: Any) -> Typed:
+        operand, default, branches = node.args.get("this"), node.args.get("default"), node.args["ifs"]
+        tests = [branch.this for branch in branches]
         if operand is None:
-            head, conditions = "CASE", self.alike(tests, "boolean", who="when")[0]
+            head, conditions = "CASE", self._alike(tests, "boolean", who="when")[0]
         else:
-            (subject, *conditions), _ = self.alike([operand, *tests], who="when", nulls=False)
+            (subject, *conditions), _ = self._alike([operand, *tests], who="when", nulls=False)
             head = f"CASE {subject}"
-        values = [branch.args["true"] for branch in node.args["ifs"]]
-        (*then,), kind = self.alike(values if default is None else [*values, default], who="case")
+        values = [branch.args["true"] for branch in branches]
+        then, kind = self._alike(values if default is None else [*values, default], who="case")
         last = "" if default is None else f" ELSE {then.pop()}"
-        branches = zip(conditions, then, strict=True)
-        return f"({head}{''.join(f' WHEN {test} THEN {value}' for test, value in branches)}{last} END)", kind
+        cases = "".join(f" WHEN {test} THEN {value}" for test, value in zip(conditions, then, strict=True))
+        return f"({head}{cases}{last} END)", kind
 
-    def if_(self, node: Any) -> Typed:
-        test = self.want(node.this, "boolean", who="if")[0]
+    def _if(self, node: Any) -> Typed:
+        test, _ = self._typed(node.this, "boolean", who="if")
         if node.args.get("false") is None:
-            self.fail(node, "if takes a condition and two values")
-        (yes, no), kind = self.alike([node.args["true"], node.args["false"]], who="if")
+            self._fail(node, "if takes a condition and two values")
+        (yes, no), kind = self._alike([node.args["true"], node.args["false"]], who="if")
         return f"if({test}, {yes}, {no})", kind
 
-    def cast(self, node: Any) -> Typed:
+    def _cast(self, node: Any) -> Typed:
         target = node.args["to"]
         name = getattr(getattr(target, "this", None), "name", "")
         if name not in _CASTS or target.expressions:
-            self.fail(node, "a cast is to string, bigint, double, boolean or timestamp")
+            self._fail(node, "a cast is to string, bigint, double, boolean or timestamp")
         kind, spark = _CASTS[name]
-        if kind == "timestamp" and type(node.this).__name__ == "Literal" and node.this.is_string:
-            return self.moment(node.this), kind
-        sql, given = self.walk(node.this)
-        if {kind, given} == {"boolean", "timestamp"}:
-            self.fail(node, f"there is no cast from {type_with_article(given)} to {type_with_article(kind)}")
+        if kind == "timestamp" and node.this.is_string:
+            text = str(node.this.this)
+            try:
+                since = micros(parse_time(text.strip()))
+            except (ValueError, OverflowError):  # a null would silently match nothing
+                self._fail(node.this, f"must be a time such as '2015-05-17 10:00:00'; got {text[:40]!r}")
+            return f"timestamp_micros({since}L)", kind
+        sql, source = self.compile(node.this)
+        if {kind, source} == {"boolean", "timestamp"}:
+            types = f"{type_with_article(source)} to {type_with_article(kind)}"
+            self._fail(node, f"there is no cast from {types}")
         return f"try_cast({sql} AS {spark})", kind
 
-    def moment(self, node: Any) -> str:
-        """Return a constant time, which must be valid: a null would silently match nothing."""
-        try:
-            time = datetime.fromisoformat(str(node.this).strip())
-            time = time.replace(tzinfo=UTC) if time.tzinfo is None else time
-            since = time - EPOCH
-        except (ValueError, OverflowError):
-            self.fail(node, f"must be a time such as '2015-05-17 10:00:00'; got {str(node.this)[:40]!r}")
-        return f"timestamp_micros({since // timedelta(microseconds=1)}L)"
+    def _of_text(self, node: Any) -> Typed:
+        return f"{node.key}({self._typed(node.this, 'string', who=node.key)[0]})", "string"
+
+    def _of_two_texts(self, node: Any) -> Typed:
+        (left, right), _ = self._alike((node.this, node.expression), "string", who=node.key)
+        return f"{node.key}({left}, {right})", "boolean"
+
+    def _length(self, node: Any) -> Typed:
+        # Spark's is 32 bits, whose product with another overflows.
+        return f"CAST(length({self._typed(node.this, 'string', who='length')[0]}) AS BIGINT)", "integer"
+
+    def _substring(self, node: Any) -> Typed:
+        sql, _ = self._typed(node.this, "string", who="substring")
+        start, length = node.args.get("start"), node.args.get("length")
+        if start is None:
+            self._fail(node, "substring takes a text, a start and perhaps a length")
+        numbers = [self._constant_integer(start, "the start of substring", -(10**9))]
+        if length is not None:
+            numbers.append(self._constant_integer(length, "the length of substring", 0))
+        return f"substring({', '.join([sql, *map(str, numbers)])})", "string"
+
+    def _split_part(self, node: Any) -> Typed:
+        sql, _ = self._typed(node.this, "string", who="split_part")
+        delimiter, part = node.args.get("delimiter"), node.args.get("part_index")
+        if delimiter is None or part is None:
+            self._fail(node, "split_part takes a text, a separator and a number")
+        separator, _ = self._typed(delimiter, "string", who="split_part")
+        index = self._constant_integer(part, "the number of split_part", -(10**9))
+        if index == 0:
+            self._fail(part, "the number of split_part counts from 1, or from -1 at the end")
+        return f"split_part({sql}, {separator}, {index})", "string"
+
+    def _abs(self, node: Any) -> Typed:
+        sql, kind = self._typed(node.this, *NUMERIC, who="abs")
+        if kind == "integer":
+            # The smallest 64-bit integer has no positive partner, and Spark stops there.
+            return f"try_cast(abs(CAST({sql} AS DECIMAL(20, 0))) AS BIGINT)", kind
+        return f"abs({sql})", kind
+
+    def _rounded(self, node: Any) -> Typed:
+        sql, kind = self._typed(node.this, *NUMERIC, who=node.key)
+        return (sql if kind == "integer" else f"{node.key}({sql})"), "integer"
+
+    def _of_values(self, node: Any) -> Typed:
+        parts, kind = self._alike([node.this, *node.expressions], who=node.key)
+        if node.key != "coalesce" and len(parts) < 2:
+            self._fail(node, f"{node.key} takes at least 2 values")
+        if node.key != "coalesce" and kind == "boolean":
+            self._fail(node, f"{node.key} does not order booleans")
+        return f"{node.key}({', '.join(parts)})", kind
 
 
-def _operands(node: Any, kind: type[Any]) -> Iterator[Any]:
-    """Yield the operands of a chain of one operator, the last one first, without recursion."""
-    pending = [node]
-    while pending:
-        part = pending.pop()
-        while type(part).__name__ == "Paren":
-            part = part.this
-        if isinstance(part, kind):
-            pending += [part.this, part.expression]
-        else:
-            yield part
+def _start(node: Any) -> int:
+    """Return where a node starts in the expression; 0 if the parser does not know."""
+    return min((part.meta["start"] for part in node.walk() if "start" in part.meta), default=0)
 
 
-def _of_texts(spark: str, kind: FieldType, names: Sequence[str] = ("this",)) -> Any:
-    def method(self: _Compiler, node: Any) -> Typed:
-        parts, _ = self.alike([node.args[name] for name in names], "string", who=spark)
-        return f"{spark}({', '.join(parts)})", kind
-
-    return method
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"nearest: {near[0]}" if near else f"known: {', '.join(known) or 'none'}"
 
 
-def _length(self: _Compiler, node: Any) -> Typed:
-    # Spark's is 32 bits, whose product with another overflows.
-    return f"CAST(length({self.want(node.this, 'string', who='length')[0]}) AS BIGINT)", "integer"
+def _operands(node: Any) -> Iterator[Any]:
+    """Yield the operands of a chain of one operator, also those of chains in parentheses."""
+    for part in node.flatten():
+        yield from _operands(part) if part.key == node.key else (part,)
 
 
-def _substring(self: _Compiler, node: Any) -> Typed:
-    sql = self.want(node.this, "string", who="substring")[0]
-    if node.args.get("start") is None:
-        self.fail(node, "substring takes a text, a start and perhaps a length")
-    numbers = [self.whole(node.args["start"], "the start of substring", -(10**9))]
-    if node.args.get("length") is not None:
-        numbers.append(self.whole(node.args["length"], "the length of substring", 0))
-    return f"substring({', '.join([sql, *map(str, numbers)])})", "string"
-
-
-def _split_part(self: _Compiler, node: Any) -> Typed:
-    sql = self.want(node.this, "string", who="split_part")[0]
-    if node.args.get("delimiter") is None or node.args.get("part_index") is None:
-        self.fail(node, "split_part takes a text, a separator and a number")
-    separator = self.want(node.args["delimiter"], "string", who="split_part")[0]
-    index = self.whole(node.args["part_index"], "the number of split_part", -(10**9))
-    if index == 0:
-        self.fail(node.args["part_index"], "the number of split_part counts from 1, or from -1 at the end")
-    return f"split_part({sql}, {separator}, {index})", "string"
-
-
-def _absolute(self: _Compiler, node: Any) -> Typed:
-    sql, kind = self.want(node.this, *NUMERIC, who="abs")
-    if kind == "integer":
-        # The smallest 64-bit integer has no positive partner, and Spark stops there.
-        return f"try_cast(abs(CAST({sql} AS DECIMAL(20, 0))) AS BIGINT)", kind
-    return f"abs({sql})", kind
-
-
-def _rounded(spark: str) -> Any:
-    def method(self: _Compiler, node: Any) -> Typed:
-        sql, kind = self.want(node.this, *NUMERIC, who=spark)
-        return (sql if kind == "integer" else f"{spark}({sql})"), "integer"
-
-    return method
-
-
-def _of_values(spark: str, min_values: int) -> Any:
-    def method(self: _Compiler, node: Any) -> Typed:
-        parts, kind = self.alike([node.this, *node.expressions], who=spark)
-        if len(parts) < min_values:
-            self.fail(node, f"{spark} takes at least {min_values} values")
-        if kind == "boolean" and spark != "coalesce":
-            self.fail(node, f"{spark} does not order booleans")
-        return f"{spark}({', '.join(parts)})", kind
-
-    return method
-
-
-_BINARY = ("this", "expression")
-# The allowed arguments of each node, and the method that compiles it. Other nodes and other arguments are
-# refused: new features of the parser do not extend the language.
-_HANDLERS: dict[str, tuple[tuple[str, ...], Any]] = {
-    "Paren": (("this",), None),
-    "Column": (("this", "table", "db", "catalog"), _Compiler.column),
-    "Literal": (("this", "is_string"), _Compiler.literal),
-    "Boolean": (("this",), _Compiler.boolean),
-    "Null": ((), _Compiler.null),
-    "And": (_BINARY, _Compiler.logical),
-    "Or": (_BINARY, _Compiler.logical),
-    "Not": (("this",), _Compiler.negation),
-    **dict.fromkeys(_COMPARISONS, (_BINARY, _Compiler.comparison)),
-    "Is": (_BINARY, _Compiler.is_),
-    "In": (("this", "expressions"), _Compiler.among),
-    "Between": (("this", "low", "high"), _Compiler.between),
-    "Like": ((*_BINARY, "negate"), _Compiler.like),
-    "ILike": ((*_BINARY, "negate"), _Compiler.like),
-    "RegexpLike": ((*_BINARY, "negate"), _Compiler.regexp),
-    **dict.fromkeys(_ARITHMETIC, (_BINARY, _Compiler.arithmetic)),
-    "Neg": (("this",), _Compiler.minus),
-    "DPipe": (_BINARY, _Compiler.joined),
-    "Case": (("this", "ifs", "default"), _Compiler.case),
-    "If": (("this", "true", "false"), _Compiler.if_),
-    "Cast": (("this", "to"), _Compiler.cast),
-    "TryCast": (("this", "to"), _Compiler.cast),
-    "Lower": (("this",), _of_texts("lower", "string")),
-    "Upper": (("this",), _of_texts("upper", "string")),
-    "Trim": (("this",), _of_texts("trim", "string")),
-    "StartsWith": (_BINARY, _of_texts("startswith", "boolean", _BINARY)),
-    "EndsWith": (_BINARY, _of_texts("endswith", "boolean", _BINARY)),
-    "Contains": (_BINARY, _of_texts("contains", "boolean", _BINARY)),
-    "Length": (("this",), _length),
-    "Substring": (("this", "start", "length"), _substring),
-    "SplitPart": (("this", "delimiter", "part_index"), _split_part),
-    "Abs": (("this",), _absolute),
-    "Floor": (("this",), _rounded("floor")),
-    "Ceil": (("this",), _rounded("ceil")),
-    "Coalesce": (("this", "expressions"), _of_values("coalesce", 1)),
-    "Greatest": (("this", "expressions"), _of_values("greatest", 2)),
-    "Least": (("this", "expressions"), _of_values("least", 2)),
+# The nodes of the language, their allowed arguments, and the method that compiles them. Other nodes and other
+# arguments are refused: new features of the parser do not extend the language.
+_HANDLERS: dict[str, tuple[frozenset[str], Any]] = {
+    node: (_HARMLESS.union(arguments.split()), method)
+    for nodes, arguments, method in (
+        ("paren", "this", None),
+        ("column", "this table db catalog", Compiler._column),
+        ("literal", "this is_string", Compiler._literal),
+        ("boolean", "this", Compiler._boolean),
+        ("null", "", lambda compiler, node: ("NULL", None)),
+        ("and or", "this expression", Compiler._logical),
+        ("not", "this", Compiler._not),
+        (" ".join(_COMPARISONS), "this expression", Compiler._comparison),
+        ("is", "this expression", Compiler._is),
+        ("in", "this expressions", Compiler._in),
+        ("between", "this low high", Compiler._between),
+        ("like ilike", "this expression negate", Compiler._like),
+        ("regexplike", "this expression negate", Compiler._regexp),
+        (" ".join(_ARITHMETIC), "this expression", Compiler._arithmetic),
+        ("neg", "this", Compiler._minus),
+        ("dpipe", "this expression", Compiler._concat),
+        ("case", "this ifs default", Compiler._case),
+        ("if", "this true false", Compiler._if),
+        ("cast trycast", "this to", Compiler._cast),
+        ("lower upper trim", "this", Compiler._of_text),
+        ("startswith endswith contains", "this expression", Compiler._of_two_texts),
+        ("length", "this", Compiler._length),
+        ("substring", "this start length", Compiler._substring),
+        ("splitpart", "this delimiter part_index", Compiler._split_part),
+        ("abs", "this", Compiler._abs),
+        ("floor ceil", "this", Compiler._rounded),
+        ("coalesce greatest least", "this expressions", Compiler._of_values),
+    )
+    for node in nodes.split()
 }

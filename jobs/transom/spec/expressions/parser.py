@@ -5,19 +5,37 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
-from transom.spec.expressions.errors import ExpressionError
-
 MAX_LENGTH = 4000
 MAX_DEPTH = 20
 """Limits of an expression: characters, and nesting of parentheses, cases or operators."""
 
 
-def parse(text: str) -> Any:
-    """Return the syntax tree.
+class ExpressionError(ValueError):
+    """An invalid expression. Its text marks the position with a caret.
 
-    Raises:
-        ExpressionError: it is no expression, too long or too deep.
+    Attributes:
+        text: the expression.
+        offset: the position of the error, in characters from 0.
+        message: the rule and the value.
+        unknown: the unknown column, if that is the error.
     """
+
+    def __init__(self, text: str, offset: int, message: str, unknown: str | None = None) -> None:
+        self.text, self.message, self.unknown = text, message, unknown
+        self.offset = max(0, min(offset, len(text)))
+        begin = text.rfind("\n", 0, self.offset) + 1
+        line = text[begin:].split("\n", 1)[0]
+        line = "".join(letter if letter.isprintable() else " " for letter in line)
+        at = self.offset - begin
+        cut = max(0, at - 60)  # a long line is shown around the place
+        super().__init__(f"{message}\n{line[cut : cut + 100]}\n{' ' * (at - cut)}^")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.text, self.offset, self.message, self.unknown)
+
+
+def parse(text: str) -> Any:
+    """Return the syntax tree; raise an ExpressionError if it is no expression, too long or too deep."""
     # This import takes half a second, which a DAG file of a stream without expressions should not pay.
     from sqlglot import errors, exp, parser
     from sqlglot.tokenizer_core import TokenType
@@ -30,14 +48,14 @@ def parse(text: str) -> Any:
         if "\ud800" <= letter <= "\udfff" or letter == "\0":
             raise ExpressionError(text, offset, f"must not hold the character {letter!a}")
     try:
-        read = _tokenizer_class()().tokenize(text)
+        tokens = _tokenizer_class()().tokenize(text)
     except errors.TokenError:
         # The tokenizer only refuses a quote or a comment without its end.
         start = max(text.rfind(mark) for mark in ("'", '"', "/*", "{#", "$"))
         raise ExpressionError(text, start, "a quote or a comment without its end") from None
-    _check_tokens(text, read, TokenType)
+    _check_tokens(text, tokens, TokenType)
     try:
-        trees = parser.Parser().parse_into(exp.Condition, read, text)
+        trees = parser.Parser().parse_into(exp.Condition, tokens, text)
     except errors.ParseError as error:
         detail = error.errors[0] if error.errors else {}
         offset, token = _place(text, detail)
@@ -61,17 +79,15 @@ def _tokenizer_class() -> Any:
     class Words(Tokenizer):
         """A tokenizer in which words such as call and show, which start a command in sqlglot, are names."""
 
-        KEYWORDS: ClassVar = {
-            word: kind for word, kind in Tokenizer.KEYWORDS.items() if kind not in Tokenizer.COMMANDS
-        }
+        KEYWORDS: ClassVar = {w: k for w, k in Tokenizer.KEYWORDS.items() if k not in Tokenizer.COMMANDS}
         COMMANDS: ClassVar = set()
 
     return Words
 
 
-def _check_tokens(text: str, read: Sequence[Any], kinds: Any) -> None:
+def _check_tokens(text: str, tokens: Sequence[Any], kinds: Any) -> None:
     depth = 0
-    for index, token in enumerate(read):
+    for index, token in enumerate(tokens):
         if token.comments:
             at = min((text.find(mark) for mark in ("--", "/*", "{#") if mark in text), default=token.start)
             raise ExpressionError(text, at, "comments are not allowed")
@@ -83,12 +99,12 @@ def _check_tokens(text: str, read: Sequence[Any], kinds: Any) -> None:
         closes = token.token_type in (kinds.R_PAREN, kinds.END, kinds.R_BRACKET, kinds.R_BRACE)
         depth += opens - closes
         plain = token.token_type not in (kinds.STRING, kinds.IDENTIFIER)
-        follows = read[index + 1].token_type if index + 1 < len(read) else None
+        follows = tokens[index + 1].token_type if index + 1 < len(tokens) else None
         # Without a parenthesis the parser takes it for a statement, and logs that.
         if plain and token.text.lower() == "if" and follows != kinds.L_PAREN:
             raise ExpressionError(text, token.start, "if needs a parenthesis: if(condition, value, value)")
         # The parser would join two adjacent texts, as after a forgotten comma in a list.
-        if index and token.token_type == kinds.STRING == read[index - 1].token_type:
+        if index and token.token_type == kinds.STRING == tokens[index - 1].token_type:
             raise ExpressionError(text, token.start, "a text after a text; is a comma or || missing?")
         if depth > MAX_DEPTH:
             raise ExpressionError(text, token.start, f"is nested more than {MAX_DEPTH} deep")
@@ -96,19 +112,16 @@ def _check_tokens(text: str, read: Sequence[Any], kinds: Any) -> None:
 
 def _rule(message: str, token: str) -> str:
     """Return the parser's message in the words of the language; `token` is where it stopped."""
-    lacks = re.match(r"Expect(?:ing|ed) (\S+)", message)
+    missing = re.match(r"Expect(?:ing|ed) (\S+)", message)
     too_many = re.match(r"The number of provided arguments \((\d+)\) is greater than .* \((\d+)\)", message)
     if too_many is not None:
         return f"too many values for this function: at most {too_many[2]}; got {too_many[1]}"
     if not token:
         return message
-    if lacks is not None:
-        return f"{lacks[1].lower()} is missing behind {token!r}"
-    return (
-        f"something is missing beside {token!r}"
-        if message.startswith("Required")
-        else f"unexpected {token!r}"
-    )
+    if missing is not None:
+        return f"{missing[1].lower()} is missing behind {token!r}"
+    required = message.startswith("Required")
+    return f"something is missing beside {token!r}" if required else f"unexpected {token!r}"
 
 
 def _place(text: str, detail: Mapping[str, Any]) -> tuple[int, str]:

@@ -10,9 +10,9 @@ from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, micros
 from transom.features.patterns.algorithm.episodes import Merging
 from transom.features.patterns.stage import definition
-from transom.features.patterns.tables_episodes import EpisodeBuilder, schema_of
+from transom.features.patterns.tables_episodes import EpisodeBuilder
 from transom.ledger.stage import InputRange
-from transom.storage.tables import ARROW_TYPES
+from transom.storage.tables import ARROW_TYPES, Table
 from transom.stream import parse
 from unit.small_ledger import at
 from unit.small_patterns import small
@@ -24,6 +24,10 @@ READ = {
     "hour": "timestamp", "episode_id": "string", **KEY, "start_time": "timestamp", "last_time": "timestamp",
     "matches": "bigint", "detected_at": "timestamp", "level": "int", "state": "string",
 }  # fmt: skip
+
+
+def schema_of(key: dict[str, str]) -> pa.Schema:
+    return Table.load("episodes").declare(key=key).block_schema()
 
 
 def match(number: int, name: str, start: int, end: int, **more: Any) -> dict[str, Any]:

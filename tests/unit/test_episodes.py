@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,12 +12,12 @@ from hypothesis import strategies as st
 from examples import rare_case
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.patterns.algorithm.episodes import (
+    DTYPE,
     FINAL,
     JOINED,
     NONE,
     PARTIAL,
     EpisodeRow,
-    EpisodeRows,
     Merging,
     episodes,
     rows_of,
@@ -80,7 +81,8 @@ def defined(
 def fast(
     matches: Sequence[EpisodeRow], stored: Sequence[EpisodeRow], hours: Iterable[int], merging: Merging
 ) -> list[EpisodeRow]:
-    return in_order(episodes(EpisodeRows.of(matches), EpisodeRows.of(stored), hours, merging))
+    arrays = (np.array([astuple(row) for row in rows], DTYPE) for rows in (matches, stored))
+    return in_order(EpisodeRow(*row) for row in episodes(*arrays, hours, merging).tolist())
 
 
 def in_order(rows: Iterable[EpisodeRow]) -> list[EpisodeRow]:

@@ -18,6 +18,7 @@ from transom.cli.check import describe_stream
 from transom.core.intervals import HOUR
 from transom.features.patterns import validate
 from transom.features.patterns.spec import Agreement, Pattern
+from transom.spec.impossible_conditions import impossible
 from transom.spec.yaml_file import parse_mapping
 from transom.stream import Stream, parse
 from unit.small_patterns import ALL, log, small
@@ -40,7 +41,14 @@ def test_patterns_that_people_look_for_are_read() -> None:
     assert stream.stages == ("ingest", "patterns")
     patterns: dict[str, Pattern] = stream.patterns
     facts = {
-        name: (p.key, p.levels, p.batch, p.max_records, p.takes, [[s.id for s in e] for e in p.elements])
+        name: (
+            p.key,
+            p.widening.levels,
+            p.batch,
+            p.max_records,
+            p.takes,
+            [[s.id for s in e] for e in p.elements],
+        )
         for name, p in patterns.items()
     }
     five = 5 * MINUTE
@@ -134,7 +142,7 @@ def test_what_records_carry_is_sorted_and_without_the_key() -> None:
 )
 def test_time_is_cut_as_finely_as_is_said_or_by_default(within: str, batch: timedelta, levels: int) -> None:
     pattern = of(within=within)
-    assert (pattern.batch, pattern.levels) == (batch, levels)
+    assert (pattern.batch, pattern.widening.levels) == (batch, levels)
 
 
 DIVISORS = [n for n in range(1, 3601) if 3600 % n == 0]
@@ -147,13 +155,23 @@ def test_a_pattern_fits_the_top_level_and_no_level_below(batch: int, batches: in
     length = timedelta(seconds=batch * (batches + 1), microseconds=more)
     length = min(max(length, timedelta(seconds=batch)), timedelta(days=3660))
     pattern = of(within=length, batch=timedelta(seconds=batch))
-    assert pattern.top == pattern.batch * 2 ** (pattern.levels - 1)
+    assert pattern.top == pattern.batch * 2 ** (pattern.widening.levels - 1)
     assert pattern.top >= length
-    assert pattern.levels == 1 or pattern.top < 2 * length
+    assert pattern.widening.levels == 1 or pattern.top < 2 * length
     assert 2 * pattern.top <= pattern.reach < 2 * pattern.top + HOUR
     assert not pattern.reach % HOUR
     if not more:
-        assert pattern.levels == ceil(log2(length / pattern.batch)) + 1
+        assert pattern.widening.levels == ceil(log2(length / pattern.batch)) + 1
+
+
+def test_an_impossible_condition_is_named_by_its_path() -> None:
+    plain, never = {"id": "a", "where": "status = 1"}, "status > 5 and status < 6"
+    either = {"any_order": [{"id": "b", "where": "status = 2"}, {"id": "c", "where": never}]}
+    stream = parse(small(steps=[plain, either, {"id": "d", "where": never}]))
+    assert list(impossible(stream)) == [
+        f"patterns.x.steps[1].any_order[1].where: no row can meet {never!r}",
+        f"patterns.x.steps[2].where: no row can meet {never!r}",
+    ]
 
 
 def test_an_instance_spans_a_hundred_records_or_twice_what_it_takes() -> None:

@@ -72,7 +72,7 @@ class Fast:
                 taken = (rows.time >= begin // length * length) & (rows.time < until // length * length)
                 at, rows = at[taken], rows.take(taken)
                 what = keep_first_and_last(rows, length, self.widening.max_records)
-                at, cut = at[what.retained], what.cut[what.retained]
+                at, cut = at[what.retained], what.rows.cut
                 many = np.unique(self._batches(at, length), return_counts=True)[1]
                 assert what.count.tolist() == many.tolist()
             at, cut = (np.concatenate(pair) for pair in zip(self.ended[level], (at, cut), strict=True))

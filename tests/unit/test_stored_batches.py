@@ -12,7 +12,7 @@ from transom.core.intervals import EPOCH, HOUR, HOUR_LENGTH
 from transom.features.patterns.algorithm.batches import keep_first_and_last
 from transom.features.patterns.records import PatternRecords
 from transom.features.patterns.resolve import PatternBlock, block_of
-from transom.features.patterns.tables_batches import BatchBuilder, kinds_of
+from transom.features.patterns.tables_batches import BatchBuilder
 from transom.features.patterns.work_bounds import LONGEST_BATCH
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import ARROW_TYPES
@@ -50,8 +50,8 @@ def rows_of(records: Iterable[tuple[str, int]]) -> pa.Table:
 
 def stored(events: pa.Table, of: PatternBlock, tally: TaskCounters | None = None) -> pa.Table:
     """What the stage keeps of some events."""
-    schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in kinds_of(of).items()])
-    found = BatchBuilder(of)(events.to_batches(), TaskCounters() if tally is None else tally)
+    schema = of.schema("batches")
+    found = BatchBuilder(of, schema)(events.to_batches(), TaskCounters() if tally is None else tally)
     return pa.Table.from_batches(found, schema).sort_by([("user", "ascending"), ("source_line", "ascending")])
 
 
@@ -90,14 +90,14 @@ def test_hours_are_stored_alike_however_runs_cut_them_and_hold_every_long_batch(
         whole.append_column("stored", pa.array([True] * whole.num_rows)).to_batches(), of
     )
     assert held is not None
-    places, cut = np.arange(whole.num_rows), held.cut
+    places, rows = np.arange(whole.num_rows), held.take(np.arange(whole.num_rows))
     line = int64s(held.table["source_line"])
     for level in of.long:
         length = of.widening.length(level)
-        left = keep_first_and_last(held.rows(places, cut), length, most)
-        places, cut = places[left.retained], left.cut[left.retained]
+        kept = keep_first_and_last(rows, length, most)
+        places, rows = places[kept.retained], kept.rows
         got: dict[tuple[str, int], list[tuple[int, bool]]] = {}
-        for place, behind in zip(places.tolist(), cut.tolist(), strict=True):
+        for place, behind in zip(places.tolist(), rows.cut.tolist(), strict=True):
             number, user = int(held.time[place]) // length, held.table["user"][place].as_py()
             got.setdefault((user, number), []).append((int(line[place]), behind))
         assert got == {key: ends(some, most) for key, some in batches(records, length).items()}

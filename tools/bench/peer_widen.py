@@ -30,9 +30,8 @@ from transom.features.patterns import tables_batches as batches
 from transom.features.patterns import tables_matches as matches
 from transom.features.patterns.algorithm.detected_matches import AT_A_TIME, DetectedMatches
 from transom.features.patterns.algorithm.matching import RecordWindows, minimal
-from transom.features.patterns.match_rows import LevelMatches, rows_of
-from transom.features.patterns.record_rows import of_events, of_one_key
-from transom.features.patterns.records import PatternRecords
+from transom.features.patterns.match_rows import LevelMatches, find_instances, rows_of
+from transom.features.patterns.records import PatternRecords, by_key, of_events
 from transom.features.patterns.resolve import PatternBlock, block_of
 from transom.features.patterns.tables_matches import common_codes_of
 from transom.features.patterns.work_bounds import hours_of
@@ -40,7 +39,7 @@ from transom.ledger.stage import CountingPartitionFunction, StepRequest
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.session import session
 from transom.storage.store import Store, in_hours
-from transom.storage.tables import ARROW_TYPES
+from transom.storage.tables import ARROW_TYPES, Table
 from transom.stream import load
 
 INTERVAL, COUNTED = Interval(FIRST, TOLD), Interval(BEGIN, END)
@@ -87,7 +86,8 @@ def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.T
     (carried,) = batches.batches_of(request, blocks).tasks
     counted = carried.compute_counting
     assert counted is not None
-    kinds = ddl(batches.kinds_of(block))
+    table = Table.load(batches.TABLE).declare(key=block.key, carried=block.carried_columns())
+    kinds = ddl({name: kind for name, kind in table.columns.items() if name != "block"})
     rows = carried.frame.mapInArrow(lambda some: counted(some, TaskCounters()), kinds)
     held = {"events": events, batches.TABLE: rows.withColumn("block", F.lit(block.name))}
     request = StepRequest(Given(store, held), targets, {block.name: []}, due)
@@ -143,11 +143,10 @@ class Looking:
         found = np.concatenate(stretches, axis=1)
         found = found[:, np.lexsort(found[::-1])]
         new = np.append(True, (np.diff(found[:2]) != 0).any(axis=0))[: found.shape[1]]
-        places = np.arange(len(records.time))
         sighted = DetectedMatches(*found[:, new])
-        yield from rows_of(
-            LevelMatches.of_sightings(0, sighted, places, records, block.pattern, codes), records, block
-        )
+        matched, steps = find_instances(block.pattern, sighted, records.time, records.takes, codes)
+        matches_found = LevelMatches(0, sighted.end, matched, steps)
+        yield from rows_of(matches_found, records, block, block.schema(matches.TABLE))
 
 
 @dataclass(frozen=True)
@@ -198,7 +197,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     ) -> tuple[pa.Table, TaskCounters]:
         ends = np.arange(micros(counted.start) + slide, micros(counted.end) + 1, slide)
         looking = Looking(block, block.key, Fixed(within, ends), detects)
-        return seen(of_one_key(of_events(events, block), block), looking)
+        return seen(by_key(of_events(events, block), block), looking)
 
     def hourly() -> tuple[pa.Table, TaskCounters]:
         """A query for each hour, of the events that its window holds."""

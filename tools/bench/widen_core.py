@@ -53,8 +53,8 @@ def passes(lake: Path, block: PatternBlock) -> tuple[int, dict[str, Callable[[],
     """How many records there are, and the two passes."""
     events = records(lake, block)
     hours = list(Interval(FIRST, TOLD).hours())
-    batches = BatchBuilder(block)
-    matches = MatchFinder(block, to_ranges(hours), None)
+    batches = BatchBuilder(block, block.schema("batches"))
+    matches = MatchFinder(block, to_ranges(hours), None, block.schema("matches"))
     held: list[pa.Table] = []
 
     def first() -> pa.Table:

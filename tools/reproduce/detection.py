@@ -137,10 +137,7 @@ def vectorised(calls: Calls, widening: Widening) -> Detected:
     for level in range(widening.levels):
         if level:
             cut = keep_first_and_last(rows, widening.length(level), widening.max_records)
-            rows, calls = (
-                KeyedRecords(rows.key, rows.time, cut.cut).take(cut.retained),
-                calls.taken(cut.retained),
-            )
+            rows, calls = cut.rows, calls.taken(cut.retained)
         opens, closes = calls.bits & pattern.opening > 0, calls.bits & pattern.closing > 0
         windows = windows_to_detect(rows, level, widening, [(-1, EVER)], opens, closes)
         found.work.add(windows.stop - windows.first)

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.matching import Bools
+from transom.core.exact_sums import Bools, Int64s
 
 SEED = 2013
 FIRST = 1_298_937_600

@@ -14,9 +14,9 @@ class Reason:
 
     Attributes:
         kind: `check`, a check of the hour failed; `file`, a file of the hour is held back or incomplete;
-            `quarantined_file`, it lacks rows of a quarantined file of any hour; `inputs`, input hours of other
-            tables are incomplete; `earlier`, earlier hours of its own table are; `waits`, an input hour is
-            not published.
+            `quarantined_file`, it lacks rows of a quarantined file of any hour; `inputs`, input hours of
+            other tables are incomplete; `earlier`, earlier hours of its own table are; `waits`, an input
+            hour is not published.
         text: the same for people. No code depends on it.
         about: the name of the check, the path of the file, or the `PartitionKey.key` of the awaited hour.
     """

@@ -1,17 +1,31 @@
-"""Detectors of an operator's own: what they are given, and what is taken from them."""
+"""Custom detectors: Python functions that a stream file names by their dotted path."""
 
+import hashlib
+import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from importlib import import_module
+from pathlib import Path
+from traceback import extract_tb
+from types import ModuleType
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from transom.spec.errors import did_you_mean
+
+_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
 
 
 class Record(Mapping[str, Any]):
-    """A record as a detector sees it: its values by column, those of the key among them.
+    """A record as a detector gets it: its values by column, with those of the key.
 
-    Two records are equal only where they are the same one.
+    Two records are equal only if they are the same object.
 
     Attributes:
-        time: when it happened, in UTC.
+        time: in UTC.
     """
 
     __slots__ = ("_values", "time")
@@ -36,18 +50,18 @@ class Record(Mapping[str, Any]):
 
 
 Detector = Callable[[Sequence[Record]], Iterable[Iterable[Record]]]
-"""Is given the records of a window in their order; returns the matches among them, each as its records."""
+"""Gets the records of a window in their order; returns the matches among them, each as its records."""
 
 
 def matches_in(detector: Detector, records: Sequence[Record]) -> list[tuple[int, ...]]:
-    """What a detector finds in a window: of each match the places of its records, ascending, each match once.
+    """Return the matches that a detector finds in a window: places of records, ascending, without repeats.
 
     Raises:
-        TypeError, ValueError: it returns something else than matches of records that it was shown.
-        Exception: whatever it raises itself.
+        TypeError, ValueError: it returns anything but matches of records that it got.
+        Exception: the detector raises it.
     """
     place_of = {id(record): place for place, record in enumerate(records)}
-    found: dict[tuple[int, ...], None] = {}
+    matches: dict[tuple[int, ...], None] = {}
     for match in _require_iterable(detector(tuple(records)), "matches"):
         places = set()
         for record in _require_iterable(match, "records of a match"):
@@ -57,11 +71,84 @@ def matches_in(detector: Detector, records: Sequence[Record]) -> list[tuple[int,
             places.add(place)
         if not places:
             raise ValueError("it returned a match without records")
-        found[tuple(sorted(places))] = None
-    return list(found)
+        matches[tuple(sorted(places))] = None
+    return list(matches)
 
 
 def _require_iterable(returned: Any, what: str) -> Iterable[Any]:
     if isinstance(returned, Mapping | str) or not isinstance(returned, Iterable):
         raise TypeError(f"it has to return {what}; it returned {returned!r:.200}")
     return returned
+
+
+def load_detector(path: str) -> Detector:
+    """Return the function with a dotted path.
+
+    Raises:
+        ValueError: its module cannot be imported, or has no such function; the text names the path and the
+            error of the import.
+    """
+    if not _PATH.fullmatch(path):
+        raise ValueError(f"must be the path of a function, as package.module.function; got {path!r}")
+    parent, _, name = path.rpartition(".")
+    try:
+        module = import_module(parent)
+    # An import may raise anything, and must not end the process that reads the file.
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{parent} of {path} does not import: {format_exception(error)}") from None
+    function: Any = getattr(module, name, None)
+    if function is None:
+        known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
+        raise ValueError(f"{parent} has no function {name!r}{did_you_mean(name, known)}")
+    if not callable(function):
+        kind = type(function).__name__
+        raise ValueError(f"must be a function; {path} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
+    detector: Detector = function
+    return detector
+
+
+def format_exception(error: BaseException) -> str:
+    """Return an exception of foreign code in one line, even if its own text raises."""
+    name = type(error).__name__
+    try:
+        return " ".join(f"{name}: {error}".split())
+    except (Exception, SystemExit) as raised:
+        return f"{name}, of which no text can be had: {type(raised).__name__}"
+
+
+def format_failure(error: BaseException) -> str:
+    """Return what a detector raised, with the file and the line, unless `matches_in` itself raised it."""
+    *_, last = extract_tb(error.__traceback__)
+    own = last.filename == matches_in.__code__.co_filename
+    return format_exception(error) + ("" if own else f" ({Path(last.filename).name}, line {last.lineno})")
+
+
+def source_digest(path: str) -> str:
+    """Return a digest of the files of two modules: the one that a detector's path names, and the one that
+    defines the function. The modules that they import do not count."""
+    modules = [inspect.getmodule(load_detector(path)), import_module(path.rpartition(".")[0])]
+    digest = hashlib.sha256()
+    for module in dict.fromkeys(filter(None, reversed(modules))):
+        digest.update(_source(module))
+    return digest.hexdigest()
+
+
+def _source(module: ModuleType) -> bytes:
+    """Return the content of a module's file; the module's name if there is none."""
+    file, loader = getattr(module, "__file__", None), getattr(module, "__loader__", None)
+    read = getattr(loader, "get_data", None)
+    with suppress(OSError):
+        if file and read:
+            return bytes(read(file))
+    return module.__name__.encode()
+
+
+def _validate(path: str) -> str:
+    load_detector(path)
+    return path
+
+
+DetectorPath = Annotated[
+    str, AfterValidator(_validate), Field(json_schema_extra={"examples": ["package.module.function"]})
+]
+"""The dotted path of a function that can be imported."""

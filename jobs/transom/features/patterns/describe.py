@@ -26,19 +26,18 @@ LABELS = {
 
 
 def summary(stream: Stream, name: str) -> str:
-    """Return what a pattern looks for, and how time is cut for it."""
+    """Return what a pattern looks for, and its levels."""
     pattern = stream.blocks(Pattern)[name]
     what = pattern.detector or counted(len(pattern.all_steps), "step")
     return (
         f"{what} by {', '.join(pattern.key) or 'nothing'}, within {format_duration(pattern.within)}, "
-        f"{counted(pattern.levels, 'level')} from batches of {format_duration(pattern.batch)}"
+        f"{counted(pattern.widening.levels, 'level')} from batches of {format_duration(pattern.batch)}"
     )
 
 
 def facts(stream: Stream, name: str) -> str:
-    """Return the key of a pattern, how long it may take, and its windows."""
+    """Return the key of a pattern, its duration, and the lengths of its windows."""
     pattern = stream.blocks(Pattern)[name]
-    return (
-        f"key {', '.join(pattern.key) or 'none'}; within {format_duration(pattern.within)}; "
-        f"windows of {format_duration_long(2 * pattern.batch)} to {format_duration_long(2 * pattern.top)}"
-    )
+    windows = " to ".join(format_duration_long(2 * length) for length in (pattern.batch, pattern.top))
+    key = ", ".join(pattern.key) or "none"
+    return f"key {key}; within {format_duration(pattern.within)}; windows of {windows}"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from transom.core.durations import format_duration, format_duration_long, microseconds
+from transom.core.durations import format_duration, format_duration_long
 from transom.core.terminal import counted
-from transom.features.patterns.algorithm.episodes import Merging
+from transom.features.patterns.resolve import merging_of
 from transom.features.patterns.spec import AnyOrder, Pattern, Step
 from transom.findings.entities import EntityFindings, plain_title
 from transom.findings.source import ONGOING, FindingSource, Row
@@ -16,11 +16,11 @@ from transom.spec.stream import Stream
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeFindings(EntityFindings):
-    """How the episodes of a pattern are put in words.
+    """How the episodes of a pattern are reported.
 
     Attributes:
-        rule: the pattern.
-        windows: the lengths of the windows of each level.
+        rule: the pattern in words.
+        windows: the length of the windows of each level, in words.
     """
 
     id: str = "episode_id"
@@ -35,38 +35,36 @@ class EpisodeFindings(EntityFindings):
     windows: tuple[str, ...]
 
     def evidence(self, row: Row) -> list[str]:
-        """Return the pattern, how many matches, and when the first one was detected."""
+        """Return the pattern, the number of matches, and when the first one was detected."""
         single = row["matches"] == 1
         matches = f"{counted(row['matches'], 'match', 'matches')}{' so far' if row[ONGOING] else ''}"
         table = f"the table matches, of block {self.block}{' and this key' if self.key else ''}"
-        # The table does not say where the first one of several matches ends.
-        since, record = (
-            (row["last_time"], "its last record") if single else (row["start_time"], "the first record")
-        )
-        minutes, seconds = divmod((row["detected_at"] - since) // timedelta(seconds=1), 60)
-        after = f"{minutes // 60} h {minutes % 60} min {seconds} s after {record}"
-        known = row["level"] < len(self.windows)
-        windows = f"windows of {self.windows[row['level']]} (level {row['level']})" if known else "windows"
+        # The end of the first of several matches is not known.
+        since, record = ("last_time", "its last record") if single else ("start_time", "the first record")
+        minutes, seconds = divmod((row["detected_at"] - row[since]) // timedelta(seconds=1), 60)
+        windows = "windows"
+        if row["level"] < len(self.windows):
+            windows = f"windows of {self.windows[row['level']]} (level {row['level']})"
         return [
             f"the pattern: {self.rule}",
             f"{matches}; {'its' if single else 'their'} records are in {table}",
-            f"first detected at {as_time(row['detected_at'])} in {windows}, {after}",
+            f"first detected at {as_time(row['detected_at'])} in {windows}, "
+            f"{minutes // 60} h {minutes % 60} min {seconds} s after {record}",
         ]
 
 
 def templates(stream: Stream) -> Iterator[EpisodeFindings]:
-    """Yield the patterns of a stream."""
+    """Yield how the episodes of each pattern are reported."""
     for name, pattern in stream.blocks(Pattern).items():
+        lengths = (2 * pattern.batch * (1 << level) for level in range(pattern.widening.levels))
         yield EpisodeFindings(
             block=name,
             severity=pattern.severity,
             key=pattern.key,
             titled=pattern.title or plain_title(name, pattern.key),
-            reach=Merging(*map(microseconds, (pattern.merge_gap, pattern.within, pattern.top))).reach,
+            reach=merging_of(pattern).reach,
             rule=_rule(pattern),
-            windows=tuple(
-                format_duration_long(2 * pattern.batch * (1 << level)) for level in range(pattern.levels)
-            ),
+            windows=tuple(map(format_duration_long, lengths)),
         )
 
 
@@ -78,10 +76,8 @@ def _rule(pattern: Pattern) -> str:
     if pattern.detector:
         return f"what {pattern.detector} finds, {whole}"
     elements = (
-        f"{' and '.join(map(_step, part.any_order))} in any order"
-        if isinstance(part, AnyOrder)
-        else _step(part)
-        for part in pattern.steps
+        " and ".join(map(_step, steps)) + (" in any order" if isinstance(part, AnyOrder) else "")
+        for part, steps in zip(pattern.steps, pattern.elements, strict=True)
     )
     return f"{', then '.join(elements)}, {whole}"
 

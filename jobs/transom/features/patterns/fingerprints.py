@@ -1,61 +1,60 @@
-"""What of a block shapes the tables of patterns, as canonical JSON."""
+"""Fingerprints: what of a block determines the rows of the tables, as canonical JSON."""
 
 from typing import Any
 
 from transom.core.durations import microseconds
-from transom.features.patterns import detector_path as detectors
-from transom.features.patterns import validate as pattern_columns
-from transom.features.patterns.spec import Gap, Pattern
+from transom.features.patterns import validate
+from transom.features.patterns.custom_detector import source_digest
+from transom.features.patterns.spec import AnyOrder, Pattern, Step
 from transom.spec.fingerprints import canonical, types_of
 from transom.spec.stream import Stream
 
 
-def batches(stream: "Stream", name: str) -> str:
-    """Return what shapes the batches of a pattern."""
+def batches(stream: Stream, name: str) -> str:
+    """Return the fingerprint of the batches of a pattern."""
     return canonical(_batches(stream, name))
 
 
-def matches(stream: "Stream", name: str) -> str:
-    """Return what shapes the matches of a pattern: its batches, and what is looked for in windows of them."""
+def matches(stream: Stream, name: str) -> str:
+    """Return the fingerprint of the matches of a pattern, which includes that of its batches."""
     pattern = stream.blocks(Pattern)[name]
-    return canonical(
-        {
-            **_batches(stream, name),
-            "within": microseconds(pattern.within),
-            "keep": sorted(pattern.carry),
-            # Conditions are those of the batches, in the same order.
-            "elements": [
+
+    def element(element: Step | AnyOrder, steps: tuple[Step, ...]) -> dict[str, Any]:
+        within, gap = element.within, element.gap
+        return {
+            # The conditions are in the fingerprint of the batches, in the same order.
+            "steps": [
                 {
-                    "steps": [
-                        {
-                            "id": step.id,
-                            "times": step.times,
-                            "distinct": sorted(step.distinct),
-                            "by": sorted(pattern.agreements(step)),
-                        }
-                        for step in steps
-                    ],
-                    "within": None if element.within is None else microseconds(element.within),
-                    "gap": _gap(element.gap),
+                    "id": s.id,
+                    "times": s.times,
+                    "distinct": sorted(s.distinct),
+                    "by": sorted(pattern.agreements(s)),
                 }
-                for element, steps in zip(pattern.steps, pattern.elements, strict=True)
+                for s in steps
             ],
-            "never": [never.between for never in pattern.absent],
-            "detector": [pattern.detector, detectors.source_digest(pattern.detector)]
-            if pattern.detector
-            else None,
+            "within": None if within is None else microseconds(within),
+            # A gap of (0, None) is no gap: elements follow each other anyway.
+            "gap": None if gap is None or gap.bounds == (0, None) else gap.bounds,
         }
-    )
+
+    specific = {
+        "within": microseconds(pattern.within),
+        "keep": sorted(pattern.carry),
+        "elements": list(map(element, pattern.steps, pattern.elements)),
+        "never": [never.between for never in pattern.absent],
+        "detector": [pattern.detector, source_digest(pattern.detector)] if pattern.detector else None,
+    }
+    return canonical(_batches(stream, name) | specific)
 
 
-def episodes(stream: "Stream", name: str) -> str:
-    """Return what shapes the episodes of a pattern, matches given."""
+def episodes(stream: Stream, name: str) -> str:
+    """Return the fingerprint of the episodes of a pattern, apart from its matches."""
     pattern = stream.blocks(Pattern)[name]
     return canonical(
         {
             "key": list(pattern.key),
             "merge": microseconds(pattern.merge_gap),
-            # When no match can join any more.
+            # These two determine when an episode is final.
             "within": microseconds(pattern.within),
             "top": microseconds(pattern.top),
             "types": types_of(stream, pattern.key),
@@ -63,25 +62,19 @@ def episodes(stream: "Stream", name: str) -> str:
     )
 
 
-def _batches(stream: "Stream", name: str) -> dict[str, Any]:
-    pattern, where = stream.blocks(Pattern)[name], stream.where_of(stream.blocks(Pattern)[name])
-    conditions, carried = pattern_columns.conditions(stream, name), pattern_columns.carried(stream, name)
-    read = {*pattern.key, *carried, *(where.columns if where else ())}
-    read = read.union(*(met.columns for met in conditions))
+def _batches(stream: Stream, name: str) -> dict[str, Any]:
+    pattern = stream.blocks(Pattern)[name]
+    where = stream.where_of(pattern)
+    conditions, carried = validate.conditions(stream, name), validate.carried(stream, name)
+    columns = {*pattern.key, *carried, *(where.columns if where else ())}
+    columns = columns.union(*(condition.columns for condition in conditions))
     return {
         "key": list(pattern.key),
         "where": where.sql if where else None,
-        "conditions": [met.sql for met in conditions],
+        "conditions": [condition.sql for condition in conditions],
         "all": pattern.counts_all,
         "batch": microseconds(pattern.batch),
         "max_records": pattern.max_records,
         "columns": list(carried),
-        "types": types_of(stream, read - {"event_time"}),
+        "types": types_of(stream, columns - {"event_time"}),
     }
-
-
-def _gap(gap: "Gap | None") -> list[int | None] | None:
-    # A gap of nothing or more is none: records of one element come after those of the one before anyway.
-    if gap is None or (not gap.min and gap.max is None):
-        return None
-    return [microseconds(gap.min), None if gap.max is None else microseconds(gap.max)]

@@ -1,39 +1,70 @@
-"""Records of patterns as a task has them: of many keys, in their total order."""
+"""The records of a pattern: selected by Spark from events and stored batches, then sorted by a task."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from transom.arrays.arrow import concat_batches, encode_keys, int64s, ranks
 from transom.core.exact_sums import Bools, Int64s
+from transom.engine.hours import quoted
 from transom.features.patterns.algorithm.batches import KeyedRecords
-from transom.features.patterns.resolve import PatternBlock
+from transom.features.patterns.custom_detector import Record
+from transom.features.patterns.resolve import RECORD, PatternBlock
+from transom.features.patterns.validate import carried_column
+
+
+def of_events(events: DataFrame, block: PatternBlock) -> DataFrame:
+    """Select the events of a pattern's stream, as its records."""
+    if block.takes is not None:
+        events = events.where(F.expr(block.takes))
+    met = [
+        F.when(F.expr(sql), F.lit(1 << bit)).otherwise(F.lit(0)).cast("bigint")
+        for bit, sql in enumerate(block.conditions)
+    ]
+    return events.select(
+        F.lit(False).alias("stored"),
+        *quoted([*block.key, *RECORD]),
+        reduce(Column.bitwiseOR, met, F.lit(0)).cast("bigint").alias("step_mask"),
+        F.lit(False).alias("truncated_after"),
+        *(F.col(f"`{name}`").alias(carried_column(name)) for name in block.carried),
+    )
+
+
+def of_batches(rows: DataFrame, block: PatternBlock) -> DataFrame:
+    """Select the rows of `batches` of a pattern, as its records."""
+    return rows.where(F.col("block") == block.name).select(
+        F.lit(True).alias("stored"), *quoted(block.record_columns)
+    )
+
+
+def by_key(rows: DataFrame, block: PatternBlock) -> DataFrame:
+    """Repartition rows so that those of a key are in one partition, in any order."""
+    return rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
 
 
 @dataclass(frozen=True)
-class PatternRecords:
-    """Rows of records, by key and then by time, file and line; a record may have two, from the events and
-    from what is stored of an hour.
+class PatternRecords(KeyedRecords):
+    """All records of a task, ordered by key, time, file and line. A record may occur twice: from the events,
+    and from a stored batch.
 
     Attributes:
         table: the rows.
-        key: their keys' codes, ascending.
-        stored: which are from the latter.
-        cut: whether records have been cut out behind a row.
+        stored: whether a row is from a stored batch.
+        takes: the bits of the conditions that each record meets.
     """
 
     table: pa.Table
-    key: Int64s
     stored: Bools
-    time: Int64s
-    cut: Bools
+    takes: Int64s
 
     @classmethod
     def gathered(cls, batches: Iterable[pa.RecordBatch], block: PatternBlock) -> "PatternRecords | None":
-        """Of all rows that a task is given; None where there is none."""
+        """Sort the rows of a task; None if there are none."""
         table = concat_batches(batches)
         if table is None:
             return None
@@ -44,17 +75,14 @@ class PatternRecords:
         stored, cut = (
             table[name].to_numpy(zero_copy_only=False).astype(bool) for name in ("stored", "truncated_after")
         )
-        return cls(table, key[order], stored, time[order], cut)
+        return cls(key[order], time[order], cut, table, stored, int64s(table["step_mask"]))
 
-    @cached_property
-    def takes(self) -> Int64s:
-        """Of each row, the bits of the conditions that its record meets."""
-        return int64s(self.table["step_mask"])
-
-    def rows(self, places: Int64s, cut: Bools) -> KeyedRecords:
-        """Some rows as batches are made of them.
-
-        Args:
-            cut: of these rows, whether records have been cut out behind each.
-        """
-        return KeyedRecords(self.key[places], self.time[places], cut)
+    def shown(self, block: PatternBlock) -> list[Record]:
+        """Return all records as a custom detector gets them."""
+        columns = list(dict.fromkeys([*block.key, *block.columns]))
+        values = self.table.select([block.record_column(column) for column in columns]).to_pydict().values()
+        rows = zip(*values, strict=True) if columns else [()] * len(self.time)
+        times = self.table["event_time"].to_pylist()
+        return [
+            Record(time, dict(zip(columns, row, strict=True))) for time, row in zip(times, rows, strict=True)
+        ]

@@ -1,37 +1,41 @@
-"""The patterns of a stream, resolved against its columns: what of the events is looked at, how far back."""
+"""A pattern with types, units and defaults, as the stage uses it."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow as pa
+
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR_LENGTH, micros
-from transom.features.patterns import validate as pattern_columns
+from transom.features.patterns import validate
+from transom.features.patterns.algorithm.episodes import Merging
 from transom.features.patterns.algorithm.pattern import Element, EventPattern, ForbiddenRecord, PatternStep
 from transom.features.patterns.algorithm.reference import Widening
-from transom.features.patterns.spec import Pattern as Declared
+from transom.features.patterns.spec import Pattern, Step
 from transom.features.patterns.validate import carried_column, kept_column
 from transom.ledger.stage import InputRange
 from transom.spec.stream import Stream
-from transom.storage.tables import SPARK_TYPES
+from transom.storage.tables import SPARK_TYPES, Table
 
 RECORD = {"event_time": "timestamp", "source_id": "string", "source_line": "bigint"}
-"""The columns that say which record it is."""
+"""The columns that identify a record, with their types."""
 
 
 @dataclass(frozen=True)
 class PatternBlock:
-    """One pattern of a stream, with everything that its columns are derived from.
+    """One pattern of a stream.
 
     Attributes:
-        takes: which events are of the pattern's stream, as Spark SQL; None is all.
-        conditions: of the steps and then of `absent`; which a record meets are the bits of its mask.
-        carried: columns of the events that its records carry beside the key.
-        keep: those that a match keeps.
-        pattern: None where there is a detector.
+        key: the columns of the key, with their types.
+        takes: the condition on the events of the pattern's stream, as Spark SQL; None is all events.
+        conditions: of the steps, then of `absent`; bit i of a record's mask is whether it meets the i-th.
+        carried: the event columns that its records carry beside the key, with their types.
+        keep: the event columns whose values a match keeps.
+        pattern: None if there is a detector.
         detector: the path of its function.
-        columns: of the events, that a record shown to it has.
+        columns: the event columns that the detector gets.
     """
 
     name: str
@@ -41,14 +45,15 @@ class PatternBlock:
     carried: Mapping[str, str]
     keep: tuple[str, ...]
     widening: Widening
+    merging: Merging
     pattern: EventPattern | None
     detector: str | None
     columns: tuple[str, ...]
 
     @property
     def lowest(self) -> int:
-        """The lowest of the long levels: their batches are no shorter than an hour and are made of what is
-        stored. Those below are made of a few hours of events."""
+        """The lowest long level. Batches of long levels are at least an hour long and are built from the
+        table `batches`; those of lower levels are built from a few hours of events."""
         long = (i for i in range(1, self.widening.levels) if self.widening.length(i) >= HOUR_LENGTH)
         return next(long, self.widening.levels)
 
@@ -58,31 +63,36 @@ class PatternBlock:
         return range(self.lowest, self.widening.levels)
 
     def record_column(self, column: str) -> str:
-        """What holds a column of the events in the rows of the pattern's records."""
+        """Return the column of the pattern's records that holds a column of the events."""
         return column if column in self.key else carried_column(column)
 
     def carried_columns(self) -> dict[str, str]:
-        """The columns of `batches` that the records of this pattern carry."""
+        """Return the columns of `batches` for carried columns, with their types."""
         return {carried_column(name): kind for name, kind in self.carried.items()}
 
     def kept_columns(self) -> dict[str, str]:
-        """The columns of `matches` that hold what a match keeps."""
-        kinds = {**self.key, **self.carried}
-        return {kept_column(name): f"array<{kinds[name]}>" for name in self.keep}
+        """Return the columns of `matches` for kept values, with their types."""
+        types = {**self.key, **self.carried}
+        return {kept_column(name): f"array<{types[name]}>" for name in self.keep}
+
+    def schema(self, table: str) -> pa.Schema:
+        """Return the schema of the pattern's rows in a table. Tasks lack the descriptions that this reads."""
+        columns = {"key": self.key, "carried": self.carried_columns(), "kept": self.kept_columns()}
+        return Table.load(table).declare(**columns).block_schema()
 
     @property
     def record_columns(self) -> tuple[str, ...]:
-        """The columns of a row of a record, in a batch or not."""
+        """The columns of the pattern's records."""
         return (*self.key, *RECORD, "step_mask", "truncated_after", *self.carried_columns())
 
     @property
     def reach_of_events(self) -> int:
-        """How many hours before the one that they end in the windows of the lower levels reach at most."""
+        """How many hours the windows of the levels below the long ones reach back, at most."""
         lengths = [self.widening.length(level) for level in range(self.lowest)]
         return max(-(-(2 * n - math.gcd(n, HOUR_LENGTH)) // HOUR_LENGTH) for n in lengths)
 
     def reach_of_batches(self, hour: datetime) -> int:
-        """How many hours back those of the long levels reach that end in an hour; -1 where none does."""
+        """Return how many hours the long windows that end in an hour reach back; -1 if none ends in it."""
         start = micros(hour)
         lengths = [self.widening.length(level) for level in self.long]
         begins = [(start // n - 1) * n for n in lengths if (start + HOUR_LENGTH) // n > start // n]
@@ -90,54 +100,48 @@ class PatternBlock:
 
     @property
     def reads_of_batches(self) -> InputRange:
-        """What an hour reads of the stored batches, of which its long windows are made."""
+        """The rows of `batches` that the long windows of an hour are built from."""
         return InputRange("patterns", self.name, "batches", back_of=self.reach_of_batches)
 
 
 def block_of(stream: Stream, name: str) -> PatternBlock:
-    """A pattern of the stream file, resolved against its columns."""
-    declared, fields = stream.blocks(Declared)[name], stream.event_columns
-    widening = Widening(microseconds(declared.batch), microseconds(declared.within), declared.max_records)
-    where = stream.where_of(stream.blocks(Declared)[name])
+    """Resolve a pattern of a stream."""
+    spec, fields = stream.blocks(Pattern)[name], stream.event_columns
+    where = stream.where_of(spec)
     return PatternBlock(
-        name,
-        {column: SPARK_TYPES[fields[column].type] for column in declared.key},
-        (where.sql if where else None) if declared.counts_all else pattern_columns.takes(stream, name),
-        tuple(met.sql for met in pattern_columns.conditions(stream, name)),
-        {column: SPARK_TYPES[kind] for column, kind in pattern_columns.carried(stream, name).items()},
-        declared.carry,
-        widening,
-        None if declared.detector else _pattern(declared, widening),
-        declared.detector,
-        declared.columns,
+        name=name,
+        key={column: SPARK_TYPES[fields[column].type] for column in spec.key},
+        takes=(where.sql if where else None) if spec.counts_all else validate.takes(stream, name),
+        conditions=tuple(met.sql for met in validate.conditions(stream, name)),
+        carried={column: SPARK_TYPES[kind] for column, kind in validate.carried(stream, name).items()},
+        keep=spec.carry,
+        widening=spec.widening,
+        merging=merging_of(spec),
+        pattern=None if spec.detector else _event_pattern(spec),
+        detector=spec.detector,
+        columns=spec.columns,
     )
 
 
-def _pattern(declared: Declared, widening: Widening) -> EventPattern:
-    bits = {step.id: bit for bit, step in enumerate(declared.all_steps)}
-    elements = []
-    for said, steps in zip(declared.steps, declared.elements, strict=True):
-        gap = said.gap
-        elements.append(
-            Element(
-                tuple(
-                    PatternStep(
-                        step.id,
-                        bits[step.id],
-                        step.times,
-                        step.distinct,
-                        None,
-                        tuple((a.column, a.step, a.step_column) for a in declared.agreements(step)),
-                    )
-                    for step in steps
-                ),
-                None if said.within is None else microseconds(said.within),
-                (None, None)
-                if gap is None
-                else (microseconds(gap.min), None if gap.max is None else microseconds(gap.max)),
-            )
+def merging_of(spec: Pattern) -> Merging:
+    """Return the parameters that join the matches of a pattern to episodes."""
+    return Merging(*map(microseconds, (spec.merge_gap, spec.within, spec.top)))
+
+
+def _event_pattern(spec: Pattern) -> EventPattern:
+    bits = {step.id: bit for bit, step in enumerate(spec.all_steps)}
+
+    def resolve(step: Step) -> PatternStep:
+        agrees = tuple((a.column, a.step, a.step_column) for a in spec.agreements(step))
+        return PatternStep(step.id, bits[step.id], step.times, step.distinct, agrees)
+
+    elements = (
+        Element(
+            tuple(map(resolve, steps)),
+            None if element.within is None else microseconds(element.within),
+            (None, None) if element.gap is None else element.gap.bounds,
         )
-    nevers = (
-        ForbiddenRecord(bit, *never.between) for bit, never in enumerate(declared.absent, start=len(bits))
+        for element, steps in zip(spec.steps, spec.elements, strict=True)
     )
-    return EventPattern(tuple(elements), tuple(nevers), widening.max_length, widening.max_records)
+    nevers = (ForbiddenRecord(bit, *never.between) for bit, never in enumerate(spec.absent, start=len(bits)))
+    return EventPattern(tuple(elements), tuple(nevers), microseconds(spec.within), spec.max_records)

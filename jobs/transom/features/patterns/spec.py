@@ -1,4 +1,4 @@
-"""Patterns: episodes of several steps, minutes or days apart, that `widen` looks for.
+"""A pattern as people write it: episodes of several steps, minutes or days apart.
 
 Records are those of one key in their total order, by time, file and line. What a pattern means:
 
@@ -19,17 +19,18 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, WrapValidator, model_validator
 
 from transom.core.durations import Duration, format_duration, microseconds
-from transom.core.intervals import HOUR
-from transom.features.patterns import detector_path as detectors
+from transom.core.intervals import HOUR, MICROSECOND
+from transom.features.patterns.algorithm.reference import Widening
+from transom.features.patterns.custom_detector import DetectorPath
 from transom.spec.base import Model, Name, NonEmptyStr
 from transom.spec.errors import Issue, IssuesError, item_path
 
 BATCH = timedelta(minutes=5)
-"""How long a batch at level 0 is, where a pattern says nothing; less where `within` is."""
+"""The default duration of a batch at level 0; shorter if `within` is."""
 MAX_RECORDS = 100
-"""How many records an instance spans at most, where a pattern says nothing."""
+"""The default for the number of records that an instance spans."""
 MAX_PARTIAL_ORDERS = 256
-"""In how many ways the steps of one `any_order` may be served in part, at most."""
+"""The largest number of ways in which the steps of one `any_order` can be served in part."""
 _SECOND = timedelta(seconds=1)
 _AGREEMENT = re.compile(r"\s*(\w+)\s*(?:=\s*(\w+)\s*\.\s*(\w+)\s*)?")
 
@@ -49,12 +50,14 @@ def _several(value: Any) -> Any:
 
 
 def _agreements(texts: tuple[str, ...]) -> tuple[str, ...]:
-    wrong = [index for index, text in enumerate(texts) if not _AGREEMENT.fullmatch(text)]
     rule = "must be a column, or a column and one of an earlier step, as fd = accept.ret"
-    if wrong:
-        raise IssuesError(
-            [Issue(item_path(texts, index), f"{rule}; got {texts[index]!r}") for index in wrong]
-        )
+    issues = [
+        Issue(item_path(texts, index), f"{rule}; got {text!r}")
+        for index, text in enumerate(texts)
+        if not _AGREEMENT.fullmatch(text)
+    ]
+    if issues:
+        raise IssuesError(issues)
     return texts
 
 
@@ -79,6 +82,11 @@ class Gap(Model):
             got = f"min {format_duration(self.min)}, max {format_duration(self.max)}"
             raise IssuesError([Issue("", f"min must not be longer than max; got {got}")])
         return self
+
+    @property
+    def bounds(self) -> tuple[int, int | None]:
+        """The minimum and the maximum, in microseconds; None is no bound."""
+        return microseconds(self.min), None if self.max is None else microseconds(self.max)
 
 
 class Step(Model):
@@ -116,29 +124,29 @@ class AnyOrder(Model):
 
     @model_validator(mode="after")
     def _several_plain_steps(self) -> "AnyOrder":
-        problems = []
+        if issues := list(self._issues()):
+            raise IssuesError(issues)
+        return self
+
+    def _issues(self) -> Iterator[Issue]:
         if len(self.any_order) < 2:
-            problems.append(Issue("any_order", f"must have at least 2 steps; got {len(self.any_order)}"))
+            yield Issue("any_order", f"must have at least 2 steps; got {len(self.any_order)}")
         for index, step in enumerate(self.any_order):
-            at = f"any_order[{index}]"
+            rule = "has no meaning where the order is any; give it to the any_order as a whole"
             for name in ("within", "gap"):
                 if getattr(step, name) is not None:
-                    rule = "has no meaning where the order is any; give it to the any_order as a whole"
-                    problems.append(Issue(f"{at}.{name}", rule))
+                    yield Issue(f"any_order[{index}].{name}", rule)
             if step.distinct:
                 rule = "is not known of a step in an any_order; make it a step of its own"
-                problems.append(Issue(f"{at}.distinct", rule))
+                yield Issue(f"any_order[{index}].distinct", rule)
         ways = prod(step.times + 1 for step in self.any_order)
         if ways > MAX_PARTIAL_ORDERS:
             rule = f"may be served in part in at most {MAX_PARTIAL_ORDERS} ways, the product of times + 1"
-            problems.append(Issue("any_order", f"{rule}; got {ways}"))
-        if problems:
-            raise IssuesError(problems)
-        return self
+            yield Issue("any_order", f"{rule}; got {ways}")
 
 
 def _element(value: Any, _: Any) -> Step | AnyOrder:
-    # A union would tell of each mistake twice, once for either model.
+    # A union would report each error twice, once for each model.
     if isinstance(value, Step | AnyOrder):
         return value
     model = AnyOrder if isinstance(value, Mapping) and "any_order" in value else Step
@@ -201,7 +209,7 @@ class Pattern(Model):
     """What happens, in order: steps, or several in any_order."""
     absent: tuple[Absent, ...] = ()
     """What must not happen in between."""
-    detector: detectors.Detector | None = None
+    detector: DetectorPath | None = None
     """Instead of steps: the path of a Python function, as package.module.function, that is given the records
     of a window in their order and returns the matches among them."""
     columns: tuple[NonEmptyStr, ...] = ()
@@ -217,26 +225,23 @@ class Pattern(Model):
 
     @property
     def max_records(self) -> int:
-        """The most records that an instance spans (L)."""
-        if self.declared_max_records is not None:
-            return self.declared_max_records
-        return max(MAX_RECORDS, 2 * self.takes)
+        """The largest number of records that an instance spans (L)."""
+        return self.declared_max_records or max(MAX_RECORDS, 2 * self.takes)
 
     @property
     def takes(self) -> int:
-        """How many records an instance is made of; 1 where only a detector knows."""
+        """The number of records of an instance; 1 if only a detector knows it."""
         return sum(step.times for step in self.all_steps) or 1
 
     @property
-    def levels(self) -> int:
-        """How many levels there are: exactly ceil(log2(within / batch)) + 1."""
-        batches = -(-microseconds(self.within) // microseconds(self.batch))
-        return (batches - 1).bit_length() + 1
+    def widening(self) -> Widening:
+        """The parameters of the windows."""
+        return Widening(microseconds(self.batch), microseconds(self.within), self.max_records)
 
     @property
     def top(self) -> timedelta:
-        """The duration of a batch at the top level, no shorter than `within`; its windows are twice that."""
-        return self.batch * (1 << (self.levels - 1))
+        """The duration of a batch at the top level, at least `within`; its windows are twice as long."""
+        return self.widening.top * MICROSECOND
 
     @property
     def reach(self) -> timedelta:
@@ -250,8 +255,7 @@ class Pattern(Model):
 
     @cached_property
     def elements(self) -> tuple[tuple[Step, ...], ...]:
-        """The steps of each element: one, or those of an `any_order`. Its `within` and `gap` are those of
-        `steps` at the same place."""
+        """The steps of each element of `steps`: one, or those of an `any_order`."""
         return tuple(part.any_order if isinstance(part, AnyOrder) else (part,) for part in self.steps)
 
     @property
@@ -261,17 +265,13 @@ class Pattern(Model):
 
     def placed(self) -> Iterator[tuple[str, int, Step]]:
         """Yield every step in the order of the file, with its path and the number of its element."""
-        for number, part in enumerate(self.steps):
-            if isinstance(part, AnyOrder):
-                for index, step in enumerate(part.any_order):
-                    yield f"steps[{number}].any_order[{index}]", number, step
-            else:
-                yield f"steps[{number}]", number, part
+        for number, (part, steps) in enumerate(zip(self.steps, self.elements, strict=True)):
+            for index, step in enumerate(steps):
+                inner = f".any_order[{index}]" if isinstance(part, AnyOrder) else ""
+                yield f"steps[{number}]{inner}", number, step
 
     def agreements(self, step: Step) -> tuple[Agreement, ...]:
-        """Return what a step agrees in, with what of which step."""
-        read = [_AGREEMENT.fullmatch(text) for text in step.by]
+        """Return what the records of a step agree in."""
         first = self.all_steps[0].id
-        return tuple(
-            Agreement(form[1], form[2] or first, form[3] or form[1]) for form in read if form is not None
-        )
+        parsed = filter(None, map(_AGREEMENT.fullmatch, step.by))
+        return tuple(Agreement(form[1], form[2] or first, form[3] or form[1]) for form in parsed)

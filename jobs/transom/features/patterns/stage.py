@@ -1,28 +1,19 @@
-"""The stage `patterns`: episodes of several steps, however slow, found in windows that widen (Tolpin).
+"""The stage `patterns`: episodes of several steps in widening windows (Tolpin).
 
-`batches`, state: what long batches of each pattern and key are made of. `matches`: what a detector finds
-in the windows that end in an hour, two batches each, at every level. `episodes`: matches that lie together.
+`batches`, state: what the long batches of each pattern and key are built from. `matches`: the matches in the
+windows that end in an hour, two batches each, at every level. `episodes`: matches that lie together.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
 
-from transom.core.durations import microseconds
 from transom.engine.check_builders import built_in
-from transom.features.patterns import fingerprints
-from transom.features.patterns.algorithm.episodes import Merging
-from transom.features.patterns.match_rows import kinds_of
 from transom.features.patterns.resolve import PatternBlock, block_of
 from transom.features.patterns.spec import Pattern
-from transom.features.patterns.work_bounds import with_sizes, with_work
-from transom.ledger.stage import (
-    BlockOutput,
-    InputRange,
-    Stage,
-    StepRequest,
-    StepResult,
-    TableStep,
-    rows_where,
-)
+from transom.features.patterns.work_bounds import COUNTERS, FAILED, LONGEST_BATCH, LONGEST_WINDOW
+from transom.ledger.stage import BlockOutput, InputRange, Stage, TableStep, rows_where
+from transom.spec.feature import lazy
 from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
@@ -36,76 +27,49 @@ def definition(stream: Stream) -> Stage:
     """Return the stage `patterns` of a stream."""
     blocks = {name: block_of(stream, name) for name in stream.blocks(Pattern)}
     long = {name: block for name, block in blocks.items() if block.long}
-    steps = (
-        with_sizes(_batches(stream, long), stream, long),
-        with_work(_matches(stream, blocks), stream, blocks),
-        _episodes(stream, blocks),
-    )
-    return Stage(NAME, VERSION, steps)
+    return Stage(NAME, VERSION, (_batches(stream, long), _matches(stream, blocks), _episodes(stream, blocks)))
 
 
 def _batches(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
-    def compute(request: StepRequest) -> StepResult:
-        from transom.features.patterns.tables_batches import batches_of
-
-        return batches_of(request, blocks)
-
-    carried = _union(block.carried_columns() for block in blocks.values())
-    parts = {
-        name: BlockOutput(
-            (InputRange("ingest", "events", "events"),),
-            fingerprints.batches(stream, name),
-            ("hour", *block.record_columns),
-        )
-        for name, block in blocks.items()
-    }
-    return TableStep(Table.load("batches").declare(key=_keys(blocks), carried=carried), parts, compute)
+    return _step(
+        stream, "batches", blocks,
+        reads=lambda block: (InputRange("ingest", "events", "events"),),
+        counters=(LONGEST_BATCH,),
+        derived=_excess(blocks),
+        checks=built_in(stream, "batches_within_bound", metric="batch_beyond", at_most=0),
+    )  # fmt: skip
 
 
 def _matches(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
-    def compute(request: StepRequest) -> StepResult:
-        from transom.features.patterns.tables_matches import matches_of
+    def reads(block: PatternBlock) -> tuple[InputRange, ...]:
+        events = InputRange("ingest", "events", "events", back=block.reach_of_events)
+        return (events, block.reads_of_batches) if block.long else (events,)
 
-        return matches_of(request, blocks)
+    def records_excess(row: Mapping[str, Any]) -> float:
+        excess: float = row["records_shown"] - row["records_oversized"] - row["records_allowed"]
+        return max(0, excess)
 
-    kept = _union(block.kept_columns() for block in blocks.values())
-    parts = {
-        name: BlockOutput(
-            (
-                InputRange("ingest", "events", "events", back=block.reach_of_events),
-                *([block.reads_of_batches] if block.long else []),
-            ),
-            fingerprints.matches(stream, name),
-            tuple(kinds_of(block)),
-        )
-        for name, block in blocks.items()
-    }
-    return TableStep(Table.load("matches").declare(key=_keys(blocks), kept=kept), parts, compute)
+    return _step(
+        stream, "matches", blocks, reads,
+        counters=COUNTERS,
+        bounds={"records_shown": "records_allowed"},
+        derived={**_excess(blocks), "records_beyond": records_excess},
+        checks=(
+            *built_in(stream, "batches_within_bound", metric="batch_beyond", at_most=0),
+            *built_in(stream, "windows_within_bound", metric="window_beyond", at_most=0),
+            *built_in(stream, "work_within_bound", metric="records_beyond", at_most=0),
+            *built_in(stream, FAILED, metric="detector_failures", at_most=0),
+        ),
+    )  # fmt: skip
 
 
 def _episodes(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
-    mergings = {name: merging_of(stream, block) for name, block in blocks.items()}
+    def reads(block: PatternBlock) -> tuple[InputRange, ...]:
+        earlier = InputRange(NAME, block.name, "episodes", back=block.merging.reach, forward=-1)
+        return InputRange(NAME, block.name, "matches"), earlier
 
-    def compute(request: StepRequest) -> StepResult:
-        from transom.features.patterns.tables_episodes import episodes_of
-
-        return episodes_of(request, blocks, mergings)
-
-    parts = {
-        name: BlockOutput(
-            (
-                InputRange(NAME, name, "matches"),
-                InputRange(NAME, name, "episodes", back=mergings[name].reach, forward=-1),
-            ),
-            fingerprints.episodes(stream, name),
-            tuple(Table.load("episodes").declare(key=block.key).block_schema().names),
-        )
-        for name, block in blocks.items()
-    }
-    return TableStep(
-        Table.load("episodes").declare(key=_keys(blocks)),
-        parts,
-        compute,
+    return _step(
+        stream, "episodes", blocks, reads,
         checks=(
             *built_in(stream, "episodes_inside_hour", metric="episodes_beyond", at_most=0),
             *built_in(stream, "matches_in_episodes", metric="matches_untaken", at_least=0, at_most=0),
@@ -113,19 +77,38 @@ def _episodes(stream: Stream, blocks: Mapping[str, PatternBlock]) -> TableStep:
         metrics={"matches_taken": "sum(`new_matches`)", "episodes_beyond": rows_where(BEYOND)},
         derived={"matches_untaken": lambda row: row.get("matches_read", 0) - (row["matches_taken"] or 0)},
         failing_row_filters={"episodes_inside_hour": BEYOND},
+    )  # fmt: skip
+
+
+def _step(
+    stream: Stream,
+    table: str,
+    blocks: Mapping[str, PatternBlock],
+    reads: Callable[[PatternBlock], tuple[InputRange, ...]],
+    **options: Any,
+) -> TableStep:
+    parts = {
+        name: BlockOutput(reads(block), stream.fingerprint(table, name), tuple(block.schema(table).names))
+        for name, block in blocks.items()
+    }
+    columns = Table.load(table).declare(
+        key=_union(block.key for block in blocks.values()),
+        carried=_union(block.carried_columns() for block in blocks.values()),
+        kept=_union(block.kept_columns() for block in blocks.values()),
     )
-
-
-def merging_of(stream: Stream, block: PatternBlock) -> Merging:
-    """Return what makes matches of a pattern one episode."""
-    merge = microseconds(stream.blocks(Pattern)[block.name].merge_gap)
-    return Merging(merge, block.widening.max_length, block.widening.top)
-
-
-def _keys(blocks: Mapping[str, PatternBlock]) -> dict[str, str]:
-    return _union(block.key for block in blocks.values())
+    compute = partial(lazy(f"transom.features.patterns.tables_{table}:{table}_of"), blocks=blocks)
+    return TableStep(columns, parts, compute, **options)
 
 
 def _union(columns: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return the columns of several blocks, which the stream's file gives the same types."""
-    return {name: kind for some in columns for name, kind in some.items()}
+    """Return the columns of all blocks; columns of one name have one type, as the stream file declares it."""
+    return {name: kind for of_block in columns for name, kind in of_block.items()}
+
+
+def _excess(blocks: Mapping[str, PatternBlock]) -> dict[str, Callable[[Mapping[str, Any]], float | None]]:
+    """Return metrics of how far the longest batch and the longest window exceed 2L and 4L."""
+    max_records = {name: block.widening.max_records for name, block in blocks.items()}
+    return {
+        "batch_beyond": lambda row: max(0, row[LONGEST_BATCH] - 2 * max_records[row["block"]]),
+        "window_beyond": lambda row: max(0, row.get(LONGEST_WINDOW, 0) - 4 * max_records[row["block"]]),
+    }

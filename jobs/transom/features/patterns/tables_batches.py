@@ -1,8 +1,8 @@
-"""What the long batches of a pattern are made of, hour by hour.
+"""The table `batches`: what the long batches of a pattern are built from, hour by hour.
 
-A batch is the first and the last L records of its stretch of time, and these are among the first and the last
-L of each part of it. So what is stored of an hour depends on its own events alone, and a batch of days is put
-together when a window is, of the hours that somebody has asked for.
+A batch is the first and the last L records of its time interval. These are among the first and the last L
+records of each part of it. So the rows of an hour depend on its events alone, and a window of days is built
+from the rows of the requested hours.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,70 +11,54 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from transom.arrays.arrow import as_type
+from transom.arrays.arrow import build_batches
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.patterns.algorithm.batches import KeyedRecords, keep_first_and_last
-from transom.features.patterns.record_rows import of_events, of_one_key
-from transom.features.patterns.records import PatternRecords
-from transom.features.patterns.resolve import RECORD, PatternBlock
-from transom.features.patterns.work_bounds import count_batches
+from transom.features.patterns.records import PatternRecords, by_key, of_events
+from transom.features.patterns.resolve import PatternBlock
+from transom.features.patterns.work_bounds import LONGEST_BATCH, set_max
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.tables import ARROW_TYPES
 
 TABLE = "batches"
 
 
 def batches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> StepResult:
-    """What is stored of every pattern's target hours."""
-    due = request.rows.get(("events", "events"), {}).keys()
-    shares = []
+    """Return the rows of the target hours of each pattern."""
+    requested = request.rows.get(("events", "events"), {}).keys()
+    tasks = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        events = of_events(request.pins.read("events", set(targets) & due), block)
-        shares.append(BlockTask(name, of_one_key(events, block), compute_counting=BatchBuilder(block)))
-    return StepResult(shares)
+        events = of_events(request.pins.read("events", set(targets) & requested), block)
+        builder = BatchBuilder(block, block.schema(TABLE))
+        tasks.append(BlockTask(name, by_key(events, block), compute_counting=builder))
+    return StepResult(tasks)
 
 
 @dataclass(frozen=True)
 class BatchBuilder:
-    """What a task makes of its partition's records."""
+    """Computes the rows of a task; `schema` is `block.schema(TABLE)`."""
 
     block: PatternBlock
+    schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
-        """Of some keys, of which these are all records, what is stored."""
-        block = self.block
-        records = PatternRecords.gathered(batches, block)
+    def __call__(self, batches: Iterable[pa.RecordBatch], counters: TaskCounters) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some keys, given all their records."""
+        widening = self.block.widening
+        records = PatternRecords.gathered(batches, self.block)
         if records is None:
             return
-        length, hour = block.widening.length(block.lowest), records.time // HOUR_LENGTH
-        # Batches end inside hours, too, where an hour is not a multiple of the shortest one.
+        length, hour = widening.length(self.block.lowest), records.time // HOUR_LENGTH
+        # Batches can end within an hour, if an hour is not a multiple of the shortest ones.
         bounds = [np.diff(column) != 0 for column in (records.key, hour, records.time // length)]
         first = np.flatnonzero(np.append(True, np.logical_or.reduce(bounds)))
         part = np.repeat(np.arange(len(first)), np.diff(first, append=len(hour)))
-        left = keep_first_and_last(
-            KeyedRecords(part, records.time, records.cut), length, block.widening.max_records
-        )
-        count_batches(tally, hour[first], left.count)
-        rows = records.table.take(pa.array(np.flatnonzero(left.retained)))
+        cut = keep_first_and_last(KeyedRecords(part, records.time, records.cut), length, widening.max_records)
+        set_max(counters, LONGEST_BATCH, hour[first], cut.count)
+        rows = records.table.take(pa.array(np.flatnonzero(cut.retained)))
         columns = {
-            **{name: rows[name] for name in block.record_columns},
-            "hour": hour[left.retained] * HOUR_LENGTH,
-            "truncated_after": left.cut[left.retained],
+            **{name: rows[name] for name in self.block.record_columns},
+            "hour": cut.rows.time // HOUR_LENGTH * HOUR_LENGTH,
+            "truncated_after": cut.rows.cut,
         }
-        schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in kinds_of(block).items()])
-        arrays = [as_type(columns[field.name], field.type) for field in schema]
-        yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
-
-
-def kinds_of(block: PatternBlock) -> dict[str, str]:
-    """The columns of `batches` that a pattern fills, with their types."""
-    return {
-        "hour": "timestamp",
-        **block.key,
-        **RECORD,
-        "step_mask": "bigint",
-        "truncated_after": "boolean",
-        **block.carried_columns(),
-    }
+        yield from build_batches(rows.num_rows, columns, self.schema)

@@ -1,4 +1,4 @@
-"""What patterns match: the windows that end in an hour, level by level, and what a detector finds in them."""
+"""The table `matches`: the matches in the windows that end in an hour, level by level."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,19 +9,21 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from transom.arrays.arrow import common_codes
-from transom.core.exact_sums import Bools, Int64s
+from transom.core.exact_sums import Int64s
 from transom.engine.hours import extend_back, to_ranges
-from transom.features.patterns import tables_batches as batches
-from transom.features.patterns.algorithm.batches import keep_first_and_last, windows_to_detect
+from transom.features.patterns import custom_detector, tables_batches
+from transom.features.patterns.algorithm.batches import (
+    DetectorWindows,
+    KeyedRecords,
+    keep_first_and_last,
+    windows_to_detect,
+)
 from transom.features.patterns.algorithm.detected_matches import detect_matches
-from transom.features.patterns.custom_detection import CustomDetection
-from transom.features.patterns.custom_detector import Detector
-from transom.features.patterns.detector_path import function
-from transom.features.patterns.match_rows import LevelMatches, rows_of
-from transom.features.patterns.record_rows import of_batches, of_events, of_one_key, union
-from transom.features.patterns.records import PatternRecords
+from transom.features.patterns.custom_detector import Detector, Record
+from transom.features.patterns.match_rows import LevelMatches, find_instances, rows_of
+from transom.features.patterns.records import PatternRecords, by_key, of_batches, of_events
 from transom.features.patterns.resolve import PatternBlock
-from transom.features.patterns.work_bounds import WorkCounter, count_batches, hours_of
+from transom.features.patterns.work_bounds import LONGEST_BATCH, WorkCounter, hours_of, set_max
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.ledger.staleness import partitions_read
 from transom.ledger.task_counters import TaskCounters
@@ -30,111 +32,133 @@ TABLE = "matches"
 
 
 def matches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> StepResult:
-    """What is found in the windows that end in every pattern's target hours."""
-    due = request.rows.get(("events", "events"), {})
-    shares = []
+    """Return the matches in the windows that end in the target hours of each pattern."""
+    requested = request.rows.get(("events", "events"), {}).keys()
+    tasks = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        hours = extend_back(targets, block.reach_of_events) & due.keys()
-        rows = [of_events(request.pins.read("events", hours), block)]
+        hours = extend_back(targets, block.reach_of_events) & requested
+        rows = of_events(request.pins.read("events", hours), block)
         hours = {read.hour for hour in targets for read in partitions_read(block.reads_of_batches, hour)}
-        hours &= request.rows.get((name, batches.TABLE), {}).keys()
+        hours &= request.rows.get((name, tables_batches.TABLE), {}).keys()
         if hours:
-            rows.append(of_batches(request.pins.read(batches.TABLE, hours), block))
-        counted = MatchFinder(block, to_ranges(targets), shipped(block.detector))
-        shares.append(BlockTask(name, of_one_key(union(rows), block), compute_counting=counted))
-    return StepResult(shares)
+            rows = rows.unionByName(of_batches(request.pins.read(tables_batches.TABLE, hours), block))
+        detector = _ship(block.detector) if block.detector else None
+        finder = MatchFinder(block, to_ranges(targets), detector, block.schema(TABLE))
+        tasks.append(BlockTask(name, by_key(rows, block), compute_counting=finder))
+    return StepResult(tasks)
 
 
-def shipped(path: str | None) -> Detector | None:
-    """A detector as tasks are sent it: with its module, which their machines need not have."""
-    if path is None:
-        return None
-    found = function(path)
-    module = sys.modules.get(getattr(found, "__module__", None) or "")
+def _ship(path: str) -> Detector:
+    """Return a detector that is sent to tasks with its module, which other machines may not have."""
+    detector = custom_detector.load_detector(path)
+    module = sys.modules.get(getattr(detector, "__module__", None) or "")
     if module is not None and getattr(module, "__file__", None):
         cloudpickle.register_pickle_by_value(module)
-    return found
+    return detector
 
 
 @dataclass(frozen=True)
 class MatchFinder:
-    """What a task makes of its partition's records.
+    """Computes the rows of a task.
 
     Attributes:
-        ranges: windows that end in them are wanted, `(a, b]` in microseconds.
-        detector: a function of the operator's own; None where the block has a pattern.
+        ranges: `(a, b]` in microseconds; the windows that end in one of them are searched.
+        detector: the custom detector; None if the block has a pattern.
+        schema: `block.schema(TABLE)`.
     """
 
     block: PatternBlock
     ranges: Sequence[tuple[int, int]]
     detector: Detector | None
+    schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
-        """The matches of some keys, of which these are all records."""
+    def __call__(self, batches: Iterable[pa.RecordBatch], counters: TaskCounters) -> Iterator[pa.RecordBatch]:
+        """Yield the matches of some keys, given all their records."""
         records = PatternRecords.gathered(batches, self.block)
         if records is None:
             return
-        work = WorkCounter(tally, self.block)
-        by = self._by_pattern if self.detector is None else self._by_detector
-        for found in by(records, work):
-            if len(found.end):
-                yield from rows_of(found, records, self.block)
-        work.allowed()
+        work = WorkCounter(counters, self.block.widening)
+        find = self._by_pattern if self.detector is None else self._by_detector
+        for matches in find(records, work):
+            yield from rows_of(matches, records, self.block, self.schema)
+        work.add_allowed()
 
     def _by_pattern(self, records: PatternRecords, work: WorkCounter) -> Iterator[LevelMatches]:
-        block, pattern, takes = self.block, self.block.pattern, records.takes
+        widening, pattern = self.block.widening, self.block.pattern
         assert pattern is not None
-        codes = common_codes_of(records, block)
-        opens, closes = (takes & pattern.opening) != 0, (takes & pattern.closing) != 0
-        for level, places, cut in self._levels(records, work):
-            rows = records.rows(places, cut)
-            needs = [((takes[places] >> step.bit & 1).astype(bool), step.times) for step in pattern.steps]
-            windows = windows_to_detect(
-                rows, level, block.widening, self.ranges, opens[places], closes[places], needs
-            )
-            work.windows(windows)
+        codes = common_codes_of(records, self.block)
+        for level, places, rows in self._levels(records, work):
+            bits = records.takes[places]
+            opens, closes = (bits & pattern.opening) != 0, (bits & pattern.closing) != 0
+            needs = [((bits >> step.bit & 1).astype(bool), step.times) for step in pattern.steps]
+            windows = windows_to_detect(rows, level, widening, self.ranges, opens, closes, needs)
+            work.add_windows(windows)
             of_level = {name: code[places] for name, code in codes.items()}
-            time, bits = records.time[places], takes[places]
-            for seen in detect_matches(pattern, block.widening, level, windows, time, bits, of_level):
-                yield LevelMatches.of_sightings(level, seen, places, records, pattern, codes)
+            for detected in detect_matches(pattern, widening, level, windows, rows.time, bits, of_level):
+                matches, steps = find_instances(pattern, detected, rows.time, bits, of_level)
+                yield LevelMatches(level, detected.end, [places[match] for match in matches], steps)
 
     def _by_detector(self, records: PatternRecords, work: WorkCounter) -> Iterator[LevelMatches]:
-        assert self.detector is not None
-        detection = CustomDetection(self.block, records, self.detector)
-        for level, places, cut in self._levels(records, work):
-            windows = windows_to_detect(records.rows(places, cut), level, self.block.widening, self.ranges)
-            work.windows(windows)
-            yield detection.matches(level, places, cut, windows, work.failed)
+        widening, shown = self.block.widening, records.shown(self.block)
+        for level, places, rows in self._levels(records, work):
+            windows = windows_to_detect(rows, level, widening, self.ranges)
+            work.add_windows(windows)
+            ends, matches = [], []
+            for match, end in self._detected(level, windows, [shown[place] for place in places], work):
+                a, b = match[0], match[-1]
+                first, last = int(rows.time[a]), int(rows.time[b])
+                near = last - first <= widening.max_length and b - a < widening.max_records
+                is_first = near and end == widening.end_of(level, last)
+                if is_first and widening.level_of(first, last) == level and not rows.cut[a:b].any():
+                    ends.append(end)
+                    matches.append(places[match])
+            yield LevelMatches(level, np.array(ends, dtype=np.int64), matches, [()] * len(ends))
 
-    def _levels(self, records: PatternRecords, work: WorkCounter) -> Iterator[tuple[int, Int64s, Bools]]:
-        """The rows of each level's batches, and where they are cut."""
-        widening, lowest = self.block.widening, self.block.lowest
-        places = np.flatnonzero(~records.stored)
-        cut = np.zeros(len(places), dtype=bool)
+    def _detected(
+        self, level: int, windows: DetectorWindows, shown: Sequence[Record], work: WorkCounter
+    ) -> Iterator[tuple[Int64s, int]]:
+        """Yield what the detector returns: the rows of each match, and the end of its window.
+
+        If the detector raises, the window's key and bounds are noted, and the other windows go on.
+        """
+        assert self.detector is not None
+        length = 2 * self.block.widening.length(level)
+        for first, stop, end in zip(windows.first, windows.stop, windows.end.tolist(), strict=True):
+            try:
+                matches = custom_detector.matches_in(self.detector, shown[first:stop])
+            except (Exception, SystemExit) as error:
+                key = [f"{name}={shown[first][name]!r}" for name in self.block.key]
+                times = np.datetime_as_string(np.array([end - length, end], "datetime64[us]"), unit="s")
+                window = f"window {' to '.join(times)}: {custom_detector.format_failure(error)}"
+                work.add_failure(end, ", ".join([*key, window]))
+            else:
+                yield from ((first + np.array(match), end) for match in matches)
+
+    def _levels(
+        self, records: PatternRecords, work: WorkCounter
+    ) -> Iterator[tuple[int, Int64s, KeyedRecords]]:
+        """Yield each level with the rows of its batches, and their places among all records."""
+        widening = self.block.widening
         for level in range(widening.levels):
-            if level == lowest:
-                places = np.flatnonzero(records.stored)
-                cut = records.cut[places]
+            if level in (0, self.block.lowest):
+                places = np.flatnonzero(records.stored if level else ~records.stored)
+                rows = records.take(places)
             if level:
-                left = keep_first_and_last(
-                    records.rows(places, cut), widening.length(level), widening.max_records
-                )
-                count_batches(work.tally, hours_of(left.end), left.count)
-                places, cut = places[left.retained], left.cut[left.retained]
-            yield level, places, cut
+                cut = keep_first_and_last(rows, widening.length(level), widening.max_records)
+                set_max(work.counters, LONGEST_BATCH, hours_of(cut.end), cut.count)
+                places, rows = places[cut.retained], cut.rows
+            yield level, places, rows
 
 
 def common_codes_of(records: PatternRecords, block: PatternBlock) -> dict[str, Int64s]:
-    """Codes of what the steps compare: of columns of one type, equal where the values are."""
+    """Return codes of the columns that steps compare. Columns of one type have common codes."""
     assert block.pattern is not None
-    by_kind: dict[str, list[str]] = {}
+    by_type: dict[str, list[str]] = {}
     for column in block.pattern.columns:
-        by_kind.setdefault({**block.key, **block.carried}[column], []).append(column)
-    return {
-        column: code
-        for columns in by_kind.values()
-        for column, code in zip(
-            columns, common_codes([records.table[block.record_column(name)] for name in columns]), strict=True
-        )
-    }
+        by_type.setdefault({**block.key, **block.carried}[column], []).append(column)
+    codes: dict[str, Int64s] = {}
+    for columns in by_type.values():
+        values = [records.table[block.record_column(column)] for column in columns]
+        codes |= zip(columns, common_codes(values), strict=True)
+    return codes

@@ -1,10 +1,11 @@
-"""What patterns read of the events: their conditions, the columns that records carry, and rules of both."""
+"""Check patterns against the columns of the stream, and return what they read of the events."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
-from transom.features.patterns.spec import Pattern
+from transom.features.patterns.spec import Agreement, Pattern
 from transom.formats.record_format import FieldType
 from transom.spec.block_columns import BlockColumns, Use, both, tested
 from transom.spec.errors import Issue, item_path, no_column, of_expression
@@ -48,21 +49,18 @@ def conditions(stream: Stream, name: str) -> list[Expression]:
 
 def takes(stream: Stream, name: str) -> str | None:
     """Return, as Spark SQL, which events a step or one of `absent` may take; None is any."""
-    where, met = stream.where_of(stream.blocks(Pattern)[name]), conditions(stream, name)
-    either = " OR ".join(dict.fromkeys(one.sql for one in met))
-    parts = ([where.sql] if where else []) + ([f"({either})"] if met else [])
-    return " AND ".join(parts) or None
+    where, any_of = stream.where_of(stream.blocks(Pattern)[name]), conditions(stream, name)
+    either = " OR ".join(dict.fromkeys(condition.sql for condition in any_of))
+    return " AND ".join([*([where.sql] if where else []), *([f"({either})"] if any_of else [])]) or None
 
 
 def carried(stream: Stream, name: str) -> dict[str, FieldType]:
     """Return the columns beside the key's that the records of a pattern carry, sorted, with their types."""
-    read = _carried(stream.blocks(Pattern)[name])
-    return {column: stream.event_columns[column].type for column in sorted(read)}
+    return {c: stream.event_columns[c].type for c in sorted(_carried(stream.blocks(Pattern)[name]))}
 
 
 def _carried(pattern: Pattern) -> set[str]:
-    read = {*pattern.carry, *pattern.columns}
-    return read.union(*compared(pattern).values()).difference(pattern.key)
+    return {*pattern.carry, *pattern.columns}.union(*compared(pattern).values()).difference(pattern.key)
 
 
 def compared(pattern: Pattern) -> dict[str, set[str]]:
@@ -76,93 +74,83 @@ def compared(pattern: Pattern) -> dict[str, set[str]]:
 
 
 def problems(stream: Stream) -> Iterator[Issue]:
-    """Yield what is wrong with the patterns of a stream, each of which is sound by itself."""
+    """Yield what is wrong with the patterns of a stream, each of which is valid by itself."""
     yield from _keys(stream)
     for name, pattern in stream.blocks(Pattern).items():
-        place, types = f"patterns.{name}", stream.event_types
-        if pattern.title is not None:
-            told = [*(column for column in pattern.key if column in types), *REPORTED_COLUMNS]
-            rule = "a title names columns of the key, start_time, last_time and matches"
-            yield from title_problems(f"{place}.title", pattern.title, told, rule)
-        if pattern.where is not None and pattern.where != stream.where:
-            yield from _condition(f"{place}.where", pattern.where, types)
-        for field in ("carry", "columns"):
-            yield from _unknown(f"{place}.{field}", getattr(pattern, field), stream)
-        for at, text in _texts(pattern):
-            yield from _condition(f"{place}.{at}.where", text, types)
-        for at, _, step in pattern.placed():
-            for index, column in enumerate(step.distinct):
-                if column not in stream.event_columns:
-                    yield _no_column(
-                        f"{place}.{at}.distinct{item_path(step.distinct, index)}", column, stream
-                    )
-            most = 2 ** len(step.distinct)
-            if step.times > most and {types.get(column) for column in step.distinct} == {"boolean"}:
-                rule = f"is never met: true and false make {most}"
-                yield Issue(f"{place}.{at}.distinct", f"{rule}, and times is {step.times}")
-        yield from _agreements(place, pattern, stream)
-        yield from _absent(place, pattern, types)
+        for issue in _problems(pattern, stream):
+            yield replace(issue, path=f"patterns.{name}.{issue.path}")
+
+
+def _problems(pattern: Pattern, stream: Stream) -> Iterator[Issue]:
+    columns, types = stream.event_columns, stream.event_types
+    if pattern.title is not None:
+        known = [*(column for column in pattern.key if column in types), *REPORTED_COLUMNS]
+        rule = "a title names columns of the key, start_time, last_time and matches"
+        yield from title_problems("title", pattern.title, known, rule)
+    if pattern.where is not None and pattern.where != stream.where:
+        yield from _condition("where", pattern.where, types)
+    for field, names in (("carry", pattern.carry), ("columns", pattern.columns)):
+        for index, name in enumerate(names):
+            if name not in columns:
+                yield no_column(f"{field}[{index}]", name, columns)
+    for at, text in _texts(pattern):
+        yield from _condition(f"{at}.where", text, types)
+    for at, _, step in pattern.placed():
+        for index, column in enumerate(step.distinct):
+            if column not in columns:
+                yield no_column(f"{at}.distinct{item_path(step.distinct, index)}", column, columns)
+        values = 2 ** len(step.distinct)
+        if step.times > values and {types.get(column) for column in step.distinct} == {"boolean"}:
+            rule = f"is never met: true and false make {values}, and times is {step.times}"
+            yield Issue(f"{at}.distinct", rule)
+    for at, _, step in pattern.placed():
+        yield from _agreements(f"{at}.by", pattern.agreements(step), stream)
+    yield from _absent(pattern, types)
 
 
 def _texts(pattern: Pattern) -> list[tuple[str, str]]:
     """Return the conditions as written, with their paths: of the steps, then of `absent`."""
-    steps = [(place, step.where) for place, _, step in pattern.placed()]
+    steps = [(path, step.where) for path, _, step in pattern.placed()]
     return steps + [(f"absent[{index}]", forbidden.where) for index, forbidden in enumerate(pattern.absent)]
 
 
 def _keys(stream: Stream) -> Iterator[Issue]:
-    patterns = stream.blocks(Pattern).values()
-    held = {carried_column(c): f"a batch for values of {c}" for p in patterns for c in _carried(p)}
-    held |= {kept_column(c): f"a match for kept values of {c}" for p in patterns for c in p.carry}
-    # Patterns share their tables, and a key that they have from the stream is told of once, there.
+    patterns = stream.blocks(Pattern)
+    used = {carried_column(c): f"a batch for values of {c}" for p in patterns.values() for c in _carried(p)}
+    used |= {kept_column(c): f"a match for kept values of {c}" for p in patterns.values() for c in p.carry}
+    reserved = {"match": MATCH_COLUMNS, "episode": EPISODE_COLUMNS, "batch of records": _BATCH_COLUMNS}
+    # Patterns share their tables; the stream's own key is reported once.
     keys = {
         "key" if pattern.key == stream.key else f"patterns.{name}.key": pattern.key
-        for name, pattern in stream.blocks(Pattern).items()
+        for name, pattern in patterns.items()
     }
-    for place, key in keys.items():
+    for path, key in keys.items():
         for index, name in enumerate(key):
-            of = {"match": MATCH_COLUMNS, "episode": EPISODE_COLUMNS, "batch of records": _BATCH_COLUMNS}
-            what = next((one for one, columns in of.items() if name in columns), None)
-            if what is not None:
-                rule = f"{name} is a column that every {what} has; name the column otherwise"
-                yield Issue(f"{place}[{index}]", rule)
-            elif name in held:
-                rule = f"{name} is the column of {held[name]}"
-                yield Issue(f"{place}[{index}]", f"{rule}; name the column otherwise")
-            elif place != "key" and name not in stream.event_columns:
-                yield _no_column(f"{place}[{index}]", name, stream)
+            row = next((row for row, columns in reserved.items() if name in columns), None)
+            if row is not None:
+                rule = f"{name} is a column that every {row} has; name the column otherwise"
+                yield Issue(f"{path}[{index}]", rule)
+            elif name in used:
+                rule = f"{name} is the column of {used[name]}; name the column otherwise"
+                yield Issue(f"{path}[{index}]", rule)
+            elif path != "key" and name not in stream.event_columns:
+                yield no_column(f"{path}[{index}]", name, stream.event_columns)
 
 
-def _unknown(place: str, names: tuple[str, ...], stream: Stream) -> Iterator[Issue]:
-    for index, name in enumerate(names):
-        if name not in stream.event_columns:
-            yield _no_column(f"{place}[{index}]", name, stream)
+def _agreements(path: str, agreements: Sequence[Agreement], stream: Stream) -> Iterator[Issue]:
+    columns, types = stream.event_columns, stream.event_types
+    for index, (column, other, other_column) in enumerate(agreements):
+        at = path + item_path(agreements, index)
+        unknown = [name for name in dict.fromkeys((column, other_column)) if name not in columns]
+        for name in unknown:
+            yield no_column(at, name, columns)
+        if not unknown and types[column] != types[other_column]:
+            own, its = (f"a{'n' * (types[c] == 'integer')} {types[c]}" for c in (column, other_column))
+            yield Issue(at, f"must be of one type; {column} is {own}, {other}.{other_column} is {its}")
 
 
-def _no_column(place: str, name: str, stream: Stream) -> Issue:
-    return no_column(place, name, stream.event_columns)
-
-
-def _agreements(place: str, pattern: Pattern, stream: Stream) -> Iterator[Issue]:
-    for at, _, step in pattern.placed():
-        agreements = pattern.agreements(step)
-        for index, (column, other, other_column) in enumerate(agreements):
-            by = f"{place}.{at}.by{item_path(agreements, index)}"
-            unknown = [
-                name for name in dict.fromkeys((column, other_column)) if name not in stream.event_columns
-            ]
-            for name in unknown:
-                yield _no_column(by, name, stream)
-            if unknown:
-                continue
-            own, its = stream.event_types[column], stream.event_types[other_column]
-            if own != its:
-                rule = f"must be of one type; {column} is {_a(own)}, {other}.{other_column} is {_a(its)}"
-                yield Issue(by, rule)
-
-
-def _absent(place: str, pattern: Pattern, types: Mapping[str, FieldType]) -> Iterator[Issue]:
-    """Yield where a record of a step is always one that may not be there."""
+def _absent(pattern: Pattern, types: Mapping[str, FieldType]) -> Iterator[Issue]:
+    """Yield the forbidden records that every instance has, as a step always takes such a record."""
     elements = {step.id: number for _, number, step in pattern.placed()}
     for index, forbidden in enumerate(pattern.absent):
         first, last = forbidden.between
@@ -173,35 +161,31 @@ def _absent(place: str, pattern: Pattern, types: Mapping[str, FieldType]) -> Ite
             )
             if between and _compiled(step.where, types) == _compiled(forbidden.where, types) is not None:
                 rule = f"every {step.id} is one, and lies between {first} and {last}: nothing ever matches"
-                yield Issue(f"{place}.absent[{index}].where", f"{rule}; got {forbidden.where!r}")
+                yield Issue(f"absent[{index}].where", f"{rule}; got {forbidden.where!r}")
 
 
 def _compiled(text: str, types: Mapping[str, FieldType]) -> str | None:
-    with suppress(ExpressionError):  # is told of by itself
+    with suppress(ExpressionError):  # reported by `_condition`
         return condition(text, types).sql
     return None
 
 
-def _condition(place: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Issue]:
+def _condition(path: str, text: str, types: Mapping[str, FieldType]) -> Iterator[Issue]:
     try:
-        met = condition(text, types)
+        if condition(text, types).sql == _NEVER_MET:
+            yield Issue(path, f"is never met; got {text!r}")
     except ExpressionError as error:
-        yield of_expression(place, error)
-        return
-    if met.sql == _NEVER_MET:
-        yield Issue(place, f"is never met; got {text!r}")
-
-
-def _a(kind: FieldType) -> str:
-    return "an integer" if kind == "integer" else f"a {kind}"
+        yield of_expression(path, error)
 
 
 def columns_read(stream: Stream) -> Iterator[BlockColumns]:
-    """Yield what each pattern needs of the events."""
+    """Yield the event columns that each pattern needs, and of which events."""
     for name, pattern in stream.blocks(Pattern).items():
         where, any_step, steps = stream.where_of(pattern), takes(stream, name), conditions(stream, name)
-        uses = list(tested(where))
-        uses += [Use(frozenset(met.columns), both(where, met), decides=True) for met in steps]
+        uses = [
+            *tested(where),
+            *(Use(frozenset(met.columns), both(where, met), decides=True) for met in steps),
+        ]
         # A record of one step needs no column of another one.
         by_step = compared(pattern)
         for step, met in zip(pattern.all_steps, steps, strict=False):
@@ -211,14 +195,14 @@ def columns_read(stream: Stream) -> Iterator[BlockColumns]:
 
 
 def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
-    """Yield how far back windows reach."""
+    """Yield how far back the windows of each pattern reach."""
     for name, pattern in stream.blocks(Pattern).items():
         yield f"the longest window of the pattern {name}", pattern.reach
 
 
 def all_conditions(stream: Stream) -> Iterator[Tested]:
-    """Yield the conditions of the patterns."""
+    """Yield the conditions of the patterns and of their steps."""
     for name, pattern in stream.blocks(Pattern).items():
         yield from own_where(stream, f"patterns.{name}", pattern.where)
-        for index, step in enumerate(pattern.all_steps):
-            yield Tested(f"patterns.{name}.steps[{index}].where", step.where, event_domains(stream))
+        for path, _, step in pattern.placed():
+            yield Tested(f"patterns.{name}.{path}.where", step.where, event_domains(stream))

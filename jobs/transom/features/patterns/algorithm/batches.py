@@ -1,5 +1,4 @@
-"""Batches and windows for many keys at once (Tolpin; record by record:
-`transom.features.patterns.algorithm.reference`).
+"""Batches and windows of many keys at once; record by record: `reference`.
 
 A batch of a level above 0 is the first L and the last L records of its time interval, with a mark between
 them if there are more than 2L. So a level is one pass over the rows of the level below, and it does not
@@ -41,23 +40,23 @@ class KeyedRecords:
 
 
 @dataclass(frozen=True)
-class Cut:
-    """The records of batches after the cut.
+class CutBatches:
+    """The first L and the last L records of each batch of a level.
 
     Attributes:
-        retained: which rows remain.
-        cut: whether records were cut out after each row; of all rows.
-        count: the number of remaining records of each batch.
+        retained: which records these are.
+        rows: these records, with the cuts.
+        count: their number in each batch.
         end: the end of each batch, in microseconds.
     """
 
     retained: Bools
-    cut: Bools
+    rows: KeyedRecords
     count: Int64s
     end: Int64s
 
 
-def keep_first_and_last(rows: KeyedRecords, length: int, max_records: int) -> Cut:
+def keep_first_and_last(rows: KeyedRecords, length: int, max_records: int) -> CutBatches:
     """Keep the first L and the last L records of each batch of a level.
 
     Args:
@@ -67,12 +66,12 @@ def keep_first_and_last(rows: KeyedRecords, length: int, max_records: int) -> Cu
     first, stop = _batches(rows, length)
     sizes = stop - first
     batch = np.repeat(np.arange(len(first)), sizes)
-    place = np.arange(len(rows.time)) - first[batch]
-    long = sizes[batch] > 2 * max_records
-    retained = (place < max_records) | (place >= sizes[batch] - max_records)
+    place, size = np.arange(len(batch)) - first[batch], sizes[batch]
+    retained = (place < max_records) | (place >= size - max_records)
+    cut = np.where(size > 2 * max_records, place == max_records - 1, rows.cut)
     end = (rows.time[first] // length + 1) * length
-    count = np.add.reduceat(retained.astype(np.int64), first) if len(first) else sizes
-    return Cut(retained, np.where(long, place == max_records - 1, rows.cut), count, end)
+    rows = KeyedRecords(rows.key, rows.time, cut).take(retained)
+    return CutBatches(retained, rows, np.minimum(sizes, 2 * max_records), end)
 
 
 @dataclass(frozen=True)
@@ -113,48 +112,37 @@ def windows_to_detect(
             be part of a new instance. None for a detector that may use its whole window.
         needs: records, and the minimum number of them in an instance.
     """
-    length, time = widening.length(level), rows.time
-    first, stop = _batches(rows, length)
-    number, key = time[first] // length, rows.key[first]
-    follows = np.zeros(len(first), dtype=bool)
+    length, half, time = widening.length(level), widening.length(level) // 2, rows.time
+    middle, stop = _batches(rows, length)  # the later batch of each window
+    number, key = time[middle] // length, rows.key[middle]
+    follows = np.zeros(len(middle), dtype=bool)
     follows[1:] = (key[1:] == key[:-1]) & (number[1:] == number[:-1] + 1)
     end = (number + 1) * length
-    is_last = np.append(~follows[1:], True)[: len(first)]  # the next window has this batch alone
-    all_ends, all_keys = np.concatenate([end, end[is_last] + length]), np.concatenate([key, key[is_last]])
-    in_ranges = _ends_in_ranges(all_ends, ranges)
-    begin = np.where(follows, np.concatenate([first[:1], first[:-1]]), first)
-    sizes = stop - first
-    over = sizes > 2 * widening.max_records
+    is_last = np.append(~follows[1:], True)[: len(middle)]  # the next window has this batch alone
+    ends, keys = np.concatenate([end, end[is_last] + length]), np.concatenate([key, key[is_last]])
+    inside = _ends_in_ranges(ends, ranges)
+    low, high = np.where(follows, np.concatenate([middle[:1], middle[:-1]]), middle), stop
     # Above level 0 no batch is oversized, as they are cut.
+    over = stop - middle > 2 * widening.max_records
     oversized = over | (follows & np.concatenate([over[:1], over[:-1]]))
-    low, high = begin, stop
     selected = _ends_in_ranges(end, ranges) & (follows | (level == 0))
     if opens is not None and closes is not None:
-        low, high = _narrowed(rows, level, widening, begin, first, stop, opens, closes)
+        low, high = _narrowed(time, level, widening, (low, middle, stop), opens, closes)
         selected &= low < high
-        for marked, times in needs:
+        for marked, count in needs:
             running = np.concatenate([[0], np.cumsum(marked)])
-            selected &= running[high] - running[low] >= times
+            selected &= running[high] - running[low] >= count
     elif level:
-        half = length // 2
-        selected &= (time[begin] < end - length - half) | (time[stop - 1] >= end - half)
-    return DetectorWindows(
-        low[selected],
-        high[selected],
-        end[selected],
-        all_keys[in_ranges],
-        all_ends[in_ranges],
-        oversized[selected],
-    )
+        selected &= (time[low] < end - length - half) | (time[stop - 1] >= end - half)
+    low, high, end = low[selected], high[selected], end[selected]
+    return DetectorWindows(low, high, end, keys[inside], ends[inside], oversized[selected])
 
 
 def _narrowed(
-    rows: KeyedRecords,
+    time: Int64s,
     level: int,
     widening: Widening,
-    begin: Int64s,
-    middle: Int64s,
-    stop: Int64s,
+    windows: tuple[Int64s, Int64s, Int64s],
     opens: Bools,
     closes: Bools,
 ) -> tuple[Int64s, Int64s]:
@@ -162,28 +150,28 @@ def _narrowed(
 
     An instance spans at most L records and at most t_max, ends in the later batch, and above level 0 begins
     in the earlier one.
+
+    Args:
+        windows: for each window the first row of the earlier and of the later batch, and the exclusive end.
     """
-    time, length = rows.time, widening.length(level)
+    begin, middle, stop = windows
+    length, half = widening.length(level), widening.length(level) // 2
     low = np.maximum(begin, middle - (widening.max_records - 1))
     high = np.minimum(stop, middle + widening.max_records - 1) if level else stop
     opening_stop = middle if level else stop
     # The first opening record and the last closing record of pairs that are near enough.
-    low = segmented_searchsorted(
-        time, low, opening_stop, time[_next(closes, middle, high, stop - 1)] - widening.max_length
-    )
+    earliest = time[_next(closes, middle, high, stop - 1)] - widening.max_length
+    low = segmented_searchsorted(time, low, opening_stop, earliest)
     first_open = _next(opens, low, opening_stop, stop)
     # If no record opens, any bound is valid.
     reach = time[_last(opens, low, opening_stop)] + widening.max_length
     last_close = _last(closes, middle, segmented_searchsorted(time, middle, high, reach + 1))
-    known = first_open <= last_close
+    exists = first_open <= last_close
+    first_open, stop = np.where(exists, first_open, 0), np.where(exists, last_close + 1, 0)
     if level:
-        half = length // 2
-        start = (time[middle] // length) * length
-        new = (time[np.where(known, first_open, begin)] < start - half) | (
-            time[np.where(known, last_close, middle)] >= start + half
-        )
-        known &= new
-    return np.where(known, first_open, 0), np.where(known, last_close + 1, 0)
+        start = time[middle] // length * length
+        exists &= (time[first_open] < start - half) | (time[stop - 1] >= start + half)
+    return np.where(exists, first_open, 0), np.where(exists, stop, 0)
 
 
 def _next(marked: Bools, low: Int64s, high: Int64s, otherwise: Int64s) -> Int64s:
@@ -212,5 +200,5 @@ def _batches(rows: KeyedRecords, length: int) -> tuple[Int64s, Int64s]:
     """Return the range of rows of each batch that is not empty."""
     number = rows.time // length
     changed = (np.diff(rows.key) != 0) | (np.diff(number) != 0)
-    first = np.flatnonzero(np.concatenate([np.ones(min(len(number), 1), dtype=bool), changed]))
+    first = np.flatnonzero(np.append(True, changed)[: len(number)])
     return first, np.append(first[1:], len(number))[: len(first)]

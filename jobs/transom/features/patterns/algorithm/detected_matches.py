@@ -38,55 +38,6 @@ class DetectedMatches:
     end: Int64s
 
 
-@dataclass(frozen=True)
-class _Pieces:
-    """Parts of windows, each a range of rows. Each match belongs to exactly one of them.
-
-    Attributes:
-        first, stop: the rows `[first, stop)`.
-        own: the piece owns the matches that begin before this row.
-        end: the end of its window, in microseconds.
-    """
-
-    first: Int64s
-    stop: Int64s
-    own: Int64s
-    end: Int64s
-
-    @classmethod
-    def of(cls, windows: DetectorWindows, max_records: int) -> "_Pieces":
-        """Split windows with more than 4L records, of level 0, into pieces of 2L that slide by L, since a
-        match spans at most L. Other windows stay whole."""
-        sizes = windows.stop - windows.first
-        window, number = expand_ranges(
-            np.zeros_like(sizes), np.where(sizes > 4 * max_records, -(-sizes // max_records) - 1, 1)
-        )
-        first, whole = windows.first[window] + number * max_records, sizes[window] <= 4 * max_records
-        stop = np.where(
-            whole, windows.stop[window], np.minimum(first + 2 * max_records, windows.stop[window])
-        )
-        own = np.where(stop == windows.stop[window], stop, first + max_records)
-        return cls(first, stop, own, windows.end[window])
-
-    def batches(self) -> Iterator["_Pieces"]:
-        """Yield as many pieces at a time as fit into memory; at least one."""
-        sizes = self.stop - self.first
-        records, pairs = np.cumsum(sizes), np.cumsum(sizes * sizes)
-        at = 0
-        while at < len(sizes):
-            base = (records[at - 1], pairs[at - 1]) if at else (0, 0)
-            after = max(
-                at + 1,
-                min(
-                    int(np.searchsorted(records, base[0] + AT_A_TIME, side="right")),
-                    int(np.searchsorted(pairs, base[1] + PAIRS_AT_A_TIME, side="right")),
-                ),
-            )
-            batch = slice(at, after)
-            yield _Pieces(self.first[batch], self.stop[batch], self.own[batch], self.end[batch])
-            at = after
-
-
 def detect_matches(
     pattern: EventPattern,
     widening: Widening,
@@ -102,14 +53,45 @@ def detect_matches(
         windows: the windows of the level, narrowed, so that no window spans a cut.
         time, bits, codes: columns of the level's rows, as in `RecordWindows`.
     """
-    for pieces in _Pieces.of(windows, widening.max_records).batches():
-        piece, rows = expand_ranges(pieces.first, pieces.stop)
+    first, stop, own, ends = _pieces(windows, widening.max_records)
+    for part in _parts(stop - first):
+        piece, rows = expand_ranges(first[part], stop[part])
         of_rows = {name: code[rows] for name, code in codes.items()}
-        first, last = minimal(pattern, RecordWindows(piece, time[rows], bits[rows], of_rows))
-        end, own = pieces.end[piece[last]], pieces.own[piece[last]]
-        first, last = rows[first], rows[last]
-        selected = belongs(widening, level, end, time[first], time[last]) & (first < own)
-        yield DetectedMatches(first[selected], last[selected], end[selected])
+        start, last = minimal(pattern, RecordWindows(piece, time[rows], bits[rows], of_rows))
+        end, owned = ends[part][piece[last]], rows[start] < own[part][piece[last]]
+        start, last = rows[start], rows[last]
+        selected = belongs(widening, level, end, time[start], time[last]) & owned
+        yield DetectedMatches(start[selected], last[selected], end[selected])
+
+
+def _pieces(windows: DetectorWindows, max_records: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """Split windows with more than 4L records, of level 0, into pieces of 2L that slide by L, since a match
+    spans at most L. Other windows stay whole.
+
+    Returns:
+        The rows `[first, stop)` of each piece; the row before which the matches begin that belong to this
+        piece and no other; and the end of its window, in microseconds.
+    """
+    sizes = windows.stop - windows.first
+    counts = np.where(sizes > 4 * max_records, -(-sizes // max_records) - 1, 1)
+    window, number = expand_ranges(np.zeros_like(sizes), counts)
+    first, last_stop = windows.first[window] + number * max_records, windows.stop[window]
+    stop = np.where(counts[window] == 1, last_stop, np.minimum(first + 2 * max_records, last_stop))
+    return first, stop, np.where(stop == last_stop, stop, first + max_records), windows.end[window]
+
+
+def _parts(sizes: Int64s) -> Iterator[slice]:
+    """Yield slices of pieces that fit into memory together; at least one piece at a time."""
+    totals = (np.cumsum(sizes), AT_A_TIME), (np.cumsum(sizes * sizes), PAIRS_AT_A_TIME)
+    start = 0
+    while start < len(sizes):
+        stops = (
+            int(np.searchsorted(total, (total[start - 1] if start else 0) + limit, side="right"))
+            for total, limit in totals
+        )
+        stop = max(start + 1, min(stops))
+        yield slice(start, stop)
+        start = stop
 
 
 def belongs(widening: Widening, level: int, end: Int64s, first: Int64s, last: Int64s) -> Bools:

@@ -17,14 +17,14 @@ So an hour needs its matches and the rows of a few earlier hours, see `Merging.r
 the start of the hour. Times are in microseconds; ids are numbers in the order of what they identify.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 
 PARTIAL, FINAL, JOINED = range(3)
@@ -98,89 +98,43 @@ def rows_of(
         matches: the matches of the hour.
         earlier: rows of earlier hours; of those in reach the last row of each episode counts.
     """
-    by, latest = hour + HOUR_LENGTH, dict[int, EpisodeRow]()
-    for row in sorted(earlier, key=lambda row: row.hour):
-        if hour - merging.reach * HOUR_LENGTH <= row.hour < hour:
-            latest[row.id] = row
-    still_open = [row for row in latest.values() if row.state == PARTIAL]
+    by, earliest = hour + HOUR_LENGTH, hour - merging.reach * HOUR_LENGTH
+    in_reach = [row for row in earlier if earliest <= row.hour < hour]
+    latest = {row.id: row for row in sorted(in_reach, key=lambda row: row.hour)}
     rows = []
-    for group in _groups([*still_open, *matches], merging.merge):
-        new = [row for row in group if row.hour == hour]
-        old = [row for row in group if row.hour < hour]
+    for group in _groups([*(r for r in latest.values() if r.state == PARTIAL), *matches], merging.merge):
+        new, old = ([row for row in group if (row.hour == hour) is is_new] for is_new in (True, False))
         if not new:
             rows += [replace(r, hour=hour, new=0, state=FINAL) for r in old if merging.final(r.end, by)]
             continue
         first = min(old or new, key=lambda row: (row.detected_at, row.id))
         end = max(row.end for row in group)
-        whole = replace(
-            first,
-            hour=hour,
-            start=min(row.start for row in group),
-            end=end,
-            matches=sum(row.matches for row in group),
-            new=len(new),
-            state=FINAL if merging.final(end, by) else PARTIAL,
+        start, matched = min(row.start for row in group), sum(row.matches for row in group)
+        state = FINAL if merging.final(end, by) else PARTIAL
+        rows.append(
+            replace(first, hour=hour, start=start, end=end, matches=matched, new=len(new), state=state)
         )
         joined = (row for row in old if row is not first)
-        rows += [whole, *(replace(r, hour=hour, new=0, state=JOINED, joined=first.id) for r in joined)]
+        rows += [replace(row, hour=hour, new=0, state=JOINED, joined=first.id) for row in joined]
     return rows
 
 
 def _groups(rows: Iterable[EpisodeRow], merge: int) -> list[list[EpisodeRow]]:
     """Group rows that overlap or are at most `merge` apart, transitively."""
     groups: list[list[EpisodeRow]] = []
-    for row in rows:
-        key, start, end = row.key, row.start - merge, row.end + merge
-        overlapping = [
-            g for g in groups if any(r.key == key and r.start <= end and start <= r.end for r in g)
-        ]
-        groups = [g for g in groups if g not in overlapping] + [[row, *(r for g in overlapping for r in g)]]
+    for row in sorted(rows, key=lambda row: (row.key, row.start)):
+        last = groups[-1] if groups else []
+        if last and last[0].key == row.key and row.start <= max(r.end for r in last) + merge:
+            last.append(row)
+        else:
+            groups.append([row])
     return groups
 
 
-@dataclass(frozen=True)
-class EpisodeRows:
-    """Rows of many keys, as columns."""
-
-    hour: Int64s
-    id: Int64s
-    key: Int64s
-    start: Int64s
-    end: Int64s
-    matches: Int64s
-    new: Int64s
-    detected_at: Int64s
-    level: Int64s
-    state: Int64s
-    joined: Int64s
-
-    @classmethod
-    def of(cls, rows: Sequence[EpisodeRow]) -> "EpisodeRows":
-        """Return single rows as columns."""
-        return cls(**{n: np.array([getattr(row, n) for row in rows], dtype=np.int64) for n in NAMES})
-
-    def __len__(self) -> int:
-        return len(self.id)
-
-    def __iter__(self) -> Iterator[EpisodeRow]:
-        return (EpisodeRow(*map(int, row)) for row in zip(*(getattr(self, n) for n in NAMES), strict=True))
-
-    def take(self, rows: npt.NDArray[np.generic] | slice) -> "EpisodeRows":
-        """Return some of the rows."""
-        return EpisodeRows(**{n: getattr(self, n)[rows] for n in NAMES})
-
-    def as_of_hour(self, hour: int, state: Any, **changes: Int64s) -> "EpisodeRows":
-        """Return the same episodes as rows of another hour without new matches, except for `changes`."""
-        none = np.zeros(len(self), dtype=np.int64)
-        return replace(self, **{"hour": none + hour, "new": none, "state": none + state, **changes})
-
-    @staticmethod
-    def concat(*rows: "EpisodeRows") -> "EpisodeRows":
-        """Return the rows of all arguments."""
-        return EpisodeRows(**{n: np.concatenate([getattr(part, n) for part in rows]) for n in NAMES})
-
-
-NAMES = tuple(field.name for field in fields(EpisodeRows))
+EpisodeRows = npt.NDArray[np.void]
+"""Rows of many keys, as an array with the fields of `EpisodeRow`."""
+DTYPE = np.dtype([(field.name, np.int64) for field in fields(EpisodeRow)])
+"""The type of `EpisodeRows`."""
 
 
 def episodes(
@@ -193,67 +147,74 @@ def episodes(
         stored: the rows of other hours in reach.
         hours: the hours to compute, ascending.
     """
-    matches, stored = (rows.take(np.argsort(rows.hour, kind="stable")) for rows in (matches, stored))
-    still_open, output, known = EpisodeRows.of([]), [EpisodeRows.of([])], 0
+    matches, stored = (rows[np.argsort(rows["hour"], kind="stable")] for rows in (matches, stored))
+    still_open = np.empty(0, DTYPE)
+    output, known = [still_open], 0
     for hour in hours:
-        stored_stop = int(np.searchsorted(stored.hour, hour))
+        stored_stop = int(np.searchsorted(stored["hour"], hour))
         if known < stored_stop:
-            still_open = _open(EpisodeRows.concat(still_open, stored.take(slice(known, stored_stop))))
+            still_open = _open(np.concatenate([still_open, stored[known:stored_stop]]))
             known = stored_stop
-        still_open = still_open.take(still_open.hour >= hour - merging.reach * HOUR_LENGTH)
-        first, stop = np.searchsorted(matches.hour, [hour, hour + 1])
+        still_open = still_open[still_open["hour"] >= hour - merging.reach * HOUR_LENGTH]
+        first, stop = np.searchsorted(matches["hour"], [hour, hour + 1])
         if stop > first or len(still_open):
-            new = matches.take(slice(first, stop))
-            rows, still_open = _of_hour(hour, new, still_open, merging)
+            rows, still_open = _of_hour(hour, matches[first:stop], still_open, merging)
             output.append(rows)
-    return EpisodeRows.concat(*output)
+    return np.concatenate(output)
 
 
 def _open(rows: EpisodeRows) -> EpisodeRows:
     """Return the last row of each episode if it is open."""
-    ordered = rows.take(np.lexsort((rows.hour, rows.id)))
-    last = np.append(ordered.id[1:] != ordered.id[:-1], True)
-    return ordered.take(last & (ordered.state == PARTIAL))
+    rows = rows[np.lexsort((rows["hour"], rows["id"]))]
+    last = np.append(rows["id"][1:] != rows["id"][:-1], True)
+    open_rows: EpisodeRows = rows[last & (rows["state"] == PARTIAL)]
+    return open_rows
 
 
 def _of_hour(
     hour: int, matches: EpisodeRows, still_open: EpisodeRows, merging: Merging
 ) -> tuple[EpisodeRows, EpisodeRows]:
     """Return the rows of an hour, and the open episodes at its end."""
-    both = EpisodeRows.concat(still_open, matches)
-    order = np.lexsort((both.start, both.key))
-    new = order >= len(still_open)
-    both = both.take(order)
-    begins = _begins(both, merging.merge)
+    rows = np.concatenate([still_open, matches])
+    order = np.lexsort((rows["start"], rows["key"]))
+    rows, new = rows[order], order >= len(still_open)
+    begins = _begins(rows, merging.merge)
     firsts, group = np.flatnonzero(begins), np.cumsum(begins) - 1
     new_counts = np.add.reduceat(new, firsts, dtype=np.int64)
     # Open episodes come before new ones, then by time of detection.
-    leader = np.lexsort((both.id, both.detected_at, new, group))[firsts]
-    has_new = new_counts > 0
-    end = np.maximum.reduceat(both.end, firsts)
-    whole = both.take(leader).as_of_hour(
-        hour,
-        np.where(merging.final(end, hour + HOUR_LENGTH), FINAL, PARTIAL),
-        start=both.start[firsts],
+    leader = np.lexsort((rows["id"], rows["detected_at"], new, group))[firsts]
+    end = np.maximum.reduceat(rows["end"], firsts)
+    whole = _replaced(
+        rows[leader],
+        hour=hour,
+        start=rows["start"][firsts],
         end=end,
-        matches=np.add.reduceat(both.matches, firsts),
+        matches=np.add.reduceat(rows["matches"], firsts),
         new=new_counts,
-    )
-    whole = whole.take(has_new)
-    unmatched, ends = ~has_new[group], merging.final(both.end, hour + HOUR_LENGTH)
+        state=np.where(merging.final(end, hour + HOUR_LENGTH), FINAL, PARTIAL),
+    )[new_counts > 0]
+    unmatched, ended = new_counts[group] == 0, merging.final(rows["end"], hour + HOUR_LENGTH)
     swallowed = ~new & ~unmatched
     swallowed[leader] = False
-    joined = both.take(swallowed).as_of_hour(hour, JOINED, joined=both.id[leader[group[swallowed]]])
-    ended = both.take(unmatched & ends).as_of_hour(hour, FINAL)
-    open_rows = EpisodeRows.concat(both.take(unmatched & ~ends), whole.take(whole.state == PARTIAL))
-    return EpisodeRows.concat(whole, joined, ended), open_rows
+    leaders = rows["id"][leader[group[swallowed]]]
+    joined = _replaced(rows[swallowed], hour=hour, new=0, state=JOINED, joined=leaders)
+    final = _replaced(rows[unmatched & ended], hour=hour, new=0, state=FINAL)
+    open_rows = np.concatenate([rows[unmatched & ~ended], whole[whole["state"] == PARTIAL]])
+    return np.concatenate([whole, joined, final]), open_rows
 
 
-def _begins(rows: EpisodeRows, merge: int) -> npt.NDArray[np.bool_]:
+def _replaced(rows: EpisodeRows, **columns: Int64s | int) -> EpisodeRows:
+    rows = rows.copy()
+    for name, values in columns.items():
+        rows[name] = values
+    return rows
+
+
+def _begins(rows: EpisodeRows, merge: int) -> Bools:
     """Return which rows are too far after all earlier ones; rows are ordered by key and start."""
-    ends, rank = np.unique(rows.end, return_inverse=True)
+    ends, rank = np.unique(rows["end"], return_inverse=True)
     # The running maximum of the ends of each key, for all keys at once.
-    latest = np.maximum.accumulate(rows.key * len(ends) + rank)[:-1] % len(ends)
-    far = rows.start[1:] > ends[latest] + merge
-    begins: npt.NDArray[np.bool_] = np.append(True, far | (rows.key[1:] != rows.key[:-1]))
+    latest = np.maximum.accumulate(rows["key"] * len(ends) + rank)[:-1] % len(ends)
+    far = rows["start"][1:] > ends[latest] + merge
+    begins: Bools = np.append(True, far | (rows["key"][1:] != rows["key"][:-1]))
     return begins

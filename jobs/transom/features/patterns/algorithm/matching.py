@@ -1,5 +1,4 @@
-"""Find the minimal instances of a pattern in many windows at once: for each last record, the latest first
-one.
+"""Find the minimal instances of a pattern in many windows at once: the latest first record of each last one.
 
 Let S(p) be the latest first record of an instance that ends with record p. The conditions of a pattern on
 neighbouring records (gaps, order, values that agree, forbidden records between) depend on the matched records
@@ -12,7 +11,7 @@ steps in any order, the number of ways to serve a part of them) times the record
 definition is `pattern.minimal_instances`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import product
@@ -27,12 +26,13 @@ from transom.arrays.range_queries import (
     expand_ranges,
     segmented_searchsorted,
 )
-from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.pattern import NULL, EventPattern, ForbiddenRecord, PatternStep
+from transom.core.exact_sums import Bools, Int64s
+from transom.features.patterns.algorithm.pattern import NULL, EventPattern, PatternStep
 
-Bools = npt.NDArray[np.bool_]
-FIRST = ""
+FIRST = ("", "")
 """The variable for the first record of an element with a limit of time."""
+Bindings = Mapping[tuple[str, str], Int64s]
+"""The values that records must agree with, by variable: a step and its column."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class RecordWindows:
         """The place of the first record of each record's window."""
         return np.searchsorted(self.window, self.window).astype(np.int64)
 
-    def has(self, bit: int) -> Bools:
-        """Return which records meet the condition of a bit."""
-        mask: Bools = (self.bits >> bit & 1).astype(bool)
-        return mask
+    def meets(self, mask: int) -> Bools:
+        """Return which records meet one of the conditions of a mask."""
+        met: Bools = (self.bits & mask) != 0
+        return met
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class _PartialMatches:
     Attributes:
         place: the place of the last record.
         start: the place of the first record, the latest possible one; `NO_VALUE` for none.
-        bound: the values that later records must agree with, by variable.
+        bound: the values that later records must agree with.
     """
 
     place: Int64s
     start: Int64s
-    bound: Mapping[str, Int64s]
+    bound: Bindings
 
     def take(self, rows: npt.NDArray[np.generic]) -> "_PartialMatches":
         """Return some of the rows."""
@@ -82,14 +82,12 @@ class _PartialMatches:
             self.place[rows], self.start[rows], {name: codes[rows] for name, codes in self.bound.items()}
         )
 
-    def best(self, names: Mapping[str, object]) -> "_PartialMatches":
+    def best(self, names: Iterable[tuple[str, str]]) -> "_PartialMatches":
         """Return the rows with these variables only, and of equal rows the one that starts latest."""
         bound = {name: self.bound[name] for name in sorted(names)}
         rows = replace(self, bound=bound).take(self.start > NO_VALUE)
-        columns = [rows.place, *rows.bound.values()]
-        rows = rows.take(np.lexsort([-rows.start, *columns]))
-        columns = [rows.place, *rows.bound.values()]
-        return rows.take(_changes(columns))
+        rows = rows.take(np.lexsort([-rows.start, rows.place, *rows.bound.values()]))
+        return rows.take(_changes([rows.place, *rows.bound.values()]))
 
 
 def minimal(pattern: EventPattern, windows: RecordWindows) -> tuple[Int64s, Int64s]:
@@ -99,74 +97,57 @@ def minimal(pattern: EventPattern, windows: RecordWindows) -> tuple[Int64s, Int6
     search = _MinimalSearch(pattern, windows)
     matched: _PartialMatches | None = None
     for number, element in enumerate(pattern.elements):
-        matched = (
-            search.single_step(number, matched)
-            if len(element.steps) == 1
-            else search.any_order(number, matched)
-        )
+        extend = search.single_step if len(element.steps) == 1 else search.any_order
+        matched = extend(number, matched)
     assert matched is not None
-    matches = matched.best({})
+    matches = matched.best(())
+    first, last, time = matches.start, matches.place, windows.time
     # Matches of earlier windows start at earlier places.
-    latest_earlier = (
-        np.concatenate([[NO_VALUE], np.maximum.accumulate(matches.start)[:-1]])
-        if len(matches.start)
-        else matches.start
-    )
-    time = windows.time
-    selected = (
-        (matches.start > latest_earlier)
-        & (time[matches.place] - time[matches.start] <= pattern.max_length)
-        & (matches.place - matches.start < pattern.max_records)
-    )
-    return matches.start[selected], matches.place[selected]
+    latest_earlier = np.concatenate([[NO_VALUE], np.maximum.accumulate(first)])[: len(first)]
+    near = (time[last] - time[first] <= pattern.max_length) & (last - first < pattern.max_records)
+    selected = near & (first > latest_earlier)
+    return first[selected], last[selected]
 
 
 class _MinimalSearch:
     def __init__(self, pattern: EventPattern, windows: RecordWindows) -> None:
         self.pattern, self.windows = pattern, windows
-        self._place_of = pattern.place_of
         self._previous: dict[int, Int64s] = {}
 
-    def _live(self, number: int) -> dict[str, None]:
+    def _live(self, number: int) -> list[tuple[str, str]]:
         """Return the variables that elements after this one need."""
-        return {
-            _variable(step, column): None
-            for (step, column), last in self.pattern.last_use.items()
-            if self._place_of[step] <= number < last
-        }
+        place_of = self.pattern.place_of
+        return [used for used, last in self.pattern.last_use.items() if place_of[used[0]] <= number < last]
 
-    def _introduced(self, step: PatternStep) -> dict[str, Int64s]:
-        """Return the variables that a step binds, with the value of every record."""
-        return {
-            _variable(name, column): self.windows.codes[column]
-            for name, column in self.pattern.given[step.name]
-        }
+    def _introduced(self, step: PatternStep, places: Int64s) -> dict[tuple[str, str], Int64s]:
+        """Return the variables that a step binds, with the values of records."""
+        return {used: self.windows.codes[used[1]][places] for used in self.pattern.binds[step.name]}
 
-    def _agreed(self, step: PatternStep) -> dict[str, Int64s]:
-        """Return the variables that a step's records must agree with, with the value of each record."""
-        return {_variable(earlier, column): self.windows.codes[own] for own, earlier, column in step.agrees}
+    def _agreed(self, step: PatternStep, places: Int64s) -> dict[tuple[str, str], Int64s]:
+        """Return the variables that a step's records must agree with, with the values of records."""
+        codes = self.windows.codes
+        return {(earlier, column): codes[own][places] for own, earlier, column in step.agrees}
 
     def _takes(self, step: PatternStep) -> Int64s:
         """Return the records that a step can take."""
-        windows, columns = self.windows, list(step.distinct)
-        columns += [own for own, _, _ in step.agrees]
-        conditions = [windows.codes[column] != NULL for column in columns]
-        # If two of its columns agree with the same variable, they must be equal.
-        conditions += [
-            windows.codes[own] == self._agreed(step)[_variable(earlier, column)]
-            for own, earlier, column in step.agrees
-        ]
-        return np.flatnonzero(reduce(np.logical_and, conditions, windows.has(step.bit)))
+        codes, own = self.windows.codes, dict[tuple[str, ...], str]()
+        conditions = [self.windows.meets(1 << step.bit)]
+        conditions += [codes[column] != NULL for column in step.distinct]
+        for column, *variable in step.agrees:
+            # If two of its columns agree with the same variable, they must be equal.
+            first = own.setdefault(tuple(variable), column)
+            conditions += [codes[column] != NULL, codes[column] == codes[first]]
+        return np.flatnonzero(reduce(np.logical_and, conditions))
 
-    def _last_before(self, bit: int) -> Int64s:
-        """Return for each record the last one before it that meets the condition of a bit."""
-        if bit not in self._previous:
-            places = np.where(self.windows.has(bit), np.arange(len(self.windows.time)), NO_VALUE)
-            self._previous[bit] = np.concatenate([[NO_VALUE], np.maximum.accumulate(places)[:-1]])
-        return self._previous[bit]
+    def _last_before(self, mask: int) -> Int64s:
+        """Return for each record the last one before it that meets a condition of a mask."""
+        if mask not in self._previous:
+            places = np.where(self.windows.meets(mask), np.arange(len(self.windows.time)), NO_VALUE)
+            self._previous[mask] = np.concatenate([[NO_VALUE], np.maximum.accumulate(places)[:-1]])
+        return self._previous[mask]
 
     def _from(
-        self, matched: _PartialMatches, places: Int64s, used: Mapping[str, Int64s], low: Int64s, high: Int64s
+        self, matched: _PartialMatches, places: Int64s, used: Bindings, low: Int64s, high: Int64s
     ) -> _PartialMatches:
         """Extend partial matches by records: a row for each record and each binding that it agrees with.
 
@@ -180,16 +161,17 @@ class _MinimalSearch:
             Rows with the bindings of the partial matches; `start` is `NO_VALUE` if the range is empty.
         """
         window = self.windows.window
-        bound = matched.bound
-        matched = matched.take(np.lexsort([matched.place, *bound.values(), window[matched.place]]))
+        matched = self._sorted(matched)
         heads = np.flatnonzero(_changes([window[matched.place], *matched.bound.values()]))
         ends = np.append(heads[1:], len(matched.place))
         of_heads = [window[matched.place[heads]], *(matched.bound[name][heads] for name in used)]
-        of_records = [window[places], *(used[name] for name in used)]
-        groups, records = _common(of_heads, of_records)
+        of_records = [window[places], *used.values()]
+        codes = _dense([np.concatenate(pair) for pair in zip(of_heads, of_records, strict=True)])
+        groups, records = np.split(codes, [len(heads)])
         order = np.argsort(groups, kind="stable")
-        first, stop = (np.searchsorted(groups[order], records, side=side) for side in ("left", "right"))
-        record, group = expand_ranges(first, stop)
+        record, group = expand_ranges(
+            *(np.searchsorted(groups[order], records, side=side) for side in ("left", "right"))
+        )
         group = order[group]
         low = np.maximum(low, places - self.pattern.max_records + 1)
         begin = segmented_searchsorted(matched.place, heads[group], ends[group], low[record])
@@ -200,147 +182,116 @@ class _MinimalSearch:
             {name: codes[heads[group]] for name, codes in matched.bound.items()},
         )
 
-    def _first_records(
-        self, number: int, step: PatternStep, matched: _PartialMatches | None
-    ) -> _PartialMatches:
+    def _sorted(self, rows: _PartialMatches) -> _PartialMatches:
+        """Sort by window, bindings and place."""
+        return rows.take(np.lexsort([rows.place, *rows.bound.values(), self.windows.window[rows.place]]))
+
+    def _first_records(self, number: int, i: int, matched: _PartialMatches | None) -> _PartialMatches:
         """Return the records of a step as first ones of its element, with the start of the instance;
         `NO_VALUE` for those that can only be later ones."""
-        places, windows = self._takes(step), self.windows
+        element, windows = self.pattern.elements[number], self.windows
+        step, none = element.steps[i], (0,) * len(element.steps)
+        places = self._takes(step)
         if matched is None:
             rows = _PartialMatches(places, places, {})
         else:
-            min_gap, max_gap = self.pattern.elements[number].gap
+            min_gap, max_gap = element.gap
             start, time = windows.start[places], windows.time[places]
             low, high = start, places
             if max_gap is not None:
                 low = segmented_searchsorted(windows.time, start, places, time - max_gap)
             if min_gap:
                 high = segmented_searchsorted(windows.time, start, places, time - min_gap + 1)
-            for never in self._active(number - 1, number):
-                low = np.maximum(low, self._last_before(never.bit)[places])
-            used = {name: codes[places] for name, codes in self._agreed(step).items()}
-            rows = self._from(matched, places, used, low, high)
-        inside = [
-            never
-            for never in self._active(number - 1, number)
-            if not (never.last == step.name and step.times == 1)
-        ]
-        rows = replace(rows, start=np.where(self._conditions_met(inside, rows.place), NO_VALUE, rows.start))
-        return self._with_introduced(rows, step)
+            low = np.maximum(low, self._last_before(self.pattern.forbidden(number, none))[places])
+            rows = self._from(matched, places, self._agreed(step, places), low, high)
+        inside = windows.meets(self.pattern.forbidden(number, none, i))[rows.place]
+        return self._bind(replace(rows, start=np.where(inside, NO_VALUE, rows.start)), step)
 
-    def _with_introduced(self, rows: _PartialMatches, step: PatternStep) -> _PartialMatches:
-        introduced = {name: codes[rows.place] for name, codes in self._introduced(step).items()}
-        return replace(rows, bound={**rows.bound, **introduced})
-
-    def _active(self, matched: int, number: int) -> list[ForbiddenRecord]:
-        """Return the forbidden records between an element that was matched, or an earlier one, and
-        another."""
-        place_of = self._place_of
-        return [n for n in self.pattern.nevers if place_of[n.first] <= matched and number <= place_of[n.last]]
-
-    def _conditions_met(self, nevers: list[ForbiddenRecord], places: Int64s) -> Bools:
-        flags = [self.windows.has(never.bit)[places] for never in nevers]
-        return reduce(np.logical_or, flags, np.zeros(len(places), dtype=bool))
+    def _bind(self, rows: _PartialMatches, step: PatternStep) -> _PartialMatches:
+        return replace(rows, bound={**rows.bound, **self._introduced(step, rows.place)})
 
     def single_step(self, number: int, matched: _PartialMatches | None) -> _PartialMatches:
         """Match an element of one step after the elements before it."""
         (step,) = self.pattern.elements[number].steps
-        rows = self._first_records(number, step, matched)
+        rows = self._first_records(number, 0, matched)
         if step.times > 1:
             rows = self._repeated(number, step, rows)
         return rows.best(self._live(number))
 
     def _repeated(self, number: int, step: PatternStep, rows: _PartialMatches) -> _PartialMatches:
         """Return the rows of last records of a repeated step, from the rows of first ones."""
-        windows = self.windows
-        rows = rows.take(np.lexsort([rows.place, *rows.bound.values(), windows.window[rows.place]]))
+        windows, rows = self.windows, self._sorted(rows)
         place, start = rows.place, rows.start
-        columns = [windows.window[place], *rows.bound.values()]
         index = np.arange(len(place))
-        heads = np.maximum.accumulate(np.where(_changes(columns), index, 0))
+        changes = _changes([windows.window[place], *rows.bound.values()])
+        heads = np.maximum.accumulate(np.where(changes, index, 0))
         low, high = heads, index - step.times + 2
-        limits = [limit for limit in (step.within, self.pattern.elements[number].within) if limit is not None]
-        if limits:
-            low = segmented_searchsorted(windows.time[place], low, index, windows.time[place] - min(limits))
-        for never in self._active(number, number):
-            low = segmented_searchsorted(place, low, index, self._last_before(never.bit)[place])
+        within = self.pattern.elements[number].within
+        if within is not None:
+            low = segmented_searchsorted(windows.time[place], low, index, windows.time[place] - within)
+        between = self.pattern.forbidden(number, (1,))
+        if between:
+            low = segmented_searchsorted(place, low, index, self._last_before(between)[place])
         if step.distinct:
             values = _dense([windows.codes[column][place] for column in step.distinct])
             high = _reaching(values, heads, step.times) + 1
             start = MaximaBesides(start, values).of(low, high, values)
         else:
             start = Maxima(start).of(low, high)
-        inside = self._active(number, number + 1)
-        return replace(rows, start=np.where(self._conditions_met(inside, place), NO_VALUE, start))
+        inside = windows.meets(self.pattern.forbidden(number, (step.times - 1,), 0))[place]
+        return replace(rows, start=np.where(inside, NO_VALUE, start))
 
     def any_order(self, number: int, matched: _PartialMatches | None) -> _PartialMatches:
         """Match an element of several steps after the elements before it."""
         element = self.pattern.elements[number]
-        times = [step.times for step in element.steps]
+        times = tuple(step.times for step in element.steps)
         parts: dict[tuple[int, ...], list[_PartialMatches]] = {}
-        for step, served in zip(element.steps, _incremented([0] * len(times), times), strict=True):
-            rows = self._first_records(number, step, matched)
+        for i in range(len(times)):
+            rows = self._first_records(number, i, matched)
             if number and element.within is not None:
                 rows = replace(rows, bound={**rows.bound, FIRST: rows.place})
-            parts.setdefault(served, []).append(rows.take(rows.start > NO_VALUE))
+            served = _incremented((0,) * len(times), i)
+            parts.setdefault(served, []).append(rows)
         for served in sorted(product(*(range(n + 1) for n in times)), key=sum):
-            if served not in parts or served == tuple(times):
+            if served not in parts or served == times:
                 continue
             partial = _concat(parts.pop(served))
             partial = partial.best(partial.bound)
-            for i, step in enumerate(element.steps):
-                if served[i] < step.times:
-                    after = (*served[:i], served[i] + 1, *served[i + 1 :])
-                    parts.setdefault(after, []).append(self._next_record(number, step, served, partial))
-        rows = _concat(parts[tuple(times)])
+            for i in range(len(times)):
+                if served[i] < times[i]:
+                    rows = self._next_record(number, i, served, partial)
+                    parts.setdefault(_incremented(served, i), []).append(rows)
+        rows = _concat(parts[times])
         if element.within is not None:
             first = rows.bound[FIRST] if number else rows.start
             rows = rows.take(self.windows.time[rows.place] - self.windows.time[first] <= element.within)
         return rows.best(self._live(number))
 
     def _next_record(
-        self, number: int, step: PatternStep, served: tuple[int, ...], partial: _PartialMatches
+        self, number: int, i: int, served: tuple[int, ...], partial: _PartialMatches
     ) -> _PartialMatches:
         """Match one more record of a step after others of its element."""
-        steps = [step.name for step in self.pattern.elements[number].steps]
-        so_far = served[steps.index(step.name)]
+        step, windows = self.pattern.elements[number].steps[i], self.windows
         places = self._takes(step)
-        low, active = self.windows.start[places], []
-        for never in self.pattern.nevers:
-            first, last = self._place_of[never.first], self._place_of[never.last]
-            has_begun = first < number or (first == number and served[steps.index(never.first)] > 0)
-            times = self.pattern.elements[number].steps
-            is_over = last < number or (
-                last == number and served[steps.index(never.last)] == times[steps.index(never.last)].times
-            )
-            if has_begun and not is_over:
-                low = np.maximum(low, self._last_before(never.bit)[places])
-                if never.last != step.name or so_far + 1 < step.times:
-                    active.append(never)
-        allowed = ~self._conditions_met(active, places)
-        places, low = places[allowed], low[allowed]
-        used = {name: codes[places] for name, codes in self._agreed(step).items()}
-        if so_far:
-            used |= {name: codes[places] for name, codes in self._introduced(step).items()}
+        places = places[~windows.meets(self.pattern.forbidden(number, served, i))[places]]
+        between = self.pattern.forbidden(number, served)
+        low = np.maximum(windows.start[places], self._last_before(between)[places])
+        used = self._agreed(step, places)
+        if served[i]:
+            used |= self._introduced(step, places)
         rows = self._from(partial, places, used, low, places)
-        rows = rows if so_far else self._with_introduced(rows, step)
-        return rows.take(rows.start > NO_VALUE)
+        return rows if served[i] else self._bind(rows, step)
 
 
-def _variable(step: str, column: str) -> str:
-    return f"{step}.{column}"
-
-
-def _incremented(served: list[int], times: list[int]) -> Iterator[tuple[int, ...]]:
-    for i in range(len(times)):
-        yield tuple(n + (i == j) for j, n in enumerate(served))
+def _incremented(served: tuple[int, ...], i: int) -> tuple[int, ...]:
+    return (*served[:i], served[i] + 1, *served[i + 1 :])
 
 
 def _changes(columns: list[Int64s]) -> Bools:
     """Return which rows differ from the previous one; the first one does."""
-    changed = [np.diff(column) != 0 for column in columns]
-    first = np.ones(min(len(columns[0]), 1), dtype=bool)
-    return np.concatenate([first, reduce(np.logical_or, changed)])
+    changed = reduce(np.logical_or, [np.diff(column) != 0 for column in columns])
+    changes: Bools = np.append(True, changed)[: len(columns[0])]
+    return changes
 
 
 def _dense(columns: list[Int64s]) -> Int64s:
@@ -353,12 +304,6 @@ def _dense(columns: list[Int64s]) -> Int64s:
     return code
 
 
-def _common(left: list[Int64s], right: list[Int64s]) -> tuple[Int64s, Int64s]:
-    """Return codes for the rows of two tables: equal rows have equal codes."""
-    code = _dense([np.concatenate(pair) for pair in zip(left, right, strict=True)])
-    return code[: len(left[0])], code[len(left[0]) :]
-
-
 def _concat(parts: list[_PartialMatches]) -> _PartialMatches:
     return _PartialMatches(
         np.concatenate([part.place for part in parts]),
@@ -368,8 +313,7 @@ def _concat(parts: list[_PartialMatches]) -> _PartialMatches:
 
 
 def _reaching(values: Int64s, heads: Int64s, count: int) -> Int64s:
-    """Return for each row the last row since which there are `count` different values; `NO_VALUE` if there is
-    none.
+    """Return for each row the last row since which there are `count` different values, or `NO_VALUE`.
 
     Keep values in a list, most recent first. The value of a row moves to the front: the m-th place then gets
     the entry of the place before it, up to the old place of the value, and later places keep theirs.
@@ -383,8 +327,7 @@ def _reaching(values: Int64s, heads: Int64s, count: int) -> Int64s:
     same = ~_changes([heads[order], values[order]])
     previous = np.full(len(values), NO_VALUE, dtype=np.int64)
     previous[order[1:]] = np.where(same[1:], order[:-1], NO_VALUE)
-    is_head = heads == index
-    reaching = index
+    is_head, reaching = heads == index, index
     for _ in range(count - 1):
         moved = np.where(is_head, NO_VALUE, np.concatenate([[NO_VALUE], reaching[:-1]]))
         changed = is_head | (moved > previous)

@@ -17,7 +17,7 @@ once; `smallest` then finds the records of one.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 
 NULL = -1
 """The code for no value."""
@@ -32,7 +32,6 @@ class PatternStep:
         bit: the bit in the mask of a record that it can take.
         times: the number of records that it takes.
         distinct: columns in which these differ from each other, as tuples.
-        within: the longest time from the first of them to the last, in microseconds; None is any time.
         agrees: (own column, name of an earlier step, its column): all records of both have the same value
             there.
     """
@@ -41,7 +40,6 @@ class PatternStep:
     bit: int
     times: int = 1
     distinct: tuple[str, ...] = ()
-    within: int | None = None
     agrees: tuple[tuple[str, str, str], ...] = ()
 
 
@@ -91,7 +89,7 @@ class EventPattern:
     @cached_property
     def place_of(self) -> Mapping[str, int]:
         """The place of each step's element."""
-        return {step.name: i for i, element in enumerate(self.elements) for step in element.steps}
+        return {step.name: place for place, element in enumerate(self.elements) for step in element.steps}
 
     @cached_property
     def number_of(self) -> Mapping[str, int]:
@@ -101,16 +99,38 @@ class EventPattern:
     @cached_property
     def last_use(self) -> Mapping[tuple[str, str], int]:
         """The columns of steps that later steps agree with, each with the place of the last such element."""
-        last_use: dict[tuple[str, str], int] = {}
-        for step in self.steps:
-            for _, earlier, column in step.agrees:
-                last_use[earlier, column] = self.place_of[step.name]
-        return last_use
+        return {
+            (earlier, column): self.place_of[step.name]
+            for step in self.steps
+            for _, earlier, column in step.agrees
+        }
 
     @cached_property
-    def given(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+    def binds(self) -> Mapping[str, Sequence[tuple[str, str]]]:
         """The columns of each step that later steps agree with."""
         return {step.name: [used for used in self.last_use if used[0] == step.name] for step in self.steps}
+
+    def forbidden(self, number: int, served: Sequence[int], i: int | None = None) -> int:
+        """Return the bits of records that may not lie between the last matched record and the next one.
+
+        Args:
+            number: of the current element.
+            served: the number of records that each of its steps has.
+            i: if not None, return the bits that the next record must not have if step i of the element takes
+                it.
+        """
+        if not self.nevers:
+            return 0
+        steps, bits = self.elements[number].steps, 0
+        count = {step.name: records for step, records in zip(steps, served, strict=True)}
+        for never in self.nevers:
+            lacking = self.steps[self.number_of[never.last]].times - count.get(never.last, 0)
+            has_begun = self.place_of[never.first] < number or count.get(never.first, 0) > 0
+            is_over = self.place_of[never.last] < number or not lacking
+            ends = i is not None and never.last == steps[i].name and lacking == 1
+            if has_begun and not is_over and not ends:
+                bits |= 1 << never.bit
+        return bits
 
     @property
     def opening(self) -> int:
@@ -125,9 +145,11 @@ class EventPattern:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns whose values the pattern compares."""
-        named = {column for step in self.steps for column in step.distinct}
-        named |= {column for step in self.steps for own, _, agreed in step.agrees for column in (own, agreed)}
-        return tuple(sorted(named))
+        compared = (
+            (*step.distinct, *(column for own, _, agreed in step.agrees for column in (own, agreed)))
+            for step in self.steps
+        )
+        return tuple(sorted(set().union(*compared)))
 
 
 @dataclass(frozen=True)
@@ -167,73 +189,57 @@ class Instance:
 
 def holds(pattern: EventPattern, records: RecordSequence, instance: Instance) -> bool:
     """Return whether records are an instance: the definition."""
-    places, time = instance.places, records.time
+    time = records.time
     places_of = {step.name: instance.of(step.name) for step in pattern.steps}
-    if any(len(places_of[step.name]) != step.times for step in pattern.steps):
-        return False
-    if (
-        time[places[-1]] - time[places[0]] > pattern.max_length
-        or places[-1] - places[0] >= pattern.max_records
-    ):
-        return False
-    elements = [
-        sorted(p for step in element.steps for p in places_of[step.name]) for element in pattern.elements
-    ]
-    for element, served in zip(pattern.elements, elements, strict=True):
-        if element.within is not None and time[served[-1]] - time[served[0]] > element.within:
-            return False
-    for (previous, served), element in zip(pairwise(elements), pattern.elements[1:], strict=True):
-        min_gap, max_gap = element.gap
-        gap = time[served[0]] - time[previous[-1]]
-        if previous[-1] >= served[0] or gap < (min_gap or 0) or (max_gap is not None and gap > max_gap):
-            return False
-    return all(_serves(step, records, places_of) for step in pattern.steps) and not any(
-        records.bits[place] >> never.bit & 1
-        for never in pattern.nevers
-        for place in range(places_of[never.first][0] + 1, places_of[never.last][-1])
+    served = [sorted(p for s in element.steps for p in places_of[s.name]) for element in pattern.elements]
+
+    def lasts_at_most(places: Sequence[int], limit: int | None) -> bool:
+        return limit is None or time[places[-1]] - time[places[0]] <= limit
+
+    def follows(earlier: Sequence[int], later: Sequence[int], gap: tuple[int | None, int | None]) -> bool:
+        time_between, (min_gap, max_gap) = time[later[0]] - time[earlier[-1]], gap
+        long_enough = time_between >= (min_gap or 0)
+        return earlier[-1] < later[0] and long_enough and (max_gap is None or time_between <= max_gap)
+
+    return (
+        all(len(places_of[step.name]) == step.times for step in pattern.steps)
+        and lasts_at_most(instance.places, pattern.max_length)
+        and instance.places[-1] - instance.places[0] < pattern.max_records
+        and all(map(lasts_at_most, served, (element.within for element in pattern.elements)))
+        and all(follows(*pair, e.gap) for pair, e in zip(pairwise(served), pattern.elements[1:], strict=True))
+        and all(_serves(step, records, places_of) for step in pattern.steps)
+        and not any(
+            records.bits[place] >> never.bit & 1
+            for never in pattern.nevers
+            for place in range(places_of[never.first][0] + 1, places_of[never.last][-1])
+        )
     )
 
 
 def _serves(step: PatternStep, records: RecordSequence, places_of: Mapping[str, Sequence[int]]) -> bool:
-    places = places_of[step.name]
-    if not all(records.bits[place] >> step.bit & 1 for place in places):
-        return False
-    if step.within is not None and records.time[places[-1]] - records.time[places[0]] > step.within:
-        return False
-    if step.distinct:
-        values = [tuple(records.codes[column][place] for column in step.distinct) for place in places]
-        if len(set(values)) < len(values) or any(NULL in value for value in values):
-            return False
-    for own, earlier, column in step.agrees:
-        agreed = {records.codes[own][place] for place in places}
-        agreed |= {records.codes[column][place] for place in places_of[earlier]}
-        if len(agreed) > 1 or NULL in agreed:
-            return False
-    return True
+    places, codes = places_of[step.name], records.codes
+    distinct = [tuple(codes[column][place] for column in step.distinct) for place in places]
+    agreed = [
+        {codes[own][place] for place in places} | {codes[column][place] for place in places_of[earlier]}
+        for own, earlier, column in step.agrees
+    ]
+    return (
+        all(records.bits[place] >> step.bit & 1 for place in places)
+        and (not step.distinct or len(set(distinct)) == len(places))
+        and not any(NULL in values for values in [*distinct, *agreed])
+        and all(len(values) == 1 for values in agreed)
+    )
 
 
 def instances(pattern: EventPattern, records: RecordSequence) -> Iterator[Instance]:
     """Yield every instance by trying all; their number is exponential."""
-    slots = [step.name for step in pattern.steps for _ in range(step.times)]
+    slots = [number for number, step in enumerate(pattern.steps) for _ in range(step.times)]
+    orders = sorted(set(permutations(slots)))
     for places in combinations(range(len(records)), len(slots)):
-        for steps in sorted(_orders(tuple(slots), pattern)):
-            instance = Instance(places, tuple(pattern.steps[number].name for number in steps))
+        for order in orders:
+            instance = Instance(places, tuple(pattern.steps[number].name for number in order))
             if holds(pattern, records, instance):
                 yield instance
-
-
-def _orders(slots: Sequence[str], pattern: EventPattern) -> set[tuple[int, ...]]:
-    """Return the possible orders of the steps' records, by the numbers of the steps."""
-    number = {step.name: i for i, step in enumerate(pattern.steps)}
-    orders: set[tuple[int, ...]] = {()}
-    for _ in slots:
-        orders = {
-            (*order, number[step.name])
-            for order in orders
-            for step in pattern.steps
-            if order.count(number[step.name]) < step.times
-        }
-    return orders
 
 
 def minimal_instances(pattern: EventPattern, records: RecordSequence) -> list[Instance]:
@@ -242,9 +248,8 @@ def minimal_instances(pattern: EventPattern, records: RecordSequence) -> list[In
     for instance in instances(pattern, records):
         # Places are ascending, and the steps of each in the order of the file.
         first_of.setdefault((instance.places[0], instance.places[-1]), instance)
-    spans = list(first_of)
     return [
         first_of[a, b]
-        for a, b in sorted(spans, key=lambda s: s[1])
-        if not any(a <= c and d <= b and (a, b) != (c, d) for c, d in spans)
+        for a, b in sorted(first_of, key=lambda span: span[1])
+        if not any(a <= c and d <= b and (a, b) != (c, d) for c, d in first_of)
     ]

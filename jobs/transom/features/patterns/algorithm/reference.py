@@ -66,8 +66,7 @@ class Widening:
         return self.length(self.levels - 1)
 
     def end_of(self, level: int, last: int) -> int:
-        """Return the end of the first window of a level that contains a record: `(floor(last / t_i) + 1) *
-        t_i`."""
+        """Return the end of the first window that contains a record: `(floor(last / t_i) + 1) * t_i`."""
         return (last // self.length(level) + 1) * self.length(level)
 
     def level_of(self, first: int, last: int) -> int:
@@ -88,8 +87,7 @@ Batch = tuple[R, ...]
 
 
 def combine(earlier: Batch[R], later: Batch[R], limit: int) -> Batch[R]:
-    """Return the batch of the next level (algorithm 2): of more than `2L` records the first L and the last
-    L."""
+    """Return the first L and the last L records of two batches: a batch of the next level (algorithm 2)."""
     both = earlier + later
     return both[:limit] + both[limit:][-limit:]
 
@@ -161,16 +159,13 @@ class KeyWidening(Generic[R]):
                 batches[last_ended] = self.ended[level]
             for number in sorted({*batches, *(number + 1 for number in batches)}):
                 if last_ended < number < stop:
-                    matches += self._window_matches(
-                        level, number, batches.get(number - 1, ()), batches.get(number, ())
-                    )
+                    window = (batches.get(number - 1, ()), batches.get(number, ()))
+                    matches += self._window_matches(level, number, *window)
             self.ended[level] = batches.get(stop - 1, ())
-            batches = {
-                number: combine(
-                    batches.get(2 * number, ()), batches.get(2 * number + 1, ()), self.widening.max_records
-                )
-                for number in {number // 2 for number in batches}
+            halves = {
+                n: (batches.get(2 * n, ()), batches.get(2 * n + 1, ())) for n in {n // 2 for n in batches}
             }
+            batches = {number: combine(*pair, self.widening.max_records) for number, pair in halves.items()}
         self.at = until
         return matches
 
@@ -199,8 +194,7 @@ class KeyWidening(Generic[R]):
 def widen(
     records: Sequence[R], widening: Widening, detect: Detect[R], work: Work | None = None
 ) -> list[LevelMatch[R]]:
-    """Return every match of one key, by level and time: those that span at most `max_records` and
-    `max_length`.
+    """Return the matches of one key that span at most `max_records` and `max_length`, by level and time.
 
     Args:
         records: in their total order.

@@ -138,7 +138,7 @@ def test_frames_match_the_rows_of_a_plain_join_and_their_aggregates(
 @pytest.mark.usefixtures("number_of_frames")
 def test_nan_is_larger_than_every_number_as_in_spark(spark: SparkSession) -> None:
     rows = spark.createDataFrame(
-        [(minutes(1), float("nan")), (minutes(50), 2.0)], "at timestamp, took double"
+        [(minutes(1), float("nan")), (minutes(50), 2.0)], "at timestamp, `to` double"
     )
     # Of many slices or one: beside the long frame, short ones.
     for many in (1, 60):
@@ -146,7 +146,8 @@ def test_nan_is_larger_than_every_number_as_in_spark(spark: SparkSession) -> Non
             (number, minutes(number), minutes(60 if number == 0 else number + 1)) for number in range(many)
         ]
         frames = spark.createDataFrame(spans, "id int, start timestamp, end timestamp")
-        how = {"least": "min(took)", "most": "max(took)"}
+        # The column has a name that would clash with `__to`, if values were called so, too.
+        how = {"least": "min(to)", "most": "max(to)"}
         found = between_join(frames, rows, on=ON, how=how).where("id = 0").first()
         assert found is not None
         assert found["least"] == 2.0

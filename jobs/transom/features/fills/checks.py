@@ -1,4 +1,4 @@
-"""What the gate of fills asks: whether they have the rows that a plain filter finds."""
+"""What must hold of fills: they have the rows that a plain filter finds."""
 
 from functools import reduce
 from operator import and_
@@ -11,22 +11,22 @@ from transom.features.fills.resolve import FillBlock
 from transom.features.frames.sources import TIME
 
 SAMPLED = 2
-"""Rows of an hour that are counted again: which ones depends on the hour alone."""
+"""Fills of an hour that are counted again; which ones depends on the hour alone."""
 
 
 def counted_again(fills: DataFrame, rows: DataFrame, block: FillBlock) -> DataFrame:
-    """Of how many fills, among a few, the rows are not as many as a plain filter finds; by block and hour.
+    """Return by block and hour how many of a few fills have not as many rows as a plain filter finds.
 
     Args:
-        fills: as they are told.
-        rows: what fills them: the columns of `by`, and `TIME`.
+        fills: rows of `fills`.
+        rows: that fill them: the columns of `join_on`, and `TIME`.
     """
-    told = fills.where((F.col("block") == block.name) & F.col("shift_s").isNotNull())
+    own = fills.where((F.col("block") == block.name) & F.col("shift_s").isNotNull())
     chance = F.xxhash64("frame_id", "fragment", "shift_s")
-    of_hour = F.row_number().over(Window.partitionBy("hour").orderBy(chance))
+    place = F.row_number().over(Window.partitionBy("hour").orderBy(chance))
     end = F.unix_micros("end_time")
-    some = (
-        told.withColumn("__place", of_hour)
+    sample = (
+        own.withColumn("__place", place)
         .where(F.col("__place") <= SAMPLED)
         .select(
             "block",
@@ -39,14 +39,12 @@ def counted_again(fills: DataFrame, rows: DataFrame, block: FillBlock) -> DataFr
         )
     )
     time = F.unix_micros(TIME)
-    near = [time >= F.col("__from"), time < F.col("__to")]
     same = [F.col(f"`{name}`") == F.col(f"`__{name}`") for name in block.join_on]
-    found = rows.select(*quoted(block.join_on), TIME).join(
-        F.broadcast(some), reduce(and_, [*same, *near]), "right"
-    )
-    counts = found.groupBy("block", "hour", "__fill", "rows_matched").agg(F.count(TIME).alias("__many"))
-    wrong = (F.col("__many") != F.col("rows_matched")).cast("bigint").alias("wrong")
-    # Which hours are sampled depends on the run, and what is said of an hour must not.
-    every = told.select("block", "hour", F.lit(0).cast("bigint").alias("wrong"))
-    found_wrong = every.unionByName(counts.select("block", "hour", wrong))
-    return found_wrong.groupBy("block", "hour").agg(F.sum("wrong").alias("fills_miscounted"))
+    matches = reduce(and_, [*same, time >= F.col("__from"), time < F.col("__to")])
+    joined = rows.select(*quoted(block.join_on), TIME).join(F.broadcast(sample), matches, "right")
+    counts = joined.groupBy("block", "hour", "__fill", "rows_matched").agg(F.count(TIME).alias("__count"))
+    wrong = (F.col("__count") != F.col("rows_matched")).cast("bigint").alias("wrong")
+    # An hour that is not sampled has a 0, too: the result must not depend on the run.
+    hours = own.select("block", "hour", F.lit(0).cast("bigint").alias("wrong"))
+    both = hours.unionByName(counts.select("block", "hour", wrong))
+    return both.groupBy("block", "hour").agg(F.sum("wrong").alias("fills_miscounted"))

@@ -1,4 +1,4 @@
-"""A fill in words."""
+"""Descriptions of a fill."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ LABELS = {
     "reach": "`reach`",
     "types": "the type or resolution of a column",
 }
-"""What the keys of fingerprints are called in the stream's file."""
+"""Names of the keys of fingerprints, as in the stream's file."""
 
 
 def summary(stream: Stream, name: str) -> str:

@@ -19,9 +19,7 @@ FEATURE: Feature[Stream] = Feature(
     lookback=validate.lookback,
     conditions=validate.all_conditions,
     definition=lazy("transom.features.fills.stage:definition"),
-    fingerprints={
-        "fills": fingerprints.fills,
-    },
+    fingerprints={"fills": fingerprints.fills},
     labels=describe.LABELS,
     checks=check_list.CHECKS,
     summary=describe.summary,

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from transom.core.durations import microseconds
-from transom.core.intervals import HOUR, HOUR_LENGTH
+from transom.core.intervals import HOUR, HOUR_LENGTH, Interval
 from transom.features.fills import validate as fill_columns
 from transom.features.fills.spec import Fill
 from transom.features.frames.resolve import ResolvedFrames
 from transom.features.frames.sources import TIME, FrameSource
 from transom.features.frames.spec import Combination
 from transom.ledger.stage import InputRange
-from transom.spec.external_source import EVENTS
-from transom.spec.external_source import Filler as Declared
 from transom.spec.stream import Stream
 from transom.storage.external_source import ExternalSource
 from transom.storage.filesystem import absolute
@@ -26,15 +24,15 @@ class FillBlock:
 
     Attributes:
         frame: the kind of frame that it fills.
-        source: what fills it.
-        join_on: the columns in which both agree.
-        where: a condition on what fills it, as Spark SQL.
-        lead, lag: how much earlier and later than a frame, in microseconds.
+        source: of the rows that fill it.
+        join_on: the columns that must be equal in both.
+        where: a condition on the rows, as Spark SQL.
+        lead, lag: how much earlier and later than a frame rows may be, in microseconds.
         shifts: how long ago, in microseconds.
-        combine: what is made of several shifts, if anything.
-        measures: which figure of which column.
+        combine: how several shifts are combined, if they are.
+        measures: the function and the column of each.
         kinds: their Spark types.
-        reach: how much of a frame is filled, the last of it, in hours.
+        reach: the number of last hours of a frame that are filled.
     """
 
     name: str
@@ -52,59 +50,56 @@ class FillBlock:
 
     @property
     def longest(self) -> int:
-        """How long a stretch is at most, in microseconds."""
+        """The maximum length of a filled period, in microseconds."""
         return self.lead + self.reach * HOUR_LENGTH + self.lag
 
     @property
     def reads(self) -> tuple[InputRange, ...]:
-        """What an hour reads of what fills its frames, for each shift: these may have ended long before they
-        are told as final, and end with the hour at the latest."""
-        behind = self.frame.behind + self.reach
+        """The hours of the source that an hour reads, for each shift. Its frames end with the hour at the
+        latest, and may have ended long before."""
+        back = self.frame.delay + self.reach
         return tuple(
             InputRange(
                 *self.source.table,
-                back=behind - (-(self.lead + shift) // HOUR_LENGTH),
+                back=back - (-(self.lead + shift) // HOUR_LENGTH),
                 forward=(HOUR_LENGTH - 1 + self.lag - shift) // HOUR_LENGTH,
-                # Coverage and state say which hours were requested.
+                # Coverage and state depend on which hours were requested.
                 requested=True,
             )
             for shift in self.shifts
         )
 
     def hours_of(self, targets: Iterable[datetime]) -> set[datetime]:
-        """The hours that some hours read."""
+        """Return the hours that some hours read."""
         spans = [read.span(hour) for hour in targets for read in self.reads]
-        return {
-            first + offset * HOUR for first, last in spans for offset in range((last - first) // HOUR + 1)
-        }
+        return {hour for first, last in spans for hour in Interval(first, last + HOUR).hours()}
 
 
 def fill_block_of(stream: Stream, name: str, frames: Mapping[str, ResolvedFrames]) -> FillBlock:
-    """A fill of the stream file, resolved against its columns."""
-    said, where = stream.blocks(Fill)[name], fill_columns.where(stream, name)
-    frame = frames[said.frame]
+    """Return a fill of the stream file, resolved against its columns."""
+    spec, where = stream.blocks(Fill)[name], fill_columns.where(stream, name)
     return FillBlock(
         name,
-        frame,
-        _source(stream, name, said.source),
+        frames[spec.frame],
+        _source(stream, name, spec),
         fill_columns.by(stream, name),
         where.sql if where else None,
-        microseconds(said.lead),
-        microseconds(said.lag),
-        tuple(map(microseconds, said.shift)),
-        said.combine,
-        {measure: (of.function, str(of.column)) for measure, of in said.measures.items()},
+        microseconds(spec.lead),
+        microseconds(spec.lag),
+        tuple(map(microseconds, spec.shift)),
+        spec.combine,
+        {measure: (of.function, str(of.column)) for measure, of in spec.measures.items()},
         {measure: SPARK_TYPES[kind] for measure, kind in fill_columns.measures(stream, name).items()},
         fill_columns.reach(stream, name) // HOUR,
     )
 
 
-def _source(stream: Stream, name: str, said: Declared) -> FrameSource:
-    """What fills frames: the stream's own, or a table that is told by its absolute path."""
-    if not said.outside:
-        return FrameSource.of(stream, None if said.block == EVENTS else said.block)
-    columns = tuple(column.field(column_name) for column_name, column in said.columns.items())
-    table = None if said.table is None else absolute(said.table)
-    return FrameSource.outside(
-        ExternalSource(f"fills.{name}.source", said.called, table, said.time or TIME, columns)
-    )
+def _source(stream: Stream, name: str, fill: Fill) -> FrameSource:
+    """Return the stream's own rows, or another table with its absolute path."""
+    spec = fill.source
+    if not spec.outside:
+        return FrameSource.of(stream, fill_columns.over(fill))
+    fields = {column_name: column.field(column_name) for column_name, column in spec.columns.items()}
+    table, columns = None if spec.table is None else absolute(spec.table), tuple(fields.values())
+    filler = ExternalSource(f"fills.{name}.source", spec.called, table, spec.time or TIME, columns)
+    return FrameSource(None, fields, filler)

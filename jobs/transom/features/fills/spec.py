@@ -1,9 +1,8 @@
-"""Fills: what lies between the ends of frames, in a log or in its past (Grossniklaus, Maier, Moorthy and
-Tufte).
+"""Fills: the rows between the ends of frames (Grossniklaus, Maier, Moorthy and Tufte).
 
-A frame has bounds and nothing else; a fill takes the rows of `source` in
-`[start - lead, end + interval + lag)`, of the same key or of all, or in the same stretch of an earlier
-day."""
+A fill has the rows of `source` in `[start - lead, end + interval + lag)`, of the frame's key or of all, or in
+the same period of an earlier day.
+"""
 
 from datetime import timedelta
 
@@ -18,7 +17,7 @@ from transom.spec.errors import Issue, IssuesError, find_duplicates
 from transom.spec.external_source import EVENTS, Filler
 
 REACH = timedelta(days=7)
-"""How long a frame is at most that is filled as a whole, where nothing is said."""
+"""The default of `reach` for frames of any length."""
 LONGEST = timedelta(days=3660)
 
 
@@ -52,12 +51,10 @@ class Fill(Model):
 
     @model_validator(mode="after")
     def _possible(self) -> "Fill":
-        problems = list(find_duplicates("join_on", self.join_on or ()))
-        problems += find_duplicates("shift", [format_duration(shift) for shift in self.shift])
-        if self.combine is not None and len(self.shift) == 1:
-            problems.append(
-                Issue("combine", f"is made of several shifts; got {format_duration(self.shift[0])}")
-            )
+        shifts = [format_duration(shift) for shift in self.shift]
+        problems = [*find_duplicates("join_on", self.join_on or ()), *find_duplicates("shift", shifts)]
+        if self.combine is not None and len(shifts) == 1:
+            problems.append(Issue("combine", f"is made of several shifts; got {shifts[0]}"))
         if self.reach is not None and (self.reach < HOUR or self.reach % HOUR):
             rule = "must be whole hours, at least one"
             problems.append(Issue("reach", f"{rule}; got {format_duration(self.reach)}"))

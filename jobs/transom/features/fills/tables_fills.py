@@ -1,11 +1,11 @@
-"""What fills the frames of an hour: rows of a log between their ends, or of its past, counted and summed.
+"""The rows and aggregates that fill the frames of an hour.
 
-An hour fills the frames that it tells of, each fragment as a whole: so a fill depends on its frame's row
-and on the hours that it reaches, and late ones make it anew."""
+An hour fills the frames that it reports, each fragment as a whole. So a fill depends on its frame's row and
+on the hours that it reads, and late events of these recompute it.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -15,8 +15,7 @@ from transom.engine.hours import quoted
 from transom.features.fills.between_join import FROM, TO, aggregate_between
 from transom.features.fills.checks import counted_again
 from transom.features.fills.resolve import FillBlock
-from transom.features.frames.combine import reduce_values
-from transom.features.frames.source_rows import read_source, rows_of, steps_column
+from transom.features.frames.source_rows import in_hours, reduce_values, rows_of, steps_column
 from transom.features.frames.sources import TIME
 from transom.features.frames.spec import Combination
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
@@ -25,24 +24,24 @@ SECOND = 1_000_000
 
 
 def fills_of(request: StepRequest, blocks: Mapping[str, FillBlock]) -> StepResult:
-    """What fills the frames of every fill's target hours."""
-    shares, rows = [], {}
+    """Return the fills of every block's target hours."""
+    tasks, rows = [], {}
     for name, targets in request.targets.items():
         block = blocks[name]
-        due = block.hours_of(targets) & request.rows.get(block.source.table[1:], {}).keys()
+        required = block.hours_of(targets) & request.rows.get(block.source.table[1:], {}).keys()
         frames = request.pins.read("frames", targets).where(F.col("block") == block.frame.name)
-        stretches = _periods(frames, block, due)
-        rows[name] = _rows(request, block, stretches, due)
-        shares.append(BlockTask(name, _fills(block, stretches, rows[name], due)))
+        periods = _periods(frames, block, required)
+        rows[name] = _rows(request, block, periods, required)
+        tasks.append(BlockTask(name, _fills(block, periods, rows[name], required)))
 
-    def metrics(told: DataFrame) -> list[DataFrame]:
-        return [counted_again(told, some, blocks[name]) for name, some in rows.items()]
+    def metrics(fills: DataFrame) -> list[DataFrame]:
+        return [counted_again(fills, of_block, blocks[name]) for name, of_block in rows.items()]
 
-    return StepResult(shares, metrics)
+    return StepResult(tasks, metrics)
 
 
-def _periods(frames: DataFrame, block: FillBlock, due: Iterable[datetime]) -> DataFrame:
-    """The stretch that is looked at for each row of a frame and each shift, in microseconds."""
+def _periods(frames: DataFrame, block: FillBlock, required: Iterable[datetime]) -> DataFrame:
+    """Return the period to fill, in microseconds, for each row of a frame and each shift."""
     end = F.unix_micros("last_time") + F.lit(block.frame.framing.every + block.lag)
     shifted = frames.select(
         "hour",
@@ -55,32 +54,41 @@ def _periods(frames: DataFrame, block: FillBlock, due: Iterable[datetime]) -> Da
         F.explode(F.array(*map(F.lit, block.shifts))).alias("__shift"),
     )
     moved = shifted.withColumns({name: F.col(name) - F.col("__shift") for name in ("__whole", TO)})
-    stretches = moved.withColumn(FROM, F.greatest("__whole", F.col(TO) - F.lit(block.longest)))
-    return stretches.withColumn("__covered", _covered(due))
+    periods = moved.withColumn(FROM, F.greatest("__whole", F.col(TO) - F.lit(block.longest)))
+    return periods.withColumn("__covered", _coverage(required))
 
 
-def _rows(request: StepRequest, block: FillBlock, stretches: DataFrame, due: Iterable[datetime]) -> DataFrame:
-    """What may fill some stretches: the columns of `by`, the time, and what is measured in whole steps."""
-    told = stretches.agg(F.min(FROM), F.max(TO)).first()
-    low, high = (0, 0) if told is None or told[0] is None else told
-    near = {hour for hour in due if low - HOUR_LENGTH < micros(hour) < high}
+def _rows(
+    request: StepRequest, block: FillBlock, periods: DataFrame, required: Iterable[datetime]
+) -> DataFrame:
+    """Return rows that may lie in the periods: the columns of `join_on`, the time, and the measured columns
+    in whole steps."""
+    source, key = block.source, block.join_on
+    bounds = periods.agg(F.min(FROM), F.max(TO)).first()
+    low, high = (0, 0) if bounds is None or bounds[0] is None else bounds
+    near = {hour for hour in required if low - HOUR_LENGTH < micros(hour) < high}
+    if source.filler is None:
+        table = request.pins.read(source.table[2], near)
+    else:
+        table = request.pins.read_filler(source.filler, near)
     measured = dict.fromkeys(column for _, column in block.measures.values())
-    table = read_source(block.source, request.pins, near)
-    rows = rows_of(block.source, table, block.join_on, _read(block), measured)
-    if block.where is not None:
-        rows = rows.where(F.expr(block.where))
-    return rows.select(*quoted(block.join_on), TIME, *(F.col(steps_column(column)) for column in measured))
+    if block.where is None:
+        rows = rows_of(source, table, key, (), measured)
+    else:
+        readable = source.fields if source.over is None else source.over.measures
+        rows = rows_of(source, table, key, readable, measured).where(F.expr(block.where))
+    return rows.select(*quoted(key), TIME, *map(steps_column, measured))
 
 
-def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterable[datetime]) -> DataFrame:
+def _fills(block: FillBlock, periods: DataFrame, rows: DataFrame, required: Iterable[datetime]) -> DataFrame:
     how: dict[str, tuple[str, str | None]] = {"rows_matched": ("count", None)}
     how |= {name: (function, steps_column(column)) for name, (function, column) in block.measures.items()}
-    stretches = stretches.withColumn("__apart", F.lit(False))
+    periods = periods.withColumn("__apart", F.lit(False))
     if block.combine is not None:
-        stretches = stretches.unionByName(_disjoint_periods(stretches))
-    found = aggregate_between(stretches, rows, TIME, block.join_on, how)
-    known = F.col("__covered") > 0
-    out = found.select(
+        periods = periods.unionByName(_disjoint_periods(periods))
+    joined = aggregate_between(periods, rows, TIME, block.join_on, how)
+    is_final = (F.col("__state") == "final") & in_hours(F.col(TO) - 1, required)
+    fills = joined.select(
         "hour",
         "frame_id",
         *quoted(block.frame.key),
@@ -88,75 +96,52 @@ def _fills(block: FillBlock, stretches: DataFrame, rows: DataFrame, due: Iterabl
         (F.col("__shift") / SECOND).cast("double").alias("shift_s"),
         F.timestamp_micros("__whole").alias("start_time"),
         F.timestamp_micros(TO).alias("end_time"),
-        # Where nothing is known, no rows are no zero.
-        F.when(known, F.col("rows_matched")).alias("rows_matched"),
+        # Without coverage the number of rows is unknown, not 0.
+        F.when(F.col("__covered") > 0, F.col("rows_matched")).alias("rows_matched"),
         F.col("__covered").alias("coverage"),
-        F.when((F.col("__state") == "final") & _is_readable(due), "final")
-        .otherwise("partial")
-        .alias("state"),
+        F.when(is_final, "final").otherwise("partial").alias("state"),
         *(_in_unit(block, name).alias(name) for name in block.measures),
         "__apart",
     )
-    told = out.where(~F.col("__apart")).drop("__apart")
-    return told if block.combine is None else told.unionByName(_combine_shifts(out, block, block.combine))
+    own = fills.where(~F.col("__apart")).drop("__apart")
+    return own if block.combine is None else own.unionByName(_combine_shifts(fills, block, block.combine))
 
 
-def _disjoint_periods(stretches: DataFrame) -> DataFrame:
-    """The stretches of all shifts of a row of a frame that are covered, each less what an earlier one has: by
-    them a row counts once."""
+def _disjoint_periods(periods: DataFrame) -> DataFrame:
+    """Return the covered periods of all shifts of a row of a frame, each without what an earlier one has, so
+    that a row counts once."""
     of_row = Window.partitionBy("hour", "frame_id", "fragment").orderBy(FROM, TO)
     earlier = F.max(TO).over(of_row.rowsBetween(Window.unboundedPreceding, -1))
-    covered = stretches.where(F.col("__covered") >= 1)
+    covered = periods.where(F.col("__covered") >= 1)
     cut = F.least(TO, F.greatest(FROM, F.coalesce(earlier, FROM)))
     return covered.withColumns({FROM: cut, "__apart": F.lit(True)})
 
 
-def _read(block: FillBlock) -> list[str]:
-    """The columns that the condition may read."""
-    if block.where is None:
-        return []
-    over = block.source.over
-    return list(block.source.fields) if over is None else list(over.measures)
-
-
-def _covered(due: Iterable[datetime]) -> Column:
-    """The share of a stretch that lies in hours that stand."""
-    inside = [
-        F.greatest(
-            F.lit(0),
-            F.least(F.col(TO), F.lit(micros(one.end))) - F.greatest(FROM, F.lit(micros(one.start))),
-        )
-        for one in merge_hours(due)
-    ]
-    total = reduce(Column.__add__, inside, F.lit(0))
-    return total.cast("double") / (F.col(TO) - F.col("__whole"))
-
-
-def _is_readable(due: Iterable[datetime]) -> Column:
-    """Whether the last hour of a stretch stands."""
-    last = F.col(TO) - 1
-    inside = [
-        (last >= F.lit(micros(one.start))) & (last < F.lit(micros(one.end))) for one in merge_hours(due)
-    ]
-    return reduce(Column.__or__, inside, F.lit(False))
+def _coverage(required: Iterable[datetime]) -> Column:
+    """Return the share of a period that lies in some hours."""
+    covered = F.lit(0)
+    for run in merge_hours(required):
+        end, start = F.least(TO, F.lit(micros(run.end))), F.greatest(FROM, F.lit(micros(run.start)))
+        covered = covered + F.greatest(F.lit(0), end - start)
+    return covered.cast("double") / (F.col(TO) - F.col("__whole"))
 
 
 def _in_unit(block: FillBlock, name: str) -> Column:
-    """A measure in its own unit, of whole steps."""
+    """Return a measure of whole steps in its own unit."""
     function, column = block.measures[name]
-    unit = block.source.unit(column)
-    up, down = unit.step
-    if unit.is_whole and function != "mean":
-        return F.col(f"`{name}`").cast(block.kinds[name])
-    return (F.col(f"`{name}`").cast("double") * F.lit(float(up)) / F.lit(float(down))).cast(block.kinds[name])
+    unit, measure = block.source.unit(column), F.col(f"`{name}`")
+    if not unit.is_whole or function == "mean":
+        up, down = (F.lit(float(number)) for number in unit.step)
+        measure = measure.cast("double") * up / down
+    return measure.cast(block.kinds[name])
 
 
-def _combine_shifts(rows: DataFrame, block: FillBlock, take: Combination) -> DataFrame:
-    """One row of all shifts of a row of a frame: of those that are covered whole."""
+def _combine_shifts(fills: DataFrame, block: FillBlock, combine: Combination) -> DataFrame:
+    """Return one row for all shifts of a row of a frame: of those with a coverage of 1."""
     whole, own = F.col("coverage") >= 1, ~F.col("__apart")
     keys = ["hour", "frame_id", *block.frame.key, "fragment"]
     measured = {name: F.collect_list(F.when(own & whole, F.col(f"`{name}`"))) for name in block.kinds}
-    return rows.groupBy(*quoted(keys)).agg(
+    return fills.groupBy(*quoted(keys)).agg(
         F.lit(None).cast("double").alias("shift_s"),
         F.min(F.when(own, F.col("start_time"))).alias("start_time"),
         F.max(F.when(own, F.col("end_time"))).alias("end_time"),
@@ -164,7 +149,7 @@ def _combine_shifts(rows: DataFrame, block: FillBlock, take: Combination) -> Dat
         (F.count_if(own & whole) / F.count_if(own)).alias("coverage"),
         F.when(F.bool_and(F.col("state") == "final"), "final").otherwise("partial").alias("state"),
         *(
-            reduce_values(F.array_sort(values), take).cast(block.kinds[name]).alias(name)
+            reduce_values(F.array_sort(values), combine).cast(block.kinds[name]).alias(name)
             for name, values in measured.items()
         ),
     )

@@ -1,10 +1,10 @@
-"""What fills read: the columns of what fills frames, their conditions and measures; and rules of these."""
+"""The columns, conditions and measures that fills read, and the rules of these."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 
 from transom.core.intervals import HOUR
-from transom.features.aggregates import output_columns as figures
+from transom.features.aggregates import output_columns
 from transom.features.aggregates.spec import Aggregation
 from transom.features.aggregates.validate import count_domains
 from transom.features.fills.spec import REACH, Fill
@@ -20,55 +20,52 @@ from transom.spec.stream import Stream
 from transom.spec.value_domains import Tested
 
 FILL_COLUMNS = (
-    "hour", "block", "frame_id", "fragment", "shift_s", "start_time", "end_time", "rows_matched", "coverage",
-    "state",
+    "hour", "frame_id", "fragment", "shift_s", "start_time", "end_time", "rows_matched", "coverage", "state",
 )  # fmt: skip
-"""Columns of `fills` beside keys and measures."""
+"""Columns of `fills` besides block, key and measures."""
+RESERVED = ("block", *FILL_COLUMNS)
 
 
 def over(fill: Fill) -> str | None:
-    """Return the block of aggregates whose granules fill frames; None where something else does."""
+    """Return the block of aggregates whose granules fill frames; None for another source."""
     return None if fill.source.block == EVENTS else fill.source.block
 
 
 def types(stream: Stream, fill: Fill) -> dict[str, FieldType]:
-    """Return the types of the columns of what fills frames."""
+    """Return the types of the columns of the source."""
     return fill.source.types if fill.source.outside else frame_columns.source_types(stream, over(fill))
 
 
 def by(stream: Stream, name: str) -> tuple[str, ...]:
-    """Return the columns in which a frame and what fills it agree."""
+    """Return the columns that must be equal in a frame and its rows."""
     fill = stream.blocks(Fill)[name]
     return frame_columns.key(stream, fill.frame) if fill.join_on is None else fill.join_on
 
 
 def where(stream: Stream, name: str) -> Expression | None:
-    """Return the compiled condition on what fills frames, None where there is none."""
+    """Return the compiled condition on the rows, if there is one."""
     fill = stream.blocks(Fill)[name]
-    text = fill.where
-    if text is None and fill.source.block == EVENTS:
-        text = stream.where
+    text = stream.where if fill.where is None and fill.source.block == EVENTS else fill.where
     return None if text is None else condition(text, types(stream, fill))
 
 
 def measures(stream: Stream, name: str) -> dict[str, FieldType]:
-    """Return the types of what is told of the rows."""
+    """Return the types of the measures."""
     fill = stream.blocks(Fill)[name]
-    known = types(stream, fill)
-    between = fill.combine in ("mean", "median")
+    known, between = types(stream, fill), fill.combine in ("mean", "median")
     return {
-        measure: "number" if between or of.function == "mean" else known[of.column or ""]
-        for measure, of in fill.measures.items()
+        name: "number" if between or measure.function == "mean" else known[measure.column or ""]
+        for name, measure in fill.measures.items()
     }
 
 
 def reach(stream: Stream, name: str) -> timedelta:
-    """Return how much of a frame is filled, in whole hours."""
+    """Return the length of the last part of a frame that is filled, in whole hours."""
     fill = stream.blocks(Fill)[name]
     frame = stream.blocks(Frame)[fill.frame]
     longest = frame.period
     if longest is None and frame.max_length is not None:
-        # With its neighbours, which are nearer than what it would be idle for.
+        # A liberal extent adds the time to the neighbours.
         longest = frame.max_length + (2 * frame.gap if frame.extent == "liberal" else timedelta(0))
     return fill.reach or -(-(longest or REACH) // HOUR) * HOUR
 
@@ -76,20 +73,21 @@ def reach(stream: Stream, name: str) -> timedelta:
 def problems(stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the fills of a stream, each of which is sound by itself."""
     seen: dict[str, tuple[str, FieldType]] = {}
+    frames = stream.blocks(Frame)
     for name, fill in stream.blocks(Fill).items():
-        place = f"fills.{name}"
-        yield from _frame(place, fill, stream)
+        place, frame = f"fills.{name}", frames.get(fill.frame)
+        if frame is None:
+            message = f"no kind of frame {fill.frame!r}{did_you_mean(fill.frame, frames)}"
+            yield Issue(f"{place}.frame", message, (("frames", fill.frame),))
         unsound = list(_source(place, fill, stream))
         yield from unsound
         if unsound or not _is_known(over(fill), stream):
-            continue  # the columns of what fills are not known
-        keyed = fill.frame in stream.blocks(Frame) and _is_known(
-            stream.blocks(Frame)[fill.frame].source, stream
-        )
-        of_frame = frame_columns.key(stream, fill.frame) if keyed else ()
-        if keyed:
-            yield from _by(place, name, fill, stream)
-        unsound = list(_measures(place, fill, of_frame, stream))
+            continue  # the columns of the source are not known
+        key: tuple[str, ...] = ()
+        if frame is not None and _is_known(frame.source, stream):
+            key = frame_columns.key(stream, fill.frame)
+            yield from _by(place, name, fill, key, stream)
+        unsound = list(_measures(place, fill, key, stream))
         yield from unsound
         if fill.where is not None:
             try:
@@ -106,69 +104,62 @@ def problems(stream: Stream) -> Iterator[Issue]:
 
 
 def _is_known(block: str | None, stream: Stream) -> bool:
-    """Whether the columns of granules, or of events, are known; else the block's own problems say why not."""
-    return block is None or (block in stream.blocks(Aggregation) and figures.sound(stream, block))
-
-
-def _frame(place: str, fill: Fill, stream: Stream) -> Iterator[Issue]:
-    if fill.frame not in stream.blocks(Frame):
-        message = f"no kind of frame {fill.frame!r}{did_you_mean(fill.frame, stream.blocks(Frame))}"
-        yield Issue(f"{place}.frame", message, (("frames", fill.frame),))
+    """Return whether the columns of granules, or of events, are known; else the block's own problems say why
+    not."""
+    return block is None or (block in stream.blocks(Aggregation) and output_columns.sound(stream, block))
 
 
 def _source(place: str, fill: Fill, stream: Stream) -> Iterator[Issue]:
-    block = over(fill)
-    if block is not None and block not in stream.blocks(Aggregation):
-        known = [EVENTS, *stream.blocks(Aggregation)]
-        rule = f"must be events or a block of aggregates; no {block!r}{did_you_mean(block, known)}"
+    block, blocks = over(fill), stream.blocks(Aggregation)
+    if block is not None and block not in blocks:
+        nearest = did_you_mean(block, [EVENTS, *blocks])
+        rule = f"must be events or a block of aggregates; no {block!r}{nearest}"
         yield Issue(f"{place}.source", rule, (("aggregates", block),))
     elif fill.source.stream == stream.name:
         yield Issue(f"{place}.source.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
 
 
-def _by(place: str, name: str, fill: Fill, stream: Stream) -> Iterator[Issue]:
-    of_frame, known = frame_columns.key(stream, fill.frame), types(stream, fill)
+def _by(place: str, name: str, fill: Fill, key: tuple[str, ...], stream: Stream) -> Iterator[Issue]:
+    known, called = types(stream, fill), fill.source.called
     for index, column in enumerate(by(stream, name)):
         at = f"{place}.join_on[{index}]" if fill.join_on is not None else f"{place}.source"
-        if column not in of_frame:
-            rule = f"must be of the key of {fill.frame}; no column {column!r}{did_you_mean(column, of_frame)}"
+        if column not in key:
+            rule = f"must be of the key of {fill.frame}; no column {column!r}{did_you_mean(column, key)}"
             yield Issue(at, rule, (("key",), ("frames", fill.frame)))
         elif column not in known:
             rest = "" if fill.join_on is not None else "; join_on: [] takes the rows of any key"
-            rule = f"{fill.source.called} has no column {column!r}{did_you_mean(column, known)}{rest}"
+            rule = f"{called} has no column {column!r}{did_you_mean(column, known)}{rest}"
             yield Issue(at, rule, (("columns", column), ("key",)))
         elif known[column] != stream.event_types[column]:
-            both = f"{stream.event_types[column]} of the frames and {known[column]} of {fill.source.called}"
+            both = f"{stream.event_types[column]} of the frames and {known[column]} of {called}"
             yield Issue(at, f"{column} must be of one type; it is {both}")
-    for column in of_frame:
-        if column in FILL_COLUMNS:
+    for column in key:
+        if column in RESERVED:
             yield Issue(place, f"{column} is a column that every fill has; name that of the key otherwise")
 
 
-def _measures(place: str, fill: Fill, of_frame: tuple[str, ...], stream: Stream) -> Iterator[Issue]:
+def _measures(place: str, fill: Fill, key: tuple[str, ...], stream: Stream) -> Iterator[Issue]:
     known = types(stream, fill)
     numeric = [column for column, kind in known.items() if kind in NUMERIC]
-    for measure, of in fill.measures.items():
-        at = f"{place}.measures.{measure}"
-        if measure in (*FILL_COLUMNS, *of_frame):
-            yield Issue(at, f"{measure} is a column that every fill has; choose another name")
-        if of.column in known and of.column not in numeric:
-            yield Issue(
-                at, f"{of.function} takes an integer or a number; {of.column} is a {known[of.column]}"
-            )
-        elif of.column not in known:
-            yield no_column(at, str(of.column), numeric, f" in {str(of)!r}")
+    for name, measure in fill.measures.items():
+        at, column = f"{place}.measures.{name}", measure.column
+        if name in (*RESERVED, *key):
+            yield Issue(at, f"{name} is a column that every fill has; choose another name")
+        if column not in known:
+            yield no_column(at, str(column), numeric, f" in {str(measure)!r}")
+        elif column not in numeric:
+            yield Issue(at, f"{measure.function} takes an integer or a number; {column} is a {known[column]}")
 
 
 def columns_read(stream: Stream) -> Iterator[BlockColumns]:
-    """Yield what each fill from events needs of them."""
+    """Yield the columns of events that each fill from events reads."""
     for name, fill in stream.blocks(Fill).items():
         if fill.source.block != EVENTS:
-            continue  # it reads granules, or what is not the stream's own
-        met = where(stream, name)
+            continue  # it reads granules, or another table
+        test = where(stream, name)
         measured = {measure.column for measure in fill.measures.values() if measure.column is not None}
-        uses = (*tested(met), Use(frozenset(measured), sql_of(met)))
-        yield BlockColumns(name, by(stream, name), sql_of(met), uses)
+        uses = (*tested(test), Use(frozenset(measured), sql_of(test)))
+        yield BlockColumns(name, by(stream, name), sql_of(test), uses)
 
 
 def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
@@ -185,7 +176,6 @@ def all_conditions(stream: Stream) -> Iterator[Tested]:
     """Yield the conditions of the fills."""
     for name, fill in stream.blocks(Fill).items():
         if fill.where is not None:
-            of_events = fill.source.block == EVENTS
             outside = {} if fill.source.outside else count_domains(stream, str(fill.source.block))
-            known = event_domains(stream) if of_events else outside
+            known = event_domains(stream) if fill.source.block == EVENTS else outside
             yield Tested(f"fills.{name}.where", fill.where, known)

@@ -1,4 +1,4 @@
-"""A kind of frame in words."""
+"""Descriptions of a kind of frame."""
 
 from transom.features.frames.spec import Frame
 from transom.features.frames.validate import key
@@ -22,13 +22,12 @@ LABELS = {
     "stretch": "`period`, `scheme` or `longest`",
     "types": "the type or resolution of a column",
 }
-"""What the keys of fingerprints are called in the stream's file."""
+"""Names of the keys of fingerprints, as in the stream's file."""
 
 
 def summary(stream: Stream, name: str) -> str:
-    """Return what delimits a kind of frame, and what it is made of."""
-    frame = stream.blocks(Frame)[name]
-    by = ", ".join(key(stream, name)) or "nothing"
+    """Return what delimits a kind of frame, its key and its source."""
+    frame, by = stream.blocks(Frame)[name], ", ".join(key(stream, name)) or "nothing"
     return f"{frame.kind}, {frame.rule}, by {by}, of {frame.source or 'events'}"
 
 

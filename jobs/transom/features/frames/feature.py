@@ -21,10 +21,7 @@ FEATURE: Feature[Stream] = Feature(
     lookback=validate.lookback,
     conditions=validate.all_conditions,
     definition=lazy("transom.features.frames.stage:definition"),
-    fingerprints={
-        "open_frames": fingerprints.open_frames,
-        "frames": fingerprints.frames,
-    },
+    fingerprints={"open_frames": fingerprints.open_frames, "frames": fingerprints.frames},
     labels=describe.LABELS,
     checks=check_list.CHECKS,
     summary=describe.summary,

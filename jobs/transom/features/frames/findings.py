@@ -15,11 +15,11 @@ from transom.spec.stream import Stream
 
 @dataclass(frozen=True, kw_only=True)
 class FrameFindings(EntityFindings):
-    """How the frames of a kind are put in words.
+    """The findings of a kind of frame.
 
     Attributes:
-        rule: what delimits one.
-        value: the name of the figure; None if there is none.
+        rule: the description of what delimits one.
+        value: the name of the value's column, if any.
         known: whether a missing reading may begin one.
     """
 
@@ -37,19 +37,17 @@ class FrameFindings(EntityFindings):
     known: bool
 
     def evidence(self, row: Row) -> list[str]:
-        """Return the rule, the readings and the figure."""
-        readings = counted(row["records"], "reading")
+        """Return the rule, the readings and the value."""
+        readings, value = counted(row["records"], "reading"), ""
         if self.known and not row["records"]:
             readings = f"no reading since {as_time(row['start_time'])}"
-        between = "" if self.known else " between them"
-        missing = f", {row['missing']} missing{between}" if row["missing"] else ""
-        figure = ""
+        if row["missing"]:
+            readings += f", {row['missing']} missing{'' if self.known else ' between them'}"
         # Readings may be without a value, and a frame without a reading.
         if self.value is not None and row["peak"] is not None:
             peak = f"at most {as_text(row['peak'])} at {as_time(row['peak_time'])}"
-            figure = f"{self.value}: {peak}, on average {as_decimal(rounded(row['mean'], 3))}"
-        so_far = " so far" if row[ONGOING] else ""
-        return [f"the rule: {self.rule}", f"{readings}{missing}{so_far}", figure]
+            value = f"{self.value}: {peak}, on average {as_decimal(rounded(row['mean'], 3))}"
+        return [f"the rule: {self.rule}", f"{readings}{' so far' if row[ONGOING] else ''}", value]
 
 
 def templates(stream: Stream) -> Iterator[FrameFindings]:

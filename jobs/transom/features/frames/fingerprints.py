@@ -1,97 +1,70 @@
-"""What of a block shapes the tables of frames, as canonical JSON."""
+"""What of a block shapes the tables of frames, as canonical JSON. Its keys keep the names of earlier
+fingerprints: a renamed field makes no hour stale."""
 
-from typing import Any
+from collections.abc import Mapping
+from datetime import timedelta
 
 from transom.core.durations import microseconds
-from transom.features.aggregates.spec import Aggregation
-from transom.features.frames import spec_rules as frame_rules
-from transom.features.frames import validate as frame_columns
-from transom.features.frames.spec import Baseline, Frame
+from transom.features.aggregates.spec import Aggregation, Measure
+from transom.features.frames import spec_rules, validate
+from transom.features.frames.spec import Frame
 from transom.spec.fingerprints import canonical, types_of
 from transom.spec.stream import Stream
 
+BASELINE = {"of": "value", "shift": "shift", "take": "combine", "missing": "missing"}
+"""Keys of a baseline, and its fields."""
 
-def open_frames(stream: "Stream", name: str) -> str:
-    """Return what shapes what hours leave and tell of a kind of frame, its readings given."""
-    said, block = (
-        stream.blocks(Frame)[name],
-        stream.blocks(Aggregation).get(stream.blocks(Frame)[name].source or ""),
-    )
-    key, read, every = (
-        frame_columns.key(stream, name),
-        frame_columns.read(stream, name),
-        frame_columns.every(stream, name),
-    )
-    # What is left out where there is none shapes nothing of streams that stood before it could be said.
+
+def open_frames(stream: Stream, name: str) -> str:
+    """Return what shapes the states and reports of a kind of frame."""
+    spec, measures = stream.blocks(Frame)[name], _measures(stream, name)
+    key, read = validate.key(stream, name), validate.read(stream, name)
+    columns = {measures[column].column if spec.source else column for column in read}
+    baseline = spec.baseline.model_dump(mode="json") if spec.baseline else None
+    kind = [spec.kind, spec.extent, spec.step, spec.below, str(spec.condition), spec.span, spec.direction]
+    period = None if spec.period is None else microseconds(spec.period)
+    # A field that is left out where it is not set changes no fingerprint of streams without it.
     return canonical(
-        ({} if said.known is None else {"known": microseconds(said.known)})
+        ({} if spec.known is None else {"known": microseconds(spec.known)})
         | {
             "key": list(key),
-            "conditions": {field: met.sql for field, met in frame_columns.conditions(stream, name).items()},
-            "value": frame_columns.value(stream, name),
-            "measures": {column: str(block.measures[column]) for column in read} if block else None,
-            "every": None if every is None else microseconds(every),
-            "ties": said.on_duplicate_time,
-            "baseline": _baseline(said.baseline),
-            "kind": [
-                said.kind,
-                said.extent,
-                said.step,
-                said.below,
-                str(said.condition),
-                said.span,
-                said.direction,
-            ],
-            "meeting": said.when_open,
-            "lengths": [
-                None if length is None else microseconds(length)
-                for length in (said.min_length, said.max_length)
-            ],
-            "records": [said.min_records, said.max_records],
-            "missing": said.missing,
-            "idle": microseconds(said.idle),
-            "stretch": None
-            if said.period is None
-            else [microseconds(said.period), frame_rules.overlaps(said), said.longest],
-            "types": types_of(stream, {c for c in (*key, *_columns_read(stream, name)) if c != "event_time"}),
+            "conditions": {field: test.sql for field, test in validate.conditions(stream, name).items()},
+            "value": validate.value(stream, name),
+            "measures": {column: str(measures[column]) for column in read} if spec.source else None,
+            "every": _length(validate.every(stream, name)),
+            "ties": spec.on_duplicate_time,
+            "baseline": baseline and {old: baseline[new] for old, new in BASELINE.items()},
+            "kind": kind,
+            "meeting": spec.when_open,
+            "lengths": [_length(spec.min_length), _length(spec.max_length)],
+            "records": [spec.min_records, spec.max_records],
+            "missing": spec.missing,
+            "idle": microseconds(spec.idle),
+            "stretch": None if period is None else [period, spec_rules.overlaps(spec), spec.longest],
+            "types": types_of(stream, {*key, *filter(None, columns)} - {"event_time"}),
         }
     )
 
 
-def frames(stream: "Stream", name: str) -> str:
-    """Return what shapes how frames are told, what hours leave and tell of them given."""
-    key, value = frame_columns.key(stream, name), frame_columns.value(stream, name)
-    block = stream.blocks(Aggregation).get(stream.blocks(Frame)[name].source or "")
-    column = block.measures[value].column if block and value else value
-    of = [str(block.measures[value])] if block and value else []
+def frames(stream: Stream, name: str) -> str:
+    """Return what shapes `frames` beside `open_frames`."""
+    key, value, measures = validate.key(stream, name), validate.value(stream, name), _measures(stream, name)
+    measure = measures.get(value or "")
+    column = measure.column if measure else value
     return canonical(
         {
             "key": list(key),
-            "value": [value, *of],
+            "value": [value, str(measure)] if measure else [value],
             "types": types_of(stream, {*key, *([column] if column else [])}),
         }
     )
 
 
-def _baseline(baseline: Baseline | None) -> dict[str, Any] | None:
-    if baseline is None:
-        return None
-    declared = baseline.model_dump(mode="json")
-    # The names are those of earlier fingerprints: a renamed field makes no hour stale.
-    return {
-        "of": declared["value"],
-        "shift": declared["shift"],
-        "take": declared["combine"],
-        "missing": declared["missing"],
-    }
+def _length(length: timedelta | None) -> int | None:
+    return None if length is None else microseconds(length)
 
 
-def _columns_read(stream: "Stream", name: str) -> set[str]:
-    """Return the columns of the events that a kind of frame reads, by way of an aggregation or not."""
-    block, read = (
-        stream.blocks(Aggregation).get(stream.blocks(Frame)[name].source or ""),
-        frame_columns.read(stream, name),
-    )
-    if block is None:
-        return set(read)
-    return {column for measure in read if (column := block.measures[measure].column) is not None}
+def _measures(stream: Stream, name: str) -> Mapping[str, Measure]:
+    """Return the measures of the readings if these are granules."""
+    source = stream.blocks(Frame)[name].source
+    return stream.blocks(Aggregation)[source].measures if source else {}

@@ -1,4 +1,4 @@
-"""What frames a try has found, and what fills them, printed: of each kind the longest."""
+"""How `transom try` shows frames: the longest of each kind."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -22,15 +22,15 @@ LATEST = (
 
 
 def print_frames(stream: Stream, root: str) -> None:
-    """Prints the longest frames of each kind in their last revision."""
+    """Print the longest frames of each kind in their last revision."""
     for name, frame in stream.blocks(Frame).items():
         key, value = frame_columns.key(stream, name), frame_columns.value(stream, name)
-        many, rows = longest_frames(f"{root}/frames", key, name)
+        count, rows = longest_frames(f"{root}/frames", key, name)
         if not rows:
             typer.echo(f"\n{name}: no frame {frame.rule}")
             continue
-        figures = [f"peak {value}", f"mean {value}"] if value else []
-        shown = [
+        values = [f"peak {value}", f"mean {value}"] if value else []
+        cells = [
             [
                 *(row[column] for column in key), row["start_time"], row["last_time"],
                 _length(row["length_s"]), row["records"], row["missing"],
@@ -38,24 +38,23 @@ def print_frames(stream: Stream, root: str) -> None:
             ]
             for row in rows
         ]  # fmt: skip
-        columns = [*key, "start_time", "last_time", "length", "readings", "missing", *figures, ""]
-        which = (
-            f"the longest {len(rows)} of {many} frames" if many > len(rows) else "frames, the longest first"
-        )
-        table(f"{name}, {frame.rule}: {which}", columns, shown)
+        columns = [*key, "start_time", "last_time", "length", "readings", "missing", *values, ""]
+        which = f"the longest {len(rows)} of {count} frames"
+        which = which if count > len(rows) else "frames, the longest first"
+        table(f"{name}, {frame.rule}: {which}", columns, cells)
 
 
 def longest_frames(uri: str, key: Sequence[str], name: str) -> tuple[int, list[dict[str, Any]]]:
-    """How many frames of a kind there are, and the longest of them, as last told."""
+    """Return the number of frames of a kind, and the longest in their last revision."""
     if not DeltaTable.is_deltatable(uri):
         return 0, []
     order = ", ".join(["length_s DESC", "start_time", *(f'"{column}"' for column in key)])
-    found = query(
-        DeltaTable(uri),
+    sql = (
         f"SELECT *, count(*) OVER () AS many FROM ({LATEST} WHERE block = '{name}') "
-        f"WHERE place = 1 ORDER BY {order} LIMIT {ROWS}",
-    ).to_pylist()
-    return (found[0]["many"] if found else 0), found
+        f"WHERE place = 1 ORDER BY {order} LIMIT {ROWS}"
+    )
+    rows = query(DeltaTable(uri), sql).to_pylist()
+    return (rows[0]["many"] if rows else 0), rows
 
 
 def _length(seconds: float) -> str:

@@ -1,5 +1,6 @@
-"""The frames of a stream, resolved against its columns: what delimits them, what they read, how far back."""
+"""The frames of a stream, resolved against its columns: their parameters, and the hours that they read."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,16 +35,17 @@ class ResolvedFrames:
     """One kind of frame of a stream, with everything that its columns are derived from.
 
     Attributes:
+        key: the Spark types of the columns of the key.
         source: of the readings.
         conditions: on the readings, as Spark SQL, by the fields of the stream's file.
         value: the column whose value delimits frames, if any.
-        unit: in which it is counted.
-        read: the columns that are read beside the key.
-        on_duplicate_time: what is made of several events of one key at one time.
-        period: how long the stretches are that frames are looked for in by themselves, in hours; None where
-            they may go on from hour to hour for ever.
+        unit: of the value.
+        read: the columns that are read besides the key.
+        on_duplicate_time: how several events of one key at one time are combined.
+        period: the length of the periods that are framed by themselves, in hours; None if frames may go on
+            from hour to hour.
         overlap: whether frames of a key may overlap.
-        longest: whether only the longest of a stretch are told.
+        longest: whether only the longest of a period are reported.
     """
 
     name: str
@@ -67,110 +69,107 @@ class ResolvedFrames:
 
     @property
     def shifts(self) -> tuple[int, ...]:
-        """How long ago the readings are that the baseline is made of, in microseconds."""
+        """How long ago the readings of the baseline are, in microseconds."""
         return tuple(map(microseconds, self.baseline.shift)) if self.baseline else ()
 
     @property
-    def liberal(self) -> bool:
-        """Whether a frame reaches to its neighbours."""
-        return isinstance(self.framing.kind, Threshold) and self.framing.kind.liberal
-
-    @property
     def back(self) -> int:
-        """How many hours a key is silent before nothing depends on its last reading any more, at most."""
+        """The number of hours after which nothing depends on the last reading of a silent key."""
         return -(-self.framing.idle // HOUR_LENGTH)
 
     @property
-    def behind(self) -> int:
-        """How many hours before the one that tells of it a frame may have ended."""
+    def delay(self) -> int:
+        """The maximum number of hours from the end of a frame to the hour that reports it."""
         if self.period is not None:
-            return self.period - 1
-        # Where missing readings are in frames, they reach to what closes them.
+            return self._earlier
+        # Missing readings extend a frame up to what closes it.
         return 1 if self.framing.begins else self.back
 
     @property
     def reads(self) -> tuple[InputRange, ...]:
-        """What an hour reads of the readings' table: itself, or the stretch that it completes; and what was
-        as long before that as the baseline looks back."""
-        within = 0 if self.period is None else self.period - 1
+        """The hours of the readings' table that an hour reads: itself, or the period that it completes; and
+        those of the baseline."""
+        # With `missing: zero` a requested hour without a reading counts as 0.
+        zero = self.baseline is not None and self.baseline.missing == "zero"
         reads = []
         for shift in (0, *self.shifts):
-            back, forward = -(-shift // HOUR_LENGTH) + within, -(shift // HOUR_LENGTH)
-            # With `missing: zero` a requested hour without a reading counts as 0.
-            zero = shift > 0 and self.baseline is not None and self.baseline.missing == "zero"
+            back, forward = -(-shift // HOUR_LENGTH) + self._earlier, -(shift // HOUR_LENGTH)
             back_of = partial(self._back_of, back)
-            reads.append(InputRange(*self.source.table, back, forward, back_of, requested=zero))
+            reads.append(InputRange(*self.source.table, back, forward, back_of, requested=zero and shift > 0))
         return tuple(reads)
 
     def completes(self, hour: datetime) -> bool:
-        """Whether a stretch is over with an hour; every hour is one where there are none."""
+        """Return whether a period ends with an hour; every hour does without periods."""
         return self.period is None or not ((micros(hour) // HOUR_LENGTH + 1) % self.period)
+
+    @property
+    def _earlier(self) -> int:
+        """The number of earlier hours in the period that an hour completes."""
+        return 0 if self.period is None else self.period - 1
 
     def _back_of(self, back: int, hour: datetime) -> int:
         return back if self.completes(hour) else -1
 
     def hours_of(self, targets: Iterable[datetime]) -> list[datetime]:
-        """The hours whose readings some hours are made of, in order."""
-        within = 0 if self.period is None else self.period - 1
-        return sorted(extend_back(filter(self.completes, targets), within))
+        """Return the hours whose readings some hours are computed from, ascending."""
+        return sorted(extend_back(filter(self.completes, targets), self._earlier))
 
 
 def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
-    """A kind of frame of the stream file, resolved against its columns."""
-    said = stream.blocks(Frame)[name]
-    source = FrameSource.of(stream, said.source)
-    value = frame_columns.value(stream, name)
+    """Return a kind of frame of the stream file, resolved against its columns."""
+    spec = stream.blocks(Frame)[name]
+    source, value = FrameSource.of(stream, spec.source), frame_columns.value(stream, name)
     unit = Unit((1, 1), True) if value is None else source.unit(value)
     every = frame_columns.every(stream, name)
-    missing = said.missing or ("breaks" if said.kind in ("threshold", "trend") else "bridged")
+    framing = FrameSpec(
+        _kind(spec, unit),
+        1 if every is None else microseconds(every),
+        every is not None,
+        spec.missing or ("breaks" if spec.kind in ("threshold", "trend") else "bridged"),
+        microseconds(spec.silence),
+        0 if spec.min_length is None else microseconds(spec.min_length),
+        spec.min_records,
+        None if spec.max_length is None else microseconds(spec.max_length),
+        spec.max_records,
+        spec.when_open or "continue",
+        spec.known is not None,
+    )
     return ResolvedFrames(
         name,
         {column: SPARK_TYPES[stream.event_types[column]] for column in frame_columns.key(stream, name)},
         source,
-        {field: met.sql for field, met in frame_columns.conditions(stream, name).items()},
+        {field: test.sql for field, test in frame_columns.conditions(stream, name).items()},
         value,
         unit,
         tuple(frame_columns.read(stream, name)),
-        said.on_duplicate_time,
-        said.baseline,
-        FrameSpec(
-            _kind(said, unit),
-            1 if every is None else microseconds(every),
-            every is not None,
-            missing,
-            microseconds(said.silence),
-            0 if said.min_length is None else microseconds(said.min_length),
-            said.min_records,
-            None if said.max_length is None else microseconds(said.max_length),
-            said.max_records,
-            said.when_open or "continue",
-            said.known is not None,
-        ),
-        None if said.period is None else said.period // HOUR,
-        overlaps(said),
-        said.longest,
+        spec.on_duplicate_time,
+        spec.baseline,
+        framing,
+        None if spec.period is None else spec.period // HOUR,
+        overlaps(spec),
+        spec.longest,
     )
 
 
-def _kind(said: Frame, unit: Unit) -> Kind:
+def _kind(spec: Frame, unit: Unit) -> Kind:
     up, down = unit.step
 
     def steps(value: float | Fraction | None) -> Fraction:
         return Fraction(str(value)) * down / up
 
-    match said.kind:
+    match spec.kind:
         case "threshold":
-            return Threshold(said.extent == "liberal")
+            return Threshold(spec.extent == "liberal")
         case "boundary":
-            return Boundary(steps(said.step))
+            return Boundary(steps(spec.step))
         case "delta":
-            return Delta(-int(-steps(said.below) // 1))
+            return Delta(math.ceil(steps(spec.below)))
         case "aggregate":
-            assert said.condition is not None
-            of = said.condition
-            bound = of.bound if of.function == "count" else steps(of.bound)
-            return Aggregate(of.function, of.compared, bound, said.span == "minimal")
+            assert spec.condition is not None
+            function, _, compared, bound, _ = spec.condition
+            bound = bound if function == "count" else steps(bound)
+            return Aggregate(function, compared, bound, spec.span == "minimal")
         case "trend":
-            return Trend(said.direction == "increasing")
+            return Trend(spec.direction == "increasing")
         case "marked":
             return Marked()

@@ -1,7 +1,6 @@
-"""What frames go by and are filled with: a stream's events, or the granules of an aggregation as if these
-were.
+"""The rows that frames are made of and filled with: events, or the granules of an aggregation.
 
-A granule is a reading at its start; its measures are columns, those of them that can be told of one granule.
+A granule is a reading at its start. Its columns are the measures whose value a single granule has.
 """
 
 from dataclasses import dataclass
@@ -13,8 +12,7 @@ from transom.storage.external_source import ExternalSource
 
 TIME = "event_time"
 MEAN_STEPS = 2**20
-"""A mean is no multiple of its column's resolution; it is counted in steps that are so much finer."""
-_WHOLE = Unit((1, 1), True)
+"""Steps of a mean in one step of its column: a mean is no multiple of the column's resolution."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +20,9 @@ class FrameSource:
     """Where rows are read.
 
     Attributes:
-        over: the aggregation whose granules they are; None where they are events.
-        fields: the columns of the events.
-        filler: what is read instead of events, where that is not the stream's own.
+        over: the aggregation with the granules; None for events.
+        fields: the columns of events.
+        filler: the table that is read instead of the stream's own events, if any.
     """
 
     over: AggregateBlock | None
@@ -33,13 +31,8 @@ class FrameSource:
 
     @classmethod
     def of(cls, stream: Stream, over: str | None) -> "FrameSource":
-        """The events of a stream, or a block's granules."""
+        """Return the events of a stream, or a block's granules."""
         return cls(None if over is None else block_of(stream, over), dict(stream.event_columns))
-
-    @classmethod
-    def outside(cls, filler: ExternalSource) -> "FrameSource":
-        """What is not the stream's own."""
-        return cls(None, {column.name: column for column in filler.columns}, filler)
 
     @property
     def table(self) -> tuple[str, str, str]:
@@ -51,11 +44,12 @@ class FrameSource:
         return "aggregates", self.over.name, "granules"
 
     def unit(self, name: str) -> Unit:
-        """In which a number is counted."""
+        """Return the unit of a number."""
         if self.over is None:
             return Unit.of(self.fields[name])
         function, column = self.over.measures[name]
         if column is None:
-            return _WHOLE
-        (up, down), whole = self.over.units[column].step, self.over.units[column].is_whole
-        return Unit((up, down * MEAN_STEPS), False) if function == "mean" else Unit((up, down), whole)
+            return Unit((1, 1), True)
+        unit = self.over.units[column]
+        up, down = unit.step
+        return Unit((up, down * MEAN_STEPS), False) if function == "mean" else unit

@@ -1,52 +1,47 @@
-"""Frames: stretches of time that the data itself delimits (Grossniklaus, Maier, Moorthy and Tufte).
+"""Frames: periods of time that the data itself delimits (Grossniklaus, Maier, Moorthy and Tufte).
 
 Readings are a key's events, or the granules of an aggregation, in the order of their times. A frame goes
-from a reading to a later one, or holds one alone; how long it is counts the time that the last reading
-stands for, too: `end - start + interval`."""
+from a reading to a later one, or has one reading. Its length includes the time that the last reading covers:
+`end - start + interval`.
+"""
 
 import re
 from datetime import timedelta
 from fractions import Fraction
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    PlainSerializer,
-    StrictBool,
-    StrictInt,
-    WithJsonSchema,
-)
+from pydantic import BeforeValidator, Field, PlainSerializer, StrictBool, StrictInt, WithJsonSchema
 
 from transom.core.durations import Duration, Shifts, format_duration
 from transom.core.intervals import HOUR
+from transom.features.frames.algorithm.reference import Compared, Function, Missing, WhenOpen
 from transom.spec.base import Model, Name, NonEmptyStr, Number
 
 IDLE = timedelta(hours=24)
-"""How long a key may be silent within a frame, where nothing is said."""
+"""The default of `idle`."""
 FrameKind = Literal["threshold", "boundary", "delta", "aggregate", "trend", "marked"]
 Combination = Literal["median", "mean", "min", "max"]
-"""What is made of several values of one time."""
+"""How several values of one time are combined."""
 _CONDITION = re.compile(
     r"\s*(sum|count|avg|mean|min|max)\s*(?:\(\s*(\w*)\s*\))?\s*(>=|<=|>|<)\s*([-+]?\d+(?:\.\d+)?)\s*",
     re.IGNORECASE,
 )
 
 PARTITIONS = ("boundary", "delta", "aggregate")
-"""Kinds by which every reading is in a frame."""
+"""Kinds of which every reading is in a frame."""
 
 
 class Condition(NamedTuple):
-    """What an aggregate frame goes by, such as sum(vehicles) > 100.
+    """The condition of an aggregate frame, such as sum(vehicles) > 100.
 
     Attributes:
-        column: None where readings are counted.
-        text: as it is written.
+        column: None for the number of readings.
+        text: as in the stream's file.
     """
 
-    function: Literal["sum", "count", "avg", "min", "max"]
+    function: Function
     column: str | None
-    compared: Literal[">", ">=", "<", "<="]
+    compared: Compared
     bound: Fraction
     text: str
 
@@ -57,17 +52,17 @@ class Condition(NamedTuple):
 def _condition(value: Any) -> Any:
     if isinstance(value, Condition):
         return value
-    form = _CONDITION.fullmatch(value) if isinstance(value, str) else None
-    if form is None:
+    match = _CONDITION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         example = "sum(vehicles) > 100, or count, avg, min or max with >, >=, < or <="
         raise ValueError(f"must be an aggregate and a number, as {example}; got {value!r}")
-    function, column = form[1].lower(), form[2] or None
+    function, column = match[1].lower(), match[2] or None
     if function == "count" and column is not None:
         raise ValueError(f"count counts readings and takes no column; got {value!r}")
     if function != "count" and column is None:
         raise ValueError(f"{function} needs a column, as {function}(vehicles) > 100; got {value!r}")
     function = "avg" if function == "mean" else function
-    return Condition(function, column, form[3], Fraction(form[4]), value)  # type: ignore[arg-type]
+    return Condition(function, column, match[3], Fraction(match[4]), value)  # type: ignore[arg-type]
 
 
 AggregateCondition = Annotated[
@@ -136,7 +131,7 @@ class Frame(Model):
     """What else the first reading of a frame has to meet."""
     ends_when: NonEmptyStr | None = None
     """A reading that meets this is the last of its frame."""
-    when_open: Literal["report", "drop", "continue"] | None = None
+    when_open: WhenOpen | None = None
     """What becomes of an open frame when a reading meets `starts_when`: it is closed and reported, or
     dropped, and the next one begins; or it goes on."""
     min_length: Duration | None = None
@@ -147,7 +142,7 @@ class Frame(Model):
     """A frame is closed before it becomes longer, and the next reading begins another."""
     max_records: Annotated[StrictInt, Field(ge=1)] | None = None
     """A frame is closed with so many readings."""
-    missing: Literal["breaks", "bridged", "satisfies"] | None = None
+    missing: Missing | None = None
     """What a missing reading does: it closes the frame; or is passed over, if a later reading extends the
     frame; or counts as one that does."""
     known: Duration | None = None
@@ -175,18 +170,18 @@ class Frame(Model):
 
     @property
     def silence(self) -> timedelta:
-        """After how long without a reading of a key its frame is closed."""
+        """The time without a reading of a key after which its frame is closed."""
         return self.known or self.idle
 
     @property
     def gap(self) -> timedelta:
-        """How far apart the readings of a frame and its neighbours are, at most: a missing one that may begin
-        a frame is one, and they come at least every hour."""
+        """The maximum time between neighbouring readings of a frame. Missing ones that may begin a frame
+        count; they come at least every hour."""
         return self.idle if self.known is None else HOUR
 
     @property
     def rule(self) -> str:
-        """What delimits a frame, in words."""
+        """A description of what delimits a frame."""
         match self.kind:
             case "threshold":
                 rule = f"as long as {' '.join(str(self.where).split())}"

@@ -1,16 +1,14 @@
-"""Rules between the fields of one kind of frame: what can be told without the stream's columns."""
+"""Rules between the fields of one kind of frame, without the stream's columns."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
-from operator import ge, gt, le, lt
-from typing import Any
 
 from transom.core.durations import format_duration
 from transom.core.intervals import HOUR
+from transom.features.frames.algorithm.reference import COMPARED
 from transom.features.frames.spec import Frame
 from transom.spec.errors import Issue, find_duplicates
 
-COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 MINUTE = timedelta(minutes=1)
 LONGEST = timedelta(days=366)
 """The longest silence, and the longest period."""
@@ -22,7 +20,7 @@ OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "trend": (("value", "direction"), ()),
     "marked": (("starts_when",), ("value",)),
 }
-"""The fields that a kind needs, and those that it may have, beside the ones that every kind may."""
+"""The required and the optional fields of a kind, besides those of every kind."""
 _OWN = ("where", "extent", "value", "step", "below", "condition", "span", "direction")
 _APART = {
     "threshold": "readings that do not meet `where` are in no frame",
@@ -36,7 +34,7 @@ _NOT_KNOWN = {
     "max_records": "a frame may have missing readings only; max_length takes these, too",
     "period": "within a period by itself no key is known from before",
 }
-"""What cannot be said of frames that a missing reading may begin, and why."""
+"""Fields that exclude `known`, and why."""
 OVERLAPPING = ("delta", "aggregate")
 """Kinds of which a frame from one reading may overlap that from another."""
 
@@ -49,38 +47,36 @@ def problems(frame: Frame) -> Iterator[Issue]:
         if value is not None and value <= 0:
             yield Issue(name, f"must be above 0; got {value:g}")
     yield from _lengths(frame)
-    yield from _starts(frame)
     yield from _missing(frame)
-    yield from _known(frame)
     yield from _readings(frame)
-    yield from _schemes(frame)
+    yield from _period(frame)
 
 
 def _of_kind(frame: Frame) -> Iterator[Issue]:
-    needed, allowed = OF_KIND[frame.kind]
-    for name in needed:
+    required, optional = OF_KIND[frame.kind]
+    for name in required:
         if getattr(frame, name) is None:
             yield Issue(name, f"is required with kind {frame.kind}")
     for name in _OWN:
-        if name in frame.model_fields_set and name not in (*needed, *allowed):
+        if name in frame.model_fields_set and name not in (*required, *optional):
             kinds = [kind for kind, (first, second) in OF_KIND.items() if name in (*first, *second)]
             yield Issue(name, f"goes with kind {' or '.join(kinds)}; got kind {frame.kind}")
 
 
 def _lengths(frame: Frame) -> Iterator[Issue]:
-    least, most = frame.min_length, frame.max_length
-    if least is not None and most is not None and least > most:
-        got = f"{format_duration(least)} and {format_duration(most)}"
+    shortest, longest, period = frame.min_length, frame.max_length, frame.period
+    if shortest is not None and longest is not None and shortest > longest:
+        got = f"{format_duration(shortest)} and {format_duration(longest)}"
         yield Issue("min_length", f"must not be longer than max_length; got {got}")
-    if most is not None and not most:
-        yield Issue("max_length", f"must not be nothing; got {format_duration(most)}")
+    if longest is not None and not longest:
+        yield Issue("max_length", f"must not be nothing; got {format_duration(longest)}")
     if frame.max_records is not None and frame.min_records > frame.max_records:
         got = f"{frame.min_records} and {frame.max_records}"
         yield Issue("min_records", f"must not be more than max_records; got {got}")
     if frame.kind == "trend" and frame.max_records == 1:
         yield Issue("max_records", "must be at least 2 with kind trend, which shows in two readings; got 1")
-    if least is not None and frame.period is not None and least > frame.period:
-        got = f"{format_duration(least)} and {format_duration(frame.period)}"
+    if shortest is not None and period is not None and shortest > period:
+        got = f"{format_duration(shortest)} and {format_duration(period)}"
         yield Issue("min_length", f"must not be longer than period, with which frames end; got {got}")
     yield from _counts(frame)
     for name, silence in (("idle", frame.idle), ("known", frame.known)):
@@ -90,44 +86,34 @@ def _lengths(frame: Frame) -> Iterator[Issue]:
 
 
 def _counts(frame: Frame) -> Iterator[Issue]:
-    """Conditions on the number of readings that no frame can meet."""
-    of = frame.condition
-    if of is None or of.function != "count" or frame.span is None:
+    """Yield a condition on the number of readings that no frame can meet."""
+    condition = frame.condition
+    if condition is None or condition.function != "count" or frame.span is None:
         return
-    # As long as it holds: of one reading to begin with.
-    most = 1 if frame.span == "maximal" else frame.max_records
-    fewest = 1 if frame.span == "maximal" else frame.min_records
-    up = of.compared in (">", ">=")
-    met = True if up and most is None else COMPARED[of.compared](most if up else fewest, of.bound)
-    if not met:
-        limit = (
-            "of one reading, with which a frame of span maximal begins"
-            if frame.span == "maximal"
-            else (
-                f"of {most} readings, which max_records allows" if up else f"of {fewest}, which is the fewest"
-            )
-        )
-        yield Issue("condition", f"must hold {limit}, or there is no frame; got {of.text!r}")
+    if frame.span == "maximal":
+        # It must hold for the first reading.
+        count: int | None = 1
+        limit = "of one reading, with which a frame of span maximal begins"
+    elif condition.compared in (">", ">="):
+        count, limit = frame.max_records, f"of {frame.max_records} readings, which max_records allows"
+    else:
+        count, limit = frame.min_records, f"of {frame.min_records}, which is the fewest"
+    if count is not None and not COMPARED[condition.compared](count, condition.bound):
+        yield Issue("condition", f"must hold {limit}, or there is no frame; got {condition.text!r}")
 
 
-def _starts(frame: Frame) -> Iterator[Issue]:
+def _missing(frame: Frame) -> Iterator[Issue]:
     if frame.starts_when is None and frame.when_open is not None:
         yield Issue("when_open", "goes with starts_when, which is missing")
     elif frame.starts_when is not None and frame.when_open is None:
         rule = "is required with starts_when, one of report, drop, continue: a start may meet an open frame"
         yield Issue("when_open", rule)
-
-
-def _missing(frame: Frame) -> Iterator[Issue]:
     if frame.kind == "trend" and frame.missing not in (None, "breaks"):
         rule = "must be breaks with kind trend: what is missing has no value to be above or below another"
         yield Issue("missing", f"{rule}; got {frame.missing}")
     elif frame.kind != "threshold" and frame.missing == "satisfies":
         rule = "goes with kind threshold: a missing value satisfies no other kind"
         yield Issue("missing", f"{rule}; got kind {frame.kind}")
-
-
-def _known(frame: Frame) -> Iterator[Issue]:
     if frame.known is None:
         return
     if frame.missing != "satisfies":
@@ -141,76 +127,66 @@ def _known(frame: Frame) -> Iterator[Issue]:
 def _readings(frame: Frame) -> Iterator[Issue]:
     yield from find_duplicates("key", frame.key)
     if frame.source is None and frame.on_duplicate_time is None:
-        rules = "is required for frames of events, one of first, last, min, max, sum, mean"
-        yield Issue("on_duplicate_time", f"{rules}: a reading has a time of its own")
-    if frame.source is not None:
-        for name in ("key", "on_duplicate_time"):
-            if name in frame.model_fields_set:
-                rule = "goes with frames of events; granules have those of their block"
-                yield Issue(name, rule)
+        rule = "is required for frames of events, one of first, last, min, max, sum, mean"
+        yield Issue("on_duplicate_time", f"{rule}: a reading has a time of its own")
+    for name in ("key", "on_duplicate_time"):
+        if frame.source is not None and name in frame.model_fields_set:
+            yield Issue(name, "goes with frames of events; granules have those of their block")
     if frame.baseline is not None:
         for index, shift in enumerate(frame.baseline.shift):
             if not shift:
                 yield Issue(f"baseline.shift[{index}]", "must not be nothing")
-        yield from find_duplicates(
-            "baseline.shift", [format_duration(shift) for shift in frame.baseline.shift]
-        )
+        shifts = [format_duration(shift) for shift in frame.baseline.shift]
+        yield from find_duplicates("baseline.shift", shifts)
 
 
-def _schemes(frame: Frame) -> Iterator[Issue]:
-    overlap = overlaps(frame)
-    if frame.scheme == "partition":
-        yield from _partition(frame)
+def _period(frame: Frame) -> Iterator[Issue]:
+    overlap, overlapping = overlaps(frame), frame.kind in OVERLAPPING
+    minimum = "min_length" if frame.min_length else "min_records" if frame.min_records > 1 else None
+    if frame.scheme == "partition" and (why := _leaves_out(frame, minimum)):
+        yield Issue("scheme", f"must not be partition: {why}")
     if frame.scheme == "cover" and frame.kind != "delta":
-        instead = "; unconstrained has every frame there is" if frame.kind in OVERLAPPING else ""
+        instead = "; unconstrained has every frame there is" if overlapping else ""
         rule = f"must not be cover with kind {frame.kind}: readings may be in no frame{instead}"
         yield Issue("scheme", rule)
-    elif frame.scheme == "cover" and _short_left_out(frame):
-        yield Issue(
-            "scheme", f"must not be cover with {_short_left_out(frame)}: what is shorter is in no frame"
-        )
+    elif frame.scheme == "cover" and minimum:
+        yield Issue("scheme", f"must not be cover with {minimum}: what is shorter is in no frame")
     if frame.set == "drained" and overlap:
         rule = f"must be saturated with scheme {frame.scheme}: it has every frame, where fewer would do"
         yield Issue("set", f"{rule}; got drained")
-    if frame.set == "saturated" and not overlap and frame.kind in OVERLAPPING:
+    if frame.set == "saturated" and not overlap and overlapping:
         rule = (
             "must be drained: a frame that begins with another reading could be added; "
             "scheme unconstrained has all of them"
         )
         yield Issue("set", f"{rule}; got saturated")
-    over = frame.longest or overlap
-    if over and frame.period is None:
+    period = frame.period
+    if (frame.longest or overlap) and period is None:
         what = "longest" if frame.longest else f"scheme {frame.scheme}"
-        rule = f"is required with {what}, which can be told of a period that is over"
-        yield Issue("period", rule)
-    elif frame.period is not None and not over:
+        yield Issue("period", f"is required with {what}, which can be told of a period that is over")
+    elif period is not None and not (frame.longest or overlap):
         rule = "goes with longest, or with scheme cover or unconstrained of kind delta or aggregate"
         yield Issue("period", rule)
-    elif frame.period is not None and (frame.period < HOUR or frame.period % HOUR or frame.period > LONGEST):
+    elif period is not None and (period < HOUR or period % HOUR or period > LONGEST):
         rule = f"must be whole hours, from one to {format_duration(LONGEST)}"
-        yield Issue("period", f"{rule}; got {format_duration(frame.period)}")
+        yield Issue("period", f"{rule}; got {format_duration(period)}")
 
 
-def _partition(frame: Frame) -> Iterator[Issue]:
-    why = _APART.get(frame.kind)
-    if why is None and frame.span == "maximal":
-        why = "a reading that breaks the condition by itself is in no frame"
-    if why is None and frame.starts_when is not None:
-        why = "readings before one that meets starts_when are in no frame"
-    if why is None and _short_left_out(frame):
-        why = f"what is shorter than {_short_left_out(frame)} is in no frame"
-    if why is None and frame.missing == "breaks":
-        why = "with missing: breaks a frame does not begin where the last one ended"
-    if why is not None:
-        yield Issue("scheme", f"must not be partition: {why}")
+def _leaves_out(frame: Frame, minimum: str | None) -> str | None:
+    """Return why a reading may be in no frame."""
+    if frame.kind in _APART:
+        return _APART[frame.kind]
+    if frame.span == "maximal":
+        return "a reading that breaks the condition by itself is in no frame"
+    if frame.starts_when is not None:
+        return "readings before one that meets starts_when are in no frame"
+    if minimum is not None:
+        return f"what is shorter than {minimum} is in no frame"
+    if frame.missing == "breaks":
+        return "with missing: breaks a frame does not begin where the last one ended"
+    return None
 
 
 def overlaps(frame: Frame) -> bool:
     """Return whether frames of a key may overlap."""
     return frame.kind in OVERLAPPING and frame.scheme in ("cover", "unconstrained")
-
-
-def _short_left_out(frame: Frame) -> str | None:
-    if frame.min_length:
-        return "min_length"
-    return "min_records" if frame.min_records > 1 else None

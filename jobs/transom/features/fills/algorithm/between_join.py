@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transom.arrays.range_queries import extreme
+from transom.arrays.batched_search import extreme
+from transom.arrays.column_batch import ColumnBatch
+from transom.arrays.range_queries import expand_ranges
 from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
 
@@ -36,7 +38,7 @@ def nested_loop(
 
 
 @dataclass(frozen=True)
-class Between:
+class Between(ColumnBatch):
     """The rows inside each of many intervals.
 
     Attributes:
@@ -63,10 +65,7 @@ class Between:
 
     def pairs(self) -> tuple[Int64s, Int64s]:
         """Return the matches: the number of the interval and the number of the row of each."""
-        counts = self.count()
-        offsets = np.cumsum(counts) - counts
-        interval = np.repeat(np.arange(len(counts)), counts)
-        return interval, np.arange(len(interval)) + np.repeat(self.first - offsets, counts)
+        return expand_ranges(self.first, self.stop)
 
     def sums(self, values: Int64s) -> Int64s:
         """Return the exact sum of each interval's values.
@@ -75,10 +74,11 @@ class Between:
             OverflowError: a sum might not fit into 62 bits.
         """
         largest = max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0))))
-        if largest * int(self.count().max(initial=0)) >= MAX_EXACT_SUM:
+        count = int(self.count().max(initial=0))
+        if largest * count >= MAX_EXACT_SUM:
             raise OverflowError(
-                f"sums must stay below 2^62 steps of the column's resolution; got "
-                f"{int(self.count().max())} values of up to {largest} steps: a coarser resolution helps"
+                f"sums must stay below 2^62 steps of the column's resolution; got {count} values of up to "
+                f"{largest} steps: a coarser resolution helps"
             )
         # Running sums may wrap around; the difference of two is still exact, as it fits.
         sums = np.append(0, np.cumsum(values))

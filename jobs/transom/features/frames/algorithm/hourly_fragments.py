@@ -1,80 +1,48 @@
 """The frames of readings, and their contents hour by hour."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from transom.arrays.column_batch import FAR_FUTURE, ColumnBatch
-from transom.arrays.range_queries import extreme, first_at_least
+from transom.arrays.batched_search import extreme, first_at_least
+from transom.arrays.column_batch import ColumnBatch
+from transom.arrays.range_queries import expand_ranges
 from transom.arrays.sorted_index import this_or_next
 from transom.core.exact_sums import Bools, Int64s
-from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.boundaries import FrameBoundaries
+from transom.features.frames.algorithm.boundaries import FrameBoundaries, FrameRanges
 
 
-class FrameRanges(NamedTuple):
-    """Frames, ascending.
-
-    Attributes:
-        start: the first row of each.
-        stop: the first row after it.
-        completed: whether its last row completes it, independent of later rows.
-        condition_met: whether only the condition of a start ends it at that row.
-    """
-
-    start: Int64s
-    stop: Int64s
-    completed: Bools
-    condition_met: Bools
-
-
-def frames_of(cutting: FrameBoundaries) -> FrameRanges:
+def frames_of(boundaries: FrameBoundaries) -> FrameRanges:
     """Return the frames. The first of each key begins with the first row that may begin one; each other with
     the first such row after the previous frame."""
-    return _runs(cutting) if cutting.only_by_place else _chained(cutting)
-
-
-def _runs(cutting: FrameBoundaries) -> FrameRanges:
-    """Return the frames if cuts do not depend on where a frame begins: between two cuts, a frame begins with
-    the first row that may."""
-    size, cut = cutting.size, cutting.by_place | cutting.by_start
-    heads = np.flatnonzero(cut)
-    stop = np.append(heads[1:], size)[: len(heads)]
-    start = this_or_next(cutting.rows.opens)[heads]
-    start, stop = start[start < stop], stop[start < stop]
-    condition_met = np.append(cutting.by_start & ~cutting.by_place, False)[stop]
-    return FrameRanges(start, stop, cutting.rows.ends[stop - 1], condition_met)
-
-
-def _chained(cutting: FrameBoundaries) -> FrameRanges:
-    """Follow the chain of frames of every key by doubling: one, two, four, eight frames at a step."""
-    cuts, opening = cutting.ends, np.append(this_or_next(cutting.rows.opens), cutting.size)
-    begins = np.zeros(cutting.size + 1, dtype=bool)
-    begins[opening[np.flatnonzero(cutting.new_key)]] = True
-    further, count = np.append(opening[cuts.stop], cutting.size), 0
+    opening, size = this_or_next(boundaries.rows.opens), boundaries.size
+    if boundaries.is_static:
+        heads = np.flatnonzero(boundaries.static_cuts | boundaries.start_cuts)
+        start, stop = opening[heads], np.append(heads[1:], size)
+        start, stop = start[start < stop], stop[start < stop]
+        condition_met = np.append(boundaries.start_cuts & ~boundaries.static_cuts, False)[stop]
+        return FrameRanges(start, stop, boundaries.rows.ends[stop - 1], condition_met)
+    # Follow the chain of frames of every key by doubling: one, two, four, eight frames at a step.
+    frames, opening, count = boundaries.frames, np.append(opening, size), 0
+    begins = np.zeros(size + 1, dtype=bool)
+    begins[opening[np.flatnonzero(boundaries.new_key)]] = True
+    further = np.append(opening[frames.stop], size)
     while count < (count := int(np.count_nonzero(begins))):
         begins[further[np.flatnonzero(begins)]] = True
         further = further[further]
-    start = np.flatnonzero(begins[:-1])
-    return FrameRanges(start, cuts.stop[start], cuts.completed[start], cuts.condition_met[start])
+    return frames.take(np.flatnonzero(begins[:-1]))
 
 
-def frame_of_each_row(cutting: FrameBoundaries) -> FrameRanges:
-    """Return the frame of each row that may begin one."""
-    cuts, start = cutting.ends, np.flatnonzero(cutting.rows.opens)
-    return FrameRanges(start, cuts.stop[start], cuts.completed[start], cuts.condition_met[start])
+def not_contained(stop: Int64s, minimal: bool) -> Bools:
+    """Return which frames lie inside no other one; for minimal ones, which contain no other one.
 
-
-def not_contained(start: Int64s, stop: Int64s, minimal: bool) -> Bools:
-    """Return which frames, ascending, lie inside no other one; for minimal ones, which contain no other
-    one."""
+    Args:
+        stop: of frames, ascending by their start, no two of which are equal.
+    """
     if minimal:
         nearest = np.minimum.accumulate(stop[::-1])[::-1]
-        outermost: Bools = stop < np.append(nearest[1:], FAR_FUTURE)[: len(stop)]
-    else:
-        outermost = stop > np.append(0, np.maximum.accumulate(stop)[:-1])[: len(stop)]
-    return outermost
+        return np.append(stop[:-1] < nearest[1:], True)[: len(stop)]
+    return np.append(True, stop[1:] > np.maximum.accumulate(stop)[:-1])[: len(stop)]
 
 
 @dataclass(frozen=True)
@@ -101,53 +69,46 @@ class HourlyFragments(ColumnBatch):
     peak: Int64s
 
     @classmethod
-    def whole(cls, cutting: FrameBoundaries, frames: FrameRanges, hour: int) -> "HourlyFragments":
+    def whole(cls, boundaries: FrameBoundaries, frames: FrameRanges, hour: int) -> "HourlyFragments":
         """Return frames as one piece each, all in one hour. Frames may overlap."""
-        rows, (start, stop, _, _) = cutting.rows, frames
+        rows, start, stop = boundaries.rows, frames.start, frames.stop
 
-        def summed(column: Int64s, first: Int64s) -> Int64s:
-            sums = np.append(0, np.cumsum(column))
-            total: Int64s = sums[stop] - sums[first]
-            return total
+        def total(column: Int64s, first: Int64s) -> Int64s:
+            sums: Int64s = np.append(0, np.cumsum(column))
+            return sums[stop] - sums[first]
 
-        records, high = summed(rows.records, start), extreme(rows.high, start, stop, np.maximum)
-        top = first_at_least(rows.high, start, stop, high)
+        records, high = total(rows.records, start), extreme(rows.high, start, stop, np.maximum)
         return cls(
             frame=np.arange(len(start)),
             hour=np.full(len(start), hour),
             last=stop - 1,
             new=records,
             records=records,
-            missing=summed(cutting.missed, start + 1),
-            values=summed(rows.values, start),
-            total=summed(rows.total, start),
+            missing=total(boundaries.missed, start + 1),
+            values=total(rows.values, start),
+            total=total(rows.total, start),
             low=extreme(rows.low, start, stop, np.minimum),
             high=high,
-            peak=rows.peak[top],
+            peak=rows.peak[first_at_least(rows.high, start, stop, high)],
         )
 
     @classmethod
-    def of(cls, cutting: FrameBoundaries, frames: FrameRanges) -> "HourlyFragments":
-        """Return all pieces of frames."""
-        rows = cutting.rows
-        lengths = frames.stop - frames.start
-        frame_of_row = np.repeat(np.arange(len(lengths)), lengths)
-        row = np.arange(len(frame_of_row)) + np.repeat(frames.start - np.cumsum(lengths) + lengths, lengths)
-        hour = rows.time[row] // HOUR_LENGTH
-        begins = np.append(True, (np.diff(frame_of_row) != 0) | (np.diff(hour) != 0))[: len(row)]
-        begin = np.flatnonzero(begins)
-        if not len(begin):
+    def of(cls, boundaries: FrameBoundaries, frames: FrameRanges) -> "HourlyFragments":
+        """Return all pieces of frames, which do not overlap."""
+        if not len(frames.start):
             return cls.none()
-        frame, last = frame_of_row[begin], row[np.append(begin[1:], len(row)) - 1]
-        missed = cutting.missed[row]
-        missed[np.cumsum(lengths) - lengths] = 0
-        missed += rows.missing[row]
+        rows = boundaries.rows
+        frame, row = expand_ranges(frames.start, frames.stop)
+        hour = rows.hour[row]
+        begins = np.append(True, (np.diff(frame) != 0) | (np.diff(hour) != 0))
+        piece, begin = np.cumsum(begins) - 1, np.flatnonzero(begins)
+        missed = np.where(np.diff(frame, prepend=-1) != 0, 0, boundaries.missed[row]) + rows.missing[row]
         low, high = np.minimum.reduceat(rows.low[row], begin), np.maximum.reduceat(rows.high[row], begin)
-        piece = np.cumsum(begins) - 1
         top = np.flatnonzero(rows.high[row] == high[piece])[::-1]
         peak = np.empty(len(begin), dtype=np.int64)
         # Backwards, so that the first one is written last.
         peak[piece[top]] = rows.peak[row[top]]
+        frame = frame[begin]
         highest = _running(high, frame)
         records, missing, values, total = (
             grouped_cumsum(frame, np.add.reduceat(column, begin))
@@ -155,8 +116,8 @@ class HourlyFragments(ColumnBatch):
         )
         return cls(
             frame=frame,
-            hour=hour[begin] * HOUR_LENGTH,
-            last=last,
+            hour=hour[begin],
+            last=row[np.append(begin[1:], len(row)) - 1],
             new=np.add.reduceat(rows.own[row].astype(np.int64), begin),
             records=records,
             missing=missing,

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from transom.arrays.column_batch import FAR_FUTURE, MISSING, ColumnBatch
-from transom.arrays.sorted_index import SortedIndex
+from transom.arrays.range_queries import expand_ranges
+from transom.arrays.sorted_index import SortedIndex, sort_by_key_and_time
 from transom.core.exact_sums import Bools, Int64s
+from transom.core.intervals import HOUR_LENGTH
+from transom.features.frames.algorithm.reference import FrameSpec
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class OpenFrameState(ColumnBatch):
 
 
 @dataclass(frozen=True)
-class Nulls:
+class Nulls(ColumnBatch):
     """Null readings between two moments: their number, and the times of the first and the last."""
 
     count: Int64s
@@ -97,44 +100,23 @@ class Nulls:
 
 
 @dataclass(frozen=True)
-class ReadingRows(ColumnBatch):
+class ReadingRows(OpenFrameState):
     """The readings of each key after one row for its state. None is missing, unless missing ones may begin a
-    frame.
+    frame. The row of a reading is the state of a frame with this reading alone.
 
     Attributes:
         own: whether a row is a reading.
-        key, time, value: of the reading; in a state's row, of the last one.
-        heard: the time of the last reading that is not missing.
-        holds, ends: whether the conditions hold.
+        time: of the reading; in a state's row, its last turn.
         opens: whether the row begins a frame if none is open.
         starts: the same by the condition of a start alone.
-        first, before, records, missing, values, total, low, high, peak, fragments: of the open frame; in a
-            reading's row, of a frame with this reading alone.
-        nulls, first_null, last_null: of the state.
+        ends: whether the row ends a frame.
     """
 
     own: Bools
-    key: Int64s
     time: Int64s
-    heard: Int64s
-    value: Int64s
-    holds: Bools
     opens: Bools
     starts: Bools
     ends: Bools
-    first: Int64s
-    before: Int64s
-    records: Int64s
-    missing: Int64s
-    values: Int64s
-    total: Int64s
-    low: Int64s
-    high: Int64s
-    peak: Int64s
-    fragments: Int64s
-    nulls: Int64s
-    first_null: Int64s
-    last_null: Int64s
 
     @classmethod
     def of(cls, state: OpenFrameState, latest: Int64s, readings: Readings, opens: Bools) -> "ReadingRows":
@@ -145,43 +127,81 @@ class ReadingRows(ColumnBatch):
             latest: the last turn of each state.
             opens: whether a frame may begin with a reading.
         """
-        at, count = np.searchsorted(readings.key, state.key), len(readings.key)
-        zeros, none = (np.full(count, value, dtype=np.int64) for value in (0, MISSING))
-        missing = readings.missing.astype(np.int64)
-        valued, all_false = readings.value != MISSING, np.zeros(len(state.key), dtype=bool)
+        at, time, value = np.searchsorted(readings.key, state.key), readings.time, readings.value
+        zeros, none = np.zeros_like(time), np.full(len(time), MISSING)
+        missing, valued = readings.missing.astype(np.int64), value != MISSING
+        false = np.zeros(len(state.key), dtype=bool)
+        of_readings = OpenFrameState(
+            key=readings.key,
+            hour=time - time % HOUR_LENGTH,
+            last=time,
+            value=value,
+            held=readings.holds,
+            first=time,
+            before=none,
+            records=1 - missing,
+            missing=missing,
+            values=valued.astype(np.int64),
+            total=np.where(valued, value, 0),
+            low=np.where(valued, value, FAR_FUTURE),
+            high=value,
+            peak=np.where(valued, time, MISSING),
+            fragments=zeros,
+            nulls=zeros,
+            first_null=none,
+            last_null=none,
+        ).columns()
 
-        def both(of_state: Any, of_readings: Any) -> Any:
-            return np.insert(of_readings, at, of_state) if len(at) else of_readings
+        def both(of_states: Any, of_readings: Any) -> Any:
+            return np.insert(of_readings, at, of_states) if len(at) else of_readings
 
+        columns = {name: both(column, of_readings[name]) for name, column in state.columns().items()}
         # Before its first reading a key misses nothing.
-        present = both(~all_false, ~readings.missing)
-        last = np.maximum.accumulate(np.where(present, np.arange(len(present)), 0))
+        present = both(~false, ~readings.missing)
+        columns["last"] = columns["last"][
+            np.maximum.accumulate(np.where(present, np.arange(len(present)), 0))
+        ]
         return cls(
-            own=both(all_false, np.ones(count, dtype=bool)),
-            key=both(state.key, readings.key),
-            time=both(latest, readings.time),
-            heard=both(state.last, readings.time)[last],
-            value=both(state.value, readings.value),
-            holds=both(state.held, readings.holds),
+            **columns,
+            own=both(false, zeros == 0),
+            time=both(latest, time),
             opens=both(state.first != MISSING, opens & readings.starts),
-            starts=both(all_false, readings.starts),
-            ends=both(all_false, readings.ends),
-            first=both(state.first, readings.time),
-            before=both(state.before, none),
-            records=both(state.records, 1 - missing),
-            missing=both(state.missing, missing),
-            values=both(state.values, valued.astype(np.int64)),
-            total=both(state.total, np.where(valued, readings.value, 0)),
-            low=both(state.low, np.where(valued, readings.value, FAR_FUTURE)),
-            high=both(state.high, readings.value),
-            peak=both(state.peak, np.where(valued, readings.time, MISSING)),
-            fragments=both(state.fragments, zeros),
-            nulls=both(state.nulls, zeros),
-            first_null=both(state.first_null, none),
-            last_null=both(state.last_null, none),
+            starts=both(false, readings.starts),
+            ends=both(false, readings.ends),
         )
 
     @property
     def open_state(self) -> Nulls:
         """The null readings of the state."""
         return Nulls(self.nulls, self.first_null, self.last_null)
+
+
+def latest_turns(framing: FrameSpec, state: OpenFrameState) -> Int64s:
+    """Return the last turn of each key in the hour of its state, with or without a reading."""
+    if not framing.begins:
+        return state.last
+    turns: Int64s = state.last + (state.hour + HOUR_LENGTH - 1 - state.last) // framing.every * framing.every
+    return turns
+
+
+def with_missing(framing: FrameSpec, state: OpenFrameState, readings: Readings, until: int) -> Readings:
+    """Return the readings with the missing ones, for frames that a missing reading may begin.
+
+    A key is known from its first reading until it was silent for `idle`. Each turn that it misses in this
+    time is a missing reading. These are not stored: they follow from the time of the key's last reading.
+
+    Args:
+        state: at most one row per key, earlier than its readings.
+        readings: none of them missing.
+        until: the end of the hours, in microseconds.
+    """
+    turn, present = (np.append(of, readings.time) for of in (latest_turns(framing, state), state.last))
+    order, key, turn = sort_by_key_and_time(np.append(state.key, readings.key), turn)
+    following = np.where(np.diff(key, append=-1) != 0, until, np.roll(turn, -1))
+    known = np.minimum(following, present[order] + framing.idle)
+    counts = np.maximum((known - 1 - turn) // framing.every, 0)
+    row, place = expand_ranges(np.ones_like(counts), counts + 1)
+    true, value = np.ones(len(row), dtype=bool), np.full(len(row), MISSING)
+    missing = Readings(key[row], turn[row] + place * framing.every, value, true, true, true, ~true)
+    both = readings.and_then(missing)
+    return both.take(sort_by_key_and_time(both.key, both.time)[0])

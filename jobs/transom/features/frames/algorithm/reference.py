@@ -1,28 +1,24 @@
 """Frames, record by record (Grossniklaus, Maier, Moorthy and Tufte, section 4).
 
 A frame is a time interval that the data itself delimits. A framing function (definition 5) takes one reading
-of a key at a time. It opens a frame, extends the open one, or closes it, depending on the kind of frame; at
-most one is open. Start and end of a frame are the times of its first and its last reading. Its length
-includes the time that the last reading covers: `end - start + every`.
+of a key at a time. It opens a frame, extends the open one, or closes it; at most one is open. A frame starts
+and ends at the times of its first and its last reading. Its length includes the time that the last reading
+covers: `end - start + every`.
 
 A reading is missing if it has no value, or did not come in its turn. A missing reading begins no frame unless
-the specification allows it. Whether it closes the open frame, and how long a key may be silent, are
-parameters beside the kind.
-
-The form that is fast is `transom.features.frames.algorithm.vectorised`.
+the specification allows it. The fast form is `transom.features.frames.algorithm.vectorised`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from operator import ge, gt, le, lt
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Missing = Literal["breaks", "bridged", "satisfies"]
 Function = Literal["sum", "count", "avg", "min", "max"]
 Compared = Literal[">", ">=", "<", "<="]
 WhenOpen = Literal["report", "drop", "continue"]
-State = Literal["partial", "final"]
 
 
 class Reading(NamedTuple):
@@ -46,22 +42,10 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Threshold:
-    """A frame lasts while a predicate holds.
-
-    Attributes:
-        liberal: whether a frame extends to its neighbours that do not satisfy the predicate, the last reading
-            before it and the first one after it.
-    """
+    """A frame lasts while a predicate holds. A liberal one extends to the neighbours that do not satisfy it,
+    the last reading before it and the first one after it."""
 
     liberal: bool = False
-
-    def opens(self, reading: Reading) -> bool:
-        """Return whether a frame may begin with a reading."""
-        return reading.holds
-
-    def extends(self, values: list[int], reading: Reading) -> bool:
-        """Return whether a reading may join a frame of some values."""
-        return reading.holds
 
 
 @dataclass(frozen=True)
@@ -70,29 +54,12 @@ class Boundary:
 
     step: Fraction
 
-    def opens(self, reading: Reading) -> bool:
-        """Return whether a frame may begin with a reading."""
-        return True
-
-    def extends(self, values: list[int], reading: Reading) -> bool:
-        """Return whether a reading may join a frame of some values."""
-        return _value(reading) // self.step == values[-1] // self.step
-
 
 @dataclass(frozen=True)
 class Delta:
     """A frame lasts while `max(value) - min(value) < below`."""
 
     below: int
-
-    def opens(self, reading: Reading) -> bool:
-        """Return whether a frame may begin with a reading."""
-        return True
-
-    def extends(self, values: list[int], reading: Reading) -> bool:
-        """Return whether a reading may join a frame of some values."""
-        values = [*values, _value(reading)]
-        return max(values) - min(values) < self.below
 
 
 @dataclass(frozen=True)
@@ -101,16 +68,11 @@ class Trend:
 
     rising: bool = True
 
-    def opens(self, reading: Reading) -> bool:
-        """Return whether a frame may begin with a reading."""
-        return True
 
-    def extends(self, values: list[int], reading: Reading) -> bool:
-        """Return whether a reading may join a frame of some values."""
-        return _value(reading) > values[-1] if self.rising else _value(reading) < values[-1]
-
-
-COMPARED: dict[Compared, Callable[[Fraction, Fraction], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
+FUNCTIONS: dict[Function, Callable[[list[int]], int | Fraction]] = {
+    "sum": sum, "count": len, "min": min, "max": max, "avg": lambda values: Fraction(sum(values), len(values))
+}  # fmt: skip
+COMPARED: dict[Compared, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 
 
 @dataclass(frozen=True)
@@ -128,40 +90,33 @@ class Aggregate:
     bound: Fraction
     minimal: bool
 
-    def opens(self, reading: Reading) -> bool:
-        """Return whether a frame may begin with a reading."""
-        return self.minimal or self.holds([_value(reading)])
-
-    def extends(self, values: list[int], reading: Reading) -> bool:
-        """Return whether a reading may join a frame of some values."""
-        return self.minimal or self.holds([*values, _value(reading)])
-
     def holds(self, values: list[int]) -> bool:
         """Return whether the condition holds for some values."""
-        measure = {
-            "sum": Fraction(sum(values)),
-            "count": Fraction(len(values)),
-            "avg": Fraction(sum(values), len(values)),
-            "min": Fraction(min(values)),
-            "max": Fraction(max(values)),
-        }[self.function]
-        return COMPARED[self.compared](measure, self.bound)
+        return COMPARED[self.compared](FUNCTIONS[self.function](values), self.bound)
 
 
 @dataclass(frozen=True)
 class Marked:
     """A frame lasts from a start to an end, each with a condition of its own."""
 
-    def opens(self, reading: Reading) -> bool:
-        """Return whether a frame may begin with a reading."""
-        return True
-
-    def extends(self, values: list[int], reading: Reading) -> bool:
-        """Return whether a reading may join a frame of some values."""
-        return True
-
 
 Kind = Threshold | Boundary | Delta | Trend | Aggregate | Marked
+
+
+def _joins(kind: Kind, values: list[int], reading: Reading) -> bool:
+    """Return whether a reading may join a frame of some values, or begin one if there are none."""
+    match kind, reading.value:
+        case Threshold(), _:
+            return reading.holds
+        case Boundary(step), int(value):
+            return not values or value // step == values[-1] // step
+        case Delta(below), int(value):
+            return not values or max(*values, value) - min(*values, value) < below
+        case Trend(rising), int(value):
+            return not values or (value > values[-1] if rising else value < values[-1])
+        case Aggregate(minimal=False), int(value):
+            return kind.holds([*values, value])
+    return True
 
 
 @dataclass(frozen=True)
@@ -197,7 +152,7 @@ class FrameSpec:
     begins: bool = False
 
     @property
-    def fewest(self) -> int:
+    def required_records(self) -> int:
         """The minimum number of readings of a reported frame: two for a trend, none for silence."""
         return 0 if self.begins else max(self.min_records, 2 if isinstance(self.kind, Trend) else 1)
 
@@ -205,6 +160,11 @@ class FrameSpec:
     def minimal(self) -> bool:
         """Whether a frame ends as soon as its aggregate meets the condition."""
         return isinstance(self.kind, Aggregate) and self.kind.minimal
+
+    @property
+    def liberal(self) -> bool:
+        """Whether a frame extends to neighbours that do not satisfy the predicate."""
+        return isinstance(self.kind, Threshold) and self.kind.liberal
 
     @property
     def reports_open(self) -> bool:
@@ -218,17 +178,17 @@ class FramedReadings:
 
     Attributes:
         readings: those that are not missing; all of them if missing ones may begin a frame.
+        latest: the time of the last reading, or of a final missing one, if missing ones satisfy.
         missing: the number of missing readings; without a schedule only null readings count.
         before, after: the times of the neighbours that a liberal extent reaches to.
-        last: the time of a final missing reading, if missing ones satisfy.
         closed: when it was closed, in microseconds; None while it is open.
     """
 
     readings: tuple[Reading, ...]
+    latest: int
     missing: int = 0
     before: int | None = None
     after: int | None = None
-    last: int | None = None
     closed: int | None = None
 
     @property
@@ -240,11 +200,6 @@ class FramedReadings:
     def start(self) -> int:
         """The start, including the extent."""
         return self.first if self.before is None else self.before
-
-    @property
-    def latest(self) -> int:
-        """The time of its last reading."""
-        return self.readings[-1].time if self.last is None else self.last
 
     @property
     def end(self) -> int:
@@ -266,8 +221,13 @@ class FramedReadings:
         return self.latest - self.first + every
 
     def long_enough(self, framing: FrameSpec) -> bool:
-        """Return whether it may be reported."""
-        return self.length(framing.every) >= framing.min_time and self.records >= framing.fewest
+        """Return whether it may be reported while it is open."""
+        return self.length(framing.every) >= framing.min_time and self.records >= framing.required_records
+
+    def is_valid(self, framing: FrameSpec) -> bool:
+        """Return whether it counts when closed: it is long enough, and a minimal aggregate is reached."""
+        unmet = framing.minimal and not framing.kind.holds(self.values)  # type: ignore[union-attr]
+        return self.long_enough(framing) and not unmet
 
 
 class FrameReport(NamedTuple):
@@ -278,7 +238,7 @@ class FrameReport(NamedTuple):
     """
 
     hour: int
-    state: State
+    state: Literal["partial", "final"]
     fragment: int
     frame: FramedReadings
 
@@ -291,13 +251,13 @@ class _Framer:
     open: FramedReadings | None = None
     nulls: list[int] = field(default_factory=list)
     previous: Reading | None = None
-    heard: int | None = None
+    last_present: int | None = None
 
     def take(self, reading: Reading) -> Iterator[FramedReadings]:
         """Yield the frames that the next reading closes."""
         yield from self.pass_to(reading.time)
         if not reading.missing:
-            self.heard = reading.time
+            self.last_present = reading.time
             yield from self._present(reading)
         elif not self.framing.scheduled:
             # With a schedule a null reading is the same as a missing one.
@@ -308,8 +268,8 @@ class _Framer:
     def pass_to(self, time: int) -> Iterator[FramedReadings]:
         """Yield the frames that close by the passing of time up to a moment."""
         framing = self.framing
-        if framing.begins and self.heard is not None and self.previous is not None:
-            known = min(time, self.heard + framing.idle)
+        if framing.begins and self.last_present is not None and self.previous is not None:
+            known = min(time, self.last_present + framing.idle)
             for turn in range(self.previous.time + framing.every, known, framing.every):
                 yield from self._pass_by(turn)
                 yield from self._present(Reading(turn, missing=True))
@@ -317,56 +277,44 @@ class _Framer:
 
     def _pass_by(self, time: int) -> Iterator[FramedReadings]:
         framing = self.framing
-        if self.open is None or self.heard is None:
+        if self.open is None or self.last_present is None:
             return
-        turns = [self.heard + framing.idle]
+        closed = self.last_present + framing.idle
         if framing.max_time is not None:
-            turns.append(self.open.first + framing.max_time)
-        closed = min(turns)
-        missed = self.heard + framing.every
+            closed = min(closed, self.open.first + framing.max_time)
+        missed = self.last_present + framing.every
         if framing.scheduled and framing.missing == "breaks" and missed < min(time, closed):
             closed = missed
         if closed <= time:
             yield from self._close(closed)
 
     def _present(self, reading: Reading) -> Iterator[FramedReadings]:
-        framing, kind = self.framing, self.framing.kind
-        if self.open is not None:
-            extends = kind.extends(self.open.values, reading) and not self._too_long(self.open, reading)
+        framing, missed = self.framing, self._missed(reading)
+        if (frame := self.open) is not None:
+            length = reading.time - frame.first + framing.every
+            fits = framing.max_time is None or length <= framing.max_time
+            extends = fits and _joins(framing.kind, frame.values, reading)
             meets = reading.starts and framing.when_open != "continue"
             if extends and meets and framing.when_open == "drop":
                 self.open = None
             elif not extends or meets:
-                yield from self._close_by(reading)
+                if framing.missing == "satisfies" and missed:
+                    frame = replace(frame, latest=missed[-1], missing=frame.missing + len(missed))
+                self.open = replace(frame, after=self._beside(reading, frame.readings[-1]))
+                yield from self._close(reading.time)
             else:
-                self.open = replace(
-                    self.open,
-                    readings=(*self.open.readings, reading),
-                    missing=self.open.missing + len(self._missed(reading)) + reading.missing,
-                )
-        if self.open is None and reading.starts and kind.opens(reading):
-            neighbour = self._beside(self.previous, reading)
-            self.open = FramedReadings((reading,), missing=int(reading.missing), before=neighbour)
+                missing = frame.missing + len(missed) + reading.missing
+                self.open = FramedReadings((*frame.readings, reading), reading.time, missing, frame.before)
+        if self.open is None and reading.starts and _joins(framing.kind, [], reading):
+            before = self._beside(self.previous, reading)
+            self.open = FramedReadings((reading,), reading.time, int(reading.missing), before)
         if self.open is not None and self._completed(self.open):
             yield from self._close(reading.time)
         self.previous, self.nulls = reading, []
 
-    def _too_long(self, frame: FramedReadings, reading: Reading) -> bool:
-        max_time = self.framing.max_time
-        return max_time is not None and reading.time - frame.first + self.framing.every > max_time
-
     def _completed(self, frame: FramedReadings) -> bool:
-        kind = self.framing.kind
-        return (
-            frame.readings[-1].ends
-            or len(frame.readings) == self.framing.max_records
-            or (
-                isinstance(kind, Aggregate)
-                and kind.minimal
-                and frame.long_enough(self.framing)
-                and kind.holds(frame.values)
-            )
-        )
+        full = frame.readings[-1].ends or len(frame.readings) == self.framing.max_records
+        return full or (self.framing.minimal and frame.is_valid(self.framing))
 
     def _missed(self, reading: Reading) -> list[int]:
         """Return the times of missing readings between the last reading and this one."""
@@ -376,25 +324,13 @@ class _Framer:
 
     def _beside(self, neighbour: Reading | None, reading: Reading) -> int | None:
         """Return the time of a reading's neighbour if a liberal extent reaches to it."""
-        liberal = isinstance(self.framing.kind, Threshold) and self.framing.kind.liberal
-        if not liberal or neighbour is None or neighbour.holds:
+        if not self.framing.liberal or neighbour is None or neighbour.holds:
             return None
         return neighbour.time if abs(reading.time - neighbour.time) < self.framing.idle else None
 
-    def _close_by(self, reading: Reading) -> Iterator[FramedReadings]:
-        assert self.open is not None
-        missed = self._missed(reading) if self.framing.missing == "satisfies" else []
-        frame = replace(
-            self.open,
-            missing=self.open.missing + len(missed),
-            last=missed[-1] if missed else None,
-            after=self._beside(reading, self.open.readings[-1]),
-        )
-        yield from self._close(reading.time, frame)
-
-    def _close(self, time: int, frame: FramedReadings | None = None) -> Iterator[FramedReadings]:
-        if (frame := frame or self.open) is not None:
-            yield replace(frame, closed=time)
+    def _close(self, time: int) -> Iterator[FramedReadings]:
+        if self.open is not None:
+            yield replace(self.open, closed=time)
         self.open = None
 
 
@@ -424,21 +360,21 @@ def frames_of_period(
             reading after a frame begins the next.
     """
     if not overlap:
-        return [frame for frame in framed(framing, readings, until) if _is_valid(framing, frame)]
-    candidates = (
+        return [frame for frame in framed(framing, readings, until) if frame.is_valid(framing)]
+    frames = [
         frame
         for place, reading in enumerate(readings)
         for frame in ([] if reading.missing else framed(framing, readings[place:], until)[:1])
-        if frame.first == reading.time and _is_valid(framing, frame)
-    )
-    spans = [(frame.first, frame.readings[-1].time, frame) for frame in candidates]
+        if frame.first == reading.time and frame.is_valid(framing)
+    ]
+    spans = [(frame.first, frame.readings[-1].time) for frame in frames]
 
-    def inside(inner: tuple[int, int, FramedReadings], outer: tuple[int, int, FramedReadings]) -> bool:
-        return inner is not outer and outer[0] <= inner[0] and inner[1] <= outer[1]
+    def redundant(start: int, end: int) -> bool:
+        inner = [other for other in spans if start <= other[0] and other[1] <= end]
+        outer = [other for other in spans if other[0] <= start and end <= other[1]]
+        return len(inner if framing.minimal else outer) > 1
 
-    if framing.minimal:
-        return [span[2] for span in spans if not any(inside(other_span, span) for other_span in spans)]
-    return [span[2] for span in spans if not any(inside(span, other_span) for other_span in spans)]
+    return [frame for frame, span in zip(frames, spans, strict=True) if not redundant(*span)]
 
 
 def reports(
@@ -455,21 +391,9 @@ def reports(
     for begin in hours:
         until = begin + hour
         for frame in framed(framing, [reading for reading in readings if reading.time < until], until):
-            final = frame.closed is not None
             grown = frame.readings[-1].time >= begin and framing.reports_open
-            reported = frame.closed >= begin if frame.closed is not None else grown
-            if reported and (_is_valid(framing, frame) if final else frame.long_enough(framing)):
+            partial = frame.closed is None and grown and frame.long_enough(framing)
+            final = frame.closed is not None and frame.closed >= begin and frame.is_valid(framing)
+            if partial or final:
                 fragments[frame.first] = fragments.get(frame.first, 0) + 1
                 yield FrameReport(begin, "final" if final else "partial", fragments[frame.first], frame)
-
-
-def _is_valid(framing: FrameSpec, frame: FramedReadings) -> bool:
-    """Return whether a closed frame counts: it is long enough, and its aggregate meets the condition."""
-    kind = framing.kind
-    unmet = isinstance(kind, Aggregate) and kind.minimal and not kind.holds(frame.values)
-    return frame.long_enough(framing) and not unmet
-
-
-def _value(reading: Reading) -> int:
-    assert reading.value is not None, "a reading without a value is missing to this kind"
-    return reading.value

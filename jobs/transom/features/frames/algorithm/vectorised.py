@@ -19,14 +19,21 @@ from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.boundaries import AggregateThreshold, FrameBoundaries, opens
 from transom.features.frames.algorithm.hourly_fragments import (
     HourlyFragments,
-    frame_of_each_row,
     frames_of,
     grouped_cumsum,
     not_contained,
 )
-from transom.features.frames.algorithm.missing_readings import latest_turns, with_missing
-from transom.features.frames.algorithm.readings import Nulls, OpenFrameState, ReadingRows, Readings
-from transom.features.frames.algorithm.reference import Aggregate, FrameSpec, Threshold
+from transom.features.frames.algorithm.readings import (
+    Nulls,
+    OpenFrameState,
+    ReadingRows,
+    Readings,
+    latest_turns,
+    with_missing,
+)
+from transom.features.frames.algorithm.reference import Aggregate, FrameSpec
+
+TOTALS = ("records", "missing", "values", "total")
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ def advance(
     if not len(rows.key):
         return FrameReports.none(), OpenFrameState.none()
     step = _Advance(framing, rows, nulls, begin, until)
-    return step.reports(), step.open_state(readings, nulls)
+    return step.reports(), step.open_state(readings)
 
 
 def frames_of_period_vectorised(
@@ -128,22 +135,13 @@ def _present(framing: FrameSpec, readings: Readings) -> tuple[Readings, Readings
     return readings, nulls.take(slice(0, 0)) if framing.scheduled else nulls
 
 
-@dataclass(frozen=True)
-class _Closing:
-    """The end of each frame.
+class _Advance:
+    """The frames of some rows.
 
-    Attributes:
-        time: when it closes; if no reading closed it yet, when it will close without one.
-        by_reading: whether a reading closes it; else it is complete, or time has passed.
-        dropped: whether it is not reported.
+    Args:
+        overlap: of a period, whether every reading may begin a frame; None for frames that are cut at hours.
     """
 
-    time: Int64s
-    by_reading: Bools
-    dropped: Bools
-
-
-class _Advance:
     def __init__(
         self,
         framing: FrameSpec,
@@ -154,164 +152,142 @@ class _Advance:
         overlap: bool | None = None,
     ) -> None:
         self.framing, self.rows, self.begin, self.until = framing, rows, begin, until
-        self.nulls = SortedIndex(nulls.key, nulls.time)
-        self.cutting = FrameBoundaries(framing, rows, self.nulls)
-        self.overlap = overlap
-        self.cuts = frame_of_each_row(self.cutting) if overlap else frames_of(self.cutting)
-        self.closing = self._closing()
-        of_hours = overlap is None
-        self.pieces = (
-            HourlyFragments.of(self.cutting, self.cuts)
-            if of_hours
-            else HourlyFragments.whole(self.cutting, self.cuts, until - HOUR_LENGTH)
-        )
+        self.overlap, self.nulls = overlap, SortedIndex(nulls.key, nulls.time)
+        self.boundaries = FrameBoundaries(framing, rows, self.nulls)
+        if overlap:
+            self.frames = self.boundaries.frames.take(rows.opens)
+        else:
+            self.frames = frames_of(self.boundaries)
+        if overlap is None:
+            self.pieces = HourlyFragments.of(self.boundaries, self.frames)
+        else:
+            self.pieces = HourlyFragments.whole(self.boundaries, self.frames, until - HOUR_LENGTH)
+        self.closed, self.by_reading = self._closing()
 
     def all_frames(self) -> FrameReports:
         """Return all frames, open ones included, in the last hour."""
-        pieces, ones = self.pieces, np.ones(len(self.pieces.frame), dtype=np.int64)
-        frames, valid = self._closed(pieces, pieces.hour, ones, pieces.new)
+        reports, valid = self._final(self.pieces, np.ones_like(self.pieces.frame))
         if self.overlap:
-            start, stop = self.cuts.start[valid], self.cuts.stop[valid]
-            valid[valid] = not_contained(start, stop, self.framing.minimal)
-        return frames.take(valid)
+            valid[valid] = not_contained(self.frames.stop[valid], self.framing.minimal)
+        return reports.take(valid)
 
     def reports(self) -> FrameReports:
         """Return the reports of the hours, by key and time."""
-        reported = self._reported()
-        both = self._partial(reported).and_then(self._final(reported))
+        pieces = self.pieces.take(self.reported)
+        end = self.rows.time[pieces.last]
+        partial = self._reports(pieces, self.fragments[self.reported], False, end, end)
+        is_last = np.diff(self.pieces.frame, append=-1) != 0
+        pieces, hour = self.pieces.take(is_last), self.closed - self.closed % HOUR_LENGTH
+        pieces = replace(pieces, hour=hour, new=np.where(pieces.hour == hour, pieces.new, 0))
+        final, valid = self._final(pieces, self.fragments[is_last] + 1)
+        in_hours = (self.closed >= self.begin) & (self.closed < self.until)
+        both = partial.and_then(final.take(valid & in_hours))
         return both.take(np.lexsort([both.fragment, both.first, both.key]))
 
-    def _closing(self) -> _Closing:
-        framing, rows, cuts, cutting = self.framing, self.rows, self.cuts, self.cutting
-        last = cuts.stop - 1
-        first, latest, by = rows.first[cuts.start], rows.time[last], cutting.next_time[last]
-        closed = rows.heard[last] + framing.idle
+    def _closing(self) -> tuple[Int64s, Bools]:
+        """Return when each frame closes; if no reading closed it yet, when it will close without one. And
+        whether a reading closes it; else it is complete, or time has passed."""
+        framing, rows, frames, boundaries = self.framing, self.rows, self.frames, self.boundaries
+        last = frames.stop - 1
+        latest, next_time = rows.time[last], boundaries.next_time[last]
+        closed = rows.last[last] + framing.idle
         if framing.max_time is not None:
-            closed = np.minimum(closed, first + framing.max_time)
-        if framing.missing == "breaks" and framing.scheduled:
-            closed = np.minimum(
-                closed, np.where(latest + framing.every < by, latest + framing.every, FAR_FUTURE)
-            )
-        elif framing.missing == "breaks":
-            null = cutting.nulls.first[last]
-            closed = np.minimum(closed, np.where(null != MISSING, null, FAR_FUTURE))
-        by_reading = ~cuts.completed & (by < closed)
-        dropped = by_reading & cuts.condition_met & (framing.when_open == "drop")
-        return _Closing(np.where(cuts.completed, latest, np.minimum(closed, by)), by_reading, dropped)
+            closed = np.minimum(closed, rows.first[frames.start] + framing.max_time)
+        if framing.missing == "breaks":
+            if framing.scheduled:
+                missed, breaks = latest + framing.every, latest + framing.every < next_time
+            else:
+                missed = boundaries.nulls.first[last]
+                breaks = missed != MISSING
+            closed = np.minimum(closed, np.where(breaks, missed, FAR_FUTURE))
+        by_reading = ~frames.completed & (next_time < closed)
+        return np.where(frames.completed, latest, np.minimum(closed, next_time)), by_reading
 
-    def _reported(self) -> Bools:
-        """Return which pieces give a partial report: the frame is open at the hour's end, and long enough."""
+    @cached_property
+    def reported(self) -> Bools:
+        """Whether each piece gives a partial report: the frame is open at the hour's end, and long enough."""
         pieces = self.pieces
-        is_open = self.closing.time[pieces.frame] >= pieces.hour + HOUR_LENGTH
-        enough = self._enough(pieces.frame, self.rows.time[pieces.last], pieces.records)
+        is_open = self.closed[pieces.frame] >= pieces.hour + HOUR_LENGTH
+        enough = self._enough(pieces, self.rows.time[pieces.last])
         return is_open & enough & (pieces.hour >= self.begin) & self.framing.reports_open
 
-    def _enough(self, frame: Int64s, end: Int64s, records: Int64s) -> Bools:
-        first = self.rows.first[self.cuts.start[frame]]
-        enough: Bools = end - first + self.framing.every >= self.framing.min_time
-        return enough & (records >= self.framing.fewest)
-
-    def _fragments(self, reported: Bools) -> Int64s:
-        """Return the number of partial reports of the frame up to the end of each piece."""
+    @cached_property
+    def fragments(self) -> Int64s:
+        """The number of partial reports of the frame up to the end of each piece."""
         frame = self.pieces.frame
-        return self.rows.fragments[self.cuts.start[frame]] + grouped_cumsum(frame, reported.astype(np.int64))
+        reported = grouped_cumsum(frame, self.reported.astype(np.int64))
+        return self.rows.fragments[self.frames.start[frame]] + reported
 
-    def _partial(self, reported: Bools) -> FrameReports:
-        pieces = self.pieces.take(reported)
-        end = self.rows.time[pieces.last]
-        return self._reports(
-            pieces, pieces.hour, self._fragments(reported)[reported], False, end, end, pieces.new
-        )
+    def _enough(self, pieces: HourlyFragments, end: Int64s) -> Bools:
+        first = self.rows.first[self.frames.start[pieces.frame]]
+        enough: Bools = end - first + self.framing.every >= self.framing.min_time
+        return enough & (pieces.records >= self.framing.required_records)
 
-    def _final(self, reported: Bools) -> FrameReports:
-        closing, fragments = self.closing, self._fragments(reported)
-        at = np.flatnonzero(np.append(self.pieces.frame[1:] != self.pieces.frame[:-1], True)[: len(reported)])
-        pieces, hour = self.pieces.take(at), closing.time - closing.time % HOUR_LENGTH
-        new = np.where(pieces.hour == hour, pieces.new, 0)
-        of_hours = (closing.time >= self.begin) & (closing.time < self.until)
-        frames, valid = self._closed(pieces, hour, fragments[at] + 1, new)
-        return frames.take(of_hours & valid)
+    def _final(self, pieces: HourlyFragments, fragment: Int64s) -> tuple[FrameReports, Bools]:
+        """Return closed frames, and which of them are reported.
 
-    def _closed(
-        self, pieces: HourlyFragments, hour: Int64s, fragment: Int64s, new: Int64s
-    ) -> tuple[FrameReports, Bools]:
-        """Return closed frames, and which of them are reported."""
-        rows, framing, closing = self.rows, self.framing, self.closing
-        end, late = rows.time[pieces.last], np.minimum(self.cuts.stop, len(rows.key) - 1)
+        Args:
+            pieces: the last one of each frame, with the hour of its report.
+        """
+        rows, framing, kind = self.rows, self.framing, self.framing.kind
+        end, late = rows.time[pieces.last], np.minimum(self.frames.stop, len(rows.key) - 1)
         if framing.missing == "satisfies":
-            missed = np.where(closing.by_reading, self.cutting.missed[late], 0)
-            nulls = self.cutting.nulls.last[pieces.last]
+            missed = np.where(self.by_reading, self.boundaries.missed[late], 0)
+            nulls = self.boundaries.nulls.last[pieces.last]
             latest = rows.time[late] - framing.every if framing.scheduled else nulls
             end = np.where(missed > 0, latest, end)
             pieces = replace(pieces, missing=pieces.missing + missed)
         reach = end
-        if isinstance(framing.kind, Threshold) and framing.kind.liberal:
-            reach = np.where(closing.by_reading & ~rows.holds[late], rows.time[late], end)
-        valid = (
-            self._enough(pieces.frame, end, pieces.records) & self._condition_met(pieces) & ~closing.dropped
-        )
-        return self._reports(pieces, hour, fragment, True, end, reach, new), valid
-
-    def _condition_met(self, pieces: HourlyFragments) -> Bools:
-        """Return whether frames meet the condition of a minimal aggregate; one that closes earlier does not
-        count."""
-        kind = self.framing.kind
-        if not isinstance(kind, Aggregate) or not kind.minimal:
-            return np.ones(len(pieces.frame), dtype=bool)
-        threshold = AggregateThreshold(kind)
-        return threshold.holds(threshold.measured(pieces.records, pieces.total, pieces.low, pieces.high))
+        if framing.liberal:
+            reach = np.where(self.by_reading & ~rows.held[late], rows.time[late], end)
+        valid = self._enough(pieces, end)
+        if framing.when_open == "drop":
+            valid &= ~(self.by_reading & self.frames.condition_met)
+        if isinstance(kind, Aggregate) and kind.minimal:
+            threshold = AggregateThreshold(kind)
+            valid &= threshold.holds(
+                threshold.measured(pieces.records, pieces.total, pieces.low, pieces.high)
+            )
+        return self._reports(pieces, fragment, True, end, reach), valid
 
     def _reports(
-        self,
-        pieces: HourlyFragments,
-        hour: Int64s,
-        fragment: Int64s,
-        final: bool,
-        end: Int64s,
-        reach: Int64s,
-        new: Int64s,
+        self, pieces: HourlyFragments, fragment: Int64s, final: bool, end: Int64s, reach: Int64s
     ) -> FrameReports:
-        start = self.cuts.start[pieces.frame]
+        start, valued = self.frames.start[pieces.frame], pieces.values > 0
         first, reach_back = self.rows.first[start], self._reach_back[start]
-        largest = np.maximum(
-            np.abs(np.where(pieces.values > 0, pieces.low, 0)),
-            np.abs(np.where(pieces.values > 0, pieces.high, 0)),
-        )
+        largest = np.where(valued, np.maximum(-pieces.low, pieces.high), 0)
         return FrameReports(
             key=self.rows.key[start],
-            hour=hour,
             fragment=fragment,
             final=np.full(len(start), final),
             first=first,
             start=np.where(reach_back == MISSING, first, reach_back),
             end=reach,
             length=end - first + self.framing.every,
-            records=pieces.records,
-            missing=pieces.missing,
-            values=pieces.values,
-            total=pieces.total,
-            low=np.where(pieces.values > 0, pieces.low, MISSING),
-            high=pieces.high,
-            peak=pieces.peak,
+            low=np.where(valued, pieces.low, MISSING),
             exact=largest.astype(np.float64) * pieces.values < MAX_EXACT_SUM,
-            new=new,
+            **{name: getattr(pieces, name) for name in ("hour", "new", "high", "peak", *TOTALS)},
         )
 
     @cached_property
     def _reach_back(self) -> Int64s:
         """For each row as the first of a frame, the time to which a liberal extent reaches back, or
         `MISSING`."""
-        rows, kind = self.rows, self.framing.kind
-        if not isinstance(kind, Threshold) or not kind.liberal:
+        rows, boundaries = self.rows, self.boundaries
+        if not self.framing.liberal:
             return np.full(len(rows.key), MISSING)
-        earlier = np.append(False, ~rows.holds[:-1])[: len(rows.key)]
-        beside = rows.own & earlier & ~self.cutting.new_key & (self.cutting.gap < self.framing.idle)
-        return np.where(beside, rows.time - self.cutting.gap, rows.before)
+        earlier = np.append(False, ~rows.held[:-1])
+        beside = rows.own & earlier & ~boundaries.new_key & (boundaries.gap < self.framing.idle)
+        return np.where(beside, rows.time - boundaries.gap, rows.before)
 
-    def open_state(self, readings: Readings, nulls: Readings) -> OpenFrameState:
-        """Return the state after each hour of every key with a reading in it."""
-        rows, pieces = self.rows, self.pieces
-        key, hour = (np.append(readings.key, nulls.key), np.append(readings.time, nulls.time))
+    def open_state(self, readings: Readings) -> OpenFrameState:
+        """Return the state after each hour of every key with a reading in it.
+
+        Args:
+            readings: the rows that are readings.
+        """
+        rows, frames, pieces, nulls = self.rows, self.frames, self.pieces, self.nulls
+        key, hour = np.append(readings.key, nulls.key), np.append(readings.time, nulls.time)
         hour = hour - hour % HOUR_LENGTH
         if len(nulls.key):
             order = np.lexsort([hour, key])
@@ -320,56 +296,38 @@ class _Advance:
         # Known keys also miss turns in earlier hours, which are not requested.
         new &= hour >= self.begin
         key, hour = key[new], hour[new]
-        row = self.cutting.ordered.first_after(key, hour + HOUR_LENGTH - 1) - 1
+        row = self.boundaries.ordered.first_after(key, hour + HOUR_LENGTH - 1) - 1
         latest = np.maximum(row, 0)
-        known = (row >= 0) & (rows.key[latest] == key)
         # Null readings alone leave no state if the last other reading is too old: later hours do not look
         # back so far.
-        time = rows.time[latest]
-        known &= (time >= hour) | (time + self.framing.idle > hour + HOUR_LENGTH)
+        recent = (rows.time[latest] >= hour) | (rows.time[latest] + self.framing.idle > hour + HOUR_LENGTH)
+        known = (row >= 0) & (rows.key[latest] == key) & recent
         key, hour, row = key[known], hour[known], row[known]
 
-        piece = np.minimum(np.searchsorted(pieces.last, row), max(len(pieces.last) - 1, 0))
-        is_open = pieces.last[piece] == row if len(pieces.last) else np.zeros(len(row), dtype=bool)
-        if len(pieces.last):
-            frame = pieces.frame[piece]
-            is_open &= ~(self.cuts.completed[frame] & (self.cuts.stop[frame] - 1 == row))
-        nulls_since = Nulls.of(self.nulls, key, rows.time[row], hour + HOUR_LENGTH).after(
-            Nulls(
-                *(
-                    np.where(rows.own[row], none, column[row])
-                    for none, column in (
-                        (0, rows.nulls),
-                        (MISSING, rows.first_null),
-                        (MISSING, rows.last_null),
-                    )
-                )
-            )
-        )
-        fragments = self._fragments(self._reported())
+        # The piece that ends with a row, if its frame is open; else -1, which reads the value for none.
+        ended = frames.completed[pieces.frame] & (frames.stop[pieces.frame] - 1 == pieces.last)
+        open_piece = np.full(len(rows.key), -1)
+        open_piece[pieces.last[~ended]] = np.flatnonzero(~ended)
+        piece = open_piece[row]
 
-        def of_frame(column: Int64s, none: int) -> Int64s:
-            values = np.full(len(row), none)
-            values[is_open] = column[piece[is_open]]
+        def of_frame(column: Int64s, none: int = 0) -> Int64s:
+            values: Int64s = np.append(column, none)[piece]
             return values
 
-        start = self.cuts.start[pieces.frame]
+        start = frames.start[pieces.frame]
+        nulls_since = Nulls.of(nulls, key, rows.time[row], hour + HOUR_LENGTH)
+        nulls_since = nulls_since.after(rows.open_state.take(row))
         return OpenFrameState(
             key=key,
             hour=hour,
-            last=rows.heard[row],
+            last=rows.last[row],
             value=rows.value[row],
-            held=rows.holds[row],
+            held=rows.held[row],
             first=of_frame(rows.first[start], MISSING),
             before=of_frame(self._reach_back[start], MISSING),
-            records=of_frame(pieces.records, 0),
-            missing=of_frame(pieces.missing, 0),
-            values=of_frame(pieces.values, 0),
-            total=of_frame(pieces.total, 0),
-            low=of_frame(pieces.low, 0),
-            high=of_frame(pieces.high, 0),
             peak=of_frame(pieces.peak, MISSING),
-            fragments=of_frame(fragments, 0),
+            fragments=of_frame(self.fragments),
+            **{name: of_frame(getattr(pieces, name)) for name in ("low", "high", *TOTALS)},
             nulls=nulls_since.count,
             first_null=nulls_since.first,
             last_null=nulls_since.last,

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 
 from transom.engine.hours import granule, quoted
 from transom.features.aggregates.algorithm.distinct_count import SIZE, AdaptiveSample
-from transom.features.aggregates.distinct_hashes import with_hashes
 from transom.features.aggregates.resolve import block_of
+from transom.features.aggregates.tables_granules import with_hashes
 from transom.stream import parse
 from unit.small_stream import changed
 

@@ -64,14 +64,15 @@ def test_windows_count_as_the_set_of_their_values_does(
         size,
     )
     windows = [(key, end) for key in range(3) for end in range(-4, 20, slide)]
-    found = samples.windows(column([key for key, _ in windows]), column([end for _, end in windows]), length)
+    keys, ends = column([key for key, _ in windows]), column([end for _, end in windows])
+    estimates, errors = samples.windows(keys, ends, length)
     for index, (key, end) in enumerate(windows):
         inside = [values for (k, start), values in granules if k == key and end - length <= start < end]
         whole = AdaptiveSample.of(set().union(*inside), size)
         estimate = whole.count << whole.depth
-        assert found.estimate[index] == estimate
+        assert estimates[index] == estimate
         share = 2.0**whole.depth
-        assert found.error[index] == pytest.approx((estimate * (share - 1)) ** 0.5)
+        assert errors[index] == pytest.approx((estimate * (share - 1)) ** 0.5)
 
 
 @pytest.mark.full

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from transom.features.aggregates.alerts import ALERT_COLUMNS
 from transom.features.aggregates.output_columns import (
+    ALERT_COLUMNS,
     GRANULE_COLUMNS,
     ITEM_COLUMNS,
     REPORT_COLUMNS,

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from transom.findings.lines import describe_subject
+from transom.findings.text import describe_subject
 from unit.small_ledger import at
 
 MINUTE = timedelta(minutes=1)

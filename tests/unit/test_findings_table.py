@@ -19,7 +19,7 @@ from transom.findings.from_ledger import Finding
 from transom.findings.store import findings, publish, select_findings
 from transom.ledger.chain import blocking_reason
 from transom.ledger.ledger import Ledger
-from transom.storage.tables import Table
+from transom.storage.tables import Table, read_rows
 from unit.small_ledger import GOOD, WITHHELD, at, book, junk, node, of_ingest, waiting
 
 
@@ -107,7 +107,7 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
     ran(ledger, "a", [1])
     publish(ledger, "web", "ingest", {})
     ran(ledger, "b", [3])
-    made, later = table._current_findings, iter([True])
+    made, later = table.from_ledger, iter([True])
     since = []
 
     def and_is_slow(*arguments: Any) -> list[Finding]:
@@ -120,14 +120,14 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
             since.append(version(ledger))
         return wanted
 
-    monkeypatch.setattr(table, "_current_findings", and_is_slow)
+    monkeypatch.setattr(table, "from_ledger", and_is_slow)
     publish(ledger, "web", "ingest", {})
     expected = [(at(number), at(number + 1)) for number in meanwhile]
     assert spans(ledger.root) == expected
     # Where the later one has written something, it did not even for a moment, in which it might be killed.
     for number in range(since[0], version(ledger) + 1) if meanwhile == [2] else ():
-        found = table._read(DeltaTable(f"{ledger.root}/findings", version=number))
-        assert [(finding.start_time, finding.end_time) for finding in found] == expected
+        found = read_rows(DeltaTable(f"{ledger.root}/findings", version=number))
+        assert [(row["start_time"], row["end_time"]) for row in found] == expected
 
 
 def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
@@ -137,16 +137,16 @@ def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
     publish(ledger, "web", "ingest", {})
     knew = of_ingest(book({0: WITHHELD}), [junk(0)])
     ran(ledger, "b", [3])
-    made, first = table._current_findings, iter([True])
+    made, first = table.from_ledger, iter([True])
 
     def and_is_met(*arguments: Any) -> list[Finding]:
         wanted = made(*arguments)
         if next(first, False):
             held = DeltaTable(f"{ledger.root}/findings")
-            table.replace(held, table._of_ledger("ingest"), knew)
+            table.replace(held, "stage = 'ingest'", knew)
         return wanted
 
-    monkeypatch.setattr(table, "_current_findings", and_is_met)
+    monkeypatch.setattr(table, "from_ledger", and_is_met)
     assert publish(ledger, "web", "ingest", {})
     assert spans(ledger.root) == [(at(3), at(4))]
 

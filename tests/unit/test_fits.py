@@ -14,9 +14,9 @@ from transom.features.aggregates.algorithm.linear_fit import (
     FittedLines,
     Line,
     Series,
-    WideInt,
     mean,
     means,
+    to_ints,
     unit_means,
 )
 from transom.features.aggregates.algorithm.stairwise_reference import reports
@@ -39,9 +39,8 @@ def column(figures: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     return np.array(figures, dtype=np.int64)
 
 
-def wide(figures: list[int]) -> WideInt:
-    whole = [divmod(figure, 2**31) for figure in figures]
-    return WideInt(column([high for high, _ in whole]), column([low for _, low in whole]))
+def wide(figures: list[int]) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
+    return np.array([divmod(figure, 2**31) for figure in figures], dtype=np.int64).T
 
 
 def plainly(values: dict[int, int], end: int) -> list[int]:
@@ -75,7 +74,7 @@ def test_lines_of_windows_are_those_of_their_units(
         known = plainly(values, end) if carried else whole
         found = series.lines(column([first]), column([after]), column([end]), length)
         terms = [len(known), sum(known), sum(x * y for x, y in enumerate(known))]
-        assert [*found.units.tolist(), *found.total.tolist(), *found.moment.tolist()] == terms
+        assert [*found.units.tolist(), *to_ints(found.total), *to_ints(found.moment)] == terms
 
 
 @given(
@@ -142,7 +141,7 @@ def test_the_largest_values_of_the_longest_window_do_not_wrap(sign: int) -> None
     series = Series(column([0] * n), np.arange(n) + TODAY, every, np.ones(n, dtype=bool))
     found = series.lines(column([0]), column([n]), column([TODAY + n]), n)
     moment = sum(number * of for number, of in enumerate(every.tolist()))
-    assert (found.total.tolist(), found.moment.tolist(), found.exact.tolist()) == ([0], [moment], [True])
+    assert (to_ints(found.total), to_ints(found.moment), found.exact.tolist()) == ([0], [moment], [True])
     slope = Fraction(12 * moment, n * (n**2 - 1) * ONE)
     assert found.slope()[0] == pytest.approx(float(slope), rel=1e-15)
 
@@ -209,8 +208,8 @@ def test_windows_of_many_keys_have_the_lines_of_each_key_s_chain(
     for number, level in enumerate(levels):
         found = whole.windows(level, [(0, 90)], series)
         terms = found.lines["v"]
-        columns = (found.key, found.end, terms.units, terms.total, terms.moment)
-        lines = zip(*(numbers.tolist() for numbers in columns), strict=True)
+        counts = (numbers.tolist() for numbers in (found.key, found.end, terms.units))
+        lines = zip(*counts, to_ints(terms.total), to_ints(terms.moment), strict=True)
         # A window whose records all lack a value has no line; the chain is not told of those.
         assert [row for row in lines if row[2]] == [
             (key, report.end, line.until - line.first, line.total, line.moment - line.first * line.total)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.features.aggregates.algorithm.granules import WindowLevel
-from transom.features.aggregates.algorithm.recurring import Items, of_report, recurring
-from transom.features.aggregates.algorithm.stairwise_reference import reports
+from transom.features.aggregates.algorithm.rings import recurring
+from transom.features.aggregates.algorithm.stairwise_reference import Items, recurring_items, reports
 from unit.small_granules import granules
 from unit.small_levels import nested_levels
 
@@ -42,17 +42,15 @@ def test_items_of_the_chain_and_of_granules_are_those_of_the_definition(
         (report.end, item): rings
         for report in chain
         if report.level == len(levels) - 1
-        for item, rings in of_report(report).items()
+        for item, rings in recurring_items(report).items()
     }
     assert listed == wanted
     codes = {item: code for code, item in enumerate("abc")}
     whole = granules([(codes[item], time, {"v": None}) for time, item in events], 1)
-    found = recurring(whole, 1, levels, [(0, 99)])
+    found, times, counts = recurring(whole, 1, levels, [(0, 99)])
     fast = {
-        (int(end), "abc"[code]): tuple(counts)
-        for code, end, counts in zip(
-            found.code.tolist(), found.end.tolist(), found.counts.T.tolist(), strict=True
-        )
+        (int(end), "abc"[code]): tuple(rings)
+        for code, end, rings in zip(found.tolist(), times.tolist(), counts.T.tolist(), strict=True)
     }
     assert fast == wanted
 

@@ -17,9 +17,14 @@ import numpy as np
 from reproduce.connections import PROTOCOLS, Connections
 from transom.core.exact_sums import Int64s
 from transom.features.aggregates.algorithm.granules import ColumnSummary, Granules, WindowLevel
-from transom.features.aggregates.algorithm.linear_fit import Line, Series, mean
-from transom.features.aggregates.algorithm.recurring import Items, of_report, recurring
-from transom.features.aggregates.algorithm.stairwise_reference import LevelReport, Sums
+from transom.features.aggregates.algorithm.linear_fit import Line, Series, mean, to_ints
+from transom.features.aggregates.algorithm.rings import recurring
+from transom.features.aggregates.algorithm.stairwise_reference import (
+    Items,
+    LevelReport,
+    Sums,
+    recurring_items,
+)
 
 MOST_ITEMS = len(PROTOCOLS)
 NONE = np.array([], dtype=np.int64)
@@ -124,7 +129,7 @@ class Regression(Operation[Line]):
         for number, level in enumerate(levels):
             found = granules.windows(level, [(0, len(stream))], series)
             of = found.lines["duration"]
-            rows = zip(*(column.tolist() for column in (of.units, of.total, of.moment)), strict=True)
+            rows = zip(of.units.tolist(), to_ints(of.total), to_ints(of.moment), strict=True)
             answers |= {(number, end): row for end, row in zip(found.end.tolist(), rows, strict=True)}
         return answers
 
@@ -141,7 +146,7 @@ class Recurrence(Operation[Items]):
 
     def answer(self, report: LevelReport[Items]) -> Any:
         """As in `Operation`."""
-        return of_report(report)
+        return recurring_items(report)
 
     def from_tuples(self, stream: Stream, levels: Sequence[WindowLevel], level: int, end: int) -> Any:
         """As in `Operation`."""
@@ -163,7 +168,7 @@ class Recurrence(Operation[Items]):
             for level in range(number + 1):
                 rings.append(Items(Counter(windows[level, end].records) - Counter(before.records)))
                 before = windows[level, end]
-            answers[number, end] = of_report(LevelReport(number, end, tuple(rings)))
+            answers[number, end] = recurring_items(LevelReport(number, end, tuple(rings)))
         return answers
 
     def vectorised(self, stream: Stream, levels: Sequence[WindowLevel]) -> Answers:
@@ -171,14 +176,12 @@ class Recurrence(Operation[Items]):
         counts = np.stack([np.bincount(of.protocol, minlength=MOST_ITEMS) for of in stream], axis=1)
         items, units = np.nonzero(counts)
         granules = Granules(items, units, counts[items, units], {})
-        found = recurring(granules, 1, levels, [(0, len(stream))])
+        codes, ends, rings = recurring(granules, 1, levels, [(0, len(stream))])
         top = len(levels) - 1
         answers: dict[tuple[int, int], dict[int, Any]] = {}
         for end in range(levels[-1].slide, len(stream) + 1, levels[-1].slide):
             answers[top, end] = {}
-        for item, end, counts_of in zip(
-            found.code.tolist(), found.end.tolist(), found.counts.T.tolist(), strict=True
-        ):
+        for item, end, counts_of in zip(codes.tolist(), ends.tolist(), rings.T.tolist(), strict=True):
             answers[top, end][item] = tuple(counts_of)
         return answers
 

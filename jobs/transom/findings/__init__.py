@@ -1,1 +1,1 @@
-"""What a person is to know: findings, kept in step with the tables."""
+"""Findings: what a person should know, kept up to date with the tables."""

@@ -1,48 +1,48 @@
-"""What a feature says of its findings: which rows they are made of, and how each is put in words."""
+"""The interface of a feature's findings: the rows that they are made of, and their text."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from transom.arrays.arrow import as_type, encode_keys, int64s
+from transom.core.intervals import HOUR_LENGTH, micros
 from transom.core.partitions import PartitionState
 from transom.findings.from_ledger import Finding, Severity
 from transom.findings.text import filled, key_text, one_line
-
-if TYPE_CHECKING:
-    from transom.spec.stream import Stream
+from transom.spec.stream import Stream
 
 VERSION = 1
-"""Of the words. Raise it with every change of the code that puts the same rows in other words."""
+"""The version of the texts. Raise it with every change of the code that gives the same rows another text."""
 HOUR, FIRST_HOUR, ONGOING, IDENTITY = "__hour", "__first_hour", "__ongoing", "__identity"
-"""Columns of every summary: as in `Finding`, and a text that tells the finding from others of its block. No
-column of a stream begins with two underscores."""
+"""Columns of every summary: as in `Finding`, and the finding's identity in its block. No column of a stream
+begins with two underscores."""
 MOMENT = pa.timestamp("us", "UTC")
+_NEVER = np.iinfo(np.int64).min
 Row = Mapping[str, Any]
 """A row of a summary."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FindingTemplate(ABC):
-    """How the findings of a block are made of its rows.
+    """The findings of a block, and their text.
 
-    All that the words depend on beside the row is in attributes: by a hash of these a change of them shows.
+    The text depends on the row and on the attributes only: a hash of both shows a change.
 
     Attributes:
-        block: the name of the block.
-        severity: how bad they are.
         titled: the title, with columns in braces.
         columns: the columns to read beside `hour`, key and item.
         condition: the rows to read, as an SQL condition.
-        times: the columns that a title shows as times.
+        times: the columns that a title has as times.
         key: the columns of the key.
-        item: the columns of what it is about beside the key.
-        start: the column of a summary with the start of the finding.
-        end: the column with its end.
-        ends_inside: whether that is the time of the last record, and not after it.
+        item: the columns of its subject beside the key.
+        start, end: the columns of a summary with the start and the end of the finding.
+        ends_inside: whether `end` is the time of the last record, and so inclusive.
     """
 
     block: str
@@ -61,25 +61,71 @@ class FindingTemplate(ABC):
     def summarize(
         self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
     ) -> pa.Table:
-        """Return a row for each finding, with all that its words need and nothing more.
+        """Return a row for each finding, with the values of its text and no others.
 
         Args:
             rows: the published rows of the block.
-            entries: what the ledger says of the hours of the block's table.
-            last: the last hour of these that is published.
+            entries: the ledger's entries of the hours of the block's table.
+            last: the last published hour of these.
         """
 
     def title(self, row: Row) -> str:
-        """Return what is the matter, without the stream's name."""
+        """Return the title without the stream's name."""
         return filled(self.titled, row, self.times)
 
     @abstractmethod
     def evidence(self, row: Row) -> list[str]:
-        """Return what was seen; empty texts are left out."""
+        """Return the lines of evidence; empty ones are left out."""
 
     def exactness(self, row: Row) -> str:
         """Return how exact the figures are, as in `Finding`."""
         return "exact"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntityFindings(FindingTemplate):
+    """The findings of a block of entities that last over hours, each from its last row in a table.
+
+    The table has a row of an entity for every hour in which it changed: `partial` while it may go on,
+    `final`, or `joined` when it becomes part of another entity. A joined entity has no finding.
+
+    Attributes:
+        id: the column with the entity's id.
+        new: the column with its amount in the row's hour; an hour with 0 only ends it.
+        reach: the number of hours without a row after which it no longer counts as ongoing.
+    """
+
+    id: str
+    new: str
+    reach: int
+
+    def summarize(
+        self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
+    ) -> pa.Table:
+        """Return the last row of each entity, with its first hour and its last hour that has an amount."""
+        hours = int64s(rows["hour"])
+        entities, _ = encode_keys(rows, [self.id])
+        order = np.lexsort((hours, entities))
+        hours = hours[order]
+        starts = np.flatnonzero(np.diff(entities[order], prepend=-1))
+        ends = np.append(starts, len(order))[1:] - 1
+        news = np.maximum.reduceat(np.where(int64s(rows[self.new])[order] > 0, hours, _NEVER), starts)
+        rows = rows.take(order[ends])
+        within_reach = pa.array(hours[ends] >= micros(last) - self.reach * HOUR_LENGTH)
+        summary = {
+            IDENTITY: rows[self.id],
+            HOUR: as_type(np.where(news == _NEVER, hours[ends], news), MOMENT),
+            FIRST_HOUR: as_type(hours[starts], MOMENT),
+            ONGOING: pc.and_(pc.equal(rows["state"], "partial"), within_reach),
+            **{name: rows[name] for name in rows.column_names if name not in ("hour", "state", self.new)},
+        }
+        return pa.table(summary).filter(pc.not_equal(rows["state"], "joined"))
+
+
+def plain_title(block: str, key: Sequence[str]) -> str:
+    """Return a title for entities of a key, from `start_time` to `last_time`."""
+    of = f" of {', '.join(f'{{{column}}}' for column in key)}" if key else ""
+    return f"{block}{of}, {{start_time}} to {{last_time}}"
 
 
 @dataclass(frozen=True)
@@ -87,24 +133,23 @@ class FindingSource:
     """The findings of one kind.
 
     Attributes:
-        stage: the stage whose rows they are made of.
-        table: the table of these rows.
-        kind: what the findings are called.
-        templates: how each block of a stream that has findings makes them; a block may have several.
+        stage, table: the stage and the table of their rows.
+        templates: the templates of a stream; a block has one, several or none.
     """
 
     stage: str
     table: str
     kind: str
-    templates: "Callable[[Stream], Iterable[FindingTemplate]]"
+    templates: Callable[[Stream], Iterable[FindingTemplate]]
 
     @property
     def condition(self) -> str:
-        """An SQL condition on findings that they are of this source."""
+        """The SQL condition of this source's findings."""
         return f"stage = '{self.stage}' AND kind = '{self.kind}'"
 
     def finding(self, stream: str, template: FindingTemplate, row: Row, id: str, source_hash: str) -> Finding:
         """Return the finding of a row of a summary."""
+        end = row[template.end] + timedelta(microseconds=1) if template.ends_inside else row[template.end]
         return Finding(
             stage=self.stage,
             hour=row[HOUR],
@@ -114,9 +159,7 @@ class FindingSource:
             severity=template.severity,
             title=one_line(f"{stream}: {template.title(row)}"),
             start_time=row[template.start],
-            end_time=row[template.end] + timedelta(microseconds=1)
-            if template.ends_inside
-            else row[template.end],
+            end_time=end,
             ongoing=row[ONGOING],
             evidence=tuple(filter(None, template.evidence(row))),
             key=key_text(template.key, row),

@@ -1,11 +1,11 @@
-"""Findings of rows of a table: brought up to date hour by hour, whoever has changed the rows. No Spark.
+"""Sync the findings of a table's rows, hour by hour, after any change of the rows. No Spark.
 
-The findings of an hour of a block are a function of the table's rows and of the stream's words. Each finding
-has a hash of both. A run compares hashes and rewrites only the hours that differ, so a run without other work
-repairs what a killed run has left.
+The findings of an hour of a block are a function of the table's rows and of the stream's templates. Each
+finding has a hash of both. A run compares hashes and rewrites only the hours that differ: so an otherwise
+idle run also repairs what a killed run left.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import accumulate, chain, groupby
@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from transom.core.intervals import UNKNOWN_HOUR
-from transom.core.partitions import READABLE, PartitionState
+from transom.core.partitions import READABLE
 from transom.findings.from_ledger import Finding
 from transom.findings.source import HOUR, IDENTITY, MOMENT, VERSION, FindingSource, FindingTemplate
 from transom.findings.store import NAME, replace
@@ -34,31 +34,16 @@ MAX_ROWS_PER_COMMIT = 250_000
 
 BlockHour = tuple[str, datetime]
 Marks = tuple[str, ...]
-"""Of some findings, as in `Summary`."""
-
-
-@dataclass(frozen=True)
-class SyncState:
-    """What a commit is made from.
-
-    Attributes:
-        book: the ledger of the stage.
-        rows: the table at that moment; None if there is none.
-        findings: the findings before that moment.
-    """
-
-    book: LedgerSnapshot
-    rows: DeltaTable | None
-    findings: DeltaTable
+"""Marks of some findings, as in `Summary`."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The findings of a template, before they are put in words.
+    """The findings of a template, before they become text.
 
     Attributes:
-        rows: a row for each, as `FindingTemplate.summarize` makes it.
-        marks: for each its id, and a hash of its row and of all else that its words depend on.
+        rows: a row for each, as from `FindingTemplate.summarize`.
+        marks: for each its id, and a hash of its row and of everything else that its text depends on.
     """
 
     template: FindingTemplate
@@ -73,22 +58,29 @@ class Summary:
 
 
 def publish(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
-    """Bring the findings of a source up to date with the rows that they are made of.
+    """Bring the findings of a source up to date with its table's rows.
 
-    A commit that meets another one is made again from the start.
+    After a conflict with another commit, everything is computed again.
 
     Returns:
         Whether something was written.
+
+    Raises:
+        CommitFailedError: others wrote at every attempt.
     """
     ledger.create(Table.load(NAME))
-    refused, book = 0, None
-    # A run of another version may write the same hours: each writes what it has to say once.
+    refused, last_snapshot = 0, None
+    summaries: list[Summary] = []
+    # Each version of transom writes an hour once, so that two versions do not overwrite each other forever.
     done: set[tuple[BlockHour, Marks]] = set()
     while refused < ATTEMPTS:
-        state = _consistent(ledger, source)
-        if state.book is not book:
-            summaries, book = list(_summaries(state, stream, source)), state.book
-        changed = _changed(state, source, summaries)
+        # Opened first: a commit of others after that is a conflict.
+        findings = ledger.open(NAME)
+        snapshot, rows = _consistent(ledger, source)
+        if snapshot is not last_snapshot:
+            summaries = [] if rows is None else list(_summaries(snapshot, rows, stream, source))
+            last_snapshot = snapshot
+        changed = _changed(findings, source, summaries)
         due = {hour: marks for hour, marks in changed.items() if (hour, marks) not in done}
         if not due:
             return bool(done)
@@ -96,7 +88,7 @@ def publish(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
         first, *more = zip(due, totals, strict=True)
         hours = [first[0], *(hour for hour, total in more if total <= MAX_ROWS_PER_COMMIT)]
         try:
-            _replace(state, source, hours, _render(stream, source, summaries, hours))
+            _replace(findings, source, hours, _render(stream, source, summaries, hours))
             done |= {(hour, due[hour]) for hour in hours}
         except CommitFailedError:
             refused += 1
@@ -105,26 +97,30 @@ def publish(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
     )
 
 
-def _consistent(ledger: Ledger, source: FindingSource) -> SyncState:
-    """The findings, then a ledger, and the table at that moment: a change of rows lies between a claim and a
-    publication, and one of these would show."""
-    findings = ledger.open(NAME)
+def _consistent(ledger: Ledger, source: FindingSource) -> tuple[LedgerSnapshot, DeltaTable | None]:
+    """Return the ledger of the stage and the table at one moment; None if there is no table.
+
+    Rows change between a claim and a publication, each of which changes the ledger.
+    """
     while True:
-        book = ledger.snapshot([source.stage])
+        snapshot = ledger.snapshot([source.stage])
         uri = f"{ledger.root}/{source.table}"
         rows = DeltaTable(uri) if DeltaTable.is_deltatable(uri) else None
-        if ledger.snapshot([source.stage]) is book:
-            return SyncState(book, rows, findings)
+        if ledger.snapshot([source.stage]) is snapshot:
+            return snapshot, rows
 
 
-def _summaries(state: SyncState, stream: Stream, source: FindingSource) -> Iterator[Summary]:
-    if state.rows is None:
-        return
+def _summaries(
+    snapshot: LedgerSnapshot, table: DeltaTable, stream: Stream, source: FindingSource
+) -> Iterator[Summary]:
     for template in source.templates(stream):
-        rows = template.summarize(*_block_rows(state, state.rows, source, template))
+        entries = snapshot.series(source.stage, template.block, source.table)
+        readable = (h for h in reversed(list(entries)) if entries[h].state_before_claim().status in READABLE)
+        published = _rows_of_block(snapshot, table, source, template)
+        rows = template.summarize(published, entries, next(readable, UNKNOWN_HOUR))
         block = f"{stream.name}/{source.stage}/{source.kind}/{template.block}"
         words = fingerprint([VERSION, block, asdict(template)])
-        # Times as numbers: as texts they take long.
+        # Times as numbers: formatting is slow.
         plain = (c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in rows.columns)
         hashes = (short_hash(f"{words}{row}") for row in zip(*(c.to_pylist() for c in plain), strict=True))
         ids = (short_hash(f"{block}/{identity}") for identity in rows[IDENTITY].to_pylist())
@@ -132,22 +128,18 @@ def _summaries(state: SyncState, stream: Stream, source: FindingSource) -> Itera
         yield Summary(template, rows, pa.array(marks, pa.string()))
 
 
-def _block_rows(
-    state: SyncState, table: DeltaTable, source: FindingSource, template: FindingTemplate
-) -> tuple[pa.Table, Mapping[datetime, PartitionState], datetime]:
-    """Read what `FindingTemplate.summarize` takes."""
-    entries = state.book.series(source.stage, template.block, source.table)
-    last = (hour for hour in reversed(list(entries)) if entries[hour].state_before_claim().status in READABLE)
-    # What a run has begun to replace is read as it was.
+def _rows_of_block(
+    snapshot: LedgerSnapshot, table: DeltaTable, source: FindingSource, template: FindingTemplate
+) -> pa.Table:
+    # Hours that a run is replacing are read from the version before it.
     replaced: dict[int, list[datetime]] = {}
-    for node, entry in state.book.having(["writing"], [source.table]):
+    for node, entry in snapshot.having(["writing"], [source.table]):
         if node.block == template.block and entry.previous_version is not None:
             replaced.setdefault(entry.previous_version, []).append(node.hour)
     parts = [_read(table, template, f"NOT {in_hours_sql(chain(*replaced.values()))}")]
     for version, hours in replaced.items():
         parts.append(_read(DeltaTable(table.table_uri, version=version), template, in_hours_sql(hours)))
-    rows = _with_plain_texts(pa.concat_tables(parts, promote_options="default"))
-    return rows, entries, next(last, UNKNOWN_HOUR)
+    return _with_plain_texts(pa.concat_tables(parts, promote_options="default"))
 
 
 def _read(table: DeltaTable, template: FindingTemplate, where: str) -> pa.Table:
@@ -159,22 +151,22 @@ def _read(table: DeltaTable, template: FindingTemplate, where: str) -> pa.Table:
 
 
 def _with_plain_texts(rows: pa.Table) -> pa.Table:
-    """Texts, and columns of nothing, in the form that most functions of Arrow take."""
+    """Cast text views and null columns to strings, which most functions of Arrow need."""
     views = (pa.string_view(), pa.null())
     fields = [field.with_type(pa.string()) if field.type in views else field for field in rows.schema]
     return rows.cast(pa.schema(fields))
 
 
 def _changed(
-    state: SyncState, source: FindingSource, summaries: Collection[Summary]
+    findings: DeltaTable, source: FindingSource, summaries: Collection[Summary]
 ) -> dict[BlockHour, Marks]:
-    """Return the hours whose findings are out of date, in order, with the marks of what they are to be."""
+    """Return the hours whose findings are out of date, ascending, with the marks of their new findings."""
     marks = "concat(finding_id, ' ', source_hash) AS mark"
     sql = f"SELECT block, hour, {marks} FROM t WHERE {source.condition}"
-    published = _with_plain_texts(query(state.findings, sql))
+    published = _with_plain_texts(query(findings, sql))
     known = published["mark"]
-    wanted = pa.chunked_array([summary.marks for summary in summaries], pa.string())
-    gone = published.filter(pc.invert(pc.is_in(known, wanted)))
+    current = pa.chunked_array([summary.marks for summary in summaries], pa.string())
+    gone = published.filter(pc.invert(pc.is_in(known, current)))
     hours = set(zip(gone["block"].to_pylist(), gone["hour"].to_pylist(), strict=True))
     for summary in summaries:
         new = summary.rows[HOUR].filter(pc.invert(pc.is_in(summary.marks, known)))
@@ -192,26 +184,26 @@ def _render(
 ) -> Iterator[Finding]:
     for summary in summaries:
         own = summary.of(hours)
-        names, columns = own.rows.column_names, map(_values, own.rows.columns)
+        columns = map(_values, own.rows.columns)
         for mark, *values in zip(own.marks.to_pylist(), *columns, strict=True):
-            row = dict(zip(names, values, strict=True))
+            row = dict(zip(own.rows.column_names, values, strict=True))
             yield source.finding(stream.name, summary.template, row, *mark.split(" "))
 
 
 def _values(column: pa.ChunkedArray) -> Iterator[Any]:
     if not pa.types.is_timestamp(column.type):
         return iter(column.to_pylist())
-    # Many rows have few times, and it takes long to make one.
+    # Many rows have the same few times, and a datetime is slow to create.
     encoded = column.combine_chunks().dictionary_encode()
     times = [time.astimezone(UTC) for time in encoded.dictionary.to_pylist()]
     return (None if place is None else times[place] for place in encoded.indices.to_pylist())
 
 
 def _replace(
-    state: SyncState, source: FindingSource, hours: Collection[BlockHour], findings: Iterable[Finding]
+    table: DeltaTable, source: FindingSource, hours: Collection[BlockHour], findings: Iterable[Finding]
 ) -> None:
     where = " OR ".join(
         f"(block = {literal(block)} AND {in_hours_sql(hour for _, hour in own)})"
         for block, own in groupby(hours, itemgetter(0))
     )
-    replace(state.findings, f"{source.condition} AND ({where})", findings)
+    replace(table, f"{source.condition} AND ({where})", findings)

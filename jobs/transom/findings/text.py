@@ -9,6 +9,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from transom.core.intervals import HOUR, format_hour
+from transom.core.terminal import escape_control_chars
 from transom.spec.titles import parts_of
 
 _parts_of = lru_cache(parts_of)
@@ -22,16 +24,16 @@ def as_text(value: Any) -> str:
     if isinstance(value, float):
         return as_decimal(value).removesuffix(".0")
     if isinstance(value, datetime):
-        some = value.microsecond % 1000 == 0 and value.microsecond > 0
-        return f"{as_time(value, 'milliseconds' if some else 'auto')}Z"
+        whole_millis = value.microsecond % 1000 == 0 and value.microsecond > 0
+        return f"{as_time(value, 'milliseconds' if whole_millis else 'auto')}Z"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def as_time(moment: datetime | None, to: str = "seconds") -> str:
-    """Return a time, which is in UTC, without its zone; empty for None.
+    """Return a UTC time without its zone; empty for None.
 
     Args:
-        to: seconds or minutes.
+        to: the `timespec` of `datetime.isoformat`.
     """
     return "" if moment is None else moment.isoformat(timespec=to).removesuffix("+00:00")
 
@@ -46,7 +48,7 @@ def as_decimal(value: float) -> str:
 
 
 def rounded(value: float, digits: int) -> float:
-    """Return a number to some digits after the point; what is halfway goes away from zero."""
+    """Return a number rounded to some digits after the point, half away from zero."""
     scaled = value * 10.0**digits
     if not math.isfinite(scaled):
         return scaled
@@ -56,30 +58,30 @@ def rounded(value: float, digits: int) -> float:
     return math.copysign(whole / 10.0**digits, value)
 
 
-def as_range(least: Any, most: Any) -> str:
+def as_range(minimum: Any, maximum: Any) -> str:
     """Return two values of one type as text, floats with four digits: `3 to 12`, or `3` for equal texts."""
-    low = _in_short(least)
-    high = low if least == most else _in_short(most)
+    low = _rounded_text(minimum)
+    high = low if minimum == maximum else _rounded_text(maximum)
     return low if low == high else f"{low} to {high}"
 
 
-def _in_short(value: Any) -> str:
+def _rounded_text(value: Any) -> str:
     if not isinstance(value, float) or not math.isfinite(value):
         return as_text(value)
-    # Zero has no first digit, and no sign here.
+    # Zero has no first digit; negative zero loses its sign.
     digits = 3 - math.floor(math.log10(abs(value))) if value else 0
     return as_text(rounded(value or 0.0, min(15, max(0, digits))))
 
 
 def key_text(columns: Sequence[str], row: Mapping[str, Any]) -> str | None:
-    """Return a key: its value, or of several columns `name=value` each; None for no column."""
+    """Return a key: its value, or `name=value` for each of several columns; None without columns."""
     if len(columns) < 2:
         return as_text(row[columns[0]]) if columns else None
     return ", ".join(f"{column}={as_text(row[column])}" for column in columns)
 
 
 def filled(title: str, row: Mapping[str, Any], times: Collection[str]) -> str:
-    """Return a title with the values of the columns that it names in braces.
+    """Return a title in which values replace the columns in braces.
 
     Args:
         times: the columns to write as `as_time` does.
@@ -91,10 +93,34 @@ def filled(title: str, row: Mapping[str, Any], times: Collection[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text with blanks for line ends and for what moves a terminal's cursor."""
+    """Return a text with blanks for line ends and control characters."""
     return _CONTROL.sub(" ", text)
 
 
 def short_hash(text: str) -> str:
     """Return a short stable hash of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def describe_subject(
+    title: str, key: str | None, item: str | None, start: datetime | None, end: datetime | None
+) -> str:
+    """Return the key, item and time of a finding that its title does not have, in brackets.
+
+    Args:
+        key, item: None if there is none.
+        start, end: in UTC; None for files that belong to no hour.
+
+    Returns:
+        Text to append to the title, such as ` (10.0.0.1, 2015-05-17T10:00 to 2015-05-17T12:00)`; empty if
+        nothing is missing.
+    """
+    missing = [
+        escape_control_chars(value)
+        for value in (key, item)
+        if value is not None and not re.search(rf"(?<!\w){re.escape(value)}(?!\w)", title)
+    ]
+    if start is not None and end is not None and format_hour(start) not in title:
+        one_hour = end - start == HOUR and start.minute == 0
+        missing.append(format_hour(start) if one_hour else f"{format_hour(start)} to {format_hour(end)}")
+    return f" ({', '.join(missing)})" if missing else ""

@@ -1,34 +1,28 @@
-"""A block of aggregates in words."""
+"""Blocks of aggregates in words."""
 
 from transom.core.durations import format_duration
 from transom.features.aggregates.spec import Aggregation
 from transom.spec.stream import Stream
 
 LABELS = {
-    "key": "`key`",
-    "where": "`where`",
-    "measures": "`measures`",
+    **{name: f"`{name}`" for name in ("key", "where", "measures", "levels", "fit", "aging")},
     "base": "the finest step of `levels`",
-    "levels": "`levels`",
-    "fit": "`fit`",
-    "aging": "`aging`",
     "item": "`recurring`",
     "alerts": "`alert`",
     "ranges": "`levels`",
     "slide": "`levels`",
     "types": "the type or resolution of a column",
 }
-"""What the keys of fingerprints are called in the stream's file."""
+"""The names of the fingerprints' keys in the stream file."""
 
 
 def summary(stream: Stream, name: str) -> str:
-    """Return the measures, the key and the windows of a block."""
+    """Return the measures, the key, the windows and the options of a block."""
     block = stream.blocks(Aggregation)[name]
-    more = [option for option in ("fit", "aging", "recurring", "alert") if getattr(block, option)]
-    windows = [format_duration(level.range) for level in block.levels]
-    return (
-        f"{', '.join(block.measures)} by {', '.join(block.key) or 'nothing'}, {', '.join([*windows, *more])}"
-    )
+    parts = [f"{', '.join(block.measures)} by {', '.join(block.key) or 'nothing'}"]
+    parts += [format_duration(level.range) for level in block.levels]
+    parts += [option for option in ("fit", "aging", "recurring", "alert") if getattr(block, option)]
+    return ", ".join(parts)
 
 
 def facts(stream: Stream, name: str) -> str:

@@ -1,69 +1,60 @@
-"""What of a block shapes the tables of aggregates, as canonical JSON."""
+"""The part of a block that determines the rows of each table, as canonical JSON."""
+
+from collections.abc import Iterable
+from typing import Any
 
 from transom.core.durations import microseconds
-from transom.features.aggregates.alerts import conditions
-from transom.features.aggregates.output_columns import report_types
+from transom.features.aggregates.output_columns import alert_conditions, report_types
 from transom.features.aggregates.spec import Aggregation
 from transom.spec.fingerprints import canonical, types_of
 from transom.spec.stream import Stream
 
 
-def granules(stream: "Stream", name: str) -> str:
-    """Return what shapes the granules of a block."""
+def granules(stream: Stream, name: str) -> str:
+    """Return the fingerprint of a block's granules."""
     block = stream.blocks(Aggregation)[name]
-    where = stream.where_of(stream.blocks(Aggregation)[name])
-    read = _measured(stream, name).union(block.key, where.columns if where else ())
-    return canonical(
-        {
-            "key": list(block.key),
-            # As compiled: spaces and letter case of keywords shape nothing.
-            "where": where.sql if where else None,
-            "measures": {name: str(measure) for name, measure in block.measures.items()},
-            "base": microseconds(block.base),
-            "types": types_of(stream, read - {"event_time"}),
-        }
-    )
+    measures = {name: str(measure) for name, measure in block.measures.items()}
+    return _of_events(stream, block, block.measured, measures=measures, base=microseconds(block.base))
 
 
-def reports(stream: "Stream", name: str) -> str:
-    """Return what shapes the reports of a block: the windows, the columns that a report has, and their
-    units, of which granules hold whole numbers."""
+def item_granules(stream: Stream, name: str) -> str:
+    """Return the fingerprint of the granules of a block's items."""
     block = stream.blocks(Aggregation)[name]
-    # What is left out where there is none shapes nothing of streams that stood before it could be said.
-    fit = None if block.fit is None or block.unit is None else (microseconds(block.unit), block.fit)
-    return canonical(
-        ({"fit": {"unit": fit[0], "value": fit[1].value, "missing": fit[1].missing}} if fit else {})
-        | ({"aging": block.aging} if block.aging else {})
-        | {
-            "key": list(block.key),
-            "measures": {name: str(measure) for name, measure in block.measures.items()},
-            "levels": [
-                {"range": microseconds(level.range), "slide": microseconds(level.slide)}
-                for level in block.levels
-            ],
-            "types": types_of(stream, _measured(stream, name)),
-        }
-    )
+    item = block.recurring
+    return _of_events(stream, block, item, item=list(item), base=microseconds(block.item_base))
 
 
-def item_granules(stream: "Stream", name: str) -> str:
-    """Return what shapes the granules of the items of a block."""
+def _of_events(stream: Stream, block: Aggregation, columns: Iterable[str], **parts: Any) -> str:
+    """Return the fingerprint of rows that are computed from events: parts, key, condition and types."""
+    where = stream.where_of(block)
+    read = {*block.key, *columns, *(where.columns if where else ())} - {"event_time"}
+    # The compiled condition does not depend on spaces and letter case of keywords.
+    condition = where.sql if where else None
+    return canonical({"key": list(block.key), "where": condition, "types": types_of(stream, read), **parts})
+
+
+def reports(stream: Stream, name: str) -> str:
+    """Return the fingerprint of a block's reports: windows, columns, and resolutions of granules' sums."""
     block = stream.blocks(Aggregation)[name]
-    where = stream.where_of(stream.blocks(Aggregation)[name])
-    read = {*block.key, *block.recurring, *(where.columns if where else ())}
-    return canonical(
-        {
-            "key": list(block.key),
-            "item": list(block.recurring),
-            "where": where.sql if where else None,
-            "base": microseconds(block.item_base),
-            "types": types_of(stream, read - {"event_time"}),
-        }
-    )
+    parts: dict[str, Any] = {
+        "key": list(block.key),
+        "measures": {name: str(measure) for name, measure in block.measures.items()},
+        "levels": [
+            {"range": microseconds(level.range), "slide": microseconds(level.slide)} for level in block.levels
+        ],
+        "types": types_of(stream, block.measured),
+    }
+    # Optional keys: a new option leaves the fingerprints of blocks without it as they are.
+    if block.fit and block.unit:
+        unit = microseconds(block.unit)
+        parts["fit"] = {"unit": unit, "value": block.fit.value, "missing": block.fit.missing}
+    if block.aging:
+        parts["aging"] = block.aging
+    return canonical(parts)
 
 
-def recurring(stream: "Stream", name: str) -> str:
-    """Return what shapes the recurring items of a block: the rings between its windows."""
+def recurring(stream: Stream, name: str) -> str:
+    """Return the fingerprint of a block's recurring items: the rings between its windows."""
     block = stream.blocks(Aggregation)[name]
     return canonical(
         {
@@ -76,20 +67,15 @@ def recurring(stream: "Stream", name: str) -> str:
     )
 
 
-def alerts(stream: "Stream", name: str) -> str:
-    """Return what shapes the alerts of a block: conditions as compiled, and the levels that they look at."""
+def alerts(stream: Stream, name: str) -> str:
+    """Return the fingerprint of a block's alerts: the compiled conditions and their levels."""
     block, types = stream.blocks(Aggregation)[name], report_types(stream, name)
-    met = conditions(stream, name)
-    read = {column for of in met.values() for column in of.columns}.union(block.key)
+    conditions = alert_conditions(stream, name)
+    read = {column for condition in conditions.values() for column in condition.columns}.union(block.key)
     return canonical(
         {
-            "alerts": {alert: [met[alert].sql, said.level] for alert, said in block.alert.items()},
+            "alerts": {alert: [conditions[alert].sql, spec.level] for alert, spec in block.alert.items()},
             "key": list(block.key),
             "types": {column: types[column] for column in read},
         }
     )
-
-
-def _measured(stream: "Stream", name: str) -> set[str]:
-    measures = stream.blocks(Aggregation)[name].measures.values()
-    return {measure.column for measure in measures if measure.column is not None}

@@ -1,29 +1,83 @@
-"""What is asked of the granules of aggregations: figures over windows that no level reports."""
+"""Queries of granules: figures over windows that no level reports.
 
-from collections.abc import Mapping
+A window ends at any granule and reaches back any number of them (Patroumpas and Sellis, section 3.C:
+continuous reporting). The code of reports computes its figures.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from transom.core.durations import parse_duration
+from transom.core.durations import format_duration, parse_duration
+from transom.core.exact_sums import Int64s
+from transom.core.intervals import HOUR_LENGTH, MICROSECOND, micros, moment_of
 from transom.core.partitions import PartitionKey
 from transom.engine.hours import quoted
 from transom.engine.reader import Reader, UnknownKey, in_utc, sql_literal, sql_name
-from transom.features.aggregates.horizon import Figures, Horizon
-from transom.features.aggregates.resolve import block_of
+from transom.features.aggregates.algorithm.granules import WindowLevel
+from transom.features.aggregates.reports import ReportBuilder, schema_of
+from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.spec import Aggregation
-from transom.features.items.validate import with_article
 from transom.formats.record_format import FieldType
 from transom.spec.errors import did_you_mean
+from transom.spec.expressions.compiler import type_with_article
 from transom.spec.stream import Stream
 from transom.storage.store import Store
 from transom.storage.tables import in_hours_sql
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The window `[until - h, until)` of every key of a block, and the function of a task that computes it.
+
+    Attributes:
+        block: the window's level replaces the levels that are not shorter. In an aged mean, the ring of each
+            level ends where the window does, and what is beyond the widest level has the widest's weight.
+        until: in microseconds.
+        incomplete: incomplete hours, in microseconds, ascending.
+    """
+
+    block: AggregateBlock
+    until: int
+    incomplete: Int64s
+
+    @property
+    def hours(self) -> list[datetime]:
+        """The hours that contain a part of the window."""
+        start = self.until - self.block.levels[-1].range
+        return [moment_of(hour) for hour in range(start // HOUR_LENGTH, -(-self.until // HOUR_LENGTH))]
+
+    @property
+    def partitions(self) -> list[PartitionKey]:
+        """The partitions of the granules."""
+        return [PartitionKey("aggregates", self.block.name, "granules", hour) for hour in self.hours]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of `granules` that are read."""
+        return ["granule", *self.block.key, "records", *self.block.state_columns()]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of `aggregates` but hour and level."""
+        return pa.schema([field for field in schema_of(self.block) if field.name not in ("hour", "level")])
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row for each key. The batches have all granules of their keys in the window."""
+        last = len(self.block.levels) - 1
+        report = (self.until - self.block.levels[last].slide, self.until)
+        for batch in ReportBuilder(self.block, [report], self.incomplete)(batches):
+            yield batch.filter(pc.equal(batch["level"], last)).select(self.schema.names)
 
 
 def horizon(
@@ -32,25 +86,25 @@ def horizon(
     """Return the figures of one key over `[until - h, until)`, without Spark.
 
     They are those that a level of range `h` would report at `until`: equal to a recomputation from the
-    events (Patroumpas and Sellis, continuous reports). Both ends lie on granules of the block, multiples
-    of the greatest common divisor of its slides and an hour, and on units of its lines.
+    events. Both ends lie on granules of the block, which are multiples of the greatest common divisor of its
+    slides and an hour, and on units of its lines.
 
     Args:
         key: a value for each column of the block's key; None is null.
-        until: the end, outside; with a zone.
+        until: the end, exclusive; with a zone.
         h: how far back, as "90 minutes" or a timedelta.
-        block: of `aggregates`; need not be named where there is one.
+        block: of `aggregates`; optional if there is one.
 
     Returns:
-        The columns of `aggregates` but level and hour; `complete` is False where an hour is incomplete.
-        None where the key has no record in the window, and has one in another hour.
+        The columns of `aggregates` but level and hour; `complete` is False if an hour is incomplete.
+        None if the key has no record in the window, but in another hour.
 
     Raises:
         ValueError: an end lies inside a granule; the key has other columns, or a value of another type
             than its column; no such block.
         UnknownKey: no hour of the block has a record of the key.
-        StaleDataError: granules of an hour are not there, or are out of date, or nobody has asked for the
-            hour in which it ends. Hours before that one which nobody has asked for count as empty.
+        StaleDataError: granules of an hour are missing or out of date, or the hour of the window's end was
+            not requested. Earlier hours that were not requested count as empty.
     """
     window = _window(reader.stream, until, h, block)
     if key.keys() != window.block.key.keys():
@@ -65,9 +119,9 @@ def horizon(
     ]
     terms = [*of_key, in_hours_sql(window.hours)]
     rows, incomplete = reader.read_fresh(
-        _granules(window), lambda: reader.rows("granules", terms, window.columns)
+        window.partitions, lambda: reader.rows("granules", terms, window.columns)
     )
-    batches = Figures(window, incomplete)(rows.to_batches())
+    batches = replace(window, incomplete=incomplete)(rows.to_batches())
     figures: list[dict[str, Any]] = pa.Table.from_batches(batches, window.schema).to_pylist()
     if figures:
         return figures[0]
@@ -80,50 +134,61 @@ def horizon(
 def horizons(
     reader: Reader, spark: SparkSession, until: datetime, h: timedelta | str, block: str | None = None
 ) -> DataFrame:
-    """Return the same of every key that has a record, by Spark.
+    """Return the figures of every key that has a record in the window, by Spark.
 
     Raises:
         ValueError, StaleDataError: as `horizon`.
     """
     window = _window(reader.stream, until, h, block)
-    # The version is pinned: rows may be asked for when a run has replaced them.
+    # The version is pinned: Spark may read the rows after a run has replaced them.
     pins, incomplete = reader.read_fresh(
-        _granules(window), lambda: Store(spark, reader.root).pin(["granules"])
+        window.partitions, lambda: Store(spark, reader.root).pin(["granules"])
     )
     rows = pins.read("granules", window.hours).where(F.col("block") == window.block.name)
     rows = rows.select(*quoted(window.columns))
     by_key = rows.repartition(*quoted(window.block.key)) if window.block.key else rows.repartition(1)
-    return by_key.mapInArrow(Figures(window, incomplete), from_arrow_schema(window.schema))
+    return by_key.mapInArrow(replace(window, incomplete=incomplete), from_arrow_schema(window.schema))
 
 
-def _window(stream: Stream, until: datetime, h: timedelta | str, block: str | None) -> Horizon:
+def _window(stream: Stream, until: datetime, h: timedelta | str, block: str | None) -> _Window:
+    """Return a window of a block's granules.
+
+    Raises:
+        ValueError: no such block, or an end lies inside a granule or a unit of the block's lines.
+    """
     blocks = list(stream.blocks(Aggregation))
     if block is None and len(blocks) != 1:
         raise ValueError(f"block: must be one of aggregates': {', '.join(blocks) or 'it has none'}")
     name = block or blocks[0]
     if name not in blocks:
         raise ValueError(f"block: aggregates has no block {name!r}{did_you_mean(name, blocks)}")
-    back = parse_duration(h) if isinstance(h, str) else h
-    return Horizon.of(block_of(stream, name), in_utc(until), back)
-
-
-def _granules(window: Horizon) -> list[PartitionKey]:
-    """The partitions that a window is made of."""
-    return [PartitionKey("aggregates", window.block.name, "granules", hour) for hour in window.hours]
+    back, until = parse_duration(h) if isinstance(h, str) else h, in_utc(until)
+    resolved = block_of(stream, name)
+    grain = math.lcm(resolved.base, resolved.fit.unit) if resolved.fit else resolved.base
+    length, end, text = back // MICROSECOND, micros(until), format_duration(grain * MICROSECOND)
+    if length <= 0 or length % grain:
+        raise ValueError(f"h: must be a multiple of {text}, above 0; got {format_duration(back)}")
+    if end % grain:
+        raise ValueError(f"until: must be a multiple of {text} since 1970; got {until.isoformat()}")
+    finer = tuple(level for level in resolved.levels if level.range < length)
+    weights = resolved.aging and (*resolved.aging[: len(finer)], resolved.aging[: len(finer) + 1][-1])
+    levels = (*finer, WindowLevel(length, grain))
+    return _Window(replace(resolved, levels=levels, aging=weights), end, np.empty(0, np.int64))
 
 
 def _require_type(name: str, value: Any, kind: FieldType) -> None:
-    """Check that a value of a key is of its column's type; None, which is null, is of every type.
+    """Check that a value of a key has its column's type; None has every type.
 
     Raises:
-        ValueError: it is not; SQL would compare it all the same, as '443' with 443.
+        ValueError: it has another type; SQL would compare it all the same, as '443' with 443.
     """
+    is_bool = isinstance(value, bool | np.bool_)
     fits: dict[FieldType, bool] = {
         "string": isinstance(value, str),
-        "integer": isinstance(value, Integral) and not isinstance(value, bool | np.bool_),
-        "number": isinstance(value, Real) and not isinstance(value, bool | np.bool_),
-        "boolean": isinstance(value, bool | np.bool_),
+        "integer": isinstance(value, Integral) and not is_bool,
+        "number": isinstance(value, Real) and not is_bool,
+        "boolean": is_bool,
         "timestamp": isinstance(value, datetime),
     }
     if value is not None and not fits[kind]:
-        raise ValueError(f"key: must be {with_article(kind)} for {name}; got {value!r}")
+        raise ValueError(f"key: must be {type_with_article(kind)} for {name}; got {value!r}")

@@ -1,10 +1,9 @@
 """The first rows of aggregates, for `transom try`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 
 from transom.core.durations import format_duration
 from transom.core.terminal_tables import table
@@ -14,63 +13,57 @@ from transom.spec.stream import Stream
 from transom.storage.tables import query
 
 ROWS = 5
-"""Rows of each result that are shown."""
+"""Rows of each result that are printed."""
 
 
 def print_figures(stream: Stream, root: str) -> None:
-    """Prints the first rows of each block of figures."""
+    """Print the first rows of each block."""
     for name, block in stream.blocks(Aggregation).items():
+        title = block.title or name
+        measures = columns_of(stream, name)
+        more = [f"{figure}_{m}" for figure in ("error", "aged_mean", "slope") for m in measures]
+        existing = {column for columns in measures.values() for column in columns}
+        columns = ["window_end", *block.key, *measures, *(column for column in more if column in existing)]
+        which = f"of each {', '.join(block.key)} the window" if block.key else "the windows"
         for number, level in enumerate(reversed(block.levels)):
-            figures = _shown(stream, name)
-            shown = ["window_end", *block.key, *figures]
-            rows = _first(f"{root}/aggregates", block.key, figures, name, number)
+            rows = _busiest(f"{root}/aggregates", columns, block.key or ["window_end"], name, number)
             if rows:
                 span = f"{format_duration(level.range)} every {format_duration(level.slide)}"
-                which = f"of each {', '.join(block.key)} the window" if block.key else "the windows"
-                table(f"{block.title or name}: {span}, {which} with most events", shown, rows)
-        shown = ["window_end", *block.key, *block.recurring, "counts"]
-        rows = _recurring(f"{root}/recurring", shown, name) if block.recurring else []
+                table(f"{title}: {span}, {which} with most events", columns, rows)
+        columns = ["window_end", *block.key, *block.recurring, "counts"]
+        rows = _recurring(f"{root}/recurring", columns, name) if block.recurring else []
         if rows:
             ranges = ", ".join(format_duration(level.range) for level in reversed(block.levels))
-            table(f"{block.title or name}: who comes back in every ring of {ranges}, the latest", shown, rows)
+            table(f"{title}: who comes back in every ring of {ranges}, the latest", columns, rows)
 
 
-def _shown(stream: Stream, block: str) -> list[str]:
-    """The measures of a block, and what it has asked for beside them."""
-    more = [
-        f"{figure}_{name}" for figure in ("error", "aged_mean", "slope") for name in columns_of(stream, block)
-    ]
-    there = {column for columns in columns_of(stream, block).values() for column in columns}
-    return [*stream.blocks(Aggregation)[block].measures, *(column for column in more if column in there)]
-
-
-def _first(uri: str, key: Sequence[str], measures: Iterable[str], block: str, level: int) -> list[list[Any]]:
-    """The rows of one level with most events, of each key the first."""
-    if not DeltaTable.is_deltatable(uri):
-        return []
-    columns = ["window_end", *key, *measures]
-    names = ", ".join(f'"{name}"' for name in columns)
-    order = '"count" DESC, window_end'
-    each = ", ".join(f'"{name}"' for name in key) or "window_end"
-    found = (
-        QueryBuilder()
-        .register("t", DeltaTable(uri))
-        .execute(
-            f"SELECT {names} FROM (SELECT *, row_number() OVER (PARTITION BY {each} ORDER BY {order}) "
-            f"AS place FROM t WHERE block = '{block}' AND level = {level}) WHERE place = 1 "
-            f"ORDER BY {order}, {names} LIMIT {ROWS}"
-        )
+def _busiest(
+    uri: str, columns: Sequence[str], each: Sequence[str], block: str, level: int
+) -> list[list[Any]]:
+    """Return the rows of a level with the most events, at most one for the values of `each`."""
+    names, order = _quoted(columns), '"count" DESC, window_end'
+    return _rows(
+        uri,
+        columns,
+        f"SELECT {names} FROM (SELECT *, row_number() OVER (PARTITION BY {_quoted(each)} ORDER BY {order}) "
+        f"AS place FROM t WHERE block = '{block}' AND level = {level}) WHERE place = 1 "
+        f"ORDER BY {order}, {names} LIMIT {ROWS}",
     )
-    rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
-    return [[row[name] for name in columns] for row in rows]
 
 
 def _recurring(uri: str, columns: Sequence[str], block: str) -> list[list[Any]]:
-    """The recurring items that were reported last, those first that came most often."""
+    """Return the recurring items of the last report, the most frequent first."""
+    last = f"window_end = (SELECT max(window_end) FROM t WHERE block = '{block}')"
+    rows = _rows(uri, columns, f"SELECT {_quoted(columns)} FROM t WHERE block = '{block}' AND {last}")
+    return sorted(rows, key=lambda row: (-sum(row[-1]), *map(str, row)))[:ROWS]
+
+
+def _rows(uri: str, columns: Sequence[str], sql: str) -> list[list[Any]]:
+    """Return the result of a query over a table; nothing if there is no table."""
     if not DeltaTable.is_deltatable(uri):
         return []
-    names = ", ".join(f'"{name}"' for name in columns)
-    last = f"window_end = (SELECT max(window_end) FROM t WHERE block = '{block}')"
-    found = query(DeltaTable(uri), f"SELECT {names} FROM t WHERE block = '{block}' AND {last}").to_pylist()
-    found.sort(key=lambda row: (-sum(row["counts"]), *(str(row[name]) for name in columns)))
-    return [[row[name] for name in columns] for row in found[:ROWS]]
+    return [[row[name] for name in columns] for row in query(DeltaTable(uri), sql).to_pylist()]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)

@@ -1,4 +1,4 @@
-"""The aggregations of a stream, resolved against its columns: what their tables' columns follow from."""
+"""The blocks of a stream, resolved against its columns: what the tables' columns follow from."""
 
 import math
 from collections.abc import Mapping
@@ -16,14 +16,19 @@ from transom.storage.tables import SPARK_TYPES
 
 @dataclass(frozen=True)
 class Unit:
-    """The step in which a column is counted, as numerator and denominator: values are multiples of it."""
+    """The resolution of a column, of which its values are multiples.
+
+    Attributes:
+        step: the resolution, as numerator and denominator.
+        is_whole: whether the column has the type integer.
+    """
 
     step: tuple[int, int]
     is_whole: bool
 
     @classmethod
     def of(cls, field: Field) -> "Unit":
-        """The unit of a column, as its resolution gives it."""
+        """Return the unit of a column."""
         if field.type == "integer":
             return cls((1, 1), True)
         return cls(rounding.ratio(field.resolution), False)
@@ -31,12 +36,12 @@ class Unit:
 
 @dataclass(frozen=True)
 class FitParams:
-    """How the series of a block's lines are made.
+    """The series of a block's lines.
 
     Attributes:
         unit: length of a unit, in microseconds.
-        value: which figure of a unit's values is its value.
-        carried: whether a unit without any has the last one; else 0.
+        value: the figure of a unit's values that is its value: mean, sum, min or max.
+        carried: whether a unit without values has the last value; else it has 0.
     """
 
     unit: int
@@ -46,13 +51,19 @@ class FitParams:
 
 @dataclass(frozen=True)
 class AggregateBlock:
-    """One aggregation of a stream, with everything that its columns are derived from.
+    """A block of `aggregates`, with types, units and defaults.
 
     Attributes:
-        base, item_base: lengths of the granules of keys and of their items, in microseconds.
-        measures: of counts, sums, means and extremes, which figure of which column they are.
-        distinct: of counts of distinct values, of which column they are.
-        item: the columns of an item, where it is asked which ones are recurring.
+        key: the Spark types of the key's columns.
+        where: the condition on events, as Spark SQL.
+        measures: function and column of counts, sums, means and extremes.
+        distinct: the columns of counts of distinct values.
+        figures: the columns of each measure.
+        units: the units of the measured columns.
+        levels: the finest first.
+        base: length of a granule, in microseconds.
+        item: the Spark types of an item's columns; empty without recurring items.
+        item_base: length of an item's granule, in microseconds.
         aging: a weight for each level, the finest first.
     """
 
@@ -72,62 +83,63 @@ class AggregateBlock:
 
     @property
     def reach(self) -> int:
-        """How many hours before its own the reports of an hour reach.
-
-        The first report after `h` is at `h + gcd(slide, 1 hour)` at the earliest.
-        """
+        """The number of hours before its own that the reports of an hour read."""
         return max(map(self.reach_of, self.levels))
 
     @staticmethod
     def reach_of(level: WindowLevel) -> int:
-        """The same of one level."""
+        """Return the reach of one level.
+
+        The first report after `h` is at `h + gcd(slide, 1 hour)` or later.
+        """
         hour = HOUR // MICROSECOND
         return -((math.gcd(level.slide, hour) - level.range) // hour)
-
-    def state_columns(self) -> dict[str, str]:
-        """The columns of `granules` that hold this block's sums, and hashes of what it counts distinct."""
-        columns = (state_columns(column) for column in self.units)
-        sums = {name: SPARK_TYPES[kind] for some in columns for name, kind in some.items()}
-        return sums | {hash_column(column): "array<bigint>" for column in self.hashed}
 
     @property
     def hashed(self) -> list[str]:
         """The columns whose distinct values are counted."""
         return sorted(set(self.distinct.values()))
 
+    def state_columns(self) -> dict[str, str]:
+        """Return the Spark types of this block's columns in `granules`: sums and hashes."""
+        sums = {
+            name: SPARK_TYPES[kind] for column in self.units for name, kind in state_columns(column).items()
+        }
+        return sums | {hash_column(column): "array<bigint>" for column in self.hashed}
+
     def figure_columns(self) -> dict[str, str]:
-        """The columns of `aggregates` that hold this block's measures."""
-        return {name: SPARK_TYPES[kind] for some in self.figures.values() for name, kind in some.items()}
+        """Return the Spark types of this block's columns in `aggregates`."""
+        return {
+            name: SPARK_TYPES[kind] for columns in self.figures.values() for name, kind in columns.items()
+        }
 
 
 def block_of(stream: Stream, name: str) -> AggregateBlock:
-    """A block of the stream file, resolved against its columns."""
+    """Return a block of the stream file, resolved."""
     spec, fields = stream.blocks(Aggregation)[name], stream.event_columns
-    where = stream.where_of(stream.blocks(Aggregation)[name])
-    measures = {
-        m: (measure.function, measure.column)
-        for m, measure in spec.measures.items()
-        if measure.function != "distinct"
-    }
-    distinct = {m: of.column for m, of in spec.measures.items() if of.function == "distinct" and of.column}
-    measured = sorted({column for _, column in measures.values() if column is not None})
+    where = stream.where_of(spec)
+    pairs = {name: (measure.function, measure.column) for name, measure in spec.measures.items()}
+    measures = {name: pair for name, pair in pairs.items() if pair[0] != "distinct"}
+    fit = None
+    if spec.fit and spec.unit:
+        fit = FitParams(spec.unit // MICROSECOND, spec.fit.value, spec.fit.missing == "last")
     return AggregateBlock(
-        name,
-        {column: SPARK_TYPES[fields[column].type] for column in spec.key},
-        None if where is None else where.sql,
-        measures,
-        distinct,
-        columns_of(stream, name),
-        {column: Unit.of(fields[column]) for column in measured},
-        tuple(
+        name=name,
+        key={column: SPARK_TYPES[fields[column].type] for column in spec.key},
+        where=where.sql if where else None,
+        measures=measures,
+        distinct={
+            name: column for name, (function, column) in pairs.items() if column and name not in measures
+        },
+        figures=columns_of(stream, name),
+        units={column: Unit.of(fields[column]) for column in sorted({c for _, c in measures.values() if c})},
+        levels=tuple(
             WindowLevel(level.range // MICROSECOND, level.slide // MICROSECOND)
             for level in reversed(spec.levels)
         ),
-        spec.base // MICROSECOND,
-        {column: SPARK_TYPES[fields[column].type] for column in spec.recurring},
-        spec.item_base // MICROSECOND,
-        None
-        if spec.fit is None or spec.unit is None
-        else FitParams(spec.unit // MICROSECOND, spec.fit.value, spec.fit.missing == "last"),
-        spec.aging and spec.aging[::-1],
+        base=spec.base // MICROSECOND,
+        item={column: SPARK_TYPES[fields[column].type] for column in spec.recurring},
+        item_base=spec.item_base // MICROSECOND,
+        fit=fit,
+        aging=spec.aging and spec.aging[::-1],
     )

@@ -1,16 +1,15 @@
-"""Multi-granular sliding windows: the levels of an aggregation and their rules.
+"""A block of `aggregates`: its measures, the levels of its windows, lines, recurring items and alerts.
 
-`RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR`: the coarsest first, as they stand in
-`levels`; level 0 is the finest. With omega for a range and beta for a slide:
+The levels `RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR` are in the order from coarse to
+fine; level 0 is the finest. For a range omega and a slide beta:
 
-    omega_{k-1} < omega_k        beta_{k-1} <= beta_k        omega_k = mu_k * beta_k, mu_k whole
+    omega_{k-1} < omega_k        beta_{k-1} <= beta_k        omega_k = mu_k * beta_k, mu_k an integer
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from functools import reduce
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from math import gcd
 from typing import Annotated, Any, Literal, get_args
 
@@ -19,16 +18,14 @@ from pydantic import (
     BeforeValidator,
     Field,
     PlainSerializer,
+    StrictInt,
     WithJsonSchema,
     model_validator,
 )
 
 from transom.core.durations import Duration, format_duration, microseconds, parse_duration
 from transom.core.intervals import HOUR
-from transom.features.aggregates import fit_spec as fits
-from transom.features.aggregates.alert_spec import Alerts
-from transom.features.aggregates.fit_spec import Fit
-from transom.spec.base import Model, Name, NonEmptyStr, Number
+from transom.spec.base import Model, Name, NonEmptyStr, Number, ShorthandModel
 from transom.spec.errors import Issue, IssuesError, did_you_mean
 
 Function = Literal["count", "sum", "mean", "min", "max", "distinct"]
@@ -37,6 +34,10 @@ FUNCTIONS: tuple[str, ...] = get_args(Function)
 _RANGES = re.compile(r"\s*RANGES\s+(.+?)\s+SLIDES\s+(.+?)\s*", re.IGNORECASE | re.DOTALL)
 _MEASURE = re.compile(r"\s*([^\W\d]\w*)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
 _SECOND = timedelta(seconds=1)
+MAX_FIT_UNITS = 2**15
+"""Units of a window: up to this number, the sums of its line are exact (`algorithm.linear_fit`)."""
+UNNAMED = "alert"
+"""The name of an alert that has none."""
 
 
 class Level(Model):
@@ -65,7 +66,7 @@ def read_levels(value: Any) -> Any:
     """Return the levels of a `RANGES ... SLIDES ...` text, coarsest first; anything else unchanged.
 
     Raises:
-        Problems: not of that form, a duration that cannot be read, more ranges than slides.
+        IssuesError: not of that form, an invalid duration, or different numbers of ranges and slides.
     """
     if not isinstance(value, str):
         return value
@@ -73,75 +74,51 @@ def read_levels(value: Any) -> Any:
     if form is None:
         example = "RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES"
         raise IssuesError([Issue("", f"must read like {example}, or be a list; got {value!r}")])
-    parts, problems = [], []
-    for group in form.groups():
-        lengths = []
-        for index, text in enumerate(group.split(",")):
+    lengths: tuple[list[timedelta], list[timedelta]] = [], []
+    issues = []
+    for parsed, texts in zip(lengths, form.groups(), strict=True):
+        for index, text in enumerate(texts.split(",")):
             try:
-                lengths.append(parse_duration(text.strip()))
+                parsed.append(parse_duration(text.strip()))
             except ValueError as error:
-                problems.append(Issue(f"[{index}]", str(error)))
-        parts.append(lengths)
-    if problems:
-        raise IssuesError(problems)
-    ranges, slides = parts
-    if len(ranges) != len(slides):
-        raise IssuesError(
-            [Issue("", f"must have as many slides as ranges; got {len(ranges)} ranges, {len(slides)} slides")]
-        )
+                issues.append(Issue(f"[{index}]", str(error)))
+    ranges, slides = lengths
+    if not issues and len(ranges) != len(slides):
+        counts = f"{len(ranges)} ranges, {len(slides)} slides"
+        issues = [Issue("", f"must have as many slides as ranges; got {counts}")]
+    if issues:
+        raise IssuesError(issues)
     return [{"range": width, "slide": slide} for width, slide in zip(ranges, slides, strict=True)]
 
 
 def check_levels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
-    """Return levels, coarsest first, that keep the rules.
+    """Return the levels, coarsest first.
 
     Raises:
-        Problems: naming each level that does not, the rule and the values.
+        IssuesError: a level breaks a rule of the module's docstring.
     """
-    problems = []
-    for index, level in enumerate(levels):
-        name = f"level {len(levels) - 1 - index} ({level})"
-
-        def broken(rule: str, index: int = index, name: str = name) -> None:
-            problems.append(Issue(f"[{index}]", f"{name}: {rule}"))
-
+    issues = []
+    for index, (level, finer) in enumerate(zip_longest(levels, levels[1:])):
+        number = len(levels) - 1 - index
+        lower = f"level {number - 1}'s ({finer})"
+        rules = []
         if level.slide < _SECOND or level.slide % _SECOND:
-            broken("the slide must be whole seconds, at least one")
-            continue
-        if level.range < level.slide or level.range % level.slide:
-            broken("the range must be a whole multiple of the slide")
-        if index + 1 < len(levels):
-            finer = levels[index + 1]
-            lower = f"level {len(levels) - 2 - index}'s ({finer})"
-            if level.range <= finer.range:
-                broken(f"the range must be longer than {lower}")
-            if level.slide < finer.slide:
-                broken(f"the slide must not be shorter than {lower}")
-    if problems:
-        raise IssuesError(problems)
+            rules = ["the slide must be whole seconds, at least one"]
+        else:
+            if level.range < level.slide or level.range % level.slide:
+                rules.append("the range must be a whole multiple of the slide")
+            if finer and level.range <= finer.range:
+                rules.append(f"the range must be longer than {lower}")
+            if finer and level.slide < finer.slide:
+                rules.append(f"the slide must not be shorter than {lower}")
+        issues += [Issue(f"[{index}]", f"level {number} ({level}): {rule}") for rule in rules]
+    if issues:
+        raise IssuesError(issues)
     return levels
 
 
-def not_nested(what: str, levels: Sequence[Level]) -> list[Issue]:
-    """Return what keeps the levels' windows from ending together, which is what rings between them take.
-
-    Args:
-        what: the field that asks for rings.
-        levels: the coarsest first.
-    """
-    numbered = list(enumerate(reversed(levels)))
-    return [
-        Issue(
-            what,
-            f"level {number} ({level}): the slide must be a multiple of level {number - 1}'s ({lower})",
-        )
-        for (_, lower), (number, level) in pairwise(numbered)
-        if level.slide % lower.slide
-    ]
-
-
 def read_measure(value: Any) -> Any:
-    """Return the measure that `sum(bytes)` or `count` names; the column is not looked up here.
+    """Return the measure of a text such as `sum(bytes)` or `count`; its column may be unknown.
 
     Raises:
         ValueError: not of that form, or an unknown function.
@@ -178,6 +155,49 @@ MeasureText = Annotated[
 ]
 
 
+class Fit(ShorthandModel):
+    """A line through the values of each window, one value a unit of time. A bare duration in the file is its
+    `unit`."""
+
+    SHORT = ("unit", (str,), {"type": "string", "description": "how long a unit is, such as 1 hour"})
+
+    unit: Duration | None = None
+    """How long a unit is; it divides every slide. The finest slide where nothing is said."""
+    value: Literal["mean", "sum", "min", "max"] = "mean"
+    """What a unit's value is made of the values in it."""
+    missing: Literal["last", "zero"] = "last"
+    """The value of a unit that has none: the last one before it in the window, or 0. Where records are
+    counted it is 0."""
+
+
+class Alert(ShorthandModel):
+    """A condition on reports; one that meets it is a finding. A bare text in the file is its `when`."""
+
+    SHORT = ("when", (str,), {"type": "string", "description": "a condition on the reports"})
+
+    when: NonEmptyStr
+    """A condition on the reports, such as slope_sent > 0 and n > 1000: on the key, level, window_start,
+    window_end, count, and the figures of the block."""
+    level: Annotated[StrictInt, Field(ge=0)] | None = None
+    """The level whose reports are looked at, 0 the finest; all where nothing is said."""
+    severity: Literal["high", "medium", "low"] = "medium"
+    """How bad it is."""
+    title: NonEmptyStr | None = None
+    """For people: what is the matter, with columns of the key or of the condition in braces, as
+    {client} is sent more every hour."""
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, dict) and isinstance(value.get("when"), str):
+        raise ValueError(
+            f"an alert with settings needs a name, as in many: {{when: ...}}; got {', '.join(value)}"
+        )
+    return {UNNAMED: value} if isinstance(value, str) else value
+
+
+Alerts = Annotated[dict[Name, Alert], BeforeValidator(_named, json_schema_input_type=str | dict[Name, Alert])]
+
+
 class Aggregation(Model):
     """A block of `aggregates`: figures of each key over windows of several granularities."""
 
@@ -209,51 +229,77 @@ class Aggregation(Model):
     """For people."""
 
     @property
+    def measured(self) -> set[str]:
+        """The event columns of the measures."""
+        return {measure.column for measure in self.measures.values() if measure.column is not None}
+
+    @property
     def unit(self) -> timedelta | None:
-        """How long a unit of lines is, None where there are none."""
+        """The length of a line's unit; None without lines."""
         if self.fit is None:
             return None
         return self.levels[-1].slide if self.fit.unit is None else self.fit.unit
 
     @property
     def base(self) -> timedelta:
-        """The base granule: the greatest common divisor of all slides, the unit of lines, and one hour."""
+        """The base granule: the longest that divides all slides, the unit of lines, and one hour."""
         return common_granule([*(level.slide for level in self.levels), *([self.unit] if self.unit else [])])
 
     @property
     def item_base(self) -> timedelta:
-        """The granule of items: it divides the rings between the levels where the widest one reports, and one
+        """The granule of items: the longest that divides all ranges, the widest level's slide, and one
         hour."""
         return common_granule([*(level.range for level in self.levels), self.levels[0].slide])
 
     @model_validator(mode="after")
-    def _levels_suit(self) -> "Aggregation":
-        problems = [] if self.unit is None else list(fits.problems(self.unit, self.levels))
-        functions = {measure.function for measure in self.measures.values()}
+    def _check(self) -> "Aggregation":
+        count, functions = len(self.levels), {measure.function for measure in self.measures.values()}
+        issues = [] if self.unit is None else list(_unit_issues(self.unit, self.levels))
         if self.fit is not None and functions == {"distinct"}:
-            problems.append(Issue("fit", "no measure has a line: counts of distinct values have none"))
-        if self.aging is not None and functions <= {"count", "distinct"}:
-            problems.append(
-                Issue("aging", "no measure has a mean: it takes sum, mean, min or max of a column")
-            )
+            issues.append(Issue("fit", "no measure has a line: counts of distinct values have none"))
         if self.aging is not None:
-            many, weights = len(self.levels), len(self.aging)
-            if many != weights:
-                problems.append(
-                    Issue("aging", f"must have a weight for each of {many} levels; got {weights}")
-                )
-            problems += not_nested("aging", self.levels)
+            if functions <= {"count", "distinct"}:
+                rule = "no measure has a mean: it takes sum, mean, min or max of a column"
+                issues.append(Issue("aging", rule))
+            if len(self.aging) != count:
+                rule = f"must have a weight for each of {count} levels; got {len(self.aging)}"
+                issues.append(Issue("aging", rule))
+            issues += _nesting_issues("aging", self.levels)
         if self.recurring:
-            if len(self.levels) == 1:
-                problems.append(
-                    Issue("recurring", "needs at least two levels, as rings lie between them; got 1")
-                )
-            problems += not_nested("recurring", self.levels)
-        if problems:
-            raise IssuesError(problems)
+            if count == 1:
+                rule = "needs at least two levels, as rings lie between them; got 1"
+                issues.append(Issue("recurring", rule))
+            issues += _nesting_issues("recurring", self.levels)
+        if issues:
+            raise IssuesError(issues)
         return self
 
 
+def _unit_issues(unit: timedelta, levels: Sequence[Level]) -> Iterator[Issue]:
+    if unit < _SECOND or unit % _SECOND:
+        yield Issue("fit.unit", f"must be whole seconds, at least one; got {format_duration(unit)}")
+        return
+    for number, level in enumerate(reversed(levels)):
+        name = f"level {number} ({level})"
+        if level.range > MAX_FIT_UNITS * unit:
+            rule = f"a window has at most {MAX_FIT_UNITS} units, {name} has {level.range // unit}"
+            yield Issue("fit.unit", rule)
+        elif level.slide % unit:
+            yield Issue("fit.unit", f"must divide the slide of {name}; got {format_duration(unit)}")
+
+
+def _nesting_issues(field: str, levels: Sequence[Level]) -> list[Issue]:
+    """Return the levels whose windows do not end together, as the rings of a field must."""
+    return [
+        Issue(
+            field,
+            f"level {number} ({level}): the slide must be a multiple of level {number - 1}'s ({lower})",
+        )
+        for number, (lower, level) in enumerate(pairwise(reversed(levels)), 1)
+        if level.slide % lower.slide
+    ]
+
+
 def common_granule(lengths: Sequence[timedelta]) -> timedelta:
-    """Return the longest granule that divides every one of some lengths, and one hour."""
-    return timedelta(microseconds=reduce(gcd, map(microseconds, lengths), microseconds(HOUR)))
+    """Return the longest granule that divides all lengths and one hour."""
+    return timedelta(microseconds=gcd(*map(microseconds, lengths), microseconds(HOUR)))

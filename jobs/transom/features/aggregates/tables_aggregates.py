@@ -1,51 +1,49 @@
 """Reports of aggregates: windows over granules, by one vectorised pass over each partition of keys."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transom.engine.check_builders import Declared, declared, judged_block, row_meets
+from transom.engine.check_builders import declared, judged_block, row_meets
 from transom.engine.hours import extend_back, incomplete_hours, quoted, to_ranges
 from transom.features.aggregates.checks import measures_of_columns
 from transom.features.aggregates.output_columns import report_types
 from transom.features.aggregates.reports import ReportBuilder
 from transom.features.aggregates.resolve import AggregateBlock
-from transom.features.aggregates.spec import Aggregation
 from transom.ledger.stage import BlockTask, StepRequest, StepResult, rows_where
 from transom.spec.stream import Stream
 
 
 def reports_of(request: StepRequest, blocks: Mapping[str, AggregateBlock], stream: Stream) -> StepResult:
-    """The windows that report in every block's target hours."""
-    by_block = []
+    """Return the windows that report in the target hours."""
+    tasks = []
     for name, targets in request.targets.items():
         block = blocks[name]
         rows = request.pins.read("granules", extend_back(targets, block.reach)).where(F.col("block") == name)
         rows = rows.select("granule", *quoted(block.key), "records", *block.state_columns())
-        # One key's granules have to meet in one pass, in whatever order: numpy sorts them there.
+        # All granules of a key must be in one partition, in any order: numpy sorts them there.
         rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
-        made = ReportBuilder(block, to_ranges(targets), incomplete_hours(request, name))
-        by_block.append(BlockTask(name, rows, made))
+        compute = ReportBuilder(block, to_ranges(targets), incomplete_hours(request, name))
+        tasks.append(BlockTask(name, rows, compute))
 
-    def covering(rows: DataFrame) -> list[DataFrame]:
-        rules = declared(stream, "aggregates")
-        return [_wide_beside_narrow(rows, measures_of_columns(stream)), *_shares(rules, rows, stream)]
+    def metrics(rows: DataFrame) -> list[DataFrame]:
+        return [_wide_beside_narrow(rows, measures_of_columns(blocks)), *_shares(rows, blocks, stream)]
 
-    return StepResult(by_block, covering)
+    return StepResult(tasks, metrics)
 
 
 def _wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """How the levels' windows that end together fit each other, by block and hour.
+    """Return metrics that compare windows of neighbouring levels with the same end, by block and hour.
 
-    `wide_short_of_narrow` is by how many records, at most, a level holds fewer than the one below;
-    `narrow_beyond_wide` is how many levels have an extreme that the one above does not reach. Both over all
-    keys of a window's end: a key that a narrow window holds, a wide one holds too.
+    `wide_short_of_narrow` is the maximum number of records by which a level is below the next finer one;
+    `narrow_beyond_wide` is the number of levels whose extremes exceed those of the next coarser one. Both are
+    over all keys: a key in a narrow window is in the wide one, too.
 
     Args:
-        names: what the reports have `min_*` and `max_*` of.
+        names: of the columns `min_*` and `max_*`.
     """
     extremes = [
         extreme(f"`{column}`").alias(column)
@@ -55,15 +53,15 @@ def _wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     totals = rows.groupBy("block", "hour", "window_end", "level").agg(
         F.sum("count").alias("records"), *extremes
     )
-    of_one_end = Window.partitionBy("block", "hour", "window_end").orderBy("level")
+    by_end = Window.partitionBy("block", "hour", "window_end").orderBy("level")
 
-    def below(column: str) -> Column:
-        return F.lag(f"`{column}`").over(of_one_end)
+    def finer(column: str) -> Column:
+        return F.lag(f"`{column}`").over(by_end)
 
-    # Null is what a block does not measure, a window without a value, or what is below the finest level.
+    # Null: the block lacks the measure, the window has no value, or the level is the finest one.
     beyond = [
         F.coalesce(
-            (below(f"min_{name}") < F.col(f"`min_{name}`")) | (below(f"max_{name}") > F.col(f"`max_{name}`")),
+            (finer(f"min_{name}") < F.col(f"`min_{name}`")) | (finer(f"max_{name}") > F.col(f"`max_{name}`")),
             F.lit(False),
         )
         for name in names
@@ -71,7 +69,7 @@ def _wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     compared = totals.select(
         "block",
         "hour",
-        F.greatest(F.lit(0), below("records") - F.col("records")).alias("short"),
+        F.greatest(F.lit(0), finer("records") - F.col("records")).alias("short"),
         reduce(or_, beyond, F.lit(False)).cast("bigint").alias("beyond"),
     )
     return compared.groupBy("block", "hour").agg(
@@ -79,13 +77,11 @@ def _wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     )
 
 
-def _shares(rules: Sequence[Declared], rows: DataFrame, stream: Stream) -> list[DataFrame]:
-    """The shares of reports that meet declared conditions, by block and hour."""
-    frames = []
-    for rule in rules:
+def _shares(rows: DataFrame, blocks: Mapping[str, AggregateBlock], stream: Stream) -> Iterator[DataFrame]:
+    """Yield the shares of reports that meet declared conditions, by block and hour."""
+    for rule in declared(stream, "aggregates"):
         if rule.every is not None:
-            block = judged_block(rule.block, stream.blocks(Aggregation))
+            block = judged_block(rule.block, blocks)
             share = F.expr(rows_where(row_meets(rule.every, report_types(stream, block)))) / F.count("*")
-            chosen = rows.where(F.col("block") == block)
-            frames.append(chosen.groupBy("block", "hour").agg(share.alias(rule.metric)))
-    return frames
+            of_block = rows.where(F.col("block") == block)
+            yield of_block.groupBy("block", "hour").agg(share.alias(rule.metric))

@@ -1,69 +1,106 @@
 """Granules of aggregates: the events of an hour by key and base granule, by Spark's own operators."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import reduce
+from operator import and_
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transom.core.exact_sums import MAX_EXACT_SUM
 from transom.engine.hours import granule, hours_of, quoted
-from transom.features.aggregates.distinct_hashes import with_hashes
-from transom.features.aggregates.events import select_events
+from transom.features.aggregates.algorithm.distinct_count import BITS, SIZE
+from transom.features.aggregates.output_columns import hash_column
 from transom.features.aggregates.resolve import AggregateBlock
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.storage.store import in_hours
+
+
+def select_events(
+    events: DataFrame, block: AggregateBlock, targets: Sequence[datetime], hours: Sequence[datetime]
+) -> DataFrame:
+    """Return the events that a block counts in its target hours.
+
+    Args:
+        events: of `hours`, which include `targets`.
+    """
+    if list(targets) != list(hours):
+        events = events.where(in_hours(targets))
+    return events if block.where is None else events.where(F.expr(block.where))
 
 
 def granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
-    """The base granules of every block's target hours."""
+    """Return the base granules of the target hours."""
     hours = hours_of(request)
     events = request.pins.read("events", hours)
-    by_block = []
-    for name, targets in request.targets.items():
+    selected = {
+        name: select_events(events, blocks[name], targets, hours) for name, targets in request.targets.items()
+    }
+    tasks = []
+    for name, rows in selected.items():
         block = blocks[name]
-        events_of = select_events(events, block, targets, hours)
         for column, unit in block.units.items():
             up, down = unit.step
             units = F.col(f"`{column}`").cast("double") * down / up
             exact = F.col(f"`{column}`") if unit.is_whole else F.rint(units).cast("bigint")
-            events_of = events_of.withColumn(f"__{column}", exact)
-        grouped = events_of.groupBy("hour", granule(block.base), *quoted(block.key)).agg(
-            F.count("*").alias("records"), *_sums(block)
-        )
+            rows = rows.withColumn(f"__{column}", exact)
+        by = [F.col("hour"), granule(block.base), *quoted(block.key)]
+        grouped = rows.groupBy(*by).agg(F.count("*").alias("records"), *_sums(block))
         for column in block.hashed:
-            grouped = with_hashes(grouped, events_of, block, column)
-        by_block.append(BlockTask(name, grouped))
+            grouped = with_hashes(grouped, rows, block, column)
+        tasks.append(BlockTask(name, grouped))
 
-    # What a block takes of an hour is counted apart from the granules, and needs no look where it is all.
-    standing = request.rows.get(("events", "events"))
-    whole = [name for name in request.targets if blocks[name].where is None and standing is not None]
+    # A check compares granules with the number of events. Of a block without `where`, the ledger has it.
+    published = request.rows.get(("events", "events"))
     known = {
-        (name, hour): {"matching_events": (standing or {}).get(hour, 0)}
-        for name in whole
-        for hour in request.targets[name]
+        (name, hour): {"matching_events": published.get(hour, 0)}
+        for name, targets in request.targets.items()
+        if blocks[name].where is None and published is not None
+        for hour in targets
     }
 
     def matching(_: DataFrame) -> list[DataFrame]:
         return [
-            select_events(events, blocks[name], targets, hours)
-            .groupBy("hour")
-            .agg(F.count("*").alias("matching_events"))
-            .withColumn("block", F.lit(name))
-            for name, targets in request.targets.items()
-            if name not in whole
+            rows.groupBy("hour").agg(F.count("*").alias("matching_events")).withColumn("block", F.lit(name))
+            for name, rows in selected.items()
+            if blocks[name].where is not None or published is None
         ]
 
-    return StepResult(by_block, matching, known)
+    return StepResult(tasks, matching, known)
 
 
 def _sums(block: AggregateBlock) -> Iterator[Column]:
     for column in block.units:
         value = F.col(f"`__{column}`")
-        values, least, most = F.count(value), F.min(value), F.max(value)
-        # As `ColumnSummary.exact` has it. Where the rule is broken, what comes out of the additions, and
-        # whether anything does, goes by their order.
-        largest = F.greatest(F.abs(least.cast("double")), F.abs(most.cast("double")))
+        values, minimum, maximum = F.count(value), F.min(value), F.max(value)
+        # The rule of `ColumnSummary.exact`. A sum that breaks it depends on the order of additions.
+        largest = F.greatest(F.abs(minimum.cast("double")), F.abs(maximum.cast("double")))
         exact = largest * values < F.lit(float(MAX_EXACT_SUM))
         yield values.alias(f"values_{column}")
         yield F.when(exact, F.try_sum(value)).alias(f"sum_{column}")
-        yield least.alias(f"min_{column}")
-        yield most.alias(f"max_{column}")
+        yield minimum.alias(f"min_{column}")
+        yield maximum.alias(f"max_{column}")
+
+
+def with_hashes(granules: DataFrame, events: DataFrame, block: AggregateBlock, column: str) -> DataFrame:
+    """Add the smallest hashes of a column's values, as `algorithm.distinct_count` needs them.
+
+    They are null in a granule without values. Spark drops repeated values in each task, before the shuffle.
+    """
+    names = ["hour", "granule", *block.key]
+    # Renamed: both sides of the join are computed from the same events.
+    by = [f"__of_{name}" for name in names]
+    columns = zip([F.col("hour"), granule(block.base), *quoted(block.key)], by, strict=True)
+    # 63 bits, none of which is 0.
+    positive = F.xxhash64(F.col(f"`{column}`")).bitwiseAND(F.lit(2**BITS - 1))
+    hash_ = F.greatest(positive, F.lit(1).cast("bigint")).alias("__hash")
+    values = events.where(F.col(f"`{column}`").isNotNull())
+    hashes = values.select(*(part.alias(name) for part, name in columns), hash_).distinct()
+    rank = F.row_number().over(Window.partitionBy(*quoted(by)).orderBy("__hash"))
+    smallest = hashes.withColumn("__rank", rank).where(F.col("__rank") <= SIZE + 1)
+    lists = F.sort_array(F.collect_list("__hash")).alias(hash_column(column))
+    # Null-safe, as a key may be null.
+    pairs = zip(quoted(names), quoted(by), strict=True)
+    same = reduce(and_, (left.eqNullSafe(right) for left, right in pairs))
+    return granules.join(smallest.groupBy(*quoted(by)).agg(lists), same, "left").drop(*by)

@@ -1,106 +1,80 @@
-"""Recurring items of the stage `aggregates`: what comes back at every granularity.
+"""Recurring items of aggregates: those that occur at every granularity.
 
-Two tables. `item_granules`, state: how often each item of a key comes in each granule of an hour, by Spark's
-own groupBy. `recurring`, the result: items that are in every ring between neighbouring levels when the widest
-one reports (`transom.features.aggregates.algorithm.recurring`), by one vectorised pass over each partition
-of keys and items.
+`item_granules`, state: the number of records of each item of a key in each granule of an hour, by Spark's
+groupBy. `recurring`, the result: the items that occur in every ring between neighbouring levels when the
+widest level reports (`algorithm.rings`), by one vectorised pass over each partition of keys and items.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import as_type, concat_batches, encode_keys, hour_of_end, int64s, overlaps_any
-from transom.core.exact_sums import Int64s
+from transom.arrays.arrow import build_batches, encode_keys, hour_of_end, int64s, lists, overlaps_any
 from transom.engine.hours import extend_back, granule, hours_of, incomplete_hours, quoted, to_ranges
 from transom.features.aggregates.algorithm.granules import Granules
-from transom.features.aggregates.algorithm.recurring import recurring
-from transom.features.aggregates.events import select_events
+from transom.features.aggregates.algorithm.rings import recurring
+from transom.features.aggregates.reports import WindowTask
 from transom.features.aggregates.resolve import AggregateBlock
+from transom.features.aggregates.tables_granules import select_events
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.storage.tables import ARROW_TYPES
 
 
 def item_granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
-    """How often each item comes, in every granule of every block's target hours."""
+    """Return the number of records of each item in every granule of the target hours."""
     hours = hours_of(request)
     events = request.pins.read("events", hours)
-    shares = []
+    tasks = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        with_item = select_events(events, block, targets, hours).dropna(subset=list(block.item))
-        shares.append(
-            BlockTask(
-                name,
-                with_item.groupBy(
-                    "hour", granule(block.item_base), *quoted(block.key), *quoted(block.item)
-                ).agg(F.count("*").alias("records")),
-            )
-        )
-    return StepResult(shares)
+        rows = select_events(events, block, targets, hours).dropna(subset=list(block.item))
+        by = [F.col("hour"), granule(block.item_base), *quoted(block.key), *quoted(block.item)]
+        tasks.append(BlockTask(name, rows.groupBy(*by).agg(F.count("*").alias("records"))))
+    return StepResult(tasks)
 
 
 def recurring_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
-    """The items that are recurring when the widest level reports in every block's target hours."""
-    shares = []
+    """Return the recurring items at the reports of the widest level in the target hours."""
+    tasks = []
     for name, targets in request.targets.items():
         block = blocks[name]
-        of_items = [*quoted(block.key), *quoted(block.item)]
-        needed = extend_back(targets, block.reach_of(block.levels[-1]))
-        rows = request.pins.read("item_granules", needed).where(F.col("block") == name)
-        # The granules of one item of a key have to meet in one pass, and no others.
-        rows = rows.select("granule", *of_items, "records").repartition(*of_items)
-        made = RecurringItems(block, to_ranges(targets), incomplete_hours(request, name))
-        shares.append(BlockTask(name, rows, made))
-    return StepResult(shares)
+        item = [*quoted(block.key), *quoted(block.item)]
+        hours = extend_back(targets, block.reach_of(block.levels[-1]))
+        rows = request.pins.read("item_granules", hours).where(F.col("block") == name)
+        # All granules of an item of a key must be in one partition.
+        rows = rows.select("granule", *item, "records").repartition(*item)
+        compute = RecurringItems(block, to_ranges(targets), incomplete_hours(request, name))
+        tasks.append(BlockTask(name, rows, compute))
+    return StepResult(tasks)
 
 
-@dataclass(frozen=True)
-class RecurringItems:
-    """What a task makes of its partition's granules of items.
+class RecurringItems(WindowTask):
+    """The function of a task: the recurring items among its partition's granules of items."""
 
-    Attributes:
-        ranges: in which reports are wanted, as `Granules.windows` takes them.
-        incomplete: the hours in which something is missing, in microseconds, ordered.
-    """
-
-    block: AggregateBlock
-    ranges: Sequence[tuple[int, int]]
-    incomplete: Int64s
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The recurring ones of some items, of which these are all granules."""
-        table = concat_batches(batches)
-        if table is None:
-            return
-        block = self.block
+    def reports(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """As in `WindowTask`."""
+        block, widest = self.block, self.block.levels[-1]
         # A column may belong to the key and to the item.
-        names = list(dict.fromkeys([*block.key, *block.item]))
-        of_items, firsts = encode_keys(table, names)
-        granules = Granules(of_items, int64s(table["granule"]), int64s(table["records"]), {}).ordered()
-        found = recurring(granules, block.item_base, block.levels, self.ranges)
-        pairs = table.select(names).take(pa.array(firsts[found.code]))
-        rings = len(block.levels)
-        offsets = np.arange(0, rings * len(found.end) + 1, rings, dtype=np.int32)
-        counts = pa.ListArray.from_arrays(pa.array(offsets), pa.array(found.counts.T.reshape(-1)))
-        columns = {
-            "window_end": found.end,
-            **{name: pairs[name] for name in names},
-            "counts": counts,
-            "complete": ~overlaps_any(found.end - block.levels[-1].range, found.end, self.incomplete),
-            "hour": hour_of_end(found.end),
-        }
-        kinds = {
+        item = {**block.key, **block.item}
+        codes, firsts = encode_keys(table, list(item))
+        granules = Granules(codes, int64s(table["granule"]), int64s(table["records"]), {}).ordered()
+        code, end, counts = recurring(granules, block.item_base, block.levels, self.ranges)
+        types = {
             "window_end": "timestamp",
-            **block.key,
-            **block.item,
+            **item,
             "counts": "array<bigint>",
             "complete": "boolean",
             "hour": "timestamp",
         }
-        schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in kinds.items()])
-        arrays = [as_type(columns[field.name], field.type) for field in schema]
-        yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(max_chunksize=65536)
+        if len(code):
+            rows = table.select(list(item)).take(pa.array(firsts[code]))
+            columns = {
+                **{name: rows[name] for name in item},
+                "window_end": end,
+                "counts": lists(counts.T.reshape(-1), len(code)),
+                "complete": ~overlaps_any(end - widest.range, end, self.incomplete),
+                "hour": hour_of_end(end),
+            }
+            schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in types.items()])
+            yield from build_batches(len(code), columns, schema)

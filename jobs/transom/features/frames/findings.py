@@ -7,8 +7,7 @@ from transom.core.intervals import HOUR
 from transom.core.terminal import counted
 from transom.features.frames import validate as frame_columns
 from transom.features.frames.spec import Frame
-from transom.findings.entities import EntityFindings, plain_title
-from transom.findings.source import ONGOING, FindingSource, Row
+from transom.findings.source import ONGOING, EntityFindings, FindingSource, Row, plain_title
 from transom.findings.text import as_decimal, as_text, as_time, rounded
 from transom.spec.stream import Stream
 

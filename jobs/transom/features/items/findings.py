@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transom.features.items.validate import ItemBlock
-from transom.findings.entities import EntityFindings
-from transom.findings.source import Row
+from transom.findings.source import EntityFindings, Row
 from transom.findings.text import as_time
 
 

@@ -8,8 +8,7 @@ from transom.core.durations import format_duration, format_duration_long
 from transom.core.terminal import counted
 from transom.features.patterns.resolve import merging_of
 from transom.features.patterns.spec import AnyOrder, Pattern, Step
-from transom.findings.entities import EntityFindings, plain_title
-from transom.findings.source import ONGOING, FindingSource, Row
+from transom.findings.source import ONGOING, EntityFindings, FindingSource, Row, plain_title
 from transom.findings.text import as_time
 from transom.spec.stream import Stream
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import Int64s
-from transom.features.aggregates.algorithm.granules import position
 
 BITS = 63
 SIZE = 1024
@@ -70,19 +70,6 @@ class AdaptiveSample:
 
 
 @dataclass(frozen=True)
-class Counts:
-    """The counts of windows.
-
-    Attributes:
-        estimate: distinct values.
-        error: standard error of the estimate; 0 if it is exact.
-    """
-
-    estimate: Int64s
-    error: npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
 class AdaptiveSamples:
     """The samples of granules of many keys.
 
@@ -108,8 +95,9 @@ class AdaptiveSamples:
             self.key[start:end], self.start[start:end], first - first[0], hashes, self.size
         )
 
-    def windows(self, key: Int64s, end: Int64s, length: int) -> Counts:
-        """Return the number of distinct values in windows `[end - length, end)`.
+    def windows(self, key: Int64s, end: Int64s, length: int) -> tuple[Int64s, npt.NDArray[np.float64]]:
+        """Return the estimated number of distinct values in windows `[end - length, end)`, and its standard
+        error; 0 if the number is exact.
 
         Args:
             key, end: of the windows; ordered by key and then by end; in units.
@@ -121,7 +109,8 @@ class AdaptiveSamples:
         open_ = np.ones(len(key), dtype=bool)
         # A full granule gives a lower bound of the depth of every window that contains it.
         deepest = self._min_depths(sizes, _depths(self.hashes))
-        low, high = (position(self.key, self.start, key, bound) for bound in (end - length, end))
+        index = SortedIndex(self.key, self.start)
+        low, high = (index.first_after(key, bound - 1) for bound in (end - length, end))
         opened, closed, depths = self._ranges(sizes, key, end, length)
         for depth in range(BITS + 1):
             if not open_.any():
@@ -135,7 +124,7 @@ class AdaptiveSamples:
             min_depth[settled], counted[settled] = depth, counts[settled]
             open_ &= ~settled
         scale = np.exp2(min_depth.astype(float))
-        return Counts(counted << min_depth, np.sqrt(counted * scale * (scale - 1)))
+        return counted << min_depth, np.sqrt(counted * scale * (scale - 1))
 
     def _ranges(self, sizes: Int64s, key: Int64s, end: Int64s, length: int) -> tuple[Int64s, Int64s, Int64s]:
         """Return for each hash of a granule the first window in which it counts, the first one in which it no
@@ -147,8 +136,9 @@ class AdaptiveSamples:
         repeated = np.zeros(len(codes), dtype=bool)
         repeated[1:] = (codes[1:] == codes[:-1]) & (hashes[1:] == hashes[:-1])
         previous_start = np.concatenate([starts[:1], starts[:-1]])
-        since = np.where(repeated, np.maximum(starts, previous_start + length), starts) + 1
-        opened, closed = (position(key, end, codes, at) for at in (since, starts + length + 1))
+        since = np.where(repeated, np.maximum(starts, previous_start + length), starts)
+        windows = SortedIndex(key, end)
+        opened, closed = (windows.first_after(codes, at) for at in (since, starts + length))
         return opened, closed, _depths(hashes)
 
     def _min_depths(self, sizes: Int64s, depths: Int64s) -> Int64s:

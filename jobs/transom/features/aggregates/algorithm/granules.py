@@ -17,16 +17,24 @@ Cost of a level: O(granules + reports * log(range / slide)), without a step per 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
-from transom.features.aggregates.algorithm.linear_fit import BITS, MAX_UNIT_VALUE, FittedLines, Series, means
+from transom.arrays.batched_search import extreme
+from transom.arrays.range_queries import expand_ranges
+from transom.arrays.sorted_index import SortedIndex
+from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
+from transom.features.aggregates.algorithm.linear_fit import (
+    BITS,
+    MAX_UNIT_VALUE,
+    FittedLines,
+    Series,
+    means,
+    running_sums,
+)
 
-_EMPTY_MIN = np.iinfo(np.int64).max
-_EMPTY_MAX = np.iinfo(np.int64).min
+_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True)
@@ -46,11 +54,13 @@ class WindowLevel:
             raise ValueError(f"range {self.range} must be a positive multiple of slide {self.slide}")
 
 
-@dataclass(frozen=True)
-class ColumnSummary:
+class ColumnSummary(NamedTuple):
     """Figures of one column, one element per granule or window.
 
-    `minimum` and `maximum` are undefined if `values` is zero, `total` if it is not exact.
+    Attributes:
+        values: the number of values.
+        total: their sum, in units of the column's resolution; undefined if it is not exact.
+        minimum, maximum: undefined if `values` is zero.
     """
 
     values: Int64s
@@ -59,18 +69,16 @@ class ColumnSummary:
     maximum: Int64s
 
     @property
-    def largest(self) -> npt.NDArray[np.float64]:
-        """The largest magnitude of a value."""
-        magnitudes = (np.abs(extreme.astype(float)) for extreme in (self.minimum, self.maximum))
-        largest: npt.NDArray[np.float64] = np.maximum(*magnitudes)
-        return largest
+    def largest(self) -> Any:
+        """The largest magnitude of a value, as float64."""
+        return np.maximum(np.abs(self.minimum.astype(float)), np.abs(self.maximum.astype(float)))
 
     @property
-    def exact(self) -> npt.NDArray[np.bool_]:
+    def exact(self) -> Bools:
         """Whether `total` is certainly the exact sum of the values."""
         # The error of a product of doubles is far less than the factor of two up to int64's limit.
-        sure: npt.NDArray[np.bool_] = self.largest * self.values < MAX_EXACT_SUM
-        return sure
+        exact: Bools = self.largest * self.values < MAX_EXACT_SUM
+        return exact
 
 
 @dataclass(frozen=True)
@@ -128,36 +136,27 @@ class Granules:
 
     def take(self, order: Int64s | slice) -> "Granules":
         """Return some of the granules, in the given order."""
-        return Granules(
-            self.key[order],
-            self.start[order],
-            self.records[order],
-            {
-                name: ColumnSummary(s.values[order], s.total[order], s.minimum[order], s.maximum[order])
-                for name, s in self.columns.items()
-            },
-        )
+        columns = {
+            name: ColumnSummary(*(figure[order] for figure in summary))
+            for name, summary in self.columns.items()
+        }
+        return Granules(self.key[order], self.start[order], self.records[order], columns)
 
     def coarsened(self, length: int) -> "Granules":
         """Add ordered granules up to granules of `length` microseconds."""
-        first = self._firsts(length)
+        unit = self.start // length
+        begins = (np.diff(self.key, prepend=-1) != 0) | (np.diff(unit, prepend=unit[:1]) != 0)
+        first = np.flatnonzero(begins)
         columns = {}
         for name, summary in self.columns.items():
             empty = summary.values == 0
             columns[name] = ColumnSummary(
                 np.add.reduceat(summary.values, first),
                 np.add.reduceat(summary.total, first),
-                np.minimum.reduceat(np.where(empty, _EMPTY_MIN, summary.minimum), first),
-                np.maximum.reduceat(np.where(empty, _EMPTY_MAX, summary.maximum), first),
+                np.minimum.reduceat(np.where(empty, _INT64.max, summary.minimum), first),
+                np.maximum.reduceat(np.where(empty, _INT64.min, summary.maximum), first),
             )
-        start = self.start[first] - self.start[first] % length
-        return Granules(self.key[first], start, np.add.reduceat(self.records, first), columns)
-
-    def _firsts(self, length: int) -> Int64s:
-        """Return the position of the first granule of each granule of `length`."""
-        unit = self.start // length
-        new = (self.key[1:] != self.key[:-1]) | (unit[1:] != unit[:-1])
-        return np.flatnonzero(np.r_[np.ones(min(len(unit), 1), dtype=bool), new]).astype(np.int64)
+        return Granules(self.key[first], unit[first] * length, np.add.reduceat(self.records, first), columns)
 
     def series(self, column: str, unit: int, value: str = "mean", carried: bool = True) -> Series:
         """Return the values of a column of ordered granules, one for each unit with a value.
@@ -168,26 +167,26 @@ class Granules:
             carried: as in `Series`.
         """
         units = self.coarsened(unit)
-        has_values = units.columns[column].values > 0
-        units = units.take(np.flatnonzero(has_values))
+        units = units.take(np.flatnonzero(units.columns[column].values))
         summary = units.columns[column]
-        # A sum that may have wrapped around is not exact.
-        fits = summary.exact if value in ("mean", "sum") else np.ones(len(units.key), dtype=bool)
         if value == "mean":
-            fits &= summary.largest < MAX_UNIT_VALUE
+            fits = summary.exact & (summary.largest < MAX_UNIT_VALUE)
             values = means(np.where(fits, summary.total, 0), summary.values)
-        else:
-            figures = {"sum": summary.total, "min": summary.minimum, "max": summary.maximum}
-            fits &= np.abs(figures[value].astype(float)) < MAX_UNIT_VALUE
-            values = np.where(fits, figures[value], 0) << BITS
-        return Series(units.key, units.start // unit, values, fits, unit, carried)
+            return Series(units.key, units.start // unit, values, fits, unit, carried)
+        figure = {"sum": summary.total, "min": summary.minimum, "max": summary.maximum}[value]
+        # A sum that may have wrapped around is not exact.
+        valid = summary.exact if value == "sum" else np.ones(len(figure), dtype=bool)
+        return units._series(figure, valid, unit, carried)
 
     def counts(self, unit: int) -> Series:
         """Return the number of records of each unit; 0 if there is none."""
         units = self.coarsened(unit)
-        fits = units.records < MAX_UNIT_VALUE
-        values = np.where(fits, units.records, 0) << BITS
-        return Series(units.key, units.start // unit, values, fits, unit, carried=False)
+        return units._series(units.records, np.ones(len(units.key), dtype=bool), unit, False)
+
+    def _series(self, figure: Int64s, valid: Bools, unit: int, carried: bool) -> Series:
+        fits = valid & (np.abs(figure.astype(float)) < MAX_UNIT_VALUE)
+        values = np.where(fits, figure, 0) << BITS
+        return Series(self.key, self.start // unit, values, fits, unit, carried)
 
     def windows(
         self,
@@ -202,35 +201,28 @@ class Granules:
             series: the series for which lines are fitted, by column; None is the count of records. Units
                 divide slides.
         """
-        units = self.coarsened(level.slide)
-        mu = level.range // level.slide
+        units, mu = self.coarsened(level.slide), level.range // level.slide
         unit = units.start // level.slide
         # Each report is found once, by its newest unit: a unit is the newest one in the reports after it,
         # until the key's next unit or until it leaves the window.
-        following = np.full(len(unit), np.iinfo(np.int64).max)
+        following = np.full(len(unit), _INT64.max)
         same = units.key[1:] == units.key[:-1]
         following[:-1][same] = unit[1:][same]
-        newest, report = [], []
+        pairs = [np.empty((2, 0), np.int64)]
         for after, until in intervals:
-            low = np.maximum(unit + 1, after // level.slide + 1)
-            high = np.minimum(np.minimum(unit + mu, following), until // level.slide)
-            counts = np.maximum(high - low + 1, 0)
-            index = np.repeat(np.arange(len(unit)), counts)
-            offset = np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)
-            newest.append(index)
-            report.append(low[index] + offset)
-        last = np.concatenate([np.empty(0, np.int64), *newest]).astype(np.int64)
-        end = np.concatenate([np.empty(0, np.int64), *report]).astype(np.int64)
+            low = np.maximum(unit, after // level.slide) + 1
+            stop = np.minimum(np.minimum(unit + mu, following), until // level.slide) + 1
+            pairs.append(np.stack(expand_ranges(low, np.maximum(stop, low))))
+        last, end = np.concatenate(pairs, axis=1)
         if len(intervals) > 1:
             order = _order(units.key[last], end)
             last, end = last[order], end[order]
-        first = position(units.key, unit, units.key[last], end - mu)
+        first = SortedIndex(units.key, unit).first_after(units.key[last], end - mu - 1)
         lines: dict[str | None, FittedLines] = {}
         for name, line_series in (series or {}).items():
             # The values of a window lie in its units, so their positions are looked up once per unit.
-            starts = position(
-                line_series.key, line_series.unit * line_series.length // level.slide, units.key, unit
-            )
+            slides = line_series.unit * line_series.length // level.slide
+            starts = SortedIndex(line_series.key, slides).first_after(units.key, unit - 1)
             stops = np.append(starts, len(line_series.key))[last + 1]
             ends = end * (level.slide // line_series.length)
             lines[name] = line_series.lines(starts[first], stops, ends, level.range // line_series.length)
@@ -244,65 +236,30 @@ class Granules:
 
 
 def _order(key: Int64s, time: Int64s) -> Int64s:
-    """Return the order by key and then by time; ties in any order."""
+    """Return the order by key and then by time; ties in any order. Keys may be sparse."""
     if not len(key):
         return key
     since = time - time.min()
     units = since // max(int(np.gcd.reduce(since)), 1)
     width = int(units.max()) + 1
-    if (int(key.max()) + 1) * width > np.iinfo(np.int64).max:
-        lexical: Int64s = np.lexsort((units, key))
-        return lexical
     # Sorting one combined number is several times as fast as sorting two.
-    order: Int64s = np.argsort(key * width + units)
-    return order
-
-
-def position(key: Int64s, unit: Int64s, of_key: Int64s, of_unit: Int64s) -> Int64s:
-    """Return for each given key and unit the first position that is not before it, in rows ordered by key and
-    unit."""
-    if not len(key) or not len(of_key):
-        return np.zeros(len(of_key), dtype=np.int64)
-    base = unit.min()
-    # Units outside the range of all others are clipped, which does not change the result.
-    clipped = np.clip(of_unit - base, 0, int(unit.max() - base) + 1)
-    width = int(unit.max() - base) + 2
-    # One number combines key and unit.
-    position = np.searchsorted(key * width + (unit - base), of_key * width + clipped)
-    positions: Int64s = position.astype(np.int64)
-    return positions
+    fits = (int(key.max()) + 1) * width <= _INT64.max
+    return np.argsort(key * width + units) if fits else np.lexsort((units, key))
 
 
 def _window_sums(amounts: Int64s, first: Int64s, last: Int64s) -> Int64s:
-    # Running sums may wrap around; differences of them are exact as long as the window's own sum is.
-    running = np.concatenate([[np.int64(0)], np.cumsum(amounts)])
-    difference: Int64s = running[last + 1] - running[first]
-    return difference
+    running = running_sums(amounts)
+    sums: Int64s = running[last + 1] - running[first]
+    return sums
 
 
 def _slide(summary: ColumnSummary, first: Int64s, last: Int64s) -> ColumnSummary:
     return ColumnSummary(
         _window_sums(summary.values, first, last),
         _window_sums(summary.total, first, last),
-        _extreme(np.minimum, summary.minimum, first, last),
-        _extreme(np.maximum, summary.maximum, first, last),
+        extreme(summary.minimum, first, last + 1, np.minimum),
+        extreme(summary.maximum, first, last + 1, np.maximum),
     )
-
-
-def _extreme(choose: np.ufunc, values: Int64s, first: Int64s, last: Int64s) -> Int64s:
-    """Return the extreme of `values[first .. last]` for each window, by doubling.
-
-    `table[i]` is the extreme of `2**p` values from i on; two overlapping ones cover a window.
-    """
-    result = np.empty(len(first), np.int64)
-    length = last - first + 1
-    power = np.frexp(length.astype(np.float64))[1] - 1
-    table = values
-    for p in range(int(power.max(initial=-1)) + 1):
-        rows = power == p
-        result[rows] = choose(table[first[rows]], table[last[rows] - 2**p + 1])
-        table = choose(table[: -(2**p)], table[2**p :]) if len(table) > 2**p else table[:0]
-    return result
 
 
 def reference(
@@ -325,18 +282,12 @@ def reference(
     for key, time, values in records:
         by_key.setdefault(key, []).append((time, values))
     for key, rows in by_key.items():
-        f = after - after % level.slide + level.slide
-        while f <= until:
+        for f in range(after - after % level.slide + level.slide, until + 1, level.slide):
             inside = [values for time, values in rows if f - level.range <= time < f]
+            report: dict[str, Any] = {"key": key, "end": f, "records": len(inside)}
+            for column in inside[0] if inside else ():
+                known = [value for values in inside if (value := values[column]) is not None]
+                extremes = min(known, default=None), max(known, default=None)
+                report[column] = (len(known), sum(known), *extremes)
             if inside:
-                report: dict[str, Any] = {"key": key, "end": f, "records": len(inside)}
-                for column in inside[0]:
-                    known = [value for values in inside if (value := values[column]) is not None]
-                    report[column] = (
-                        len(known),
-                        sum(known),
-                        min(known, default=None),
-                        max(known, default=None),
-                    )
                 yield report
-            f += level.slide

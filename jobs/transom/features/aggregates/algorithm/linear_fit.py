@@ -20,11 +20,15 @@ many windows at once, from running sums: a carried value is the same in every wi
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
+
+Floats = npt.NDArray[np.float64]
 
 BITS = 20
 ONE = 2**BITS
@@ -61,10 +65,9 @@ class Line:
     def through(self, until: int) -> "Line":
         """Return the terms extended to all units before `until`, which carry the last value."""
         added = until - self.until
-        numbers = added * (self.until + until - 1) // 2
-        return Line(
-            self.first, until, self.last, self.total + added * self.last, self.moment + numbers * self.last
-        )
+        total = self.total + added * self.last
+        moment = self.moment + added * (self.until + until - 1) // 2 * self.last
+        return Line(self.first, until, self.last, total, moment)
 
     def __add__(self, later: "Line") -> "Line":
         own = self.through(later.first)
@@ -81,63 +84,36 @@ def unit_means(records: Iterable[tuple[int, int | None]], unit: int) -> Iterator
         records: time and value, ascending by time; None is no value.
         unit: length of a unit.
     """
-    number, total, values = 0, 0, 0
-    for time, value in records:
-        if value is None:
-            continue
-        if values and time // unit != number:
-            yield number * unit, Line.of(number, mean(total, values))
-            total = values = 0
-        number, total, values = time // unit, total + value, values + 1
-    if values:
-        yield number * unit, Line.of(number, mean(total, values))
+    known = ((time // unit, value) for time, value in records if value is not None)
+    for number, group in groupby(known, itemgetter(0)):
+        values = [value for _, value in group]
+        yield number * unit, Line.of(number, mean(sum(values), len(values)))
 
 
 def mean(total: int, values: int) -> int:
     """Return a unit's mean in fixed point, rounded half to even."""
-    # Half to even, as Python's own rounding of fractions is.
     return round(Fraction(total * ONE, values))
 
 
-@dataclass(frozen=True)
-class WideInt:
-    """Whole numbers larger than int64: `high * 2**HALF + low`, with `low` of any sign."""
+def split(numbers: Int64s) -> Int64s:
+    """Return integers below `2**62` in two parts, with shape (2, numbers): `high * 2**HALF + low`.
 
-    high: Int64s
-    low: Int64s
+    Arithmetic on both parts gives integers larger than int64. Then `low` may have any sign.
+    """
+    return np.stack([numbers >> HALF, numbers & _LOW])
 
-    def __add__(self, other: "WideInt") -> "WideInt":
-        return WideInt(self.high + other.high, self.low + other.low)
 
-    def __sub__(self, other: "WideInt") -> "WideInt":
-        return WideInt(self.high - other.high, self.low - other.low)
+def to_floats(parts: Int64s) -> Floats:
+    """Return integers in two parts as doubles, correct except for the last digit."""
+    high, low = parts
+    # Carry first, so that neither part cancels digits of the other.
+    doubles: Floats = (high + (low >> HALF)) * 2.0**HALF + (low & _LOW)
+    return doubles
 
-    def times(self, factor: Int64s | int) -> "WideInt":
-        """Return the numbers multiplied by a factor."""
-        return WideInt(self.high * factor, self.low * factor)
 
-    def take(self, order: Int64s) -> "WideInt":
-        """Return some of the numbers."""
-        return WideInt(self.high[order], self.low[order])
-
-    def where(self, condition: npt.NDArray[np.bool_]) -> "WideInt":
-        """Return the numbers, with 0 where a condition does not hold."""
-        return WideInt(np.where(condition, self.high, 0), np.where(condition, self.low, 0))
-
-    def floats(self) -> npt.NDArray[np.float64]:
-        """Return the numbers as doubles, correct except for the last digit."""
-        # Carry first, so that neither part cancels digits of the other.
-        doubles: npt.NDArray[np.float64] = (self.high + (self.low >> HALF)) * 2.0**HALF + (self.low & _LOW)
-        return doubles
-
-    def tolist(self) -> list[int]:
-        """Return the numbers as Python ints."""
-        return [(high << HALF) + low for high, low in zip(self.high.tolist(), self.low.tolist(), strict=True)]
-
-    @classmethod
-    def of(cls, numbers: Int64s) -> "WideInt":
-        """Return numbers below `2**62` in this form."""
-        return cls(numbers >> HALF, numbers & _LOW)
+def to_ints(parts: Int64s) -> list[int]:
+    """Return integers in two parts as Python ints."""
+    return [(high << HALF) + low for high, low in parts.T.tolist()]
 
 
 @dataclass(frozen=True)
@@ -146,36 +122,34 @@ class FittedLines:
 
     Attributes:
         units: known units, from the first with a value to the window's end; 0 if there is none.
-        total: sum of the values of all known units.
-        moment: sum of value times number, from the first known unit on.
+        total: sum of the values of all known units, in two parts as of `split`.
+        moment: sum of value times number, from the first known unit on, in two parts.
         exact: whether no unit's value is too large.
     """
 
     units: Int64s
-    total: WideInt
-    moment: WideInt
-    exact: npt.NDArray[np.bool_]
+    total: Int64s
+    moment: Int64s
+    exact: Bools
 
     @property
-    def exists(self) -> npt.NDArray[np.bool_]:
+    def exists(self) -> Bools:
         """Whether each window has a line."""
-        line: npt.NDArray[np.bool_] = self.units > 1
-        return line
+        exists: Bools = self.units > 1
+        return exists
 
-    def slope(self) -> npt.NDArray[np.float64]:
+    def slope(self) -> Floats:
         """Return the change of the value per unit; 0 if there is no line."""
         n = np.where(self.exists, self.units, 2)
-        above = (self.moment.times(2) - self.total.times(n - 1)).floats()
+        above = to_floats(2 * self.moment - self.total * (n - 1))
         n = n.astype(float)
-        steep = 6.0 * above / (n * (n - 1) * (n + 1) * ONE)
-        return np.where(self.exists, steep, 0.0)
+        return np.where(self.exists, 6.0 * above / (n * (n - 1) * (n + 1) * ONE), 0.0)
 
-    def at(self, number: Int64s) -> npt.NDArray[np.float64]:
+    def at(self, number: Int64s) -> Floats:
         """Return the line's value at a unit, counted from the first known one."""
         n = np.maximum(self.units, 1)
-        value: npt.NDArray[np.float64] = self.total.floats() / (n * ONE) + self.slope() * (
-            number - (n - 1) / 2
-        )
+        mean = to_floats(self.total) / (n * ONE)
+        value: Floats = mean + self.slope() * (number - (n - 1) / 2)
         return value
 
 
@@ -195,7 +169,7 @@ class Series:
     key: Int64s
     unit: Int64s
     value: Int64s
-    fits: npt.NDArray[np.bool_]
+    fits: Bools
     length: int = 1
     carried: bool = True
 
@@ -210,25 +184,25 @@ class Series:
         known = first < after
         oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
         if not len(self.key):
-            nothing = np.zeros(len(first), dtype=np.int64)
-            return FittedLines(nothing, WideInt(nothing, nothing), WideInt(nothing, nothing), nothing == 0)
+            none = np.zeros((2, len(first)), dtype=np.int64)
+            return FittedLines(none[0], none, none, none[0] == 0)
         base = self.unit.min()
         numbers, until = self.unit - base, end - base
         # The last value of a key is not used here: no window spans two keys.
         following = np.append(numbers[1:], 0) if self.carried else numbers + 1
-        values = WideInt.of(self.value)
-        totals = _running(values.times(following - numbers))
-        moments = _running(values.times(_numbers(numbers, following)))
-        low, last = numbers[newest], values.take(newest)
+        values = split(self.value)
+        totals = running_sums(values * (following - numbers))
+        moments = running_sums(values * _numbers(numbers, following))
+        low, last = numbers[newest], values[:, newest]
         high = until if self.carried else low + 1
-        total = totals.take(newest) - totals.take(oldest) + last.times(high - low)
-        moment = moments.take(newest) - moments.take(oldest) + last.times(_numbers(low, high))
+        total = totals[:, newest] - totals[:, oldest] + last * (high - low)
+        moment = moments[:, newest] - moments[:, oldest] + last * _numbers(low, high)
         origin = numbers[oldest] if self.carried else until - units
-        misfits = np.concatenate([[0], np.cumsum(~self.fits)])
+        misfits = running_sums(~self.fits)
         return FittedLines(
             np.where(known, until - origin, 0),
-            total.where(known),
-            (moment - total.times(origin)).where(known),
+            np.where(known, total, 0),
+            np.where(known, moment - total * origin, 0),
             ~known | (misfits[after] == misfits[first]),
         )
 
@@ -239,10 +213,14 @@ def _numbers(low: Int64s, high: Int64s) -> Int64s:
     return total
 
 
-def _running(amounts: WideInt) -> WideInt:
-    # Running sums may wrap around; differences of them are exact as long as a window's own sum is.
-    sums = (np.concatenate([[np.int64(0)], np.cumsum(part)]) for part in (amounts.high, amounts.low))
-    return WideInt(*sums)
+def running_sums(amounts: Int64s | Bools) -> Int64s:
+    """Return the sums of all amounts before each position, and of all; along the last axis.
+
+    They may wrap around; a difference of two is exact if the sum of the amounts between them is.
+    """
+    sums = np.zeros((*amounts.shape[:-1], amounts.shape[-1] + 1), np.int64)
+    np.cumsum(amounts, axis=-1, out=sums[..., 1:])
+    return sums
 
 
 def means(total: Int64s, values: Int64s) -> Int64s:

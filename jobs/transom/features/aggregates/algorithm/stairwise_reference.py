@@ -15,14 +15,16 @@ sum. So the cost of a record does not depend on ranges, and a further level cost
     g_2                             g_1             g_0
     [0      |4      )               [8  |10 )       [12|13|14|15)        granules of 4, 2 and 1
 
-A granule has any `GranuleSummary`: `Sums` here; `Line` for the linear fit. The definition of a window without
-a chain is `granules.reference`; the fast form is `granules.Granules.windows`.
+A granule has any `GranuleSummary`: `Sums` or `Items` below, `linear_fit.Line`, or
+`distinct_count.AdaptiveSample`. The definition of a window without a chain is `granules.reference`; the fast
+form is `Granules.windows`.
 """
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 from math import gcd
 from operator import add
 from typing import Generic, Protocol, Self, TypeVar
@@ -64,8 +66,8 @@ class Sums:
         return cls(1, 0, 0, None, None) if value is None else cls(1, 1, value, value, value)
 
     def __add__(self, later: "Sums") -> "Sums":
-        minima = [value for value in (self.minimum, later.minimum) if value is not None]
-        maxima = [value for value in (self.maximum, later.maximum) if value is not None]
+        minima = [part.minimum for part in (self, later) if part.minimum is not None]
+        maxima = [part.maximum for part in (self, later) if part.maximum is not None]
         return Sums(
             self.records + later.records,
             self.values + later.values,
@@ -78,13 +80,30 @@ class Sums:
         """Subtract counts and sums; return None if the oldest part has an extreme of the whole."""
         if oldest.values and (oldest.minimum == self.minimum or oldest.maximum == self.maximum):
             return None
-        return Sums(
-            self.records - oldest.records,
-            self.values - oldest.values,
-            self.total - oldest.total,
-            self.minimum,
-            self.maximum,
-        )
+        records, values = self.records - oldest.records, self.values - oldest.values
+        return Sums(records, values, self.total - oldest.total, self.minimum, self.maximum)
+
+
+@dataclass(frozen=True)
+class Items:
+    """The number of records of each item, without zeros.
+
+    Coarser granules add the numbers of finer ones, where the paper (section 4.C) ORs bits.
+    """
+
+    records: Mapping[Hashable, int]
+
+    @classmethod
+    def of(cls, item: Hashable) -> "Items":
+        """Return the summary of one record."""
+        return cls({item: 1})
+
+    def __add__(self, later: "Items") -> "Items":
+        return Items(Counter(self.records) + Counter(later.records))
+
+    def without(self, oldest: "Items") -> "Items":
+        """Return the summary without its oldest part."""
+        return Items(Counter(self.records) - Counter(oldest.records))
 
 
 @dataclass(frozen=True)
@@ -108,6 +127,13 @@ class LevelReport(Generic[T]):
         return _added(reversed(self.rings))
 
 
+def recurring_items(report: LevelReport[Items]) -> dict[Hashable, tuple[int, ...]]:
+    """Return the items that occur in every ring of a report of the widest level, with their numbers of
+    records in the rings."""
+    rings = [ring.records if ring else {} for ring in report.rings]
+    return {item: tuple(ring[item] for ring in rings) for item in set(rings[0]).intersection(*rings[1:])}
+
+
 class _Node(Generic[T]):
     """A queue of granules, the oldest first, and their sum."""
 
@@ -117,13 +143,10 @@ class _Node(Generic[T]):
         self.partial: T | None = None
 
     def accept(self, time: int, summary: T) -> None:
-        """Add a summary with a time that is not before any other here."""
+        """Add a summary with a time that is not before any other in the node."""
         begin = time - (time - self.start) % self.length
-        if self.granules and self.granules[-1][0] == begin:
-            summary_before = self.granules.pop()[1]
-            self.granules.append((begin, summary_before + summary))
-        else:
-            self.granules.append((begin, summary))
+        same = self.granules and self.granules[-1][0] == begin
+        self.granules.append((begin, self.granules.pop()[1] + summary if same else summary))
         self.partial = summary if self.partial is None else self.partial + summary
 
     def expired(self, rear: int) -> Iterator[tuple[int, T]]:
@@ -179,9 +202,9 @@ class Chain(Generic[T]):
 
     def advance(self, until: int) -> Iterator[LevelReport[T]]:
         """Advance to a time and yield the reports up to it, inclusive."""
-        while (at := self._next()) <= until:
-            self.clock = at
-            yield from self._slide(at)
+        while (due := min(self._next(level.slide) for level in self.levels)) <= until:
+            self.clock = due
+            yield from self._slide(due)
         self.clock = until
 
     def horizon(self, length: int) -> T | None:
@@ -219,10 +242,8 @@ class Chain(Generic[T]):
         """The number of granules in all nodes."""
         return sum(len(node.granules) for node in (*self._cores, *self._buffers))
 
-    def _next(self) -> int:
-        """Return the time at which a level slides next."""
-        past = self.clock - self.start
-        return min(self.clock + level.slide - past % level.slide for level in self.levels)
+    def _next(self, slide: int) -> int:
+        return self.clock + slide - (self.clock - self.start) % slide
 
     def _slide(self, now: int) -> Iterator[LevelReport[T]]:
         """Slide all levels that are due, from the bottom up."""
@@ -236,16 +257,11 @@ class Chain(Generic[T]):
             for time, granule in self._cores[k].expired(now - level.range):
                 if k + 1 < len(self.levels):
                     self._buffers[k + 1].accept(time, granule)
-            rings = self._rings(k, now - level.range)
+            # Buffers are only needed if slides are no multiples of each other.
+            rear, nodes = now - level.range, zip(self._cores, self._buffers, strict=True)
+            rings = tuple(_added(node.since(rear) for node in pair) for pair in islice(nodes, k + 1))
             if any(ring is not None for ring in rings):
                 yield LevelReport(k, now, rings)
-
-    def _rings(self, level: int, rear: int) -> tuple[T | None, ...]:
-        """Return core plus buffer of each level; buffers are only used if slides are no multiples of each
-        other."""
-        return tuple(
-            _added(node.since(rear) for node in (self._cores[k], self._buffers[k])) for k in range(level + 1)
-        )
 
 
 def _added(summaries: Iterable[T | None]) -> T | None:

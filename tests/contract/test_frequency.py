@@ -64,7 +64,7 @@ KEPT = 3
 
 @pytest.fixture(autouse=True)
 def _few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transom.features.frequency.spec.KEPT", KEPT)
+    monkeypatch.setattr("transom.features.frequency.spec.CAPACITY_FACTOR", KEPT)
 
 
 def requests(dice: random.Random) -> list[list[str]]:
@@ -181,8 +181,8 @@ def told_of(
     for one in hours:
         others = {item: many for item, many in of_hours[one].items() if item not in watched}
         ranked = sorted(others, key=lambda item: (-others[item], item))
-        kept = {*ranked[: block.kept], *(watched & of_hours[one].keys())}
-        left_out[one] = max((others[item] for item in ranked[block.kept :]), default=0)
+        kept = {*ranked[: block.capacity], *(watched & of_hours[one].keys())}
+        left_out[one] = max((others[item] for item in ranked[block.capacity :]), default=0)
         kept_in[one] = kept
         low.update({item: of_hours[one][item] for item in kept})
     records = sum(sum(of_hours[one].values()) for one in hours)

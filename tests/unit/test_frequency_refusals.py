@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from transom.cli.check import describe_stream
-from transom.features.frequency.cell_values import NUMBERS, VALUES
 from transom.features.frequency.spec import Frequency
-from transom.features.frequency.stage import FREQUENCY_COLUMNS, MATRIX_COLUMNS
+from transom.features.frequency.tables_cells import NUMBERS, VALUES
+from transom.features.items.tables import item_schema
 from transom.stream import parse
 from unit.small_stream import base, refusal
 
@@ -102,7 +102,14 @@ def test_what_frequency_is_refused_for(said: dict[str, Any], message: str) -> No
     assert refusal(data).replace("app.yaml: frequency.x.", "").replace("app.yaml: ", "") == message
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, *VALUES, *FREQUENCY_COLUMNS, *MATRIX_COLUMNS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *NUMBERS,
+        *VALUES,
+        *(name for t in ("frequencies", "tick_matrices") for name in item_schema(t, {}).names),
+    ],
+)
 def test_no_item_is_called_as_what_is_computed_with_it(name: str) -> None:
     data = base()
     data["columns"][name] = "user"
@@ -133,7 +140,7 @@ def test_what_is_counted_is_told() -> None:
 
 def test_as_many_items_are_kept_as_may_be_heavy() -> None:
     kept = [
-        Frequency.model_validate({**F, "top": top, "min_share": heavy}).kept
+        Frequency.model_validate({**F, "top": top, "min_share": heavy}).capacity
         for top, heavy in ((20, 0.05), (1, 0.02))
     ]
     assert kept == [200, 50]

@@ -14,14 +14,15 @@ from transom.features.frequency.checks import MISCOUNTED
 from transom.features.frequency.queries import combine_rows
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.tables_tick_matrices import (
-    AT,
     TICK,
     WHOLE,
     MergedMatrices,
-    PartialMatrices,
-    schema_of,
+    partial_matrices,
+    partial_schema,
 )
 from transom.features.frequency.windows import Hours
+from transom.features.items.columns import HOUR_NUMBER
+from transom.features.items.tables import item_schema
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import Table
 from transom.stream import parse
@@ -40,19 +41,21 @@ def counts(rows: list[tuple[str, int, int]]) -> pa.Table:
     user, tick, records = zip(*rows, strict=True)
     many = len(rows)
     return pa.table({
-        "user": user, "long": [False] * many, AT: [HOUR] * many, "tick": tick, "records": records,
+        "user": user, "long": [False] * many, HOUR_NUMBER: [HOUR] * many, "tick": tick, "records": records,
         "watched": [False] * many,
     })  # fmt: skip
 
 
 def counted(of: FrequencyBlock, *tasks: list[tuple[str, int, int]]) -> list[pa.RecordBatch]:
-    between = tick_matrices._between(schema_of(of))
-    return [part for rows in tasks for part in PartialMatrices(of, between)(counts(rows).to_batches())]
+    schema = partial_schema(of)
+    return [part for rows in tasks for part in partial_matrices(of, schema, counts(rows).to_batches())]
 
 
 def added(of: FrequencyBlock, parts: list[pa.RecordBatch]) -> tuple[pa.Table, int]:
     tally = TaskCounters()
-    rows = pa.Table.from_batches(list(MergedMatrices(of, schema_of(of))(iter(parts), tally)))
+    rows = pa.Table.from_batches(
+        list(MergedMatrices(of, item_schema(tick_matrices.TABLE, of.item))(iter(parts), tally))
+    )
     return rows, tally.sums[HOUR, MISCOUNTED]
 
 

@@ -46,9 +46,7 @@ def matrices(events: DataFrame, block: FrequencyBlock, store: Store, hours: list
     """By the stage's own function: what some hours' records come to."""
     columns = Table.load(tick_matrices.TABLE).declare(item=block.item).columns
     given = Given(store, {"events": events})
-    (share,) = tick_matrices.tick_matrices_of(
-        StepRequest(given, {block.name: hours}, {}), {block.name: block}
-    ).tasks
+    share = tick_matrices.tick_matrices_of(StepRequest(given, {block.name: hours}, {}), block, hours)
     made = share.compute_counting
     assert made is not None
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
@@ -60,9 +58,7 @@ def told(rows: DataFrame, block: FrequencyBlock, store: Store, hours: list[datet
     """By the stage's own function: what some hours tell, of matrices."""
     columns = Table.load(frequencies.TABLE).declare(item=block.item).columns
     given = Given(store, {tick_matrices.TABLE: rows})
-    (share,) = frequencies.frequencies_of(
-        StepRequest(given, {block.name: hours}, {}), {block.name: block}
-    ).tasks
+    share = frequencies.frequencies_of(StepRequest(given, {block.name: hours}, {}), block, hours)
     made = share.compute_counting
     assert made is not None
     kinds = {name: kind for name, kind in columns.items() if name != "block"}

@@ -41,7 +41,7 @@ def computed(
     columns = Table.load(tuples.TABLE).declare(item=block.item).columns
     due = {("events", "events"): dict.fromkeys(hours, 1), (name, tuples.TABLE): {hours[0] - HOUR: 1}}
     given = Given(store, {"events": events, tuples.TABLE: before})
-    (share,) = tuples.tuples_of(StepRequest(given, {name: hours}, {name: []}, due), {name: block}).tasks
+    share = tuples.tuples_of(StepRequest(given, {name: hours}, {name: []}, due), block, hours)
     made = share.compute_counting
     assert made is not None
     kinds = {column: kind for column, kind in columns.items() if column != "block"}

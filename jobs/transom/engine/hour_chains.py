@@ -1,15 +1,18 @@
 """Stretches of hours of a chain: each goes on from what the last hour before it has left, if that is near
 enough to count."""
 
-from collections.abc import Collection, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Any
 
+import pyarrow as pa
+
+from transom.arrays.arrow import concat_batches
 from transom.core.intervals import HOUR, merge_hours, number_of
 from transom.ledger.stage import StepRequest
-
-T = TypeVar("T")
+from transom.ledger.task_counters import TaskCounters
 
 
 @dataclass(frozen=True)
@@ -36,18 +39,6 @@ class HourRun:
         """The hour as of whose end they begin."""
         return self.begin - 1 if self.ahead is None else self.ahead
 
-    def state(self, last: tuple[int, T] | None, stored: Mapping[int, T], nothing: T) -> T:
-        """What stands before them.
-
-        Args:
-            last: the hour that was computed last, and its state.
-            stored: states of hours that were not.
-            nothing: where there is none.
-        """
-        if self.ahead is not None and last is not None and last[0] == self.ahead:
-            return last[1]
-        return nothing if self.ahead is None else stored.get(self.ahead, nothing)
-
 
 def hour_runs(
     request: StepRequest, block: str, table: str, targets: Collection[datetime], back: int
@@ -72,3 +63,31 @@ def hour_runs(
 def _previous_required(hour: datetime, back: int, due: Iterable[datetime]) -> datetime | None:
     """The last hour before one that is due, as far back as state counts."""
     return max((one for one in due if hour - back * HOUR <= one < hour), default=None)
+
+
+@dataclass(frozen=True)
+class ChainTask(ABC):
+    """Computes the target hours of a block in order, as a task.
+
+    Attributes:
+        runs: the target hours.
+        schema: of the rows that it yields.
+    """
+
+    block: Any
+    runs: Sequence[HourRun]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the target hours; none if the task has no input."""
+        table = concat_batches(batches)
+        if table is not None:
+            yield from self.rows(table, tally)
+
+    @abstractmethod
+    def rows(self, table: pa.Table, tally: TaskCounters) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the target hours.
+
+        Args:
+            table: all input of the task, stored state included.
+        """

@@ -1,23 +1,23 @@
-"""Frequencies beside an exact count of the same windows: by how much a sketch is wrong, and how often by more
-than `epsilon` of the records, which the variants that forget as they go do not promise.
+"""Compare frequencies with an exact count of the same windows.
 
-It counts all items of the windows, which the stage need not: so it is asked for, and no part of an hourly
-run."""
+It measures the error of a sketch, and how often it exceeds `epsilon` of the records, which variants that
+forget as they go do not exclude. It counts all items of the windows, so it is no part of an hourly run.
+"""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import concat_batches, encode_keys, int64s
-from transom.core.exact_sums import Int64s
-from transom.core.intervals import HOUR_LENGTH, Interval, number_of
-from transom.engine.hours import extend_back, hour_number, quoted
+from transom.arrays.arrow import int64s
+from transom.core.exact_sums import Bools, Int64s
+from transom.core.intervals import HOUR, Interval, number_of
+from transom.engine.hours import extend_back, quoted
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_frequencies as frequencies
 from transom.features.frequency import tables_tick_matrices as tick_matrices
@@ -25,29 +25,30 @@ from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.spec import NEVER_BELOW, Frequency
-from transom.features.frequency.tables_tick_matrices import AT, counts
 from transom.features.frequency.windows import Hours, rows_of_windows
+from transom.features.items.audit import compare
 from transom.features.items.bytes import bytes_of
+from transom.features.items.columns import HOUR_NUMBER, numbered_hour
 from transom.ledger.freshness import Freshness
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
-from transom.storage.store import PinnedTables, Store
+from transom.storage.store import Store
 
 SUMS = ("items", "records", "error", "beyond", "below", "outside")
-MAX_COLUMN = "most"
+MAXIMUM = "most"
 
 
 @dataclass(frozen=True)
 class FrequencyAudit:
-    """What an audit has found of a block, over all its windows and their items.
+    """The audit of a block.
 
     Attributes:
-        variant: how records are forgotten.
-        windows: how many there are.
-        counts: `items`; `records`; `error`, by how much the sketch's estimates differ from the truth, all
-            together; `most`, by how much one does at most; `beyond`, how many are too large by `epsilon` of
-            the records of others, or more; `below`, how many are too small; `outside`, of how many that
-            are told the truth lies outside of what is told.
+        variant: of the sketch.
+        windows: the number of windows.
+        counts: over all windows and their items: `items`; `records`; the sum and the maximum, `error` and
+            `most`, of the differences between estimates and true counts; estimates too large by `epsilon` of
+            the other items' records or more, `beyond`; those too small, `below`; and reported items with a
+            true count `outside` their bounds.
     """
 
     block: str
@@ -63,7 +64,7 @@ class FrequencyAudit:
 
     @property
     def sound(self) -> bool:
-        """Whether what does not depend on chance holds."""
+        """Whether the guarantees that do not depend on chance hold."""
         return not (self.counts["outside"] or (self.variant in NEVER_BELOW and self.counts["below"]))
 
     def __str__(self) -> str:
@@ -79,108 +80,77 @@ class FrequencyAudit:
 def audit(
     spark: SparkSession, stream: Stream, interval: Interval, root: str, freshness: Freshness
 ) -> list[FrequencyAudit]:
-    """Counts every block exactly over the windows that an interval's hours report, chunk by chunk.
+    """Count every block exactly in the windows that an interval's hours report, chunk by chunk.
 
     Args:
-        root: the stream's folder in the lake.
-        freshness: hours that are not published and fresh are left out.
+        root: the folder of the stream's tables.
+        freshness: hours that are not published and fresh are skipped.
     """
-    store, book = Store(spark, root), freshness.snapshot
-    found = []
+    store, chunk, audits = Store(spark, root), stream.chunk // HOUR, []
     for name in stream.blocks(Frequency):
         block = frequency_block_of(stream, name)
         hours = freshness.readable_hours("frequency", name, frequencies.TABLE, interval.hours())
-        many = stream.chunk // timedelta(hours=1)
-        portions = [hours[n : n + many] for n in range(0, len(hours), many)]
-        each = [_counted(store, book, block, portion) for portion in portions]
-        if each:
-            sums = {name: sum(one[name] for one in each) for name in SUMS}
-            most = max(one[MAX_COLUMN] for one in each)
-            found.append(FrequencyAudit(name, block.variant, len(hours), sums | {MAX_COLUMN: most}))
-    return found
+        chunks = [hours[begin : begin + chunk] for begin in range(0, len(hours), chunk)]
+        counts = [_compared(store, freshness.snapshot, block, of_chunk) for of_chunk in chunks]
+        if counts:
+            totals = {key: sum(of_chunk[key] for of_chunk in counts) for key in SUMS}
+            totals[MAXIMUM] = max(of_chunk[MAXIMUM] for of_chunk in counts)
+            audits.append(FrequencyAudit(name, block.variant, len(hours), totals))
+    return audits
 
 
-def _counted(
-    store: Store, book: LedgerSnapshot, block: FrequencyBlock, hours: Sequence[datetime]
+def _compared(
+    store: Store, snapshot: LedgerSnapshot, block: FrequencyBlock, hours: Sequence[datetime]
 ) -> dict[str, int]:
     tables = {"events", tick_matrices.TABLE, frequencies.TABLE, *([cells.TABLE] if block.chained else [])}
-    pins = store.pin(tables, book.previous_versions())
-    sketches = _sketches(pins, book, block, hours)
-    due = (
-        book.required_hours
-        if block.variant == "vanilla"
-        else extend_back(hours, block.back) & book.required_hours
-    )
-    seen = counts(pins.read("events", due), block).where("NOT long")
-    seen = seen.groupBy(*quoted(block.item), AT).agg(F.sum("records").alias("records"))
-    told = pins.read(frequencies.TABLE, hours).where(
-        (F.col("block") == block.name) & F.col("low").isNotNull()
-    )
-    told = told.select(*quoted(block.item), hour_number().alias(AT), "low", "high")
-    together = seen.unionByName(told, allowMissingColumns=True).repartition(*quoted(block.item))
-    made = _FrequencyComparison(block, sketches)
-    schema = ", ".join(f"{name} bigint" for name in (*SUMS, MAX_COLUMN))
-    row = (
-        together.mapInArrow(made, schema)
-        .agg(*(F.sum(name).alias(name) for name in SUMS), F.max(MAX_COLUMN).alias(MAX_COLUMN))
-        .first()
-    )
-    assert row is not None
-    return {name: int(row[name] or 0) for name in (*SUMS, MAX_COLUMN)}
+    pins, required = store.pin(tables, snapshot.previous_versions()), snapshot.required_hours
+    windows = extend_back(hours, block.back) & required
+    rows = rows_of_windows(pins, block, windows, hours)
+    rows = rows.where(F.col("row_kind").isNull() | (F.col("row_kind") == tick_matrices.WHOLE))
+    of_hours = Hours.of(block, rows.toArrow().combine_chunks())
+    sketches = [of_hours.sketch(number_of(hour)) for hour in hours]
+    read = required if block.variant == "vanilla" else windows
+    counted = tick_matrices.count_by_tick(pins.read("events", read), block).where("NOT long")
+    counted = counted.groupBy(*quoted(block.item), HOUR_NUMBER).agg(F.sum("records").alias("records"))
+    reported = pins.read(frequencies.TABLE, hours)
+    reported = reported.where((F.col("block") == block.name) & F.col("low").isNotNull())
+    reported = reported.select(*quoted(block.item), numbered_hour(), "low", "high")
+    return compare(counted, reported, block.item, partial(_compare, block, sketches), SUMS, [MAXIMUM])
 
 
-def _sketches(
-    pins: PinnedTables, book: LedgerSnapshot, block: FrequencyBlock, hours: Sequence[datetime]
-) -> list[WindowSketch]:
-    """What the windows of some hours hold: a matrix each."""
-    rows = rows_of_windows(pins, block, extend_back(hours, block.back) & book.required_hours, hours)
-    of_cells = F.col("row_kind").isNull()
-    rows = rows.where(of_cells | (F.col("row_kind") == tick_matrices.WHOLE))
-    of = Hours.of(block, rows.toArrow().combine_chunks())
-    return [of.sketch(number_of(hour)) for hour in hours]
-
-
-@dataclass(frozen=True)
-class _FrequencyComparison:
-    """What a task counts of its items, of which it has all rows."""
-
-    block: FrequencyBlock
-    sketches: Sequence[WindowSketch]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = concat_batches(batches)
-        if table is None:
-            return
-        columns = list(self.block.item)
-        item, firsts = encode_keys(table, columns)
-        keys, shape = bytes_of(table.select(columns).take(pa.array(firsts))), self.block.shape
-        of_items = columns_of(keys, shape.rows, shape.columns, shape.seed)
-        is_told = pc.is_valid(table["low"]).to_numpy(zero_copy_only=False)
-        hour, records = int64s(table[AT]), int64s(table["records"])
-        low, high = int64s(table["low"]), int64s(table["high"])
-        found = dict.fromkeys((*SUMS, MAX_COLUMN), 0)
-        for sketch in self.sketches:
-            last = sketch.step // self.block.ticks
-            here = ~is_told & (hour >= self._first(last)) & (hour <= last)
-            truth = np.zeros(len(keys), dtype=np.int64)
-            np.add.at(truth, item[here], records[here])
-            told = is_told & (hour == last)
-            of_told = truth[item[told]]
-            found["outside"] += int(np.count_nonzero((of_told < low[told]) | (of_told > high[told])))
-            self._add(found, sketch, truth, sketch.estimates_at(of_items))
-        yield pa.RecordBatch.from_pylist([found])
-
-    def _first(self, last: int) -> int:
-        start = (self.block.start or 0) // HOUR_LENGTH
-        return start if self.block.variant == "vanilla" else max(start, last - self.block.hours + 1)
-
-    def _add(self, found: dict[str, int], sketch: WindowSketch, truth: Int64s, estimate: Int64s) -> None:
-        there = truth > 0
-        off = (estimate - truth)[there]
-        bound = self.block.shape.epsilon * (sketch.records - truth[there])
-        found["items"] += int(np.count_nonzero(there))
-        found["records"] += int(truth.sum())
-        found["error"] += int(np.abs(off).sum())
-        found["most"] = max(found["most"], int(np.abs(off).max(initial=0)))
-        found["beyond"] += int(np.count_nonzero((off > 0) & (off >= bound)))
-        found["below"] += int(np.count_nonzero(off < 0))
+def _compare(
+    block: FrequencyBlock,
+    sketches: Sequence[WindowSketch],
+    rows: pa.Table,
+    item: Int64s,
+    firsts: Int64s,
+    is_reported: Bools,
+) -> dict[str, int]:
+    """Return the counts of some items in the windows of the sketches; an `items.audit.Comparison`."""
+    shape = block.shape
+    keys = bytes_of(rows.select(list(block.item)).take(pa.array(firsts)))
+    columns = columns_of(keys, shape.rows, shape.columns, shape.seed)
+    hour, records, low, high = (int64s(rows[name]) for name in (HOUR_NUMBER, "records", "low", "high"))
+    counts = dict.fromkeys((*SUMS, MAXIMUM), 0)
+    for sketch in sketches:
+        last = sketch.step // block.ticks
+        first = block.first_hour
+        if block.variant != "vanilla":
+            first = max(first, last - block.hours + 1)
+        of_window = ~is_reported & (hour >= first) & (hour <= last)
+        truth = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(truth, item[of_window], records[of_window])
+        of_report = is_reported & (hour == last)
+        actual = truth[item[of_report]]
+        outside = (actual < low[of_report]) | (actual > high[of_report])
+        present = truth > 0
+        off = (sketch.estimates_at(columns) - truth)[present]
+        bound = shape.epsilon * (sketch.records - truth[present])
+        counts["items"] += int(np.count_nonzero(present))
+        counts["records"] += int(truth.sum())
+        counts["error"] += int(np.abs(off).sum())
+        counts["most"] = max(counts["most"], int(np.abs(off).max(initial=0)))
+        counts["beyond"] += int(np.count_nonzero((off > 0) & (off >= bound)))
+        counts["below"] += int(np.count_nonzero(off < 0))
+        counts["outside"] += int(np.count_nonzero(outside))
+    return counts

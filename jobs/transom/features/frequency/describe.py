@@ -20,28 +20,25 @@ LABELS = {
     "heavy": "`min_share`",
     "types": "the type or resolution of a column",
 }
-"""What the keys of fingerprints are called in the stream's file."""
+"""The names of the fingerprints' keys in the stream's file."""
 
 
 def summary(stream: Stream, name: str) -> str:
-    """Return what is counted, and by how much it may be wrong."""
-    said = stream.blocks(Frequency)[name]
-    shape = said.shape
-    wrong = "too small or too large, nobody knows by how much but of items that are kept"
-    if said.never_below:
-        wrong = (
-            f"never too small, and more than {shape.epsilon:.2g} of all records too large in "
-            f"{shape.delta:.2g} of the cases at most"
-        )
-    elif said.variant == "splitter":
-        wrong = "too small or too large; by how much is told of each, as its margin"
-    ticks = f"by ticks of {format_duration(said.tick)}"
+    """Return what is counted, and the error of an estimate."""
+    block = stream.blocks(Frequency)[name]
+    shape = block.shape
+    error = "too small or too large, nobody knows by how much but of items that are kept"
+    if block.never_below:
+        share = f"{shape.epsilon:.2g} of all records too large in {shape.delta:.2g} of the cases at most"
+        error = f"never too small, and more than {share}"
+    elif block.variant == "splitter":
+        error = "too small or too large; by how much is told of each, as its margin"
     # Vanilla has no window.
-    window = "" if said.variant == "vanilla" else f" in {format_duration(said.window)} {ticks}"
+    window = f" in {format_duration(block.window)} by ticks of {format_duration(block.tick)}"
     return (
-        f"{', '.join(said.item)}{window}, "
-        f"{said.variant}; {counted(shape.rows, 'row')} of "
-        f"{counted(shape.columns, 'column')}, an estimate is {wrong}"
+        f"{', '.join(block.item)}{'' if block.variant == 'vanilla' else window}, "
+        f"{block.variant}; {counted(shape.rows, 'row')} of "
+        f"{counted(shape.columns, 'column')}, an estimate is {error}"
     )
 
 

@@ -1,7 +1,8 @@
-"""What the rest of transom knows of the feature."""
+"""The feature `frequency`, as the rest of transom sees it."""
 
 from transom.features.frequency import check_list, describe, fingerprints, validate
 from transom.features.frequency.spec import Frequency
+from transom.features.items import validate as item_rules
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
 
@@ -15,9 +16,9 @@ FEATURE: Feature[Stream] = Feature(
     outlets=("frequencies",),
     upstream=lambda stream: "ingest",
     problems=validate.problems,
-    columns_read=validate.columns_read,
+    columns_read=lambda stream: item_rules.columns_read(stream, stream.blocks(Frequency)),
     lookback=validate.lookback,
-    conditions=validate.conditions,
+    conditions=lambda stream: item_rules.conditions(stream, "frequency", stream.blocks(Frequency)),
     definition=lazy("transom.features.frequency.stage:definition"),
     fingerprints={
         "tick_matrices": fingerprints.tick_matrices,

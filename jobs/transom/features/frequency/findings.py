@@ -13,23 +13,16 @@ from transom.spec.stream import Stream
 
 @dataclass(frozen=True, kw_only=True)
 class HeavyFindings(ItemFindings):
-    """How the heavy items of a block are put in words.
+    """Texts for the heavy items of a block."""
 
-    Attributes:
-        window: which records are counted.
-    """
-
-    id: str = "spell_id"
-    condition: str = "spell_id IS NOT NULL"
     columns: tuple[str, ...] = (
         "window_end", "spell_id", "rank", "estimate", "low", "high", "window_records", "state", "entered",
         "since",
     )  # fmt: skip
     reach: int = 0
-    window: str
 
     def seen(self, row: Row) -> str:
-        """Return how many of the records are the item's."""
+        """Return the item's number and share of records, and its rank."""
         share = as_decimal(rounded(100.0 * row["estimate"] / max(row["window_records"], 1), 1))
         records = f"{row['estimate']} of {row['window_records']} {self.window}"
         return f"about {records}, {share} %; place {row['rank']}"
@@ -39,12 +32,8 @@ def templates(stream: Stream) -> Iterator[HeavyFindings]:
     """Yield the blocks of a stream whose items are findings."""
     for name, block in stream.blocks(Frequency).items():
         if block.finding:
-            ever = block.variant == "vanilla"
-            window = (
-                "records since the start"
-                if ever
-                else f"records of the last {format_duration_long(block.window)}"
-            )
+            vanilla, last = block.variant == "vanilla", format_duration_long(block.window)
+            window = "records since the start" if vanilla else f"records of the last {last}"
             yield HeavyFindings(
                 **common(name, block, "is among the most frequent"),
                 gone=f"below {100 * block.min_share:g} % of the {window}",

@@ -1,6 +1,5 @@
-"""What is asked of a window of frequent items, answered without Spark from the rows of its hours."""
+"""Queries of the window of an hour, answered without Spark."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,9 +12,9 @@ from transom.core.intervals import HOUR, HOUR_LENGTH, hour_of, number_of
 from transom.core.partitions import PartitionKey
 from transom.engine.reader import Reader, in_utc, sql_literal, sql_name
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
-from transom.features.frequency.cell_values import SCHEMA, CellValues
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.spec import Frequency
+from transom.features.frequency.tables_cells import VALUE_SCHEMA, splitter_values
 from transom.features.frequency.windows import HEAVY, Hours
 from transom.features.items import validate as item_rules
 from transom.formats.record_format import FieldType
@@ -24,19 +23,19 @@ from transom.spec.stream import Stream
 from transom.storage.tables import in_hours_sql
 
 ITEM_PYTHON_TYPES: dict[FieldType, type] = {**item_rules.TYPES, "timestamp": datetime}
-"""Types of the values of an item that is asked for."""
+"""The type of an item's value in Python, by the type of its column."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """How often an item was seen in a window.
+    """How often an item occurs in a window.
 
     Attributes:
         estimate: by the sketch, within the bounds.
-        low, high: at least, and at most.
-        margin: the estimate is too large by more than this with probability `delta` at most; None where there
-            is no such bound.
-        records: of the window, of all items.
+        low, high: lower and upper bounds.
+        margin: the estimate is too large by more than this with probability `delta` at most; None if there is
+            no such bound.
+        records: the number of records in the window, of all items.
     """
 
     estimate: int
@@ -47,46 +46,63 @@ class Answer:
 
 
 def frequency(reader: Reader, sketch: str, item: Any, at: datetime) -> Answer:
-    """Return how often an item was seen in the window that ends at a time, without Spark.
+    """Return how often an item occurs in the window that ends at a time, without Spark.
 
-    Any item may be asked for, whether or not some hour has kept it: `estimate` is that of its sketch,
-    within what is known of it besides (Rivetti, Busnel and Mostefaoui, listings 2.1 to 3.4).
+    Any item can be queried, also one that no hour has kept (Rivetti, Busnel and Mostefaoui, listings 2.1 to
+    3.4).
 
     Args:
         sketch: a block of `frequency`.
-        item: a value for each of its columns, a tuple or a list in their order; of one column the value
-            itself.
-        at: the end of the window, outside; the end of an hour, with a zone.
+        item: a value for each of its columns, as a tuple or list in their order; or the value of its only
+            column.
+        at: the end of the window, exclusive: the end of an hour, with a zone.
 
     Raises:
-        ValueError: no such block, an item of other columns or types, one so long that it is passed over,
-            or a time that is no hour's end.
-        StaleDataError: an hour of the window is not there, or is out of date, or nobody has asked for the
-            last one. Hours before that one which nobody has asked for count as empty.
+        ValueError: the block does not exist, the item has other columns or types or is too long, or the time
+            is not the end of an hour.
+        StaleDataError: an hour of the window is missing or out of date, or the last one was not requested.
+            Earlier hours that were not requested count as empty.
     """
     block, last = _window(reader.stream, sketch, at)
     values = _values(item, block, reader.stream)
     columns = zip(block.item, values, strict=True)
     is_item = [f"{sql_name(name)} = {sql_literal(value)}" for name, value in columns]
-    return frequency_of(block, values, *_read(reader, block, last, is_item), number_of(last))
+    rows = _read(reader, block, last, " AND ".join(is_item))
+    hour = number_of(last)
+    queried = {
+        name: pa.array([value], rows.schema.field(name).type)
+        for name, value in zip(block.item, values, strict=True)
+    }
+    # A heavy item is a candidate whether or not an hour has kept it.
+    hours = Hours.of(
+        block, _concat(rows, pa.table({"hour": [hour], "row_kind": [HEAVY], "since": [0], **queried}))
+    )
+    (code,) = hours.heavy[hour]
+    window = hours.window(hour, np.array([code]))
+    (at_code,) = np.flatnonzero(window.seen.item == code)
+    margin = None if window.margin is None else float(window.margin[at_code])
+    low, high = int(window.seen.low[at_code]), int(window.seen.high[at_code])
+    return Answer(int(window.estimate[at_code]), low, high, margin, window.records)
 
 
 def sketch(reader: Reader, sketch: str, at: datetime) -> WindowSketch:
-    """Return what the sketch of a block holds at a time: others of the same shape, hashes, window and end may
-    be added to it, as those of another stream or lake (section 3.5), and any item be asked for.
+    """Return the sketch of the window of a block that ends at a time.
+
+    It can be added to others of the same shape, hashes, window and end, such as those of other streams
+    (section 3.5), and estimates the count of any item.
 
     Args:
         sketch, at: as of `frequency`.
 
     Raises:
-        ValueError, StaleDataError: as `frequency`.
+        ValueError, StaleDataError: as of `frequency`.
     """
     block, last = _window(reader.stream, sketch, at)
-    return sketch_of(block, *_read(reader, block, last, ["FALSE"]), number_of(last))
+    return Hours.of(block, _read(reader, block, last, "FALSE")).sketch(number_of(last))
 
 
 def _window(stream: Stream, sketch: str, at: datetime) -> tuple[FrequencyBlock, datetime]:
-    """A block, and the hour with which the window ends."""
+    """Return a block, and the last hour of the window that ends at a time."""
     blocks = stream.blocks(Frequency)
     if sketch not in blocks:
         raise ValueError(f"sketch: frequency has no block {sketch!r}{did_you_mean(sketch, blocks)}")
@@ -96,94 +112,62 @@ def _window(stream: Stream, sketch: str, at: datetime) -> tuple[FrequencyBlock, 
     return frequency_block_of(stream, sketch), end - HOUR
 
 
-def _read(
-    reader: Reader, block: FrequencyBlock, last: datetime, is_item: Sequence[str]
-) -> tuple[pa.Table, pa.Table | None]:
-    """The rows of the hours of a window, of items that meet every one of some conditions; and what cells
-    hold."""
+def _read(reader: Reader, block: FrequencyBlock, last: datetime, is_item: str) -> pa.Table:
+    """Return the rows of a window, as `combine_rows`.
+
+    Args:
+        is_item: the condition of the rows of items, in SQL.
+    """
     hours = [last - back * HOUR for back in range(block.back, -1, -1)]
-    matrices = [PartitionKey("frequency", block.name, "tick_matrices", hour) for hour in hours]
-    cells = [PartitionKey("frequency", block.name, "cells", last)] if block.chained else []
+    partitions = [PartitionKey("frequency", block.name, "tick_matrices", hour) for hour in hours]
+    if block.chained:
+        partitions.append(PartitionKey("frequency", block.name, "cells", last))
     of_block = f"block = {sql_literal(block.name)}"
-    selected = f"(row_kind IN ('hour', 'others') OR (row_kind = 'item' AND {' AND '.join(is_item)}))"
+    selected = f"(row_kind IN ('hour', 'others') OR (row_kind = 'item' AND {is_item}))"
 
-    def read() -> tuple[pa.Table, pa.Table | None]:
+    def read() -> pa.Table:
         rows = reader.rows("tick_matrices", [of_block, in_hours_sql(hours), selected])
-        return rows, reader.rows("cells", [of_block, in_hours_sql([last])]) if cells else None
+        cells = reader.rows("cells", [of_block, in_hours_sql([last])]) if block.chained else None
+        return combine_rows(block, rows, cells)
 
-    tables, _ = reader.read_fresh([*matrices, *cells], read)
-    return tables
+    return reader.read_fresh(partitions, read)[0]
 
 
 def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]:
-    """An item as a value for each of its columns.
+    """Return the values of a queried item.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no item.
     """
     values = tuple(item) if isinstance(item, tuple | list) else (item,)
     if len(values) != len(block.item):
         raise ValueError(f"item: must have a value for each of {', '.join(block.item)}; got {item!r}")
-    for name, value in zip(block.item, values, strict=True):
-        kind = stream.event_types[name]
-        if type(value) is not ITEM_PYTHON_TYPES[kind]:
-            raise ValueError(f"item: must be {item_rules.with_article(kind)} for {name}; got {value!r}")
-        for rule in item_rules.why_invalid(name, value):
-            raise ValueError(f"item: {rule}")
-    for rule in item_rules.why_skipped(values):
+    for rule in item_rules.value_problems(values, block.item, stream, ITEM_PYTHON_TYPES):
         raise ValueError(f"item: {rule}")
     return values
 
 
-def frequency_of(
-    block: FrequencyBlock, item: Sequence[Any], rows: pa.Table, left: pa.Table | None, hour: int
-) -> Answer:
-    """How often one item was seen in the window that ends with an hour.
+def combine_rows(block: FrequencyBlock, rows: pa.Table, cells: pa.Table | None) -> pa.Table:
+    """Return the rows of both tables in the form of `windows.rows_of_windows`.
 
     Args:
-        item: a value for each of its columns.
-        rows: of `tick_matrices`: those of whole hours, rests, and the item's, of the hours of the window.
-        left: of `cells`: those of the hour, of a chained variant.
-        hour: its number.
+        rows: of `tick_matrices`.
+        cells: of `cells`, for chained variants.
     """
-    asked = {
-        name: pa.array([value], rows.schema.field(name).type)
-        for name, value in zip(block.item, item, strict=True)
-    }
-    table = combine_rows(block, rows, left)
-    table = _joined(table, pa.table({"hour": [hour], "row_kind": [HEAVY], "since": [0], **asked}))
-    hours = Hours.of(block, table)
-    (place,) = hours.heavy[hour]
-    window = hours.window(hour, np.array([place]))
-    (at,) = np.flatnonzero(window.seen.item == place)
-    margin = None if window.margin is None else float(window.margin[at])
-    low, high = int(window.seen.low[at]), int(window.seen.high[at])
-    return Answer(int(window.estimate[at]), low, high, margin, window.records)
-
-
-def sketch_of(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None, hour: int) -> WindowSketch:
-    """What the matrix of the window holds that ends with an hour.
-
-    Args:
-        rows, left, hour: as of `frequency_of`, of no item.
-    """
-    return Hours.of(block, combine_rows(block, rows, left)).sketch(hour)
-
-
-def combine_rows(block: FrequencyBlock, rows: pa.Table, left: pa.Table | None) -> pa.Table:
-    """Rows of both tables, as `rows_of_windows` has them."""
-    as_number = pc.divide(rows["hour"].cast(pa.int64()), HOUR_LENGTH)
     columns = {name: rows[name] for name in ("row_kind", "records", *block.item)}
-    table = pa.table({"hour": as_number, "counters": rows["cells"], **columns})
-    if left is None:
+    table = pa.table({"hour": _hour_numbers(rows), "counters": rows["cells"], **columns})
+    if cells is None:
         return table
-    number = pc.divide(left["hour"].cast(pa.int64()), HOUR_LENGTH)
-    left = left.set_column(left.column_names.index("hour"), "hour", number)
-    left = left.rename_columns({"row": "number"})
+    cells = cells.set_column(cells.column_names.index("hour"), "hour", _hour_numbers(cells))
+    cells = cells.rename_columns({"row": "number"})
     if block.variant == "splitter":
-        left = pa.Table.from_batches(CellValues(block)(left.to_batches()), SCHEMA)
-    return _joined(table, left.select([name for name in SCHEMA.names if name in left.column_names]))
+        cells = pa.Table.from_batches(splitter_values(block, cells.to_batches()), VALUE_SCHEMA)
+    return _concat(table, cells.select([name for name in VALUE_SCHEMA.names if name in cells.column_names]))
 
 
-def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
-    return pa.concat_tables([one, other], promote_options="default").combine_chunks()
+def _hour_numbers(rows: pa.Table) -> pa.ChunkedArray:
+    return pc.divide(rows["hour"].cast(pa.int64()), HOUR_LENGTH)
+
+
+def _concat(*tables: pa.Table) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()

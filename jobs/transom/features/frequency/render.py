@@ -1,4 +1,4 @@
-"""What a try has found of frequent items, printed: those that the last report of each block tells of."""
+"""Print the frequent items of a try: those of the last report of each block."""
 
 import typer
 from deltalake import DeltaTable
@@ -10,37 +10,33 @@ from transom.spec.stream import Stream
 from transom.storage.tables import query
 
 ROWS = 10
-"""Items of each block that are shown."""
+"""Items shown for each block."""
 
 
 def print_frequencies(stream: Stream, root: str) -> None:
-    """Prints the most frequent items of the last report of each block."""
+    """Print the most frequent items of the last report of each block."""
     uri = f"{root}/frequencies"
-    for name, said in stream.blocks(Frequency).items():
+    for name, block in stream.blocks(Frequency).items():
         # Vanilla has no window.
-        window = "" if said.variant == "vanilla" else f"in the {format_duration(said.window)} "
+        window = "" if block.variant == "vanilla" else f"in the {format_duration(block.window)} "
         of_block = f"SELECT * FROM t WHERE block = '{name}' AND low IS NOT NULL"
-        last = f"hour = (SELECT max(hour) FROM ({of_block}))"
-        rows = (
-            query(DeltaTable(uri), f"SELECT * FROM ({of_block}) WHERE {last} ORDER BY rank").to_pylist()
-            if DeltaTable.is_deltatable(uri)
-            else []
-        )
+        last = f"SELECT * FROM ({of_block}) WHERE hour = (SELECT max(hour) FROM ({of_block})) ORDER BY rank"
+        rows = query(DeltaTable(uri), last).to_pylist() if DeltaTable.is_deltatable(uri) else []
         if not rows:
-            typer.echo(f"\n{name}: no {', '.join(said.item)} {window}up to the last report")
+            typer.echo(f"\n{name}: no {', '.join(block.item)} {window}up to the last report")
             continue
         shown = [
             [
-                row["rank"], *(row[column] for column in said.item), row["estimate"],
+                row["rank"], *(row[column] for column in block.item), row["estimate"],
                 f"{row['low']} to {row['high']}", f"{row['estimate'] / row['window_records']:.1%}",
                 row["since"],
             ]
             for row in rows[:ROWS]
         ]  # fmt: skip
-        columns = ["rank", *said.item, "times", "between", "share", "heavy since"]
+        columns = ["rank", *block.item, "times", "between", "share", "heavy since"]
         first = rows[0]
         title = (
-            f"{name}: {', '.join(said.item)} {window}up to {first['window_end']:%Y-%m-%dT%H:%M}, "
+            f"{name}: {', '.join(block.item)} {window}up to {first['window_end']:%Y-%m-%dT%H:%M}, "
             f"{first['window_records']} records; others at most {first['max_unreported']} times"
         )
         table(title, columns, shown)

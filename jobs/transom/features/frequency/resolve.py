@@ -1,4 +1,4 @@
-"""The blocks of frequency of a stream, resolved against its columns."""
+"""Blocks of frequency, resolved against the columns of their stream."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from transom.core.durations import microseconds
-from transom.core.intervals import micros
+from transom.core.intervals import HOUR_LENGTH, micros
 from transom.features.frequency.algorithm.reference import Shape
 from transom.features.frequency.spec import CHAINED, Frequency
 from transom.features.items import validate as item_rules
@@ -14,24 +14,25 @@ from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
 
 EVER = 24 * 366 * 100
-"""Hours that vanilla looks back for the cells of an earlier one."""
+"""Hours that vanilla looks back for cells."""
 
 
 @dataclass(frozen=True)
 class FrequencyBlock:
-    """One block of frequency of a stream, with everything that its columns are derived from.
+    """A block of frequency, with types and units.
 
     Attributes:
         item: the columns of an item, with their Spark types.
-        where: which events are counted, as Spark SQL.
-        tick: its length in microseconds, which divides an hour.
-        steps: ticks of the window, N.
-        hours: of the window.
-        back: how many hours before one its window may be made of.
+        where: which events are counted, as Spark SQL; None is all.
+        shape: the shape of a matrix.
+        variant, tau, mu, top: as of `spec.Frequency`.
+        tick: the length of a tick, in microseconds: it divides an hour.
+        steps, hours: the number of ticks and of hours of the window.
+        back: the number of hours before an hour that its window is computed from.
         start: the first hour that counts, in microseconds since 1970; None is any.
         watched: items that are counted exactly.
-        kept: how many items of each hour are kept to be ranked.
-        min_share: with which share of the records an item is heavy.
+        capacity: the number of items that each hour keeps.
+        min_share: the minimum share of the records of a heavy item.
     """
 
     name: str
@@ -48,44 +49,49 @@ class FrequencyBlock:
     mu: Fraction
     watched: tuple[tuple[Any, ...], ...]
     top: int
-    kept: int
+    capacity: int
     min_share: Fraction
 
     @property
     def chained(self) -> bool:
-        """Whether an hour is computed from the one before it."""
+        """Whether an hour is computed from the previous one."""
         return self.variant in CHAINED
 
     @property
     def cells_back(self) -> int:
-        """How many hours back the cells of an hour count; those of hours before the window hold nothing."""
+        """The number of hours back that cells count. Cells from before a window have no record in it."""
         return EVER if self.variant == "vanilla" else self.hours
 
     @property
     def ticks(self) -> int:
-        """How many ticks an hour has."""
+        """The number of ticks of an hour."""
         return self.steps // self.hours
+
+    @property
+    def first_hour(self) -> int:
+        """The number of the first hour that counts, since 1970."""
+        return (self.start or 0) // HOUR_LENGTH
 
 
 def frequency_block_of(stream: Stream, name: str) -> FrequencyBlock:
-    """A block of the stream file, resolved against its columns."""
-    said = stream.blocks(Frequency)[name]
-    where = stream.where_of(said)
+    """Return a block of the stream file, resolved."""
+    block = stream.blocks(Frequency)[name]
+    where = stream.where_of(block)
     return FrequencyBlock(
         name=name,
-        item={column: SPARK_TYPES[stream.event_types[column]] for column in said.item},
+        item={column: SPARK_TYPES[stream.event_types[column]] for column in block.item},
         where=where.sql if where else None,
-        shape=said.shape,
-        variant=said.variant,
-        tick=microseconds(said.tick),
-        steps=said.steps,
-        hours=said.hours,
-        back=said.back,
-        start=None if said.start is None else micros(said.start),
-        tau=said.exact_tau,
-        mu=said.exact_mu,
-        watched=tuple(item_rules.listed(said.watch)),
-        top=said.top,
-        kept=said.kept,
-        min_share=Fraction(str(said.min_share)),
+        shape=block.shape,
+        variant=block.variant,
+        tick=microseconds(block.tick),
+        steps=block.steps,
+        hours=block.hours,
+        back=block.back,
+        start=None if block.start is None else micros(block.start),
+        tau=block.exact_tau,
+        mu=block.exact_mu,
+        watched=tuple(item_rules.listed(block.watch)),
+        top=block.top,
+        capacity=block.capacity,
+        min_share=Fraction(str(block.min_share)),
     )

@@ -17,15 +17,13 @@ from transom.spec.errors import Issue, IssuesError, find_duplicates
 
 Variant = Literal["perfect", "simple", "proportional", "splitter", "vanilla"]
 NEVER_BELOW = ("perfect", "vanilla")
-"""Those of which no estimate is too small."""
+"""Variants without an estimate that is too small."""
 CHAINED = ("splitter", "vanilla")
-"""Those of which an hour is computed from the one before it."""
-MEMORY = 1024
-"""MiB, where nothing is said."""
+"""Variants in which an hour is computed from the previous one."""
 MIN_SHARE = 1e-6
-"""Of shares that have no figure of their own that is too small."""
-KEPT = 10
-"""Of each hour, as many times the `top` items are kept to be ranked."""
+"""Smallest value of `tau` and `min_share`."""
+CAPACITY_FACTOR = 10
+"""The number of items that each hour keeps, as a multiple of `top`."""
 
 
 class Frequency(Model):
@@ -71,17 +69,17 @@ class Frequency(Model):
     watch: tuple[ItemLiteral, ...] = ()
     """Items that are counted exactly, and told of whenever the window has them, whatever their rank: of one
     column its values, of several a list for each, in the order of the columns. Not of vanilla."""
-    memory: Annotated[StrictInt, Field(ge=1, le=8192)] = MEMORY
+    memory: Annotated[StrictInt, Field(ge=1, le=8192)] = 1024
     """How much memory, in MiB, the matrices and the items may take that a run looks at together."""
 
     @property
     def steps(self) -> int:
-        """How many ticks the window has, N."""
+        """The number of ticks of the window, N."""
         return self.window // self.tick
 
     @property
     def shape(self) -> Shape:
-        """What a matrix is like."""
+        """The shape of a matrix."""
         return Shape.for_error(self.epsilon, self.delta, self.seed)
 
     @property
@@ -96,19 +94,19 @@ class Frequency(Model):
 
     @property
     def hours(self) -> int:
-        """How many hours the window has."""
+        """The number of hours of the window."""
         return self.window // HOUR
 
     @property
     def back(self) -> int:
-        """How many hours before one its window may be made of."""
+        """The number of hours before an hour that its window is computed from."""
         return (2 * self.hours if self.variant == "proportional" else self.hours) - 1
 
     @property
-    def kept(self) -> int:
-        """How many items of each hour are kept to be ranked: all those among them that have the share
-        `min_share` of its records."""
-        return max(KEPT * self.top, math.ceil(1 / Fraction(str(self.min_share))))
+    def capacity(self) -> int:
+        """The number of items that each hour keeps: enough for all with a share of `min_share` in the
+        hour."""
+        return max(CAPACITY_FACTOR * self.top, math.ceil(1 / Fraction(str(self.min_share))))
 
     @property
     def never_below(self) -> bool:
@@ -123,8 +121,8 @@ class Frequency(Model):
         return self
 
 
-def _problems(said: Frequency) -> Iterator[Issue]:
-    tick, window = said.tick, said.window
+def _problems(block: Frequency) -> Iterator[Issue]:
+    tick, window = block.tick, block.window
     if not tick or HOUR % tick:
         yield Issue("tick", f"must divide an hour; got {format_duration(tick)}")
         return
@@ -135,29 +133,26 @@ def _problems(said: Frequency) -> Iterator[Issue]:
     if window % HOUR:
         yield Issue("window", f"must be whole hours, as it is reported by; got {format_duration(window)}")
         return
-    yield from find_duplicates("item", said.item)
-    for field, value in (("epsilon", said.epsilon), ("delta", said.delta)):
+    yield from find_duplicates("item", block.item)
+    for field, value in (("epsilon", block.epsilon), ("delta", block.delta)):
         if not 0 < value < 1:
             yield Issue(field, f"must be above 0 and below 1; got {value:g}")
             return
-    if math.e / said.epsilon > WIDEST:
-        yield Issue("epsilon", f"gives a matrix of more than 2^32 columns; got {said.epsilon:g}")
-    for field, value in (("tau", said.tau), ("min_share", said.min_share)):
+    if math.e / block.epsilon > WIDEST:
+        yield Issue("epsilon", f"gives a matrix of more than 2^32 columns; got {block.epsilon:g}")
+    for field, value in (("tau", block.tau), ("min_share", block.min_share)):
         if not MIN_SHARE <= value <= 1:
             yield Issue(field, f"must be from {MIN_SHARE:f} to 1; got {value:g}")
-    if said.mu < 1:
-        yield Issue("mu", f"must be 1 or more, or every rate is another one; got {said.mu:g}")
-    for field in ("tau", "mu", "start"):
-        if field in said.model_fields_set and said.variant not in (
-            ("splitter",) if field != "start" else CHAINED
-        ):
-            rule = (
-                "is of the variant splitter"
-                if field != "start"
-                else "is of the variants splitter and vanilla"
-            )
-            yield Issue(field, f"{rule} alone; got variant {said.variant}")
-    if said.watch and said.variant == "vanilla":
+    if block.mu < 1:
+        yield Issue("mu", f"must be 1 or more, or every rate is another one; got {block.mu:g}")
+    for field, variants, rule in (
+        ("tau", ("splitter",), "is of the variant splitter"),
+        ("mu", ("splitter",), "is of the variant splitter"),
+        ("start", CHAINED, "is of the variants splitter and vanilla"),
+    ):
+        if field in block.model_fields_set and block.variant not in variants:
+            yield Issue(field, f"{rule} alone; got variant {block.variant}")
+    if block.watch and block.variant == "vanilla":
         yield Issue("watch", "is of the variants that have windows, which vanilla has not")
-    if not 0 <= said.seed < SEEDS:
-        yield Issue("seed", f"must be from 0 up to 2^32; got {said.seed}")
+    if not 0 <= block.seed < SEEDS:
+        yield Issue("seed", f"must be from 0 up to 2^32; got {block.seed}")

@@ -1,51 +1,27 @@
-"""The tables of frequency: how often items are seen, found in little memory.
+"""The tables of frequency (Rivetti, Busnel and Mostefaoui).
 
-`tick_matrices`, state: a Count-Min matrix for each tick, and each hour's most frequent items. `cells`,
-state: of variants that depend on all records, what their cells hold at each hour's end. `frequencies`, a
-result: how often items were seen in each hour's window (Rivetti, Busnel and Mostefaoui).
+`tick_matrices`, state: a Count-Min matrix for each tick, and the most frequent items of each hour. `cells`,
+state: the cells at the end of each hour, for variants that depend on all records. `frequencies`, a result:
+the most frequent items in the window of each hour.
 """
 
-from collections.abc import Mapping
-
+from transom.engine.check_builders import built_in
 from transom.features.frequency import fingerprints
+from transom.features.frequency.check_list import SHORT
 from transom.features.frequency.checks import (
     MISCOUNTED,
     SUB_CELLS,
     TOTALS,
     UNSOUND,
     WINDOW,
-    cell_checks,
     excess_sub_cells,
-    frequency_checks,
-    matrix_checks,
 )
-from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
+from transom.features.frequency.resolve import frequency_block_of
 from transom.features.frequency.spec import Frequency
-from transom.features.items.tables import LONG, item_table
-from transom.ledger.stage import (
-    BlockOutput,
-    InputRange,
-    Stage,
-    StepRequest,
-    StepResult,
-    TableStep,
-    rows_where,
-)
+from transom.features.items.tables import LONG, item_step
+from transom.ledger.stage import InputRange, Stage, rows_where
 from transom.spec.stream import Stream
-from transom.storage.tables import Table
 
-MATRIX_COLUMNS = ("hour", "row_kind", "tick", "records", "other_item_count", "cells")
-"""Columns of `tick_matrices` beside block and item."""
-CELL_COLUMNS = (
-    "hour", "row", "counters", "first_ticks", "last_ticks", "totals", "partly_expired", "sub_cells", "ticks",
-    "records",
-)  # fmt: skip
-"""Columns of `cells` beside the block."""
-FREQUENCY_COLUMNS = (
-    "hour", "window_end", "spell_id", "rank", "estimate", "low", "high", "window_records", "error_bound",
-    "max_unreported", "watched", "change", "state", "entered", "since",
-)  # fmt: skip
-"""Columns of `frequencies` beside block and item."""
 NAME = "frequency"
 VERSION = 4
 
@@ -54,84 +30,50 @@ def definition(stream: Stream) -> Stage:
     """Return the tables of frequency of a stream."""
     blocks = {name: frequency_block_of(stream, name) for name in stream.blocks(Frequency)}
     chained = {name: block for name, block in blocks.items() if block.chained}
-    steps = (_tick_matrices(stream, blocks), _cells(stream, chained), _frequencies(stream, blocks))
-    return Stage(NAME, VERSION, steps)
-
-
-def _tick_matrices(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> TableStep:
-    def compute(request: StepRequest) -> StepResult:
-        from transom.features.frequency.tables_tick_matrices import tick_matrices_of
-
-        return tick_matrices_of(request, blocks)
-
-    parts = {
-        name: BlockOutput(
-            (InputRange("ingest", "events", "events"),),
-            fingerprints.tick_matrices(stream, name),
-            (*MATRIX_COLUMNS, *block.item),
-        )
-        for name, block in blocks.items()
-    }
-    return TableStep(
-        item_table("tick_matrices", (block.item for block in blocks.values())),
-        parts,
-        compute,
-        checks=matrix_checks(stream),
+    tick_matrices = item_step(
+        stream,
+        NAME,
+        "tick_matrices",
+        blocks,
+        lambda name, block: (InputRange("ingest", "events", "events"),),
+        fingerprints.tick_matrices,
+        checks=(
+            *built_in(stream, "rows_counted", metric=MISCOUNTED, at_most=0),
+            *built_in(stream, SHORT, metric=LONG, at_most=0),
+        ),
         counters=(MISCOUNTED, LONG),
     )
-
-
-def _cells(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> TableStep:
-    def compute(request: StepRequest) -> StepResult:
-        from transom.features.frequency.tables_cells import cells_of
-
-        return cells_of(request, blocks)
-
-    parts = {
-        name: BlockOutput(
-            (
-                InputRange(NAME, name, "tick_matrices"),
-                InputRange(NAME, name, "cells", back=block.cells_back, forward=-1),
-            ),
-            fingerprints.cells(stream, name),
-            CELL_COLUMNS,
-        )
-        for name, block in blocks.items()
-    }
-    return TableStep(
-        Table.load("cells"),
-        parts,
-        compute,
-        checks=cell_checks(stream),
+    cells = item_step(
+        stream,
+        NAME,
+        "cells",
+        chained,
+        lambda name, block: (
+            InputRange(NAME, name, "tick_matrices"),
+            InputRange(NAME, name, "cells", back=block.cells_back, forward=-1),
+        ),
+        fingerprints.cells,
+        checks=built_in(stream, "sub_cells_bounded", metric="sub_cells_beyond", at_most=0),
         counters=(SUB_CELLS, WINDOW),
-        derived={"sub_cells_beyond": excess_sub_cells(blocks)},
+        derived={"sub_cells_beyond": excess_sub_cells(chained)},
     )
-
-
-def _frequencies(stream: Stream, blocks: Mapping[str, FrequencyBlock]) -> TableStep:
-    def compute(request: StepRequest) -> StepResult:
-        from transom.features.frequency.tables_frequencies import frequencies_of
-
-        return frequencies_of(request, blocks)
-
-    parts = {
-        name: BlockOutput(
-            (
-                InputRange(NAME, name, "tick_matrices", back=block.back),
-                *((InputRange(NAME, name, "cells"),) if block.chained else ()),
-                InputRange(NAME, name, "frequencies", back=block.hours, forward=-1),
-            ),
-            fingerprints.frequencies(stream, name),
-            (*FREQUENCY_COLUMNS, *block.item),
-        )
-        for name, block in blocks.items()
-    }
-    return TableStep(
-        item_table("frequencies", (block.item for block in blocks.values())),
-        parts,
-        compute,
-        checks=frequency_checks(stream),
+    frequencies = item_step(
+        stream,
+        NAME,
+        "frequencies",
+        blocks,
+        lambda name, block: (
+            InputRange(NAME, name, "tick_matrices", back=block.back),
+            *([InputRange(NAME, name, "cells")] if block.chained else []),
+            InputRange(NAME, name, "frequencies", back=block.hours, forward=-1),
+        ),
+        fingerprints.frequencies,
+        checks=(
+            *built_in(stream, "frequency_bounded", metric="frequency_unsound", at_most=0),
+            *built_in(stream, "totals_kept", metric=TOTALS, at_most=0),
+        ),
         metrics={"frequency_unsound": rows_where(UNSOUND)},
         counters=(TOTALS,),
         failing_row_filters={"frequency_bounded": UNSOUND},
     )
+    return Stage(NAME, VERSION, (tick_matrices, cells, frequencies))

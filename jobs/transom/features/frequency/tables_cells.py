@@ -1,65 +1,74 @@
-"""What cells hold that depend on all records since the start, at the end of each hour: a chain, tick by tick
-(`transom.features.frequency.algorithm.splitter`); of vanilla the sum of all matrices."""
+"""Cells that depend on all records since the start, at the end of each hour: a chain.
 
+Those of splitter are advanced tick by tick (`transom.features.frequency.algorithm.splitter`). Those of
+vanilla are the sum of all matrices.
+"""
+
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from transom.arrays.arrow import build_batches, concat_batches, int64s, lists
+from transom.arrays.arrow import build_batches, int64s, lists
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.hour_chains import HourRun, hour_runs
+from transom.engine.hour_chains import ChainTask, hour_runs
 from transom.engine.hours import hour_number
 from transom.features.frequency import tables_tick_matrices as tick_matrices
-from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells
+from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells, bounds, values
 from transom.features.frequency.checks import SUB_CELLS, WINDOW
 from transom.features.frequency.resolve import FrequencyBlock
-from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import Table
 
 TABLE = "cells"
 LISTS = ("counters", "first_ticks", "last_ticks", "totals", "partly_expired")
-"""Of sub-cells, in the order of `FIELDS`."""
+"""Columns of sub-cells, in the order of `FIELDS`."""
+NUMBERS = ("hour", "number", "records")
+VALUES = ("counters", "least", "most")
+VALUE_SCHEMA = pa.schema(
+    [*((name, pa.int64()) for name in NUMBERS), *((name, pa.list_(pa.int64())) for name in VALUES)]
+)
+"""Rows of `cell_values`."""
+Tick = tuple[int, int, Int64s]
+"""The number of a tick, its records, and its matrix, flat."""
 
 
-def cells_of(request: StepRequest, blocks: Mapping[str, FrequencyBlock]) -> StepResult:
-    """What every block's target hours leave."""
-    shares = []
-    for name, targets in request.targets.items():
-        block = blocks[name]
-        stretches, stored = hour_runs(request, name, TABLE, targets, block.cells_back)
-        of_block = F.col("block") == name
-        # Vanilla never looks into an hour.
-        kind = tick_matrices.WHOLE if block.variant == "vanilla" else tick_matrices.TICK
-        rows = request.pins.read(tick_matrices.TABLE, targets).where(of_block & (F.col("row_kind") == kind))
-        tick = F.unix_micros(F.coalesce("tick", "hour")).alias("tick")
-        rows = rows.select(tick, "records", F.col("cells").alias("counters"))
-        if stored:
-            left = request.pins.read(TABLE, stored).where(of_block).withColumn("hour", hour_number())
-            rows = rows.unionByName(left.drop("block"), allowMissingColumns=True)
-        schema = Table.load(TABLE).block_schema()
-        shares.append(
-            BlockTask(name, rows.repartition(1), compute_counting=CellUpdater(block, stretches, schema))
-        )
-    return StepResult(shares)
+def cells_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[datetime]) -> BlockTask:
+    """Return the cells at the end of each target hour of a block."""
+    runs, stored = hour_runs(request, block.name, TABLE, targets, block.cells_back)
+    of_block = F.col("block") == block.name
+    # Vanilla needs no ticks.
+    kind = tick_matrices.WHOLE if block.variant == "vanilla" else tick_matrices.TICK
+    rows = request.pins.read(tick_matrices.TABLE, targets).where(of_block & (F.col("row_kind") == kind))
+    tick = F.unix_micros(F.coalesce("tick", "hour")).alias("tick")
+    rows = rows.select(tick, "records", F.col("cells").alias("counters"))
+    if stored:
+        state = request.pins.read(TABLE, stored).where(of_block).withColumn("hour", hour_number())
+        rows = rows.unionByName(state.drop("block"), allowMissingColumns=True)
+    updater = CellUpdater(block, runs, Table.load(TABLE).block_schema())
+    return BlockTask(block.name, rows.repartition(1), compute_counting=updater)
 
 
 @dataclass(frozen=True)
 class MatrixState:
-    """What a matrix holds at the end of an hour.
+    """The cells at the end of an hour.
 
     Attributes:
         hour: its number.
         counters: of vanilla: the matrix, flat.
-        sub_cells: of splitter: its sub-cells.
+        sub_cells: of splitter.
         ticks: of splitter: the records of each tick of the window, the oldest first.
-        records: of the window, or all.
+        records: of the window; of vanilla all.
     """
 
     hour: int
@@ -70,68 +79,55 @@ class MatrixState:
 
 
 @dataclass(frozen=True)
-class CellUpdater:
-    """What a task makes of the ticks of a block.
-
-    Attributes:
-        runs: the hours that are wanted.
-        schema: of what comes out.
-    """
+class CellUpdater(ChainTask):
+    """Advances the cells of a block from hour to hour."""
 
     block: FrequencyBlock
-    runs: Sequence[HourRun]
-    schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
-        """The rows of the wanted hours."""
-        table = concat_batches(batches)
-        if table is None:
-            return
+    def rows(self, table: pa.Table, tally: TaskCounters) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the hours, from all ticks and stored state of the block."""
         ticks, stored = self._ticks(table), self._stored(table)
-        last: tuple[int, MatrixState] | None = None
-        for stretch in self.runs:
-            state = stretch.state(last, stored, self._nothing(stretch.previous_hour))
-            for hour in stretch.hours:
+        last: dict[int | None, MatrixState] = {}
+        for run in self.runs:
+            state = (stored | last).get(run.ahead) or self._empty(run.previous_hour)
+            for hour in run.hours:
                 state = self._advanced(state, hour, ticks.get(hour, []))
                 tally.add(SUB_CELLS, [hour], [int(state.sub_cells.lengths.sum())])
                 tally.add(WINDOW, [hour], [state.records])
-                # Nothing is held then, as where no task has had a row.
+                # No rows without records, as if the task had no row.
                 if state.records:
                     yield from self._rows(state)
-                last = hour, state
+            last = {state.hour: state}
 
-    def _nothing(self, hour: int) -> MatrixState:
+    def _empty(self, hour: int) -> MatrixState:
         cells = self.block.shape.cells
-        none = np.zeros(cells if self.block.variant == "vanilla" else 0, dtype=np.int64)
-        return MatrixState(hour, none, SubCells.none(cells), np.zeros(self.block.steps, dtype=np.int64), 0)
+        counters = np.zeros(cells if self.block.variant == "vanilla" else 0, dtype=np.int64)
+        ticks = np.zeros(self.block.steps, dtype=np.int64)
+        return MatrixState(hour, counters, SubCells.none(cells), ticks, 0)
 
-    def _ticks(self, table: pa.Table) -> dict[int, list[tuple[int, int, Int64s]]]:
-        """By hour: the number of each tick, its records, and its matrix; in order."""
+    def _ticks(self, table: pa.Table) -> Mapping[int, list[Tick]]:
+        """Return the ticks that count, in order, by the numbers of their hours."""
         rows = table.filter(pc.is_valid(table["tick"]))
-        found: dict[int, list[tuple[int, int, Int64s]]] = {}
-        start, matrices = int64s(rows["tick"]), rows["counters"]
-        for place in np.argsort(start).tolist():
-            if self.block.start is not None and start[place] < self.block.start:
-                continue
-            matrix = matrices[place].values.to_numpy()
-            tick = int(start[place]) // self.block.tick
-            found.setdefault(int(start[place]) // HOUR_LENGTH, []).append(
-                (tick, rows["records"][place].as_py(), matrix)
-            )
-        return found
+        starts, matrices = int64s(rows["tick"]), rows["counters"]
+        ticks: dict[int, list[Tick]] = defaultdict(list)
+        for place in np.argsort(starts).tolist():
+            start = int(starts[place])
+            if self.block.start is None or start >= self.block.start:
+                records, matrix = rows["records"][place].as_py(), matrices[place].values.to_numpy()
+                ticks[start // HOUR_LENGTH].append((start // self.block.tick, records, matrix))
+        return ticks
 
-    def _advanced(self, state: MatrixState, hour: int, ticks: list[tuple[int, int, Int64s]]) -> MatrixState:
+    def _advanced(self, state: MatrixState, hour: int, ticks: Sequence[Tick]) -> MatrixState:
         block = self.block
         if block.variant == "vanilla":
             counters = sum((matrix for _, _, matrix in ticks), state.counters)
-            records = state.records + sum(seen for _, seen, _ in ticks)
+            records = state.records + sum(count for _, count, _ in ticks)
             return replace(state, hour=hour, counters=counters, records=records)
-        # Of each tick of the window that ends with the hour, and of that of the hour before it.
+        # The ticks of the windows of this hour and of the previous one.
         first = (hour + 1) * block.ticks - block.steps - block.ticks
         seen = np.zeros(block.steps + block.ticks, dtype=np.int64)
-        back = (hour - state.hour) * block.ticks
-        kept = state.ticks[max(0, back - block.ticks) :]
-        seen[: len(kept)] = kept
+        earlier = state.ticks[max(0, (hour - state.hour - 1) * block.ticks) :]
+        seen[: len(earlier)] = earlier
         for tick, records, _ in ticks:
             seen[tick - first] = records
         sums = np.concatenate([[0], np.cumsum(seen)])
@@ -140,47 +136,75 @@ class CellUpdater:
             end = tick - first + 1
             cells.advance(tick, matrix, int(sums[end] - sums[max(0, end - block.steps)]))
         window = seen[block.ticks :]
-        held = cells.sub_cells((hour + 1) * block.ticks - 1)
-        return MatrixState(hour, state.counters, held, window, int(window.sum()))
+        sub_cells = cells.sub_cells((hour + 1) * block.ticks - 1)
+        return MatrixState(hour, state.counters, sub_cells, window, int(window.sum()))
 
     def _rows(self, state: MatrixState) -> Iterator[pa.RecordBatch]:
-        shape, vanilla = self.block.shape, self.block.variant == "vanilla"
-        many = state.sub_cells.lengths.reshape(shape.rows, shape.columns)
-        ends = np.cumsum(many.sum(axis=1))
-        for row in range(shape.rows):
-            columns: dict[str, Any] = {"hour": state.hour * HOUR_LENGTH, "row": row, "records": state.records}
-            if vanilla:
-                columns["counters"] = lists(state.counters.reshape(shape.rows, -1)[row], 1)
+        rows = self.block.shape.rows
+        lengths = state.sub_cells.lengths.reshape(rows, -1)
+        stops = np.cumsum(lengths.sum(axis=1)).tolist()
+        for row, stop in enumerate(stops):
+            if self.block.variant == "vanilla":
+                columns = {"counters": state.counters.reshape(rows, -1)[row]}
             else:
-                of = slice(ends[row] - many[row].sum(), ends[row])
-                for name, field in zip(LISTS, FIELDS, strict=True):
-                    columns[name] = lists(getattr(state.sub_cells, field)[of], 1)
-                columns["sub_cells"] = lists(many[row], 1)
-                columns["ticks"] = lists(state.ticks, 1) if row == 0 else None
-            yield from build_batches(1, columns, self.schema)
+                of_row = slice(stop - int(lengths[row].sum()), stop)
+                fields = (getattr(state.sub_cells, field)[of_row] for field in FIELDS)
+                columns = dict(zip(LISTS, fields, strict=True)) | {"sub_cells": lengths[row]}
+                columns |= {"ticks": state.ticks} if row == 0 else {}
+            numbers = {"hour": state.hour * HOUR_LENGTH, "row": row, "records": state.records}
+            arrays = {name: lists(column, 1) for name, column in columns.items()}
+            yield from build_batches(1, numbers | arrays, self.schema)
 
-    def _stored(self, table: pa.Table) -> dict[int, MatrixState]:
-        """What earlier hours have left, by their numbers."""
+    def _stored(self, table: pa.Table) -> dict[int | None, MatrixState]:
+        """Return the stored states, by the numbers of their hours."""
         if "row" not in table.column_names:
             return {}
-        rows = table.filter(pc.is_valid(table["row"]))
-        return {
-            int(hour): state_of(self.block, int(hour), rows.filter(pc.equal(rows["hour"], hour)))
-            for hour in np.unique(int64s(rows["hour"])).tolist()
-        }
+        rows, nothing = table.filter(pc.is_valid(table["row"])), np.zeros(0, dtype=np.int64)
+        states: dict[int | None, MatrixState] = {}
+        for hour in np.unique(int64s(rows["hour"])).tolist():
+            of_hour = rows.filter(pc.equal(rows["hour"], hour)).sort_by("row")
+            records = of_hour["records"][0].as_py()
+            if self.block.variant == "vanilla":
+                counters, sub_cells = _flat(of_hour["counters"]), SubCells.none(self.block.shape.cells)
+                states[hour] = MatrixState(hour, counters, sub_cells, nothing, records)
+            else:
+                # Only the first row has the ticks.
+                ticks = _flat(of_hour["ticks"])
+                states[hour] = MatrixState(hour, nothing, _sub_cells(of_hour), ticks, records)
+        return states
 
 
-def state_of(block: FrequencyBlock, hour: int, rows: pa.Table) -> MatrixState:
-    """What an hour has left, from its rows."""
-    rows = rows.sort_by("row").combine_chunks()
-    records = int(rows["records"][0].as_py())
-    if block.variant == "vanilla":
-        none = SubCells.none(block.shape.cells)
-        return MatrixState(hour, _flat(rows["counters"]), none, np.zeros(0, dtype=np.int64), records)
-    held = SubCells(_flat(rows["sub_cells"]), *(_flat(rows[name]) for name in LISTS))
-    return MatrixState(hour, np.zeros(0, dtype=np.int64), held, _flat(rows["ticks"].slice(0, 1)), records)
+def cell_values(rows: DataFrame, block: FrequencyBlock) -> DataFrame:
+    """Return rows of `cells` with the numbers of their hours and rows; of splitter as `VALUE_SCHEMA`, as
+    windows read many hours at once, and there may be many sub-cells."""
+    numbers = (hour_number(), F.col("row").alias("number"), "records")
+    if block.variant != "splitter":
+        return rows.select(*numbers, "counters")
+    sub_cells = rows.select(*numbers, "sub_cells", *LISTS)
+    return sub_cells.mapInArrow(partial(splitter_values, block), from_arrow_schema(VALUE_SCHEMA))
+
+
+def splitter_values(block: FrequencyBlock, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the value of each cell, in `1 / UNIT` of a record, and its bounds, in records.
+
+    Args:
+        batches: each row has all sub-cells of a row of the matrix.
+    """
+    for batch in batches:
+        for place in range(batch.num_rows):
+            row = pa.Table.from_batches([batch.slice(place, 1)])
+            numbers = {name: row[name][0].as_py() for name in NUMBERS}
+            sub_cells, now = _sub_cells(row), (numbers["hour"] + 1) * block.ticks - 1
+            low, high = bounds(sub_cells, now, block.steps, numbers["records"])
+            cells = zip(VALUES, (values(sub_cells, now, block.steps), low, high), strict=True)
+            arrays = {name: lists(column, 1) for name, column in cells}
+            yield from build_batches(1, numbers | arrays, VALUE_SCHEMA)
+
+
+def _sub_cells(rows: pa.Table) -> SubCells:
+    return SubCells(_flat(rows["sub_cells"]), *(_flat(rows[name]) for name in LISTS))
 
 
 def _flat(column: pa.ChunkedArray) -> Int64s:
-    found: Int64s = column.combine_chunks().flatten().to_numpy()
-    return found
+    numbers: Int64s = column.combine_chunks().flatten().to_numpy()
+    return numbers

@@ -1,11 +1,13 @@
-"""How often the most frequent items were seen in each hour's window, and those that are watched.
+"""The most frequent items in the window of each hour, and the watched ones.
 
-A window is a sum of the matrices of hours, or what cells hold; which items are asked for is known from those
-that each hour has kept. Of an hour before the targets it is read which items were heavy: a chain."""
+A window is a sum of the matrices of its hours, or has cells of its own. Its candidates are the items that its
+hours have kept. Which items were heavy in the previous report makes the hours a chain.
+"""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from itertools import chain
 from typing import Any
@@ -14,138 +16,111 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import build_batches, concat_batches
+from transom.arrays.arrow import build_batches
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.hour_chains import HourRun, hour_runs
+from transom.engine.hour_chains import ChainTask, hour_runs
 from transom.engine.hours import extend_back, hour_number, quoted
 from transom.features.frequency.algorithm.top_items import NO_ITEMS
 from transom.features.frequency.checks import TOTALS
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.frequency.windows import HEAVY, Hours, rows_of_windows
-from transom.features.items.tables import item_table
-from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.features.items.columns import columns_by_name
+from transom.features.items.tables import item_schema
+from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters
 
 TABLE = "frequencies"
 NONE = -1
+"""No time, for an item that is not heavy."""
 
 
-def frequencies_of(request: StepRequest, blocks: Mapping[str, FrequencyBlock]) -> StepResult:
-    """What every block's target hours tell."""
-    found = []
-    for name, targets in request.targets.items():
-        block = blocks[name]
-        rows = rows_of_windows(request.pins, block, extend_back(targets, block.back), targets)
-        stretches, stored = hour_runs(request, name, TABLE, targets, block.hours)
-        if stored:
-            earlier = request.pins.read(TABLE, stored)
-            earlier = earlier.where((F.col("block") == name) & (F.col("state") == "partial"))
-            since = F.unix_micros("since").alias("since")
-            earlier = earlier.select(
-                hour_number(), F.lit(HEAVY).alias("row_kind"), since, *quoted(block.item)
-            )
-            rows = rows.unionByName(earlier, allowMissingColumns=True)
-        made = FrequencyReporter(block, stretches, schema_of(block))
-        found.append(BlockTask(name, rows.repartition(1), compute_counting=made))
-    return StepResult(found)
+def frequencies_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[datetime]) -> BlockTask:
+    """Return the frequencies of each target hour of a block."""
+    rows = rows_of_windows(request.pins, block, extend_back(targets, block.back), targets)
+    runs, stored = hour_runs(request, block.name, TABLE, targets, block.hours)
+    if stored:
+        heavy = request.pins.read(TABLE, stored)
+        heavy = heavy.where((F.col("block") == block.name) & (F.col("state") == "partial"))
+        kind, since = F.lit(HEAVY).alias("row_kind"), F.unix_micros("since").alias("since")
+        heavy = heavy.select(hour_number(), kind, since, *quoted(block.item))
+        rows = rows.unionByName(heavy, allowMissingColumns=True)
+    reporter = FrequencyReporter(block, runs, item_schema(TABLE, block.item))
+    return BlockTask(block.name, rows.repartition(1), compute_counting=reporter)
 
 
 @dataclass(frozen=True)
-class FrequencyReporter:
-    """What a task tells of the hours of a block.
-
-    Attributes:
-        ranges: the hours that are wanted.
-        schema: of what comes out.
-    """
+class FrequencyReporter(ChainTask):
+    """Reports the items of a block hour by hour."""
 
     block: FrequencyBlock
-    ranges: Sequence[HourRun]
-    schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
-        """The rows of the wanted hours."""
-        table = concat_batches(batches)
-        if table is None:
-            return
+    def rows(self, table: pa.Table, tally: TaskCounters) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the hours, from all rows of their windows."""
         hours = Hours.of(self.block, table)
-        last: tuple[int, dict[int, int]] | None = None
-        for stretch in self.ranges:
-            heavy = stretch.state(last, hours.heavy, {})
-            for hour in stretch.hours:
-                rows, heavy = self._output(hours, hour, heavy)
+        last: dict[int | None, Mapping[int, int]] = {}
+        for run in self.runs:
+            heavy = (hours.heavy | last).get(run.ahead, {})
+            for hour in run.hours:
+                rows, heavy = self._report(hours, hour, heavy)
                 tally.add(TOTALS, [hour], [hours.totals_off(hour)])
                 yield from rows
-                last = hour, heavy
+            last = {run.until - 1: heavy}
 
-    def _output(
-        self, hours: Hours, hour: int, heavy: dict[int, int]
+    def _report(
+        self, hours: Hours, hour: int, heavy: Mapping[int, int]
     ) -> tuple[Iterator[pa.RecordBatch], dict[int, int]]:
-        """An hour's rows, and since when which items are heavy.
+        """Return an hour's rows, and since when each of its heavy items is heavy.
 
         Args:
-            heavy: the same of the report before.
+            heavy: the same of the previous report.
         """
         block, end = self.block, (hour + 1) * HOUR_LENGTH
-        # What vanilla has counted of an item stays, whether or not the window has it.
-        before = np.array([*heavy], dtype=np.int64) if block.variant == "vanilla" else NO_ITEMS
-        window = hours.window(hour, before).ranked()
-        item, low, high = window.seen.item, window.seen.low, window.seen.high
-        # Exactly, and beyond 64 bits on the way.
+        # Vanilla still counts an item after it has left the window.
+        previous = np.array([*heavy], dtype=np.int64) if block.variant == "vanilla" else NO_ITEMS
+        window = hours.window(hour, previous).ranked()
+        items, rank = window.seen, np.arange(1, len(window.estimate) + 1)
+        # Exact: the product is a fraction.
         is_heavy = window.estimate >= math.ceil(window.records * block.min_share)
-        rank = np.arange(1, len(item) + 1)
-        told = (rank <= block.top) | np.isin(item, hours.watched) | is_heavy
-        now = {one: heavy.get(one, end) for one in item[told & is_heavy].tolist()}
-        since = np.array([now.get(one, NONE) for one in item[told].tolist()], dtype=np.int64)
+        shown = (rank <= block.top) | np.isin(items.item, hours.watched) | is_heavy
+        now = {item: heavy.get(item, end) for item in items.item[is_heavy].tolist()}
+        since = np.array([now.get(item, NONE) for item in items.item[shown].tolist()], dtype=np.int64)
         change = np.full(len(since), None, dtype=object)
         change[since != NONE], change[since == end] = "stays", "entered"
-        rows = self._rows(hours, hour, item[told], since, {
-            "rank": rank[told],
-            "estimate": window.estimate[told],
-            "low": low[told],
-            "high": high[told],
+        rows = self._rows(hours, hour, items.item[shown], since, {
+            "rank": rank[shown],
+            "estimate": window.estimate[shown],
+            "low": items.low[shown],
+            "high": items.high[shown],
             "window_records": window.records,
-            "error_bound": None if window.margin is None else window.margin[told],
-            "max_unreported": max(window.seen.unseen, int(high[~told].max(initial=0))),
+            "error_bound": None if window.margin is None else window.margin[shown],
+            "max_unreported": max(items.unseen, int(items.high[~shown].max(initial=0))),
             "change": change.tolist(),
             "state": np.where(since == NONE, np.array(None), "partial").tolist(),
             "entered": (since == end).astype(np.int64),
         })  # fmt: skip
-        gone = {one: since for one, since in heavy.items() if one not in now}
-        items, sinces = (np.array([*some], dtype=np.int64) for some in (gone.keys(), gone.values()))
-        left = self._rows(hours, hour, items, sinces, {
-            "change": "left",
-            "state": "final",
-            "entered": 0,
-        })  # fmt: skip
-        return chain(rows, left), now
+        gone = np.array([pair for pair in heavy.items() if pair[0] not in now], np.int64).reshape(-1, 2)
+        left = {"change": "left", "state": "final", "entered": 0}
+        return chain(rows, self._rows(hours, hour, gone[:, 0], gone[:, 1], left)), now
 
     def _rows(
         self, hours: Hours, hour: int, item: Int64s, since: Int64s, columns: dict[str, Any]
     ) -> Iterator[pa.RecordBatch]:
-        many = len(item)
-        of = hours.of_item.take(pa.array(item))
-        ids = [None if s == NONE else spell_id(self.block.name, key, s) for key, s in
-               zip(hours.keys_of(item), since.tolist(), strict=True)]  # fmt: skip
-        given = {
+        ids = [
+            None if time == NONE else spell_id(self.block.name, key, time)
+            for key, time in zip(hours.keys_of(item), since.tolist(), strict=True)
+        ]
+        common = {
             "hour": hour * HOUR_LENGTH,
             "window_end": (hour + 1) * HOUR_LENGTH,
-            **{name: of[name] for name in of.column_names},
-            **columns,
             "watched": np.isin(item, hours.watched),
             "spell_id": pa.array(ids, pa.string()),
             "since": pa.array(since, mask=since == NONE),
         }
-        yield from build_batches(many, given, self.schema)
+        arrays = columns_by_name(hours.items.take(pa.array(item))) | columns | common
+        yield from build_batches(len(item), arrays, self.schema)
 
 
 def spell_id(block: str, key: bytes, since: int) -> str:
-    """An item that is heavy since a moment, as a hash."""
-    text = b"/".join([block.encode(), str(since).encode(), key])
-    return sha256(text).hexdigest()[:32]
-
-
-def schema_of(block: FrequencyBlock) -> pa.Schema:
-    """Of the rows of a block."""
-    return item_table(TABLE, [block.item]).block_schema()
+    """Return a hash of an item and the time since which it is heavy."""
+    return sha256(b"/".join([block.encode(), str(since).encode(), key])).hexdigest()[:32]

@@ -1,11 +1,13 @@
-"""What each hour's records come to: a Count-Min matrix for each of its ticks, and its most frequent items.
+"""The records of each hour: a Count-Min matrix for each of its ticks, and its most frequent items.
 
-Spark counts each item by tick; tasks, each of which has some of the items, hash each of these once and add
-what they have seen into a matrix a tick: they are the nodes of a distributed sketch. The matrices of all of
-them are added, hour by hour."""
+Spark counts each item by tick. Each task has all rows of some items: it hashes each item once and adds its
+counts to a matrix for each tick, as a node of a distributed sketch. Then the matrices of all tasks are added.
+"""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from transom.arrays.arrow import build_batches, by_value, concat_batches, encode_keys, int64s, lists
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.engine.hours import hour_number, quoted
+from transom.engine.hours import quoted
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
 from transom.features.frequency.algorithm.top_items import top_k_and_watched
@@ -26,177 +29,149 @@ from transom.features.frequency.check_list import SHORT
 from transom.features.frequency.checks import MISCOUNTED
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
-from transom.features.items.columns import is_among, item_columns, without_long
-from transom.features.items.tables import item_table
-from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.features.items.columns import HOUR_NUMBER, columns_by_name, count_items, flags, without_long
+from transom.features.items.tables import item_schema
+from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters
-from transom.storage.tables import ARROW_TYPES
 
 TABLE = "tick_matrices"
 WHOLE, TICK, ITEM, OTHERS = "hour", "tick", "item", "others"
-"""Kinds of rows: the matrix of the whole hour, that of a tick, an item, and what is said of all others."""
-AT = "__hour"
+"""Kinds of rows: the matrix of the hour, that of a tick, a kept item, and what is known of all others."""
 
 
-def tick_matrices_of(request: StepRequest, blocks: Mapping[str, FrequencyBlock]) -> StepResult:
-    """What every block's target hours come to."""
-    shares = []
-    for name, targets in request.targets.items():
-        block = blocks[name]
-        schema = schema_of(block)
-        rows = counts(request.pins.read("events", targets), block).repartition(*quoted(block.item))
-        # Columns of items may be null in rows of none; the key of an hour is a number in between.
-        between = ", ".join(f"`{field.name}` {_sql_type(field.type)}" for field in _between(schema))
-        parts = rows.mapInArrow(PartialMatrices(block, _between(schema)), between)
-        parts = parts.repartition(AT).sortWithinPartitions(AT)
-        shares.append(BlockTask(name, parts, compute_counting=MergedMatrices(block, schema)))
-    return StepResult(shares)
+def tick_matrices_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[datetime]) -> BlockTask:
+    """Return the matrices and items of each target hour of a block."""
+    schema = partial_schema(block)
+    counts = count_by_tick(request.pins.read("events", targets), block).repartition(*quoted(block.item))
+    partials = counts.mapInArrow(partial(partial_matrices, block, schema), from_arrow_schema(schema))
+    partials = partials.repartition(HOUR_NUMBER).sortWithinPartitions(HOUR_NUMBER)
+    merged = MergedMatrices(block, item_schema(TABLE, block.item))
+    return BlockTask(block.name, partials, compute_counting=merged)
 
 
-def counts(events: DataFrame, block: FrequencyBlock) -> DataFrame:
-    """How often each item was seen in each tick, by its number within the hour."""
-    if block.where is not None:
-        events = events.where(F.expr(block.where))
-    of_item, long = item_columns(block.item)
+def count_by_tick(events: DataFrame, block: FrequencyBlock) -> DataFrame:
+    """Return the counts of each item in each tick, as `count_items`; ticks by their number in the hour."""
     tick = F.expr(f"(unix_micros(event_time) - unix_micros(hour)) div {block.tick}L").alias("tick")
-    return (
-        events.dropna(subset=list(block.item))
-        .groupBy(*of_item, long, hour_number().alias(AT), tick)
-        .agg(F.count("*").alias("records"))
-        .withColumn("watched", is_among(block.item, block.watched))
-    )
+    return count_items(events, block.item, block.where, block.watched, tick)
+
+
+def partial_schema(block: FrequencyBlock) -> pa.Schema:
+    """Return the schema of `partial_matrices`."""
+    kept = [field for field in item_schema(TABLE, block.item) if field.name not in ("hour", "tick")]
+    # A key of the shuffle cannot be null, as columns of items are in rows of other kinds.
+    numbers = [(HOUR_NUMBER, pa.int64()), ("place", pa.int64())]
+    return pa.schema([*kept, *numbers, ("watched", pa.bool_()), ("long", pa.bool_())])
+
+
+def partial_matrices(
+    block: FrequencyBlock, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield, for each hour of a task, a matrix for each tick, the most frequent items, and the largest count
+    of the others.
+
+    Args:
+        schema: `partial_schema`.
+        batches: all counts of some items.
+    """
+    table = concat_batches(batches)
+    if table is None:
+        return
+    is_long = flags(table["long"])
+    if is_long.any():
+        # `MergedMatrices` counts them.
+        long = table.filter(pa.array(is_long))
+        yield from build_batches(long.num_rows, columns_by_name(long), schema)
+        table = table.filter(pa.array(~is_long)).combine_chunks()
+    if not table.num_rows:
+        return
+    item, firsts = encode_keys(table, list(block.item))
+    items, shape = table.select(list(block.item)).take(pa.array(firsts)), block.shape
+    keys, watched = bytes_of(items), flags(table["watched"])[firsts]
+    columns = columns_of(keys, shape.rows, shape.columns, shape.seed)
+    hours, tick, records = (int64s(table[name]) for name in (HOUR_NUMBER, "tick", "records"))
+    order = np.argsort(hours, kind="stable")
+    edges = np.flatnonzero(np.diff(hours[order], prepend=-1, append=-1))
+    for begin, end in pairwise(edges):
+        rows = order[begin:end]
+        hour, counts = int(hours[rows[0]]), records[rows]
+        matrices = matrices_of(shape, columns[:, item[rows]], counts, tick[rows], block.ticks)
+        of_ticks, of_items = np.zeros(block.ticks, dtype=np.int64), np.zeros(len(keys), dtype=np.int64)
+        np.add.at(of_ticks, tick[rows], counts)
+        np.add.at(of_items, item[rows], counts)
+        for place in np.flatnonzero(of_ticks).tolist():
+            cells = lists(matrices[place].reshape(-1), 1)
+            row = {"row_kind": TICK, "place": place, "records": int(of_ticks[place]), "cells": cells}
+            yield from build_batches(1, row | {HOUR_NUMBER: hour}, schema)
+        codes = np.flatnonzero(of_items)
+        of_hour = items.take(pa.array(codes)), of_items[codes], [keys[code] for code in codes.tolist()]
+        for kind in _kept(block, *of_hour, watched[codes]):
+            yield from build_batches(len(kind["records"]), kind | {HOUR_NUMBER: hour}, schema)
 
 
 @dataclass(frozen=True)
-class PartialMatrices:
-    """What a task counts of its items, of which it has all rows: a matrix for each hour and tick, the most
-    frequent items of each hour, and what it has left out of these.
+class MergedMatrices:
+    """Adds up the partial matrices of hours.
 
     Attributes:
-        schema: of what comes out.
+        schema: of the rows that it yields.
     """
 
     block: FrequencyBlock
     schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The parts of hours that a task has seen."""
-        table = concat_batches(batches)
-        if table is None:
-            return
-        columns = list(self.block.item)
-        # What is too long is told of where the rows are counted, and has to get there.
-        is_long = pc.fill_null(table["long"], False)
-        if pc.any(is_long).as_py():
-            yield from self._long(table.filter(is_long))
-            table = table.filter(pc.invert(is_long)).combine_chunks()
-        item, firsts = encode_keys(table, columns)
-        if not len(firsts):
-            return
-        of_item = table.select(columns).take(pa.array(firsts))
-        keys, shape = bytes_of(of_item), self.block.shape
-        of_rows = columns_of(keys, shape.rows, shape.columns, shape.seed)
-        watched = table["watched"].to_numpy(zero_copy_only=False).astype(bool)[firsts]
-        hour, tick, records = (int64s(table[name]) for name in (AT, "tick", "records"))
-        order = np.argsort(hour, kind="stable")
-        edges = np.flatnonzero(np.diff(hour[order], prepend=-1, append=-1))
-        for begin, end in pairwise(edges):
-            here = order[begin:end]
-            at, seen = int(hour[here[0]]), records[here]
-            matrices = matrices_of(shape, of_rows[:, item[here]], seen, tick[here], self.block.ticks)
-            of_ticks = np.zeros(self.block.ticks, dtype=np.int64)
-            np.add.at(of_ticks, tick[here], seen)
-            yield from self._matrices(at, matrices, of_ticks)
-            yield from self._items(at, item[here], seen, keys, watched, of_item)
-
-    def _long(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        yield from build_batches(rows.num_rows, {name: rows[name] for name in rows.column_names}, self.schema)
-
-    def _matrices(self, hour: int, matrices: Int64s, records: Int64s) -> Iterator[pa.RecordBatch]:
-        for tick in np.flatnonzero(records).tolist():
-            cells = lists(matrices[tick].reshape(-1), 1)
-            row = {AT: hour, "row_kind": TICK, "place": tick, "records": int(records[tick]), "cells": cells}
-            yield from build_batches(1, row, self.schema)
-
-    def _items(
-        self, hour: int, item: Int64s, seen: Int64s, keys: Sequence[bytes], watched: Bools, of_item: pa.Table
-    ) -> Iterator[pa.RecordBatch]:
-        sums = np.zeros(len(keys), dtype=np.int64)
-        np.add.at(sums, item, seen)
-        there = np.flatnonzero(sums)
-        taken, left_out = top_k_and_watched(
-            sums[there], [keys[n] for n in there.tolist()], watched[there], self.block.kept
-        )
-        some = there[taken]
-        items = {name: of_item[name].take(pa.array(some)) for name in of_item.column_names}
-        told = {AT: hour, "row_kind": ITEM, "records": sums[some], "watched": watched[some]}
-        yield from build_batches(len(some), items | told, self.schema)
-        rest = {AT: hour, "row_kind": OTHERS, "records": left_out, "other_item_count": len(there) - len(some)}
-        yield from build_batches(1, rest, self.schema)
-
-
-@dataclass(frozen=True)
-class MergedMatrices:
-    """What a task adds up of its hours, of which it has all parts."""
-
-    block: FrequencyBlock
-    schema: pa.Schema
-
     def __call__(self, batches: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
-        """The rows of some hours, one after the other."""
-        for rows in by_value(batches, AT):
-            hour = rows[AT][0].as_py()
-            rows = without_long(rows, list(self.block.item), AT, tally, SHORT)
+        """Yield the rows of hours, from all their partial rows, sorted by hour."""
+        for rows in by_value(batches, HOUR_NUMBER):
+            hour = rows[HOUR_NUMBER][0].as_py()
+            rows = without_long(rows, self.block.item, tally, SHORT)
             if rows.num_rows:
-                yield from self._matrices(hour, _of(rows, TICK), tally)
-                yield from self._items(hour, _of(rows, ITEM), _of(rows, OTHERS))
+                yield from self._matrices(hour, _of_kind(rows, TICK), tally)
+                yield from self._items(hour, _of_kind(rows, ITEM), _of_kind(rows, OTHERS))
 
     def _matrices(self, hour: int, rows: pa.Table, tally: TaskCounters) -> Iterator[pa.RecordBatch]:
-        shape, tick = self.block.shape, int64s(rows["place"])
-        parts = rows["cells"].combine_chunks().flatten().to_numpy().reshape(-1, shape.rows, shape.columns)
-        ticks, place = np.unique(tick, return_inverse=True)
+        shape = self.block.shape
+        partials = rows["cells"].combine_chunks().flatten().to_numpy().reshape(-1, shape.rows, shape.columns)
+        ticks, place = np.unique(int64s(rows["place"]), return_inverse=True)
         cells = np.zeros((len(ticks), shape.rows, shape.columns), dtype=np.int64)
-        np.add.at(cells, place, parts)
+        np.add.at(cells, place, partials)
         records = np.zeros(len(ticks), dtype=np.int64)
         np.add.at(records, place, int64s(rows["records"]))
         wrong = (cells.sum(axis=2) != records[:, None]).any(axis=1)
         tally.add(MISCOUNTED, [hour], [int(np.count_nonzero(wrong))])
-        start = hour * HOUR_LENGTH + ticks * self.block.tick
-        cells_of_ticks = lists(cells.reshape(-1), len(ticks))
-        told = {"row_kind": TICK, "tick": start, "records": records, "cells": cells_of_ticks}
-        yield from self._batch(hour, len(ticks), told)
-        whole = lists(cells.sum(axis=0).reshape(-1), 1)
-        yield from self._batch(hour, 1, {"row_kind": WHOLE, "records": int(records.sum()), "cells": whole})
+        start, matrices = hour * HOUR_LENGTH + ticks * self.block.tick, lists(cells.reshape(-1), len(ticks))
+        of_ticks = {"row_kind": TICK, "tick": start, "records": records, "cells": matrices}
+        yield from self._batches(hour, len(ticks), of_ticks)
+        matrix = lists(cells.sum(axis=0).reshape(-1), 1)
+        whole = {"row_kind": WHOLE, "records": int(records.sum()), "cells": matrix}
+        yield from self._batches(hour, 1, whole)
 
-    def _items(self, hour: int, rows: pa.Table, rest: pa.Table) -> Iterator[pa.RecordBatch]:
-        records, of_item = int64s(rows["records"]), rows.select(list(self.block.item))
-        watched = rows["watched"].to_numpy(zero_copy_only=False).astype(bool)
-        taken, left_out = top_k_and_watched(records, order_keys(of_item), watched, self.block.kept)
-        items = {name: of_item[name].take(pa.array(taken)) for name in of_item.column_names}
-        yield from self._batch(hour, len(taken), items | {"row_kind": ITEM, "records": records[taken]})
-        most = max(left_out, int(int64s(rest["records"]).max(initial=0)))
-        many = int(int64s(rest["other_item_count"]).sum()) + len(records) - len(taken)
-        yield from self._batch(hour, 1, {"row_kind": OTHERS, "records": most, "other_item_count": many})
+    def _items(self, hour: int, rows: pa.Table, others: pa.Table) -> Iterator[pa.RecordBatch]:
+        items = rows.select(list(self.block.item))
+        kept, rest = _kept(
+            self.block, items, int64s(rows["records"]), order_keys(items), flags(rows["watched"])
+        )
+        yield from self._batches(hour, len(kept["records"]), kept)
+        rest["records"] = rest["records"].clip(int64s(others["records"]).max(initial=0))
+        rest["other_item_count"] += int64s(others["other_item_count"]).sum()
+        yield from self._batches(hour, 1, rest)
 
-    def _batch(self, hour: int, many: int, columns: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        yield from build_batches(many, {**columns, "hour": hour * HOUR_LENGTH}, self.schema)
+    def _batches(self, hour: int, count: int, columns: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        return build_batches(count, columns | {"hour": hour * HOUR_LENGTH}, self.schema)
 
 
-def _of(rows: pa.Table, kind: str) -> pa.Table:
+def _of_kind(rows: pa.Table, kind: str) -> pa.Table:
     return rows.filter(pc.fill_null(pc.equal(rows["row_kind"], kind), False)).combine_chunks()
 
 
-def _between(schema: pa.Schema) -> pa.Schema:
-    """Of what tasks count, before it is added up."""
-    more = {AT: pa.int64(), "place": pa.int64(), "watched": pa.bool_(), "long": pa.bool_()}
-    kept = [field for field in schema if field.name not in ("hour", "tick")]
-    return pa.schema([*kept, *(pa.field(name, kind) for name, kind in more.items())])
+def _kept(
+    block: FrequencyBlock, items: pa.Table, records: Int64s, keys: Sequence[Any], watched: Bools
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the rows of the items that an hour keeps, and the row of the others.
 
-
-def _sql_type(kind: pa.DataType) -> str:
-    return next(name for name, one in ARROW_TYPES.items() if one == kind)
-
-
-def schema_of(block: FrequencyBlock) -> pa.Schema:
-    """Of the rows of a block."""
-    return item_table(TABLE, [block.item]).block_schema()
+    Args:
+        records, keys, watched: of each item; as of `top_k_and_watched`.
+    """
+    places, left_out = top_k_and_watched(records, keys, watched, block.capacity)
+    kept = {"row_kind": ITEM, "records": records[places], "watched": watched[places]}
+    rest = {"records": np.array([left_out]), "other_item_count": np.array([len(items) - len(places)])}
+    return columns_by_name(items.take(pa.array(places))) | kept, {"row_kind": OTHERS} | rest

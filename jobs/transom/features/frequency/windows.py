@@ -1,5 +1,4 @@
-"""What the windows of hours hold, from what each of these hours has counted: matrices, and the items that
-were kept of it."""
+"""The windows of hours, from the matrices and the kept items of their hours."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,6 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import encode_keys, int64s
 from transom.core.exact_sums import Int64s
-from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import hour_number, quoted
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
@@ -23,48 +21,45 @@ from transom.features.frequency.algorithm.splitter_reference import UNIT
 from transom.features.frequency.algorithm.tick_matrices import shares
 from transom.features.frequency.algorithm.top_items import NO_ITEMS, HourlyTopItems, WindowCandidates, ranked
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
-from transom.features.frequency.cell_values import VALUES, cell_values
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
 from transom.storage.store import PinnedTables
 
 Floats = npt.NDArray[np.float64]
 UNBOUNDED = ("simple", "proportional")
-"""Variants of whose estimates nobody knows by how much they are wrong."""
+"""Variants whose estimates have no error bound."""
 HEAVY = "heavy"
-"""The row of an item that an earlier hour has told to be heavy."""
+"""The kind of a row with an item that was heavy in an earlier hour."""
 
 
 def rows_of_windows(
     pins: PinnedTables, block: FrequencyBlock, read: Iterable[datetime], hours: Iterable[datetime]
 ) -> DataFrame:
-    """All that the windows of some hours are made of, with the number of the hour of each row.
+    """Return all rows that windows are computed from, with the numbers of their hours.
 
     Args:
         read: the hours of the windows.
-        hours: those at whose ends they end.
+        hours: the last hour of each window.
     """
     of_block = F.col("block") == block.name
-    # What a chain holds stands in its own table.
-    wanted = [tick_matrices.ITEM, tick_matrices.OTHERS, *([] if block.chained else [tick_matrices.WHOLE])]
-    rows = pins.read(tick_matrices.TABLE, read).where(of_block & F.col("row_kind").isin(wanted))
-    rows = rows.select(
-        hour_number(), "row_kind", "records", F.col("cells").alias("counters"), *quoted(block.item)
-    )
+    kinds = [tick_matrices.ITEM, tick_matrices.OTHERS, *([] if block.chained else [tick_matrices.WHOLE])]
+    rows = pins.read(tick_matrices.TABLE, read).where(of_block & F.col("row_kind").isin(kinds))
+    counters = F.col("cells").alias("counters")
+    rows = rows.select(hour_number(), "row_kind", "records", counters, *quoted(block.item))
     if not block.chained:
         return rows
-    held = cell_values(pins.read(cells.TABLE, hours).where(of_block), block)
-    return rows.unionByName(held, allowMissingColumns=True)
+    values = cells.cell_values(pins.read(cells.TABLE, hours).where(of_block), block)
+    return rows.unionByName(values, allowMissingColumns=True)
 
 
 @dataclass(frozen=True)
 class CellState:
-    """What cells hold at an hour's end, a number for each.
+    """The cells of a window, flat.
 
     Attributes:
         records: of the window; of vanilla all.
-        counters: in the parts of a record in which the variant counts.
-        least, most: how many records of the window fall into each cell, at least and at most.
+        counters: in the unit of the variant.
+        low, high: lower and upper bounds of the records of each cell.
     """
 
     records: int
@@ -72,22 +67,17 @@ class CellState:
     low: Int64s
     high: Int64s
 
-    @classmethod
-    def nothing(cls, cells: int) -> "CellState":
-        """Cells without a record."""
-        return cls(0, *(np.zeros(cells, dtype=np.int64) for _ in range(3)))
-
 
 @dataclass(frozen=True)
 class Window:
-    """What is known of the window that ends with an hour.
+    """A window.
 
     Attributes:
-        seen: its items.
+        seen: its candidates.
         estimate: of each, by the sketch, within its bounds.
         records: of the window.
-        margin: by how much the estimate of each is too large at most, but with probability delta; None where
-            nobody knows.
+        margin: the estimate of each is too large by more than this with probability delta at most; None if
+            there is no such bound.
     """
 
     seen: WindowCandidates
@@ -96,152 +86,147 @@ class Window:
     margin: Floats | None
 
     def ranked(self) -> "Window":
-        """The same of items that may be there, the most frequent first."""
-        order = ranked(self.estimate, self.seen.low, self.seen.item)
-        order = order[self.seen.high[order] > 0]
-        seen = replace(
-            self.seen, item=self.seen.item[order], low=self.seen.low[order], high=self.seen.high[order]
-        )
+        """Return the same for items that may be in the window, the most frequent first."""
+        seen = self.seen
+        order = ranked(self.estimate, seen.low, seen.item)
+        order = order[seen.high[order] > 0]
+        seen = WindowCandidates(seen.item[order], seen.low[order], seen.high[order], seen.unseen)
         margin = None if self.margin is None else self.margin[order]
-        return replace(self, seen=seen, estimate=self.estimate[order], margin=margin)
+        return Window(seen, self.estimate[order], self.records, margin)
 
 
 @dataclass(frozen=True)
 class Hours:
-    """What hours have counted and left, and the items of which there is a row.
+    """The hours that windows are computed from, and their items.
 
     Attributes:
-        of_item: the columns of each item, in the order of `order_keys`.
-        watched: which of them are watched.
-        hours, sums: numbers of hours in order, and the sums of their matrices up to each: `(hours + 1, rows,
-            columns)`, and of their records.
-        cell_states: of chained variants: what cells hold at the end of an hour.
-        heavy: since when which items were heavy, by hours before the wanted ones.
+        items: the columns of each item, in the order of `order_keys`.
+        keys: the bytes of each item.
+        watched: the items that are watched.
+        top_items: the items that hours have kept.
+        hours: the numbers of hours with a matrix, ascending.
+        sums: the sum of the matrices up to each hour, shape (hours + 1, rows, columns).
+        records: the same of their records.
+        cell_states: of chained variants: the cells at the end of hours.
+        heavy: by hour before a run of target hours: since when each item is heavy.
     """
 
     block: FrequencyBlock
-    of_item: pa.Table
+    items: pa.Table
     keys: Sequence[bytes]
     watched: Int64s
-    kept: HourlyTopItems
+    top_items: HourlyTopItems
     hours: Int64s
     sums: Int64s
     records: Int64s
     cell_states: Mapping[int, CellState]
-    heavy: Mapping[int, dict[int, int]]
+    heavy: dict[int | None, Mapping[int, int]]
 
     @classmethod
     def of(cls, block: FrequencyBlock, table: pa.Table) -> "Hours":
-        """What is in some rows."""
-        shape = block.shape
-        of_items = table.filter(pc.is_in(table["row_kind"], pa.array([tick_matrices.ITEM, HEAVY])))
-        columns = of_items.select(list(block.item))
+        """Return the hours of the rows of `rows_of_windows`, and of rows of the kind `HEAVY`."""
+        rows = table.filter(pc.is_in(table["row_kind"], pa.array([tick_matrices.ITEM, HEAVY])))
+        columns = rows.select(list(block.item))
         code, firsts = encode_keys(columns, list(block.item))
-        keys = bytes_of(columns.take(pa.array(firsts)))
-        order = sorted(range(len(keys)), key=order_keys(columns.take(pa.array(firsts))).__getitem__)
+        items = columns.take(pa.array(firsts))
+        order = sorted(range(len(firsts)), key=order_keys(items).__getitem__)
+        items = items.take(pa.array(order, pa.int64()))
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        code, hour = place[code], int64s(of_items["hour"])
-        firsts = firsts[order]
-        is_heavy = pc.equal(of_items["row_kind"], HEAVY).to_numpy(zero_copy_only=False)
-        heavy: dict[int, dict[int, int]] = {}
-        if is_heavy.any():
-            since = int64s(of_items["since"])
-            for row in np.flatnonzero(is_heavy).tolist():
-                heavy.setdefault(int(hour[row]), {})[int(code[row])] = int(since[row])
-        rest = _sorted(table, tick_matrices.OTHERS)
-        counted = np.lexsort([code[~is_heavy], hour[~is_heavy]])
-        kept = HourlyTopItems(
-            code[~is_heavy][counted], hour[~is_heavy][counted],
-            int64s(of_items["records"])[~is_heavy][counted], int64s(rest["hour"]), int64s(rest["records"]),
+        code, hour, keys = place[code], int64s(rows["hour"]), bytes_of(items)
+        is_heavy = pc.equal(rows["row_kind"], HEAVY).to_numpy(zero_copy_only=False)
+        heavy: dict[int | None, dict[int, int]] = {}
+        for row in np.flatnonzero(is_heavy).tolist():
+            heavy.setdefault(int(hour[row]), {})[int(code[row])] = rows["since"][row].as_py()
+        others = _sorted(table, tick_matrices.OTHERS)
+        counted = np.lexsort([code, hour])
+        counted = counted[~is_heavy[counted]]
+        top_items = HourlyTopItems(
+            code[counted], hour[counted], int64s(rows["records"])[counted],
+            int64s(others["hour"]), int64s(others["records"]),
         )  # fmt: skip
         matrices = _sorted(table, tick_matrices.WHOLE)
+        sums = np.zeros((matrices.num_rows + 1, block.shape.rows, block.shape.columns), dtype=np.int64)
         flat = matrices["counters"].combine_chunks().flatten().to_numpy()
-        sums = np.zeros((matrices.num_rows + 1, shape.rows, shape.columns), dtype=np.int64)
-        np.cumsum(flat.reshape(-1, shape.rows, shape.columns), axis=0, out=sums[1:])
-        records = np.concatenate([[0], np.cumsum(int64s(matrices["records"]))])
-        of_item, keys = columns.take(pa.array(firsts)), [keys[n] for n in order]
-        watched = _watched(block, of_item.schema, keys)
-        return cls(
-            block, of_item, keys, watched, kept, int64s(matrices["hour"]), sums, records,
-            _cell_states(block, table), heavy,
-        )  # fmt: skip
+        np.cumsum(flat.reshape(-1, *sums.shape[1:]), axis=0, out=sums[1:])
+        records = np.append(0, np.cumsum(int64s(matrices["records"])))
+        watched, states = _watched(block, items.schema, keys), _cell_states(block, table)
+        hours = int64s(matrices["hour"])
+        return cls(block, items, keys, watched, top_items, hours, sums, records, states, {**heavy})
 
     def keys_of(self, item: Int64s) -> list[bytes]:
-        """The bytes of some items."""
-        return [self.keys[one] for one in item.tolist()]
+        """Return the bytes of some items."""
+        return [self.keys[code] for code in item.tolist()]
 
     def window(self, hour: int, others: Int64s = NO_ITEMS) -> Window:
-        """What is known of the window that ends with an hour.
+        """Return the window that ends with an hour.
 
         Args:
-            others: items that are asked for, whether or not an hour has kept them.
+            others: further candidates, kept by an hour or not.
         """
         block = self.block
-        first = max(hour - block.hours + 1, (block.start or 0) // HOUR_LENGTH)
-        seen = self.kept.within(first, hour, self.watched, others)
+        first = max(hour - block.hours + 1, block.first_hour)
+        seen = self.top_items.within(first, hour, self.watched, others)
         keys, sketch = self.keys_of(seen.item), self.sketch(hour)
-        estimate = sketch.estimates(keys)
-        margin = (
-            None if block.variant in UNBOUNDED else np.full(len(keys), block.shape.epsilon * sketch.records)
-        )
+        estimate, margin = sketch.estimates(keys), None
+        if block.variant not in UNBOUNDED:
+            margin = np.full(len(keys), block.shape.epsilon * sketch.records)
         if block.variant == "perfect":
             seen = replace(seen, high=np.minimum(seen.high, estimate))
         elif block.variant == "vanilla":
-            # Of what was before the window nothing is known but what the sketch has counted.
+            # Only the sketch knows the records before the window.
             seen = replace(seen, high=estimate, unseen=sketch.records)
         elif margin is not None:
-            held = self._held(hour)
-            least, most = (
-                self._counting(hour, sketch.records, some).estimates(keys) for some in (held.low, held.high)
+            state = self._cell_state(hour)
+            lower, upper = (
+                self._sketch(hour, state.records, bound).estimates(keys) for bound in (state.low, state.high)
             )
-            seen = replace(seen, high=np.minimum(seen.high, most))
-            # What the cells of the window hold lies between these, and an estimate of that beyond the truth
-            # by the margin of a sketch that forgets nothing too early.
-            margin = np.minimum(margin + np.maximum(estimate - least, 0), sketch.records)
+            seen = replace(seen, high=np.minimum(seen.high, upper))
+            # `lower` exceeds the truth by the margin of a sketch that forgets nothing too early, at most.
+            margin = np.minimum(margin + np.maximum(estimate - lower, 0), sketch.records)
         return Window(seen, np.clip(estimate, seen.low, seen.high), sketch.records, margin)
 
     def sketch(self, hour: int) -> WindowSketch:
-        """What the matrix of the window holds that ends with an hour."""
+        """Return the sketch of the window that ends with an hour."""
         block = self.block
-        if not block.chained:
-            matrix = np.zeros((block.shape.rows, block.shape.columns), dtype=np.int64)
-            for share in shares(block.variant, block.hours, hour):
-                matrix += share.parts * self._between(self.sums, share.first, share.last)
-            records = int(self._between(self.records, hour - block.hours + 1, hour))
-            return self._counting(hour, records, matrix, block.hours)
-        held = self._held(hour)
-        return self._counting(hour, held.records, held.counters, UNIT if block.variant == "splitter" else 1)
-
-    def _held(self, hour: int) -> CellState:
-        return self.cell_states.get(hour) or CellState.nothing(self.block.shape.cells)
+        if block.chained:
+            state = self._cell_state(hour)
+            scale = UNIT if block.variant == "splitter" else 1
+            return self._sketch(hour, state.records, state.counters, scale)
+        records = int(self._between(self.records, hour - block.hours + 1, hour))
+        return self._sketch(hour, records, self._shared(self.sums, hour), block.hours)
 
     def totals_off(self, hour: int) -> int:
-        """How many rows of the matrix of the window do not add up to the records that it is to hold; of
-        splitter, cannot."""
+        """Return the number of rows of a window's matrix whose sum differs from the window's records; of
+        splitter, those whose bounds exclude the records."""
         sketch = self.sketch(hour)
-        if not self.block.chained:
-            due = sum(
-                share.parts * int(self._between(self.records, share.first, share.last))
-                for share in shares(self.block.variant, self.block.hours, hour)
-            )
-            return int(np.count_nonzero(sketch.counts.sum(axis=1) != due))
         low = high = sketch.counts
-        if self.block.variant == "splitter":
-            held = self._held(hour)
-            low, high = (some.reshape(sketch.counts.shape) for some in (held.low, held.high))
-        off = (low.sum(axis=1) > sketch.records) | (high.sum(axis=1) < sketch.records)
-        return int(np.count_nonzero(off))
+        records: Any = sketch.records
+        if not self.block.chained:
+            records = self._shared(self.records, hour)
+        elif self.block.variant == "splitter":
+            state = self._cell_state(hour)
+            low, high = state.low.reshape(low.shape), state.high.reshape(low.shape)
+        return int(np.count_nonzero((low.sum(axis=1) > records) | (high.sum(axis=1) < records)))
 
-    def _counting(self, hour: int, records: int, flat: Int64s, parts: int = 1) -> WindowSketch:
+    def _cell_state(self, hour: int) -> CellState:
+        nothing = np.zeros(self.block.shape.cells, dtype=np.int64)
+        return self.cell_states.get(hour) or CellState(0, nothing, nothing, nothing)
+
+    def _sketch(self, hour: int, records: int, flat: Int64s, scale: int = 1) -> WindowSketch:
         block = self.block
         counts = flat.reshape(block.shape.rows, block.shape.columns)
         now = (hour + 1) * block.ticks - 1
-        return WindowSketch(block.shape, block.variant, block.tick, block.steps, now, records, parts, counts)
+        return WindowSketch(block.shape, block.variant, block.tick, block.steps, now, records, scale, counts)
+
+    def _shared(self, sums: Any, hour: int) -> Any:
+        """Return the window's sum over hours, in parts of the number of its hours."""
+        parts = shares(self.block.variant, self.block.hours, hour)
+        return sum(share.parts * self._between(sums, share.first, share.last) for share in parts)
 
     def _between(self, sums: Any, first: int, last: int) -> Any:
-        low, behind = np.searchsorted(self.hours, [first, last + 1])
-        return sums[behind] - sums[low]
+        begin, end = np.searchsorted(self.hours, [first, last + 1])
+        return sums[end] - sums[begin]
 
 
 def _sorted(table: pa.Table, kind: str) -> pa.Table:
@@ -249,26 +234,30 @@ def _sorted(table: pa.Table, kind: str) -> pa.Table:
 
 
 def _cell_states(block: FrequencyBlock, table: pa.Table) -> dict[int, CellState]:
-    """What cells hold, by hours."""
+    """Return the cells of chained variants, by hours."""
     if not block.chained:
         return {}
-    rows = table.filter(pc.is_valid(table["number"])).sort_by(
-        [("hour", "ascending"), ("number", "ascending")]
-    )
-    of_cells = VALUES if block.variant == "splitter" else ("counters",) * len(VALUES)
-    found = {}
+    rows = table.filter(pc.is_valid(table["number"]))
+    rows = rows.sort_by([("hour", "ascending"), ("number", "ascending")])
+    columns = cells.VALUES if block.variant == "splitter" else ("counters",) * len(cells.VALUES)
+    states = {}
     for hour in np.unique(int64s(rows["hour"])).tolist():
-        here = rows.filter(pc.equal(rows["hour"], hour)).combine_chunks()
-        flat = (here[name].combine_chunks().flatten().to_numpy() for name in of_cells)
-        found[hour] = CellState(here["records"][0].as_py(), *flat)
-    return found
+        of_hour = rows.filter(pc.equal(rows["hour"], hour)).combine_chunks()
+        flat = (of_hour[name].combine_chunks().flatten().to_numpy() for name in columns)
+        states[hour] = CellState(of_hour["records"][0].as_py(), *flat)
+    return states
 
 
 def _watched(block: FrequencyBlock, schema: pa.Schema, keys: Sequence[bytes]) -> Int64s:
-    """Which of some items are watched, which are of the schema's columns."""
+    """Return the places of the watched items.
+
+    Args:
+        schema: the columns of an item.
+        keys: the bytes of each item.
+    """
     if not block.watched:
-        return np.zeros(0, dtype=np.int64)
-    lists = zip(*block.watched, strict=True)
-    wanted = [pa.array(values, field.type) for values, field in zip(lists, schema, strict=True)]
-    watched = {*bytes_of(pa.Table.from_arrays(wanted, names=schema.names))}
+        return NO_ITEMS
+    columns = zip(zip(*block.watched, strict=True), schema, strict=True)
+    arrays = [pa.array(values, field.type) for values, field in columns]
+    watched = {*bytes_of(pa.Table.from_arrays(arrays, names=schema.names))}
     return np.array([place for place, key in enumerate(keys) if key in watched], dtype=np.int64)

@@ -14,23 +14,19 @@ from transom.core.exact_sums import Int64s
 Bytes = npt.NDArray[np.uint8]
 
 
-def keys_of(items: pa.Table, slots: Int64s) -> Sequence[bytes]:
-    """Return the bytes to hash for items in slots: the item's, then the slot's.
+def bytes_of(items: pa.Table, slots: Int64s | None = None) -> Sequence[bytes]:
+    """Return the bytes to hash for each item, followed by those of its slot if there are slots.
 
-    Args:
-        items: a row for each slot.
+    With several columns, each is preceded by its length.
     """
-    joined = pc.binary_join_element_wise(*_parts(items), _numbers(slots), pa.scalar(b"", pa.binary()))
-    keys: list[bytes] = joined.to_pylist()
-    return keys
-
-
-def bytes_of(items: pa.Table) -> Sequence[bytes]:
-    """Return the bytes of each item."""
-    item_bytes: list[bytes] = pc.binary_join_element_wise(
-        *_parts(items), pa.scalar(b"", pa.binary())
-    ).to_pylist()
-    return item_bytes
+    parts = [_text(column) for column in items.columns]
+    if len(parts) > 1:
+        lengths = (_numbers(pc.binary_length(text).to_numpy(zero_copy_only=False)) for text in parts)
+        parts = [part for pair in zip(lengths, parts, strict=True) for part in pair]
+    if slots is not None:
+        parts.append(_numbers(slots))
+    joined: list[bytes] = pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary())).to_pylist()
+    return joined
 
 
 def order_keys(items: pa.Table) -> Sequence[Any]:
@@ -38,17 +34,8 @@ def order_keys(items: pa.Table) -> Sequence[Any]:
 
     Texts are ordered by UTF-8 bytes, numbers as text, so 10 comes before 9.
     """
-    texts = [_text(column.combine_chunks()).to_pylist() for column in items.columns]
+    texts = [_text(column).to_pylist() for column in items.columns]
     return texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
-
-
-def _parts(items: pa.Table) -> list[pa.Array]:
-    """Return the parts of the items' bytes. With several columns, each is preceded by its length."""
-    texts = [_text(column.combine_chunks()) for column in items.columns]
-    if len(texts) == 1:
-        return texts
-    lengths = (_numbers(pc.binary_length(text).to_numpy(zero_copy_only=False)) for text in texts)
-    return [part for pair in zip(lengths, texts, strict=True) for part in pair]
 
 
 def binary(rows: Bytes) -> pa.Array:
@@ -60,8 +47,7 @@ def binary(rows: Bytes) -> pa.Array:
 
 def rows_of(column: pa.Array, width: int) -> Bytes:
     """Return values of `width` bytes each as rows; none is null."""
-    data = np.frombuffer(b"".join(column.to_pylist()), dtype=np.uint8)
-    return data.reshape(-1, width)
+    return np.frombuffer(b"".join(column.to_pylist()), dtype=np.uint8).reshape(-1, width)
 
 
 def _numbers(numbers: npt.NDArray[Any]) -> pa.Array:
@@ -69,7 +55,8 @@ def _numbers(numbers: npt.NDArray[Any]) -> pa.Array:
     return binary(np.ascontiguousarray(numbers.astype("<i8")).view(np.uint8).reshape(-1, 8))
 
 
-def _text(column: pa.Array) -> pa.Array:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    return column.cast(pa.string()).cast(pa.binary())
+def _text(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.int64())
+    return array.cast(pa.string()).cast(pa.binary())

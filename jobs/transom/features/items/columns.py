@@ -1,4 +1,4 @@
-"""The columns that make an item, as Spark groups by them."""
+"""Items in rows of Spark and of its tasks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -8,32 +8,60 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.arrays.arrow import int64s
+from transom.core.exact_sums import Bools
+from transom.engine.hours import hour_number
 from transom.features.items.tables import LONG
 from transom.features.items.validate import LONGEST
 from transom.ledger.task_counters import NOTES, TaskCounters
 
+HOUR_NUMBER = "__hour"
+"""The column with the number of a row's hour since 1970."""
 BEGINNING = 60
 """Characters shown of an item that is too long."""
 
 
-def item_columns(item: Mapping[str, str]) -> tuple[list[Column], Column]:
-    """Return an item's columns, and whether it is too long. If so, only the beginnings of its texts are kept,
-    and it is not counted.
+def numbered_hour() -> Column:
+    """Return the column `HOUR_NUMBER`."""
+    return hour_number().alias(HOUR_NUMBER)
+
+
+def count_items(
+    events: DataFrame,
+    item: Mapping[str, str],
+    where: str | None,
+    watched: Iterable[Sequence[Any]],
+    period: Column,
+    *aggregates: Column,
+) -> DataFrame:
+    """Return a row for each item, hour and period: its `records`, and whether it is `long` and `watched`.
+
+    An item is `long` if its texts have more than `LONGEST` bytes. Its row has only their beginnings.
 
     Args:
-        item: the Spark type of each column.
+        item: the Spark type of each column. Events without one of them are skipped.
+        where: which events count, as Spark SQL; None is all.
+        period: an expression over an event's time.
+        aggregates: further columns over the events of a row.
     """
+    if where is not None:
+        events = events.where(F.expr(where))
     texts = {name: F.col(f"`{name}`") for name, kind in item.items() if kind == "string"}
     long = reduce(add, map(F.octet_length, texts.values()), F.lit(0)) > LONGEST
     shortened = {
         name: F.when(long, F.left(column, F.lit(BEGINNING))).otherwise(column).alias(name)
         for name, column in texts.items()
     }
-    return [shortened.get(name, F.col(f"`{name}`")) for name in item], long.alias("long")
+    columns = [shortened.get(name, F.col(f"`{name}`")) for name in item]
+    return (
+        events.dropna(subset=list(item))
+        .groupBy(*columns, long.alias("long"), numbered_hour(), period)
+        .agg(F.count("*").alias("records"), *aggregates)
+        .withColumn("watched", is_among(item, watched))
+    )
 
 
 def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:
@@ -46,23 +74,32 @@ def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:
     return reduce(or_, same, F.lit(False))
 
 
-def without_long(rows: pa.Table, item: Sequence[str], hour: str, tally: TaskCounters, check: str) -> pa.Table:
-    """Return the rows without items that are too long; count and note these.
+def without_long(rows: pa.Table, item: Iterable[str], tally: TaskCounters, check: str) -> pa.Table:
+    """Return the rows of `count_items` without items that are too long; count and note these.
 
     Args:
-        rows: with their numbers of `records`.
-        hour: the column of the rows' hours.
         check: the check whose failing rows the notes are.
     """
     is_long = pc.fill_null(rows["long"], False)
     if not pc.any(is_long).as_py():
         return rows
     long = rows.filter(is_long)
-    hours = int64s(long[hour])
+    hours = int64s(long[HOUR_NUMBER])
     tally.add(LONG, hours, int64s(long["records"]))
     items = pc.binary_join_element_wise(*(long[name].cast(pa.string()) for name in item), ", ")
-    for at in np.unique(hours).tolist():
+    for hour in np.unique(hours).tolist():
         # The first ones of each hour, as the tasks of a run keep them.
-        for text in sorted(items.filter(pa.array(hours == at)).unique().to_pylist())[:NOTES]:
-            tally.note(check, at, text)
+        for text in sorted(items.filter(pa.array(hours == hour)).unique().to_pylist())[:NOTES]:
+            tally.note(check, hour, text)
     return rows.filter(pc.invert(is_long)).combine_chunks()
+
+
+def flags(column: pa.ChunkedArray) -> Bools:
+    """Return a column of truth values; false for null."""
+    values: Bools = pc.fill_null(column, False).to_numpy(zero_copy_only=False).astype(bool)
+    return values
+
+
+def columns_by_name(rows: pa.Table) -> dict[str, Any]:
+    """Return the columns of rows by their names."""
+    return dict(zip(rows.column_names, rows.columns, strict=True))

@@ -16,14 +16,18 @@ class ItemFindings(EntityFindings):
     Attributes:
         gone: the text for an item that no longer qualifies.
         gone_exactness: the exactness of that.
+        window: the records or slots that are counted.
     """
 
+    id: str = "spell_id"
+    condition: str = "spell_id IS NOT NULL"
     new: str = "entered"
     start: str = "since"
     end: str = "window_end"
     times: tuple[str, ...] = ("since", "window_end")
     gone: str
     gone_exactness: str = "guaranteed"
+    window: str
 
     @abstractmethod
     def seen(self, row: Row) -> str:
@@ -42,10 +46,10 @@ class ItemFindings(EntityFindings):
 
 
 def common(name: str, block: ItemBlock, is_so: str) -> dict[str, Any]:
-    """Return what the block of a stream gives the findings of its items.
+    """Return the fields of `ItemFindings` that follow from a block.
 
     Args:
-        is_so: what an item is, for a title where the stream's file has none.
+        is_so: the predicate of the title if the stream's file has none.
     """
     item = ", ".join(f"{{{column}}}" for column in block.item)
     titled = block.title or f"{name}: {item} {is_so}, since {{since}}"

@@ -1,7 +1,13 @@
 """Tables of items."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+import pyarrow as pa
+
+from transom.ledger.stage import BlockOutput, InputRange, StepRequest, StepResult, TableStep
+from transom.spec.feature import lazy
+from transom.spec.stream import Stream
 from transom.storage.tables import Table
 
 LONG = "items_long"
@@ -15,3 +21,41 @@ def item_table(name: str, items: Iterable[Mapping[str, str]]) -> Table:
         items: the columns of each block's, with their Spark types.
     """
     return Table.load(name).declare(item={column: kind for item in items for column, kind in item.items()})
+
+
+def item_schema(name: str, item: Mapping[str, str]) -> pa.Schema:
+    """Return the schema of one block's rows in a table of items."""
+    return item_table(name, [item]).block_schema()
+
+
+def item_step(
+    stream: Stream,
+    stage: str,
+    table: str,
+    blocks: Mapping[str, Any],
+    reads: Callable[[str, Any], tuple[InputRange, ...]],
+    fingerprint: Callable[[Stream, str], str],
+    **options: Any,
+) -> TableStep:
+    """Return the step of a table that is computed block by block.
+
+    The function `<table>_of` in `tables_<table>.py` of the stage's feature returns the `BlockTask` of a
+    request, a block and its target hours. It is imported when it is called, as it needs Spark.
+
+    Args:
+        blocks: the resolved blocks, by name; a table without any removes the rows of former blocks.
+        reads: the inputs of a block, from its name and itself.
+        fingerprint: of a block, from the stream and its name.
+        options: further arguments of `TableStep`.
+    """
+    task = lazy(f"transom.features.{stage}.tables_{table}:{table}_of")
+    parts = {}
+    for name, block in blocks.items():
+        # Samples of failing rows show the item last.
+        columns = sorted(item_schema(table, block.item).names, key=block.item.__contains__)
+        parts[name] = BlockOutput(reads(name, block), fingerprint(stream, name), tuple(columns))
+
+    def compute(request: StepRequest) -> StepResult:
+        return StepResult([task(request, blocks[name], hours) for name, hours in request.targets.items()])
+
+    return TableStep(item_table(table, (block.item for block in blocks.values())), parts, compute, **options)

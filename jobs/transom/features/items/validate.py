@@ -7,32 +7,27 @@ from transom.formats.record_format import FieldType
 from transom.spec.block_columns import BlockColumns, Use, sql_of, tested
 from transom.spec.errors import Issue, no_column, of_expression
 from transom.spec.expressions import ExpressionError, condition
+from transom.spec.impossible_conditions import own_where
 from transom.spec.stream import Stream
 from transom.spec.titles import title_problems
+from transom.spec.value_domains import Tested
 
 
 class ItemBlock(Protocol):
-    """A block whose items are values of event columns."""
+    """A block whose items are values of event columns.
 
-    @property
-    def item(self) -> tuple[str, ...]:
-        """The columns of an item."""
+    Attributes:
+        item: the columns of an item.
+        where: which events are counted; None is all.
+        watch: items that are always reported.
+        severity, title: of its findings.
+    """
 
-    @property
-    def where(self) -> str | None:
-        """Which events are counted; None is all."""
-
-    @property
-    def watch(self) -> tuple[Any, ...]:
-        """Items that are always reported."""
-
-    @property
-    def severity(self) -> Literal["high", "medium", "low"]:
-        """The severity of its findings."""
-
-    @property
-    def title(self) -> str | None:
-        """The title of its findings."""
+    item: tuple[str, ...]
+    where: str | None
+    watch: tuple[Any, ...]
+    severity: Literal["high", "medium", "low"]
+    title: str | None
 
 
 TYPES: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool}
@@ -92,40 +87,39 @@ def _item(
 
 
 def list_problems(path: str, items: tuple[Any, ...], item: Sequence[str], stream: Stream) -> Iterator[Issue]:
-    """Yield what is wrong with listed items, of columns that are sound."""
+    """Yield the problems of listed items, whose columns are valid."""
     for index, values in enumerate(listed(items)):
-        yield from _values(f"{path}[{index}]", values, item, stream)
+        at = f"{path}[{index}]"
+        if len(values) != len(item):
+            yield Issue(at, f"must have a value for each of {', '.join(item)}; got {list(values)}")
+        else:
+            yield from (Issue(at, rule) for rule in value_problems(values, item, stream, TYPES))
 
 
-def _values(at: str, values: tuple[Any, ...], item: Sequence[str], stream: Stream) -> Iterator[Issue]:
-    if len(values) != len(item):
-        rule = f"must have a value for each of {', '.join(item)}"
-        yield Issue(at, f"{rule}; got {list(values)}")
-        return
-    unlike = []
+def value_problems(
+    values: Iterable[Any], item: Iterable[str], stream: Stream, types: Mapping[FieldType, type]
+) -> Iterator[str]:
+    """Yield why an item cannot have these values, a value for each column.
+
+    Args:
+        types: the types of values, by the types of columns that can be used.
+    """
+    valid = True
     for column, value in zip(item, values, strict=True):
         kind = stream.event_types[column]
-        if kind not in TYPES:
-            unlike.append(f"no value of {column} can be written here, which is {with_article(kind)}")
-        elif type(value) is not TYPES[kind]:
-            unlike.append(f"must be {with_article(kind)} for {column}; got {value!r}")
+        if kind not in types:
+            rule = f"no value of {column} can be written here, which is {with_article(kind)}"
+        elif type(value) is not types[kind]:
+            rule = f"must be {with_article(kind)} for {column}; got {value!r}"
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            rule = f"must be of 64 bits for {column}; got {value}"
+        elif isinstance(value, str) and value != value.encode(errors="ignore").decode():
+            rule = f"must be text that UTF-8 can write for {column}; got {value!r}"
         else:
-            unlike += why_invalid(column, value)
-    for rule in unlike or why_skipped(values):
-        yield Issue(at, rule)
-
-
-def why_invalid(column: str, value: Any) -> Iterator[str]:
-    """Yield why a value, of the right type, cannot occur in its column."""
-    if type(value) is int and not -(2**63) <= value < 2**63:
-        yield f"must be of 64 bits for {column}; got {value}"
-    if type(value) is str and value != value.encode(errors="ignore").decode():
-        yield f"must be text that UTF-8 can write for {column}; got {value!r}"
-
-
-def why_skipped(values: Iterable[Any]) -> Iterator[str]:
-    """Yield why an item with these values is not counted."""
-    size = sum(len(value.encode()) for value in values if isinstance(value, str))
+            continue
+        valid = False
+        yield rule
+    size = sum(len(value.encode()) for value in values if isinstance(value, str)) if valid else 0
     if size > LONGEST:
         yield f"one of more than {LONGEST:,} bytes is passed over; got {size:,}"
 
@@ -134,6 +128,11 @@ def columns_read(stream: Stream, blocks: Mapping[str, ItemBlock]) -> Iterator[Bl
     """Yield the columns of blocks. An event may lack a column of an item: then it has no item."""
     for name, block in blocks.items():
         where = stream.where_of(block)
-        yield BlockColumns(
-            name, (), sql_of(where), (*tested(where), Use(frozenset(block.item), sql_of(where)))
-        )
+        uses = (*tested(where), Use(frozenset(block.item), sql_of(where)))
+        yield BlockColumns(name, (), sql_of(where), uses)
+
+
+def conditions(stream: Stream, feature: str, blocks: Mapping[str, ItemBlock]) -> Iterator[Tested]:
+    """Yield the conditions of blocks."""
+    for name, block in blocks.items():
+        yield from own_where(stream, f"{feature}.{name}", block.where)

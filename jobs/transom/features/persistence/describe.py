@@ -14,27 +14,25 @@ LABELS = {
     "ignore": "`ignore`",
     "types": "the type or resolution of a column",
 }
-"""What the keys of fingerprints are called in the stream's file."""
+"""The names of the fingerprints' keys in the stream's file."""
 
 
 def summary(stream: Stream, name: str) -> str:
-    """Return what is persistent, and what of it is remembered."""
-    said = stream.blocks(Persistence)[name]
-    asked, slot = said.params, format_duration(said.slot)
-    many = f"{asked.instances} instance{'' if asked.instances == 1 else 's together'}"
-    pairs = float(1 / (asked.tau * asked.instances))
-    beside = "" if pairs > 1 else ", which is more than an exact count takes"
+    """Return which items count as persistent, and the share of pairs that start a tuple."""
+    block = stream.blocks(Persistence)[name]
+    params = block.params
+    instances = f"{params.instances} instance{'' if params.instances == 1 else 's together'}"
+    pairs = float(1 / (params.tau * params.instances))
     return (
-        f"{', '.join(said.item)} in {asked.min_certain} of {said.slots} slots of {slot}, none in fewer than "
-        f"{asked.min_reported}; epsilon {float(asked.epsilon):.3g}, a tuple of one in {pairs:.3g} "
-        f"pairs of an item and a slot, in {many}{beside}"
+        f"{', '.join(block.item)} in {params.min_certain} of {block.slots} slots of "
+        f"{format_duration(block.slot)}, none in fewer than {params.min_reported}; epsilon "
+        f"{float(params.epsilon):.3g}, a tuple of one in {pairs:.3g} pairs of an item and a slot, in "
+        f"{instances}{'' if pairs > 1 else ', which is more than an exact count takes'}"
     )
 
 
 def facts(stream: Stream, name: str) -> str:
-    """Return the item of a block, and in how many slots of its window it has to be."""
+    """Return the item of a block, and the share of slots that makes it persistent."""
     block = stream.blocks(Persistence)[name]
-    return (
-        f"{', '.join(block.item)}, in {block.alpha:g} of the slots of {format_duration(block.slot)} in "
-        f"{format_duration(block.window)}"
-    )
+    window = f"the slots of {format_duration(block.slot)} in {format_duration(block.window)}"
+    return f"{', '.join(block.item)}, in {block.alpha:g} of {window}"

@@ -1,5 +1,6 @@
-"""What the rest of transom knows of the feature."""
+"""The feature `persistence`, as the rest of transom sees it."""
 
+from transom.features.items import validate as item_rules
 from transom.features.persistence import check_list, describe, fingerprints, validate
 from transom.features.persistence.spec import Persistence
 from transom.spec.feature import Feature, lazy
@@ -15,14 +16,11 @@ FEATURE: Feature[Stream] = Feature(
     outlets=("persistent_items",),
     upstream=lambda stream: "ingest",
     problems=validate.problems,
-    columns_read=validate.columns_read,
+    columns_read=lambda stream: item_rules.columns_read(stream, stream.blocks(Persistence)),
     lookback=validate.lookback,
-    conditions=validate.conditions,
+    conditions=lambda stream: item_rules.conditions(stream, "persistence", stream.blocks(Persistence)),
     definition=lazy("transom.features.persistence.stage:definition"),
-    fingerprints={
-        "tuples": fingerprints.tuples,
-        "persistent_items": fingerprints.persistent_items,
-    },
+    fingerprints={"tuples": fingerprints.tuples, "persistent_items": fingerprints.persistent_items},
     labels=describe.LABELS,
     checks=check_list.CHECKS,
     summary=describe.summary,

@@ -14,19 +14,12 @@ from transom.spec.stream import Stream
 
 @dataclass(frozen=True, kw_only=True)
 class PersistentFindings(ItemFindings):
-    """How the persistent items of a block are put in words.
+    """Texts for the persistent items of a block."""
 
-    Attributes:
-        window: the slots of a window.
-    """
-
-    id: str = "spell_id"
-    condition: str = "spell_id IS NOT NULL"
     columns: tuple[str, ...] = (
         "window_end", "spell_id", "low", "high", "estimate", "state", "entered", "since", "slots", "records",
         "gap_mean_s", "gap_cv",
     )  # fmt: skip
-    window: str
 
     def seen(self, row: Row) -> str:
         """Return in how many slots an item is seen."""

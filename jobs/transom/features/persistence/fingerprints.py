@@ -1,46 +1,40 @@
-"""What of a block shapes the tables of persistence, as canonical JSON."""
+"""The parts of a block that determine the tables of persistence, as canonical JSON."""
+
+from typing import Any
 
 from transom.core.durations import microseconds
+from transom.features.items import fingerprints as item_fingerprints
 from transom.features.items import validate as item_rules
 from transom.features.persistence.spec import Persistence
-from transom.spec.fingerprints import canonical, types_of
+from transom.spec.fingerprints import canonical
 from transom.spec.stream import Stream
 
 
-def tuples(stream: "Stream", name: str) -> str:
-    """Return what shapes what is remembered of a block's items, and which of them are named."""
-    said = stream.blocks(Persistence)[name]
-    where = stream.where_of(said)
-    return canonical(
-        {
-            "item": list(said.item),
-            "where": where.sql if where else None,
-            "slots": [microseconds(said.slot), said.slots],
-            "shares": [str(share) for share in (said.params.alpha, said.params.epsilon)],
-            "seeds": [said.seed, said.instances],
-            "watch": sorted(item_rules.listed(said.watch), key=repr),
-            "types": types_of(stream, {*said.item, *(where.columns if where else ())} - {"event_time"}),
-        }
-    )
+def tuples(stream: Stream, name: str) -> str:
+    """Return what determines the tuples of a block, and the items that are reported."""
+    block = stream.blocks(Persistence)[name]
+    seeds = {"seeds": [block.seed, block.instances]}
+    return canonical(item_fingerprints.of_events(stream, block) | _window(block) | seeds)
 
 
-def persistent_items(stream: "Stream", name: str) -> str:
-    """Return what shapes what is told of them, what is remembered given."""
-    said = stream.blocks(Persistence)[name]
-    known, table = said.ignore, said.ignore.table
-    return canonical(
-        {
-            "item": list(said.item),
-            "slots": [microseconds(said.slot), said.slots],
-            # By these what is remembered is judged, which may be the same with others.
-            "shares": [str(share) for share in (said.params.alpha, said.params.epsilon)],
-            "seeds": said.instances,
-            "watch": sorted(item_rules.listed(said.watch), key=repr),
-            "ignore": [
-                sorted(item_rules.listed(known.items), key=repr),
-                {column: sorted(networks) for column, networks in known.networks.items()},
-                [table.path, table.columns or {c: c for c in said.item}] if table else None,
-            ],
-            "types": types_of(stream, said.item),
-        }
-    )
+def persistent_items(stream: Stream, name: str) -> str:
+    """Return what determines the persistent items of a block, apart from the tuples."""
+    block = stream.blocks(Persistence)[name]
+    ignore, table = block.ignore, block.ignore.table
+    own = {
+        "seeds": block.instances,
+        "ignore": [
+            sorted(item_rules.listed(ignore.items), key=repr),
+            {column: sorted(networks) for column, networks in ignore.networks.items()},
+            [table.path, table.columns or {column: column for column in block.item}] if table else None,
+        ],
+    }
+    return canonical(item_fingerprints.of_state(stream, block) | _window(block) | own)
+
+
+def _window(block: Persistence) -> dict[str, Any]:
+    """Return what both depend on: equal tuples are judged by alpha and epsilon."""
+    return {
+        "slots": [microseconds(block.slot), block.slots],
+        "shares": [str(block.params.alpha), str(block.params.epsilon)],
+    }

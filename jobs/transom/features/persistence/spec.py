@@ -7,24 +7,17 @@ from fractions import Fraction
 from ipaddress import ip_network
 from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    StrictBool,
-    StrictInt,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.features.items.spec import ItemLiteral
-from transom.features.persistence.algorithm import reference as persistence
+from transom.features.persistence.algorithm.reference import PersistenceParams, instances_for
 from transom.spec.base import Model, Name, NonEmptyStr, Number
 from transom.spec.errors import Issue, IssuesError, find_duplicates
 
-MOST_SLOTS = 20_000
-"""Of a window: each tuple has a bit for each."""
-DELTA = 0.05
+MAX_SLOTS = 20_000
+"""Maximum number of slots of a window. Each tuple has a bit for each."""
 SEEDS = 2**32
 
 
@@ -94,7 +87,7 @@ class Persistence(Model):
     remembered."""
     budget: Budget | None = None
     """Instead of epsilon: how much may be remembered."""
-    delta: Number = DELTA
+    delta: Number = 0.05
     """How likely a persistent item may be missed; the smaller, the more instances there are, each of which
     remembers as much."""
     seed: StrictInt = 0
@@ -106,31 +99,39 @@ class Persistence(Model):
 
     @property
     def slots(self) -> int:
-        """How many slots the window has."""
+        """The number of slots of the window."""
         return self.window // self.slot
 
     @property
     def instances(self) -> int:
-        """How many instances there are."""
-        return persistence.instances_for(self.delta)
+        """The number of instances."""
+        return instances_for(self.delta)
 
     @property
-    def params(self) -> persistence.PersistenceParams:
-        """What is asked of a window.
+    def params(self) -> PersistenceParams:
+        """The parameters of the algorithm.
 
         Raises:
-            ValueError: parameters that contradict each other.
+            ValueError: the parameters contradict each other.
         """
-        return persistence.PersistenceParams(
-            self.slots, Fraction(str(self.alpha)), self.resolved_epsilon, self.instances
-        )
+        alpha = Fraction(str(self.alpha))
+        return PersistenceParams(self.slots, alpha, self.resolved_epsilon, self.instances)
 
     @property
     def resolved_epsilon(self) -> Fraction:
-        """Epsilon, as it is said, or as the budget has it: with it that is what is to be expected."""
+        """Epsilon as it is written, or the one with which as many tuples as in the budget are expected."""
         if self.budget is None:
             return Fraction(str(self.epsilon))
         return Fraction(2 * self.instances * self.budget.pairs, self.slots * self.budget.tuples)
+
+    @property
+    def state_lookback(self) -> timedelta:
+        """How far back tuples are read, in whole hours.
+
+        Older ones are neither in the window nor in that of the previous report, which may end a slot earlier.
+        """
+        previous = self.slot if self.slot > HOUR else timedelta(0)
+        return -(-(self.window + previous) // HOUR) * HOUR
 
     @model_validator(mode="after")
     def _possible(self) -> "Persistence":
@@ -140,8 +141,8 @@ class Persistence(Model):
         return self
 
 
-def _problems(said: Persistence) -> Iterator[Issue]:
-    slot, window = said.slot, said.window
+def _problems(block: Persistence) -> Iterator[Issue]:
+    slot, window, budget = block.slot, block.window, block.budget
     if not slot or (HOUR % slot and slot % HOUR):
         yield Issue("slot", f"must divide an hour, or be whole hours; got {format_duration(slot)}")
         return
@@ -149,37 +150,30 @@ def _problems(said: Persistence) -> Iterator[Issue]:
         rule = f"must be a whole number of slots of {format_duration(slot)}"
         yield Issue("window", f"{rule}; got {format_duration(window)}")
         return
-    if said.slots > MOST_SLOTS:
-        yield Issue("window", f"must have at most {MOST_SLOTS} slots; got {said.slots}")
+    if block.slots > MAX_SLOTS:
+        yield Issue("window", f"must have at most {MAX_SLOTS} slots; got {block.slots}")
         return
-    if (said.epsilon is None) == (said.budget is None):
-        both = "neither" if said.epsilon is None else "both"
+    if (block.epsilon is None) == (budget is None):
+        both = "neither" if budget is None else "both"
         yield Issue("epsilon", f"must be said, or a budget instead; got {both}")
         return
-    yield from find_duplicates("item", said.item)
-    if not 0 < said.delta < 1:
-        yield Issue("delta", f"must be above 0 and below 1; got {said.delta:g}")
+    yield from find_duplicates("item", block.item)
+    if not 0 < block.delta < 1:
+        yield Issue("delta", f"must be above 0 and below 1; got {block.delta:g}")
         return
-    if not 0 <= said.seed < SEEDS:
-        yield Issue("seed", f"must be from 0 up to 2^32; got {said.seed}")
+    if not 0 <= block.seed < SEEDS:
+        yield Issue("seed", f"must be from 0 up to 2^32; got {block.seed}")
         return
     try:
-        asked = said.params
+        params = block.params
     except ValueError as error:
         field, _, rule = str(error).partition(" ")
-        if field == "epsilon" and said.budget is not None:
-            of = f"{said.budget.tuples} tuples of {said.budget.pairs} pairs and {said.instances} instances"
-            yield Issue("budget", f"gives an epsilon that cannot be, from {of}: it {rule}")
-        else:
-            yield Issue(field, rule)
+        if field == "epsilon" and budget is not None:
+            of = f"{budget.tuples} tuples of {budget.pairs} pairs and {block.instances} instances"
+            field, rule = "budget", f"gives an epsilon that cannot be, from {of}: it {rule}"
+        yield Issue(field, rule)
         return
-    if asked.min_reported < 1:
+    if params.min_reported < 1:
         yield Issue("epsilon", "must leave a slot in which an item is seen that is reported")
-    if said.seed + said.instances > SEEDS:
-        yield Issue("seed", f"must leave {said.instances} below 2^32; got {said.seed}")
-
-
-def state_lookback(said: Persistence) -> timedelta:
-    """Return how far back state is read, in whole hours: what is older is in no window, nor in that of the
-    report before, which may end a slot earlier."""
-    return -(-(said.window + (said.slot if said.slot > HOUR else timedelta(0))) // HOUR) * HOUR
+    if block.seed + block.instances > SEEDS:
+        yield Issue("seed", f"must leave {block.instances} below 2^32; got {block.seed}")

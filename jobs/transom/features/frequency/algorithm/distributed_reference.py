@@ -37,10 +37,8 @@ class DistributedCountMin:
     def __init__(self, nodes: Sequence[WindowedCountMin], every: int) -> None:
         kinds = {(node.shape, node.steps, type(node)) for node in nodes}
         if len(kinds) != 1 or every < 1:
-            raise ValueError(
-                f"nodes have one shape and window, and send after 1 record or more; got {len(nodes)} of "
-                f"{len(kinds)} kinds, and {every}"
-            )
+            rule = "nodes have one shape and window, and send after 1 record or more"
+            raise ValueError(f"{rule}; got {len(nodes)} of {len(kinds)} kinds, and {every}")
         self._nodes, self._every = nodes, every
         self._since = [0] * len(nodes)
         self._known: list[Matrix] = [{} for _ in nodes]
@@ -61,20 +59,16 @@ class DistributedCountMin:
 
     def estimate(self, item: bytes) -> int:
         """Return the coordinator's estimate of an item's count."""
-        cells = self._nodes[0].shape.of(item)
-        return min(sum(known.get(cell, 0) for known in self._known) for cell in cells)
+        return min(map(self._sum, self._nodes[0].shape.of(item)))
 
     def lacking(self) -> float:
         """Return the largest difference between a cell of the coordinator and the sum of the nodes' cells."""
         nodes = [self._values(number) for number in range(len(self._nodes))]
-        return max(
-            abs(
-                float(
-                    sum(values[cell] for values in nodes) - sum(known.get(cell, 0) for known in self._known)
-                )
-            )
-            for cell in nodes[0]
-        )
+        totals = {cell: sum(values[cell] for values in nodes) for cell in nodes[0]}
+        return max(abs(float(total - self._sum(cell))) for cell, total in totals.items())
+
+    def _sum(self, cell: Cell) -> int:
+        return sum(known.get(cell, 0) for known in self._known)
 
     def _values(self, node: int) -> dict[Cell, int | Fraction]:
         shape = self._nodes[node].shape

@@ -24,7 +24,7 @@ matrices of ticks, which makes the fast form possible (`transom.features.frequen
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -175,17 +175,18 @@ class Vanilla(WindowedCountMin):
 
     def __init__(self, shape: Shape, steps: int = 1, step: int = -1) -> None:
         super().__init__(shape, steps, step)
-        self._counts: Counter[Cell] = Counter()
+        self._counts: defaultdict[Cell, int | Fraction] = defaultdict(int)
 
     def _forget(self) -> None:
         pass
 
     def _count(self, counts: Counts) -> None:
-        self._counts.update(counts)
+        for cell, count in counts.items():
+            self._counts[cell] += count
 
-    def value(self, cell: Cell) -> int:
+    def value(self, cell: Cell) -> int | Fraction:
         """Return the value of a cell."""
-        return self._counts[cell]
+        return self._counts.get(cell, 0)
 
 
 class Perfect(Vanilla):
@@ -197,7 +198,8 @@ class Perfect(Vanilla):
 
     def _forget(self) -> None:
         if len(self._step_counts) == self.steps:
-            self._counts.subtract(self._step_counts.popleft())
+            for cell, count in self._step_counts.popleft().items():
+                self._counts[cell] -= count
 
     def _count(self, counts: Counts) -> None:
         super()._count(counts)
@@ -212,25 +214,16 @@ class Simple(Vanilla):
             self._counts.clear()
 
 
-class Proportional(WindowedCountMin):
+class Proportional(Vanilla):
     """Subtracts the matrix of the window before the last step divisible by N, in N equal parts, one at each
     step (listing 3.3)."""
 
     def __init__(self, shape: Shape, steps: int, step: int = -1) -> None:
         super().__init__(shape, steps, step)
-        self._counts: dict[Cell, Fraction] = {}
         self._snapshot: dict[Cell, Fraction] = {}
 
     def _forget(self) -> None:
         if self.step % self.steps == 0:
-            self._snapshot = {cell: count / self.steps for cell, count in self._counts.items()}
+            self._snapshot = {cell: Fraction(count) / self.steps for cell, count in self._counts.items()}
         for cell, part in self._snapshot.items():
             self._counts[cell] -= part
-
-    def _count(self, counts: Counts) -> None:
-        for cell, count in counts.items():
-            self._counts[cell] = self._counts.get(cell, Fraction(0)) + count
-
-    def value(self, cell: Cell) -> Fraction:
-        """Return the value of a cell."""
-        return self._counts.get(cell, Fraction(0))

@@ -11,18 +11,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-from transom.core.exact_sums import Int64s
+from transom.core.exact_sums import Bools, Int64s
 from transom.features.frequency.algorithm.splitter_reference import MU, TAU, UNIT
 
 MAX_EXACT_RECORDS = 2**37
 """With fewer records in a window, every sum is exact."""
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 FIELDS = ("counter", "first_step", "last_step", "total", "partly_expired")
 INITIAL_ROOM = 4
-"""Initial room for sub-cells."""
+"""Minimum room for further sub-cells."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +64,10 @@ class SplitterCells:
         self._columns, self._steps, self._tau, self._mu = columns, steps, tau, float(mu)
         self._link(sub_cells)
 
-    def _link(self, sub_cells: SubCells) -> None:
+    def _link(self, sub_cells: SubCells, more: int = INITIAL_ROOM) -> None:
         self._lengths = sub_cells.lengths.copy()
         self._used = int(sub_cells.lengths.sum())
-        room = max(INITIAL_ROOM, 2 * self._used)
+        room = max(2 * self._used, self._used + more)
         self._fields = {name: _with_room(getattr(sub_cells, name), room) for name in FIELDS}
         place = np.arange(self._used)
         self._previous, self._next = _with_room(place - 1, room), _with_room(place + 1, room)
@@ -95,9 +92,8 @@ class SplitterCells:
         if not len(cells):
             return
         if self._used + len(cells) > len(self._previous):
-            self._link(self.sub_cells(now - 1))
-            if self._used + len(cells) > len(self._previous):
-                self._grow(2 * (self._used + len(cells)))
+            # Without expired sub-cells, with room for all that these cells may need.
+            self._link(self.sub_cells(now - 1), len(cells))
         self._retract(cells, now - self._steps + 1)
         counter, _, last_step, total, _ = self._fields.values()
         nonempty = self._lengths[cells] > 0
@@ -134,10 +130,6 @@ class SplitterCells:
         self._newest[cells] = place
         self._lengths[cells] += 1
 
-    def _grow(self, room: int) -> None:
-        self._fields = {name: _with_room(field, room) for name, field in self._fields.items()}
-        self._previous, self._next = _with_room(self._previous, room), _with_room(self._next, room)
-
     def _retract(self, cells: Int64s, start: int) -> None:
         """Remove the records before a step."""
         counter, first_step, last_step, _, partly_expired = self._fields.values()
@@ -160,11 +152,9 @@ class SplitterCells:
         counter, first_step, last_step, *_ = self._fields.values()
         newest = self._newest[cells]
         previous = self._previous[newest]
+        rate = counter[newest] / (last_step[newest] - first_step[newest] + 1)
         previous_rate = counter[previous] / (first_step[newest] - first_step[previous])
-        newest_rate = counter[newest] / (last_step[newest] - first_step[newest] + 1)
-        similar: Bools = (
-            np.maximum(previous_rate, newest_rate) / np.minimum(previous_rate, newest_rate) <= self._mu
-        )
+        similar: Bools = np.maximum(previous_rate, rate) / np.minimum(previous_rate, rate) <= self._mu
         return similar
 
     def sub_cells(self, now: int) -> SubCells:
@@ -177,9 +167,8 @@ class SplitterCells:
             places.append(place)
             has_more = remaining > 1
             cells, remaining, place = cells[has_more], remaining[has_more] - 1, self._next[place[has_more]]
-        cell, place = (
-            np.concatenate([np.zeros(0, dtype=np.int64), *all_of]) for all_of in (of_cells, places)
-        )
+        none = np.zeros(0, dtype=np.int64)
+        cell, place = np.concatenate([none, *of_cells]), np.concatenate([none, *places])
         live = self._fields["last_step"][place] > now - self._steps
         cell, place = cell[live], place[live]
         # Stable: sub-cells of a cell stay in the order of their steps.
@@ -220,19 +209,15 @@ def bounds(sub_cells: SubCells, now: int, steps: int, records: int) -> tuple[Int
     """
     start = now - steps + 1
     inside = sub_cells.last_step >= start
-    surely = inside & (sub_cells.first_step >= start) & (sub_cells.partly_expired == 0)
-    low, high = (
-        _of_cells(sub_cells, np.where(surely, sub_cells.total, 0)),
-        _of_cells(sub_cells, np.where(inside, sub_cells.total, 0)),
-    )
+    whole = inside & (sub_cells.first_step >= start) & (sub_cells.partly_expired == 0)
+    low, high = (_of_cells(sub_cells, np.where(counted, sub_cells.total, 0)) for counted in (whole, inside))
     return low, np.minimum(high, records)
 
 
 def _remaining(counter: Int64s, first_step: Int64s, last_step: Int64s, start: int) -> Int64s:
     """Return the share of sub-cells from a step on, at a steady rate."""
-    remaining: Int64s = np.rint(counter * ((last_step - start + 1) / (last_step - first_step + 1))).astype(
-        np.int64
-    )
+    share = (last_step - start + 1) / (last_step - first_step + 1)
+    remaining: Int64s = np.rint(counter * share).astype(np.int64)
     return remaining
 
 

@@ -23,19 +23,17 @@ rate that changed within a factor of `mu` may have been another one all the time
 """
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from transom.features.frequency.algorithm.reference import Cell, Counts, Shape, WindowedCountMin
 
 TAU, MU = Fraction(1, 20), Fraction(3, 2)
 """The values of the paper's evaluation."""
-
-
 UNIT = 2**24
 """`FixedPointSplitter` counts in this fraction of a record."""
 
@@ -87,8 +85,9 @@ class SplitterListing(WindowedCountMin):
         ValueError: one is outside this range.
     """
 
-    unit = 1
+    unit: Fraction | int = Fraction(1)
     """Counters are in this fraction of a record."""
+    rate_type: type[Fraction] | type[float] = Fraction
 
     def __init__(
         self, shape: Shape, steps: int, step: int = -1, tau: Fraction = TAU, mu: Fraction = MU
@@ -98,11 +97,8 @@ class SplitterListing(WindowedCountMin):
             raise ValueError(f"tau must be above 0 and at most 1; got {float(tau):g}")
         if mu <= 0:
             raise ValueError(f"mu must be above 0; got {float(mu):g}")
-        self.tau = tau
-        self.mu: Fraction | float = mu
-        self.sub_cells: dict[Cell, deque[SubCell]] = {
-            Cell(row, column): deque() for row in range(shape.rows) for column in range(shape.columns)
-        }
+        self.tau, self.mu = tau, self.rate_type(mu)
+        self.sub_cells: defaultdict[Cell, deque[SubCell]] = defaultdict(deque)
         self._of_steps: deque[int] = deque()
         self._in_window = 0
         self._count_based = False
@@ -118,11 +114,11 @@ class SplitterListing(WindowedCountMin):
         super().update(item)
 
     def _forget(self) -> None:
-        for cell in self.sub_cells:
-            self._retract(cell)
+        for row, column in product(range(self.shape.rows), range(self.shape.columns)):
+            self._retract(self.sub_cells[Cell(row, column)])
 
-    def _retract(self, cell: Cell) -> None:
-        queue = self.sub_cells[cell]
+    def _retract(self, queue: deque[SubCell]) -> None:
+        """Remove expired records. Calling it again in the same step has no effect."""
         if queue and queue[0].first_step == self.step - self.steps:
             first = queue[0]
             first.counter -= first.rate
@@ -137,17 +133,19 @@ class SplitterListing(WindowedCountMin):
         # Each record is in exactly one cell of the first row.
         self._of_steps.append(sum(count for cell, count in counts.items() if cell.row == 0))
         self._in_window += self._of_steps[-1]
-        enough = self._enough()
+        complete = self._complete()
         for cell, count in counts.items():
-            self._add(self.sub_cells.setdefault(cell, deque()), count, enough)
+            self._retract(self.sub_cells[cell])
+            self._add(self.sub_cells[cell], count, complete)
 
-    def _enough(self) -> Fraction | int:
-        """Return the count from which on a sub-cell is complete."""
-        return self.tau * self.records / self.shape.columns
+    def _complete(self) -> Fraction | int:
+        """Return the counter from which on a sub-cell is complete."""
+        return self.tau * self.records * self.unit / self.shape.columns
 
-    def _add(self, queue: deque[SubCell], count: int, enough: Fraction | int) -> None:
+    def _add(self, queue: deque[SubCell], count: int, complete: Fraction | int) -> None:
+        """Add records to the newest sub-cell, or after it if it is complete."""
         now, last = self.step, queue[-1] if queue else None
-        if last is not None and last.counter < enough:
+        if last is not None and last.counter < complete:
             last.last_step = now
             last.counter += count * self.unit
             last.total += count
@@ -158,14 +156,13 @@ class SplitterListing(WindowedCountMin):
             previous.counter += last.counter
             previous.total += last.total
             queue.pop()
-        queue.append(SubCell(self._counter(count), now, now, count))
-
-    def _counter(self, count: int) -> Fraction | int:
-        return Fraction(count)
+        queue.append(SubCell(count * self.unit, now, now, count))
 
     def value(self, cell: Cell) -> Fraction:
         """Return the value of a cell."""
-        return self._sum(self.sub_cells.get(cell, ()))
+        queue = self.sub_cells.get(cell, deque())
+        self._retract(queue)
+        return self._sum(queue)
 
     def _sum(self, queue: Iterable[SubCell]) -> Fraction:
         return Fraction(sum(sub.counter for sub in queue)) / self.unit
@@ -181,9 +178,8 @@ class SplitterListing(WindowedCountMin):
 
     def bounds_of(self, cell: Cell) -> tuple[Fraction, Fraction]:
         """Return lower and upper bounds of a cell's number of records in the window."""
-        queue = self.sub_cells.get(cell, deque())
+        whole, queue = self.value(cell), self.sub_cells.get(cell)
         if not queue or not queue[0].partly_expired:
-            whole = self._sum(queue)
             return whole, whole
         rest = self._sum(islice(queue, 1, None))
         return rest, min(rest + queue[0].total, Fraction(self._in_window))
@@ -191,6 +187,7 @@ class SplitterListing(WindowedCountMin):
     def queues(self) -> Iterator[tuple[Cell, list[SubCell]]]:
         """Yield the sub-cells of all cells that have any."""
         for cell, queue in self.sub_cells.items():
+            self._retract(queue)
             if queue:
                 yield cell, list(queue)
 
@@ -198,17 +195,11 @@ class SplitterListing(WindowedCountMin):
 class Splitter(SplitterListing):
     """Updates cells when a record comes or when they are read; cells without records are not stored."""
 
-    def __init__(
-        self, shape: Shape, steps: int, step: int = -1, tau: Fraction = TAU, mu: Fraction = MU
-    ) -> None:
-        super().__init__(shape, steps, step, tau, mu)
-        self.sub_cells = {}
-
     def _forget(self) -> None:
         pass
 
-    def _retract(self, cell: Cell) -> None:
-        queue, start = self.sub_cells[cell], self.step - self.steps + 1
+    def _retract(self, queue: deque[SubCell]) -> None:
+        start = self.step - self.steps + 1
         while queue and queue[0].last_step < start:
             queue.popleft()
         if queue and queue[0].first_step < start:
@@ -221,32 +212,6 @@ class Splitter(SplitterListing):
         """Return the counter of a sub-cell for its last steps, which are in the window."""
         return first.rate * steps
 
-    def _count(self, counts: Counts) -> None:
-        for cell in counts:
-            if cell in self.sub_cells:
-                self._retract(cell)
-        super()._count(counts)
-
-    def value(self, cell: Cell) -> Fraction:
-        """Return the value of a cell."""
-        self._update(cell)
-        return super().value(cell)
-
-    def bounds_of(self, cell: Cell) -> tuple[Fraction, Fraction]:
-        """Return lower and upper bounds of a cell's number of records in the window."""
-        self._update(cell)
-        return super().bounds_of(cell)
-
-    def queues(self) -> Iterator[tuple[Cell, list[SubCell]]]:
-        """Yield the sub-cells of all cells that have any."""
-        for cell in self.sub_cells:
-            self._update(cell)
-        yield from super().queues()
-
-    def _update(self, cell: Cell) -> None:
-        if cell in self.sub_cells:
-            self._retract(cell)
-
 
 class FixedPointSplitter(Splitter):
     """Rounds counters to `1 / UNIT` of a record, and has rates as doubles: equal to the last bit to
@@ -254,18 +219,10 @@ class FixedPointSplitter(Splitter):
     records while others of it leave the window."""
 
     unit = UNIT
+    rate_type = float
 
-    def __init__(
-        self, shape: Shape, steps: int, step: int = -1, tau: Fraction = TAU, mu: Fraction = MU
-    ) -> None:
-        super().__init__(shape, steps, step, tau, mu)
-        self.mu = float(mu)
-
-    def _enough(self) -> int:
-        return math.ceil(self.tau * self.records * UNIT / self.shape.columns)
-
-    def _counter(self, count: int) -> int:
-        return count * UNIT
+    def _complete(self) -> int:
+        return math.ceil(super()._complete())
 
     def _remaining(self, first: SubCell, steps: int) -> Any:
         return round(first.counter * (steps / (first.last_step - first.first_step + 1)))

@@ -147,12 +147,9 @@ class Reported(ColumnBatch):
     item: Int64s
     since: Int64s
 
-    def take_of(self, item: Int64s) -> Int64s:
+    def since_of(self, item: Int64s) -> Int64s:
         """Return since when each item is reported; `MISSING` if it is not."""
-        if not len(self.item):
-            return np.full(len(item), MISSING)
-        at = np.minimum(np.searchsorted(self.item, item), len(self.item) - 1)
-        return np.where(self.item[at] == item, self.since[at], MISSING)
+        return _look_up(self.item, self.since, item)
 
 
 @dataclass(frozen=True)
@@ -180,56 +177,49 @@ class TrackerState:
 def advance(
     tracking: TrackerConfig,
     state: TrackerState,
-    sightings: SlotObservations,
+    seen: SlotObservations,
     starts: Bools,
     hours: Iterable[int],
 ) -> Iterator[TrackerState]:
-    """Advance the tuples of many items from hour to hour.
+    """Yield the state of many items at the end of each hour.
 
     Args:
         state: after an earlier hour; hours between count as empty.
-        sightings: the observations of the hours.
+        seen: the observations of the hours.
         starts: whether the hash of each observation is below `tau`; shape (instances, observations).
         hours: the numbers of the hours, ascending.
     """
-    pass_ = _Pass(tracking, state.tuples, sightings, starts)
-    reported, previous = state.reported, state
+    pass_ = _Pass(tracking, state.tuples, seen, starts)
     for hour in hours:
-        tuples = pass_.at(hour)
+        reported = state.reported
         # Reports in between use the previous tuples. The first may add items of an unfinished slot; later
         # ones only drop items. So the first and the last are enough.
-        for between in tracking.reports_between(previous.hour, hour):
-            reported = _report(tracking, TrackerState(between, previous.tuples, reported)).reported
-        now = TrackerState(hour, tuples, reported, pairs=pass_.pairs(hour), starts=pass_.started(hour))
+        for between in tracking.reports_between(state.hour, hour):
+            reported = _report(tracking, TrackerState(between, state.tuples, reported)).reported
+        pairs, started = (pass_.of_hour(counts, hour) for counts in (pass_.pairs, pass_.started))
+        state = TrackerState(hour, pass_.at(hour), reported, pairs=pairs, starts=started)
         if tracking.reports(hour):
-            now = _report(tracking, now)
-        yield now
-        reported, previous = now.reported, now
+            state = _report(tracking, state)
+        yield state
 
 
-def _named(tracking: TrackerConfig, tuples: Tuples, hour: int) -> tuple[Int64s, Bools]:
-    """Return the tuples that represent their items in the report of an hour, and which of these are
-    reported."""
-    params = tracking.params
-    first = tracking.slot(hour) - params.slots + 1
-    speaking = tuples.oldest(first)
-    counted, unknown = tuples.counted[speaking], tuples.start[speaking] - first
-    exact = tuples.instance[speaking] == WATCHED
-    may_be = (counted >= params.min_reported) & params.may_be(counted, unknown)
-    return speaking, np.where(exact, counted >= params.min_certain, may_be)
-
-
-def _report(tracking: TrackerConfig, now: TrackerState) -> TrackerState:
-    tuples = now.tuples
-    speaking, named = _named(tracking, tuples, now.hour)
-    item = tuples.item[speaking[named]]
-    since = now.reported.take_of(item)
-    since = np.where(since == MISSING, (now.hour + 1) * HOUR_LENGTH, since)
+def _report(tracking: TrackerConfig, state: TrackerState) -> TrackerState:
+    """Return the state with the report of its hour."""
+    tuples, params = state.tuples, tracking.params
+    first = tracking.slot(state.hour) - params.slots + 1
+    # The tuples that represent their items.
+    rows = tuples.oldest(first)
+    counted, watched = tuples.counted[rows], tuples.instance[rows] == WATCHED
+    may_be = (counted >= params.min_reported) & params.may_be(counted, tuples.start[rows] - first)
+    named = np.where(watched, counted >= params.min_certain, may_be)
+    item = tuples.item[rows[named]]
+    since = state.reported.since_of(item)
+    since = np.where(since == MISSING, (state.hour + 1) * HOUR_LENGTH, since)
     return replace(
-        now,
+        state,
         reported=Reported(item, since),
-        output=speaking[named | (tuples.instance[speaking] == WATCHED)],
-        exited=now.reported.take(~np.isin(now.reported.item, item)),
+        output=rows[named | watched],
+        exited=state.reported.take(~np.isin(state.reported.item, item)),
     )
 
 
@@ -246,7 +236,7 @@ class _Pass:
         same_slot = np.append(False, rows.slot[1:] == rows.slot[:-1])[:count]
         fresh = heads | ~same_slot
         # A slot of several hours may have begun earlier.
-        fresh &= ~(heads & (_latest_of(carried, rows.item) == rows.slot))
+        fresh &= ~(heads & (_look_up(carried.item, carried.latest, rows.item) == rows.slot))
         self._fresh = fresh
         # The contact of a row, or the last one before it; -1 if the item has none in these hours.
         latest = np.maximum.accumulate(np.where(fresh, index, -1))
@@ -264,7 +254,7 @@ class _Pass:
         self._numbers = rows.item * self._span + (rows.hour - self._origin)
         hashed = fresh & ~rows.watched
         instance, row = np.nonzero(starts & hashed)
-        self._pairs, self._started = (
+        self.pairs, self.started = (
             np.bincount(rows.hour[picked] - self._origin) for picked in (np.flatnonzero(hashed), row)
         )
         watched = np.flatnonzero(fresh & rows.watched)
@@ -298,16 +288,9 @@ class _Pass:
             slots=both(carried.slots, np.zeros((len(row), tracking.width), np.uint8)),
         )
 
-    def pairs(self, hour: int) -> int:
-        """Return the number of pairs with a slot in an hour."""
-        return self._of_hour(self._pairs, hour)
-
-    def started(self, hour: int) -> int:
-        """Return the number of tuples that they started."""
-        return self._of_hour(self._started, hour)
-
-    def _of_hour(self, numbers: Int64s, hour: int) -> int:
-        return int(numbers[hour - self._origin]) if 0 <= hour - self._origin < len(numbers) else 0
+    def of_hour(self, counts: Int64s, hour: int) -> int:
+        """Return the count of an hour, from `pairs` or `started`."""
+        return int(counts[hour - self._origin]) if 0 <= hour - self._origin < len(counts) else 0
 
     def at(self, hour: int) -> Tuples:
         """Return the tuples at the end of an hour. Call it with ascending hours."""
@@ -326,16 +309,17 @@ class _Pass:
         contact = np.where(touched, contact, 0)
         following = rows.first[np.minimum(self._next_contact[begin], len(rows.item) - 1)]
         bridge = np.where(touched & ~self._new[live], following - tuples.last, 0)
+
+        def added(sums: Int64s) -> Any:
+            return sums[stop] - sums[begin]
+
         return replace(
             tuples,
             latest=np.where(touched, rows.slot[contact], tuples.latest),
-            counted=tuples.counted + self._slots_by[stop] - self._slots_by[begin],
-            records=tuples.records + self._records_by[stop] - self._records_by[begin],
+            counted=tuples.counted + added(self._slots_by),
+            records=tuples.records + added(self._records_by),
             last=np.where(touched, rows.first[contact], tuples.last),
-            gap_squares=tuples.gap_squares
-            + self._squares_by[stop]
-            - self._squares_by[begin]
-            + bridge * bridge,
+            gap_squares=tuples.gap_squares + added(self._squares_by) + bridge * bridge,
             slots=self._tuples.slots[live],
         )
 
@@ -349,9 +333,13 @@ class _Pass:
         self._upto[live] = stop
 
 
-def _latest_of(tuples: Tuples, item: Int64s) -> Int64s:
-    """Return the last slot of each item by its tuples; `MISSING` if it has none."""
-    if not len(tuples.item):
-        return np.full(len(item), MISSING)
-    at = np.minimum(np.searchsorted(tuples.item, item), len(tuples.item) - 1)
-    return np.where(tuples.item[at] == item, tuples.latest[at], MISSING)
+def _look_up(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
+    """Return the value of the first row with each wanted key; `MISSING` if there is none.
+
+    Args:
+        keys: ascending.
+    """
+    if not len(keys):
+        return np.full(len(wanted), MISSING)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, values[at], MISSING)

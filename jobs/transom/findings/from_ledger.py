@@ -184,7 +184,7 @@ def _of_check(check: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
     if check.check == "files_expected" and check.observed == 0:
         kind = "source_silent"
     column = f" on {check.column}" if check.column else ""
-    subject = f" {check.subject}" if check.subject else ""
+    subject = f" {check.file}" if check.file else ""
     remedy = rules[check.check].mended if check.check in rules else None
     return _Symptom(
         _Cause(kind, check.node.block, f"{check.check}{column}"),
@@ -194,7 +194,7 @@ def _of_check(check: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
         f"check {check.check}{column} saw {format_short(check.observed)}, expected {check.expected}",
         f"{_hours([check.node.hour])}{subject}: observed {format_exact(check.observed)}, expected "
         f"{check.expected}",
-        check.sample,
+        check.failing_rows,
         remedy and f"{remedy}, then run",
     )
 
@@ -212,8 +212,8 @@ def _symptoms(
     for check in checks:
         symptom = _of_check(check, rules)
         by_hour.setdefault((check.node.block, check.node.hour), []).append(check)
-        if check.subject and check.severity == "incomplete":
-            files[check.subject] = symptom.cause
+        if check.file and check.severity == "incomplete":
+            files[check.file] = symptom.cause
         yield symptom
     troubled = list(snapshot.troubled())
     # The findings of these partitions cover the partitions that wait for them.
@@ -223,17 +223,15 @@ def _symptoms(
         text = entry.reason or "something is missing"
         match entry.status:
             case "quarantined" if not any(check.severity == "error" for check in own):
-                name = ", ".join(sorted({_name(cause) for cause in entry.causes or ()}))
+                name = ", ".join(sorted({_name(cause) for cause in entry.reasons}))
                 cause, fate = _Cause("check_failed", node.block, name), WITHHELD
             case "damaged":
                 cause, fate = _Cause("check_failed", node.block, entry.status), DAMAGED
             case "blocked" if node not in stale and not _waits_for(entry, roots):
                 cause, fate = _Cause("check_failed", None, entry.status), NOT_MADE
             case "published" if not entry.complete and _matters(node, entry):
-                covered = {name for check in own for name in (check.check, check.subject)} - {None}
-                # Without data about the causes, only the hour's failed checks are known.
-                causes = () if entry.reasons is None else entry.reasons or (Reason("file", text),)
-                for missing in causes:
+                covered = {name for check in own for name in (check.check, check.file)} - {None}
+                for missing in entry.reasons or (Reason("file", text),):
                     if missing.kind in ("inputs", "earlier") or missing.about in covered:
                         continue
                     remedy = f"put right what withholds {missing.about}, as that finding says, then run"
@@ -245,7 +243,7 @@ def _symptoms(
                         INCOMPLETE,
                         missing.text,
                         missing.text,
-                        remedy=remedy if missing.kind == "withheld_file" else None,
+                        remedy=remedy if missing.kind == "quarantined_file" else None,
                     )
                 continue
             case _:
@@ -261,7 +259,7 @@ def _symptoms(
 
 def _waits_for(entry: PartitionState, roots: Collection[str]) -> bool:
     """Return whether a partition is blocked by one of several, by their keys."""
-    causes = entry.reasons or () if entry.status == "blocked" else ()
+    causes = entry.reasons if entry.status == "blocked" else ()
     return any(cause.kind == "waits" and cause.about in roots for cause in causes)
 
 

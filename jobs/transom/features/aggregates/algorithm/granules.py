@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from transom.arrays.batched_search import extreme
-from transom.arrays.range_queries import expand_ranges
+from transom.arrays.range_queries import expand_ranges, extreme
 from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
 from transom.features.aggregates.algorithm.linear_fit import (

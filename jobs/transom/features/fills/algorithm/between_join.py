@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transom.arrays.batched_search import extreme
 from transom.arrays.column_batch import ColumnBatch
-from transom.arrays.range_queries import expand_ranges
+from transom.arrays.range_queries import expand_ranges, extreme
 from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
 

@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from transom.arrays.batched_search import first_at_least, first_of_range
 from transom.arrays.column_batch import FAR_FUTURE, MISSING, ColumnBatch
+from transom.arrays.range_queries import first_at_least, first_of_range
 from transom.arrays.sorted_index import SortedIndex, this_or_next
 from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
 from transom.features.frames.algorithm.readings import Nulls, ReadingRows, Readings

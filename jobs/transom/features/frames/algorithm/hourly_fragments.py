@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transom.arrays.batched_search import extreme, first_at_least
 from transom.arrays.column_batch import ColumnBatch
-from transom.arrays.range_queries import expand_ranges
+from transom.arrays.range_queries import expand_ranges, extreme, first_at_least
 from transom.arrays.sorted_index import this_or_next
 from transom.core.exact_sums import Bools, Int64s
 from transom.features.frames.algorithm.boundaries import FrameBoundaries, FrameRanges

@@ -6,6 +6,7 @@ import os
 import pickle
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -29,7 +30,8 @@ from transom.spec import loader
 from transom.spec.errors import SpecificationError
 from transom.spec.feature import Feature
 from transom.spec.stream import Stream
-from transom.storage.tables import read_rows
+from transom.storage.tables import Table, read_rows
+from transom.stream import parse
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,6 +82,40 @@ def test_every_check_of_a_feature_is_made_by_one_of_its_tables() -> None:
     for feature in FEATURES:
         made = {check.name for step in feature.definition(STREAM).steps for check in step.checks}
         assert feature.checks.keys() - made <= {"lines_exact", "lines_of_two"}
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
+def test_name_of_a_key_column_is_refused_if_a_table_of_the_feature_has_it(feature: Feature[Stream]) -> None:
+    blocks = {
+        "patterns": {"within": "1 hour", "steps": [{"id": "a", "where": "status = 404", "times": 2}]},
+        "aggregates": {
+            "measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR", "recurring": ["status"],
+            "alert": {"many": "n > 3"},
+        },
+        "frames": {
+            "kind": "threshold", "where": "status = 500", "value": "bytes", "on_duplicate_time": "sum",
+        },
+        "fills": {"frame": "failed", "measures": {"n": "count"}, "reach": "1 hour"},
+        "persistence": {"slot": "1 hour", "window": "3 hours", "alpha": 0.7, "epsilon": 0.3},
+        "frequency": {
+            "window": "3 hours", "tick": "1 hour", "epsilon": 0.1, "delta": 0.1, "variant": "splitter",
+        },
+    }  # fmt: skip
+    of_items = feature.name in ("persistence", "frequency")
+    names = {name for table in feature.fingerprints for name in Table.load(table).columns if name[0] != "*"}
+    assert names
+    for name in sorted(names):
+        block = blocks[feature.name] | ({"item": [name]} if of_items else {})
+        text = {
+            "name": "web",
+            "preset": "apache/combined",
+            "source": {"path": "landing/web/%Y-%m-%d/access.%H*.log"},
+            "columns": {name: {"is": "client"}},
+            "key": [name],
+            "frames": {"failed": blocks["frames"]} if feature.name in ("frames", "fills") else {},
+        }
+        with suppress(SpecificationError):
+            feature.definition(parse(text | {feature.name: {"failed": block}}))
 
 
 def test_feature_of_the_tests_is_read_computed_checked_and_found(

@@ -13,7 +13,7 @@ from zlib import crc32
 import pytest
 
 from contract.test_promise import assert_equal
-from house import House, hour, line
+from house import PLAIN, House, hour, line
 from transom.features.frames.algorithm.reference import Reading, frames_of_period, reports
 from transom.features.frames.resolve import ResolvedFrames, frame_block_of
 
@@ -375,3 +375,18 @@ frames:
         found[ties] = [row["peak"] for row in day.rows_of("frames")]
     # The reading of an hour before is 10, or 1000.
     assert found == {"first": [600], "last": []}
+
+
+def test_key_has_a_column_of_any_name(house: Make) -> None:
+    """Names that readings have for themselves are free for columns."""
+    names = ("holds", "starts", "ends", "moment")
+    columns = ", ".join(f"{name}: {{is: client}}" for name in names)
+    frames = "failed: {kind: threshold, where: status = 500, value: bytes, on_duplicate_time: sum}"
+    text = PLAIN.partition("aggregates:")[0].replace("key: [client]", f"key: [{', '.join(names)}]")
+    day = house(f"{text}columns: {{{columns}}}\nframes: {{{frames}}}\n")
+    day.land(0, [line(5, "10.0.0.7", status=500), line(9, "10.0.0.7")])
+    day.ingest(0, 1)
+    day.frames(0, 1)
+    (row,) = day.rows_of("frames")
+    assert {name: row[name] for name in names} == dict.fromkeys(names, "10.0.0.7")
+    assert (row["records"], row["peak"]) == (1, 100)

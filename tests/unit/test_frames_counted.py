@@ -47,8 +47,8 @@ def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, TaskCounters]:
     readings = pa.table(
         {
             "user": [f"user-{number}" for number in dice.integers(0, 2, 150)],
-            "value": took * 1000,
-            "moment": time * 16 + ((took > 5) | (kind == "near")) * 2 + 4,
+            "__value": took * 1000,
+            "__moment": time * 16 + ((took > 5) | (kind == "near")) * 2 + 4,
             "__place": np.arange(150),
         }
     )

@@ -15,7 +15,9 @@ from transom.features.frames.sources import TIME
 from transom.features.frames.validate import BASELINE
 from transom.ledger.stage import StepRequest
 
-TURN = "__turn"
+TURN, VALUE = "__turn", "__value"
+FLAGS = ("__missing", "__holds", "__starts", "__ends")
+"""Columns of readings; no column of a key has such a name."""
 ORDER = ("__time", "__place")
 """The order of records of one turn, if the first or the last is picked; the place is file and line."""
 LINE_BITS = 31
@@ -28,7 +30,7 @@ def order_of(block: ResolvedFrames) -> tuple[str, ...]:
 
 
 def readings_of(request: StepRequest, block: ResolvedFrames, targets: Sequence[datetime]) -> DataFrame:
-    """Return the readings of some hours: the key, `time`, `value`, `missing`, `holds`, `starts`, `ends`, and
+    """Return the readings of some hours: the key, the time in microseconds as `TURN`, `VALUE`, `FLAGS`, and
     `ORDER` if one of several at one time is picked."""
     rows = _read(request, block, set(targets) & _requested(request, block))
     if block.baseline is not None:
@@ -40,14 +42,12 @@ def readings_of(request: StepRequest, block: ResolvedFrames, targets: Sequence[d
     flags = [
         F.coalesce(F.expr(block.conditions.get(name, default)), F.lit(False)).alias(flag)
         for flag, name, default in (
-            ("holds", "where", "true"), ("starts", "starts_when", "true"), ("ends", "ends_when", "false"),
+            (FLAGS[1], "where", "true"), (FLAGS[2], "starts_when", "true"), (FLAGS[3], "ends_when", "false"),
         )
     ]  # fmt: skip
     picked = quoted(ORDER) if block.picks else []
-    time = F.unix_micros(TURN).alias("time")
-    return rows.select(
-        *quoted(block.key), time, value.alias("value"), missing.alias("missing"), *flags, *picked
-    )
+    time = F.unix_micros(TURN).alias(TURN)
+    return rows.select(*quoted(block.key), time, value.alias(VALUE), missing.alias(FLAGS[0]), *flags, *picked)
 
 
 def _requested(request: StepRequest, block: ResolvedFrames) -> Set[datetime]:

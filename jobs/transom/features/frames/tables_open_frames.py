@@ -29,7 +29,7 @@ from transom.features.frames.algorithm.hourly_fragments import grouped_cumsum
 from transom.features.frames.algorithm.readings import OpenFrameState, Readings
 from transom.features.frames.algorithm.vectorised import FrameReports, advance, frames_of_period_vectorised
 from transom.features.frames.checks import AWAY, COUNTED, GROW, MISCOUNTED, miscounted, moves_away_from_target
-from transom.features.frames.readings import order_of, readings_of
+from transom.features.frames.readings import FLAGS, TURN, VALUE, order_of, readings_of
 from transom.features.frames.resolve import ResolvedFrames
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.ledger.task_counters import NOTES, TaskCounters
@@ -39,7 +39,7 @@ TABLE = "open_frames"
 AT_A_TIME = 2**17
 """Readings of whole keys that are processed together; of one key, of whole hours."""
 STATE, PARTIAL, FINAL = "state", "partial", "final"
-FLAGS = ("missing", "holds", "starts", "ends")
+MOMENT, STATE_COLUMN = "__moment", "__state"
 STATE_COLUMNS = tuple(name for name in OpenFrameState.none().columns() if name != "key")
 TIMES = ("hour", "first", "last", "before", "first_null", "last_null", "start", "end", "peak")
 
@@ -72,9 +72,9 @@ def _packed(readings: DataFrame, block: ResolvedFrames) -> DataFrame:
     """Return readings in as few columns as possible: all are shuffled by key, at a cost per column. A time in
     microseconds leaves bits for the flags: the last of Spark's is below 2^58."""
     flags = (F.col(name).cast("bigint") * F.lit(1 << bit) for bit, name in enumerate(FLAGS))
-    moment = reduce(add, flags, F.col("time") * F.lit(1 << len(FLAGS))).alias("moment")
+    moment = reduce(add, flags, F.col(TURN) * F.lit(1 << len(FLAGS))).alias(MOMENT)
     order = quoted(order_of(block)) if block.picks else []
-    return readings.select(*quoted(block.key), moment, "value", *order)
+    return readings.select(*quoted(block.key), moment, VALUE, *order)
 
 
 def _state_column(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
@@ -86,7 +86,7 @@ def _state_column(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
         for name, column in columns.items()
     ]
     of_block = rows.where((F.col("block") == block.name) & (F.col("row_kind") == STATE))
-    return of_block.select(*quoted(block.key), F.array(*numbers).alias("state"))
+    return of_block.select(*quoted(block.key), F.array(*numbers).alias(STATE_COLUMN))
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ class FrameBuilder:
             return
         codes, firsts = encode_keys(table, list(self.block.key))
         keys, states = table.select(list(self.block.key)).take(pa.array(firsts)), OpenFrameState.none()
-        if "state" in table.column_names:
-            stored = pc.is_valid(table["state"])
+        if STATE_COLUMN in table.column_names:
+            stored = pc.is_valid(table[STATE_COLUMN])
             is_state = stored.to_numpy(zero_copy_only=False)
-            states = _states(table["state"].filter(stored), codes[is_state])
+            states = _states(table[STATE_COLUMN].filter(stored), codes[is_state])
             table, codes = table.filter(pc.invert(stored)), codes[~is_state]
         readings = _readings(table, codes, self.block)
         for first, stop in _key_ranges(readings.key, len(firsts), self.turns):
@@ -242,8 +242,8 @@ def _latest(states: OpenFrameState) -> OpenFrameState:
 
 def _readings(table: pa.Table, codes: Int64s, block: ResolvedFrames) -> Readings:
     """Return the readings by key and time, one at a time."""
-    order, key, moment = sort_by_key_and_time(codes, int64s(table["moment"]))
-    value = table["value"].combine_chunks().fill_null(MISSING).to_numpy(zero_copy_only=False)[order]
+    order, key, moment = sort_by_key_and_time(codes, int64s(table[MOMENT]))
+    value = table[VALUE].combine_chunks().fill_null(MISSING).to_numpy(zero_copy_only=False)[order]
     time = moment >> len(FLAGS)
     if block.picks and ((np.diff(key) == 0) & (np.diff(time) == 0)).any():
         # Ties in place are broken by value and flags, so that the pick does not depend on the order of rows.

@@ -25,6 +25,11 @@ FRAME_COLUMNS = (
     "fragment", "state", "peak", "peak_time", "mean",
 )  # fmt: skip
 """Columns of `frames` besides block and key."""
+OPEN_FRAME_COLUMNS = (
+    "row_kind", "first", "last", "value", "held", "before", "start", "end", "length", "values", "total",
+    "low", "high", "exact", "new", "nulls", "first_null", "last_null",
+)  # fmt: skip
+"""Columns of `open_frames` besides these."""
 REPORTED_COLUMNS = ("start_time", "last_time", "records", "length_s", "peak", "peak_time", "mean")
 """Columns of a frame that a title may name, besides the key's."""
 BASELINE = "baseline"
@@ -148,6 +153,8 @@ def _key(place: str, name: str, frame: Frame, stream: Stream) -> Iterator[Issue]
                 yield no_column(where, column, stream.event_columns)
         elif column in (*FRAME_COLUMNS, "block", BASELINE):
             yield Issue(where, f"{column} is a column that every frame has; name the column otherwise")
+        elif column in OPEN_FRAME_COLUMNS:
+            yield Issue(where, f"{column} is a column that every open frame has; name the column otherwise")
 
 
 def _conditions(place: str, name: str, frame: Frame, stream: Stream) -> Iterator[Issue]:

@@ -24,7 +24,7 @@ class Looks:
         self.counts: dict[str, int] = {}
         # An entry alone, and not with those beside it.
         monkeypatch.setattr(stored_nodes, "AT_A_TIME", 1)
-        monkeypatch.setattr(stored_nodes, "_entry", self._counted("entries", stored_nodes._entry))
+        monkeypatch.setattr(stored_nodes, "_state", self._counted("entries", stored_nodes._state))
         monkeypatch.setattr(FileRecord, "of_row", self._counted("files", FileRecord.of_row))
         monkeypatch.setattr(PathPattern, "match", self._counted("names", PathPattern.match))
         rows = TableReader.rows

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
+from transom.engine import metrics
 from transom.engine import runner as module
 from transom.engine.retention import Series
 from transom.engine.runner import Outcome, run_steps
@@ -321,11 +322,11 @@ def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[Non
     """
     instead: dict[str, object] = {
         "DataFrame": Rows, "StagedOutput": Tray, "PinnedTables": Pinned, "measure": measured,
-        "evaluate_checks": judged, "_in": within,
-        "_hashed": lambda step, rows: rows,
+        "_in": within,
+        "hash_rows": lambda step, rows: rows,
         "ExternalSources": lambda root, declared: Outside(outside, declared),
     }  # fmt: skip
-    with patch.multiple(module, **instead):
+    with patch.multiple(module, **instead), patch.object(metrics, "evaluate_checks", judged):
         yield
 
 

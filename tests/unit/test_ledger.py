@@ -104,11 +104,11 @@ def test_what_a_node_was_is_known_when_the_runs_that_replaced_it_were_killed(
 
 
 def test_an_hour_is_asked_for_once_and_for_all(ledger: Ledger) -> None:
-    ledger.claim("ingest", [node(0), node(1)], "a", unasked={node(1)})
+    ledger.claim("ingest", [node(0), node(1)], "a", unrequested={node(1)})
     assert ledger.snapshot().hours("ingest") == {DAY}
     ledger.publish("ingest", {node(n): replace(published("a"), requested=n == 0) for n in (0, 1)}, "a")
     assert ledger.snapshot().hours("ingest") == {DAY}
-    ledger.claim("ingest", [node(0), node(1)], "b", unasked={node(0)})
+    ledger.claim("ingest", [node(0), node(1)], "b", unrequested={node(0)})
     assert ledger.snapshot().hours("ingest") == {DAY, DAY + HOUR}
 
 

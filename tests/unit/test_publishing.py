@@ -134,7 +134,7 @@ def test_what_a_run_went_by_is_looked_at_again_in_the_ledger_as_it_is(shelf: She
 def test_a_claim_notes_where_rows_stand_and_who_was_asked_for(shelf: Shelf) -> None:
     """So that the next run finds them when this one is killed."""
     ledger = shelf.ledger
-    ledger.claim("ingest", [node(0)], "a", unasked=[node(0)])
+    ledger.claim("ingest", [node(0)], "a", unrequested=[node(0)])
     ledger.publish("ingest", {node(0): made("a", asked=False)}, "a")
     entries = {node(0): None, node(1): made("b", asked=False), node(2): made("b")}
 

@@ -15,7 +15,7 @@ from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState, Status
 from transom.core.reasons import Reason
 from transom.engine.outcomes import resolve_outcomes
-from transom.engine.planner import Plan, left_stale, plan, stale_nodes
+from transom.engine.planner import Plan, left_stale, plan, stale_partitions
 from transom.ledger.check import Check
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange, Stage, StepRequest, StepResult, TableStep
@@ -169,7 +169,7 @@ def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for()
     found = planned(of, book, between(5, 6))
     assert (targets(found), targets(found, "new")) == ([], [2, 3, 4, 5])
     scope = Scope.within(between(5, 6), between(5, 6), HEAL)
-    left = left_stale(stale_nodes(Stage("sum", 1, (state_of(of), of)), book, ()), book, scope)
+    left = left_stale(stale_partitions(Stage("sum", 1, (state_of(of), of)), book, ()), book, scope)
     assert left == {PartitionKey("sum", "new", "result", at(n)): None for n in (0, 1)}
 
 
@@ -196,7 +196,7 @@ def test_what_ingest_was_asked_for_is_due() -> None:
     far = {
         PartitionKey("sum", "one", name, at(n)): None for name, n in zip(tables, [0, 1, 0, 1], strict=True)
     }
-    assert left_stale(stale_nodes(stage, book, ()), book, scope) == far
+    assert left_stale(stale_partitions(stage, book, ()), book, scope) == far
     # What was computed when nobody had asked for the hours before is computed from others now.
     part = of.parts["one"]
     nobody, all_hours = (expected_inputs(part, 1, at(5), known, "") for known in (LedgerSnapshot({}), book))
@@ -213,7 +213,7 @@ def test_rows_are_out_of_date_with_the_state_that_they_are_computed_from() -> No
     assert (targets(found), found.needed) == ([3, 4, 5, 6], {of_state(1)})
     stage = Stage("sum", 1, (state_of(of), of))
     scope = Scope.within(between(6, 7), between(6, 7), HEAL)
-    left = left_stale(stale_nodes(stage, book, ()), book, scope)
+    left = left_stale(stale_partitions(stage, book, ()), book, scope)
     assert sorted(left) == [of_result(1), of_result(2), of_state(1)]
     # So they are by what it has become.
     made = {node: replace(entry, digest="1:9") for node, entry in _made(book, state_of(of), [1])}
@@ -231,7 +231,7 @@ def test_hours_are_alike_where_all_of_them_are(
     def found(hours: list[tuple[str, bool]]) -> int:
         entries = [PartitionState("published", "i", complete, digest) for digest, complete in hours]
         book = LedgerSnapshot({of_events(n): entry for n, entry in enumerate(entries)})
-        return book.range_hash("ingest", "events", "events", at(first), at(last))
+        return book.range_hash(("ingest", "events", "events"), at(first), at(last))
 
     last = min(first + more, 8)
     assert (found(one) == found(other)) == (one[first : last + 1] == other[first : last + 1])
@@ -263,7 +263,7 @@ def test_a_table_reads_earlier_hours_of_itself_alone(own: list[InputRange]) -> N
 
 def test_what_counts_as_empty_is_like_what_is() -> None:
     def found(book: dict[PartitionKey, PartitionState], table: str = "state") -> int:
-        return LedgerSnapshot(book).range_hash("sum", "one", table, at(0), at(1))
+        return LedgerSnapshot(book).range_hash(("sum", "one", table), at(0), at(1))
 
     empty = {of_state(n): PartitionState("published", "a") for n in (0, 1)}
     assert found(empty) == found({}) == 0
@@ -278,9 +278,9 @@ def test_what_counts_as_empty_is_like_what_is() -> None:
         )
     }
     book = LedgerSnapshot(some)
-    assert book.range_hash("ingest", "events", "events", at(0), at(1)) == 0
+    assert book.range_hash(("ingest", "events", "events"), at(0), at(1)) == 0
     book = book.updated({node: replace(entry, requested=True) for node, entry in some.items()})
-    assert book.range_hash("ingest", "events", "events", at(0), at(1)) != 0
+    assert book.range_hash(("ingest", "events", "events"), at(0), at(1)) != 0
 
 
 def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:

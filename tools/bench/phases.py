@@ -55,6 +55,7 @@ def main(job: str, result: str, *arguments: str) -> None:
     clock.note("Python: imports")
     from transom.app import main as application
     from transom.app import pipeline as together
+    from transom.engine import metrics
     from transom.engine import runner as refresh
     from transom.features.ingest import file_checks as contents
     from transom.features.ingest import publish as ingest_publishing
@@ -64,7 +65,7 @@ def main(job: str, result: str, *arguments: str) -> None:
     from transom.ledger.ledger import Ledger
     from transom.storage.store import PinnedTables, Store
 
-    for module in (refresh, contents):
+    for module in (metrics, contents):
         clock.keep(module, "evaluate_checks", "Great Expectations")
     clock.keep(application, "load", "the stream file")
     clock.keep(application, "session", "Spark's session")
@@ -81,7 +82,7 @@ def main(job: str, result: str, *arguments: str) -> None:
     clock.keep(ingest, "check_files", "reading and parsing, by Spark")
     clock.keep(PinnedTables, "_load", "tables' snapshots, by Delta")
     clock.keep(refresh, "plan", "what is stale")
-    clock.keep(refresh, "_hashed", "queries put together")
+    clock.keep(refresh, "hash_rows", "queries put together")
     clock.keep(refresh, "_writes", "queries put together")
     clock.keep(HourRows, "by_table", "queries put together")
     for module in (refresh, ingest_publishing):

@@ -124,7 +124,7 @@ def verify_in(
         typer.echo("the other tables are compared once the ledger is repaired: transom verify --repair")
     else:
         typer.echo(
-            f"{stream.name}: {counted(found.tables.nodes, 'hour')} of tables compared, "
+            f"{stream.name}: {counted(found.tables.partitions, 'hour')} of tables compared, "
             f"{counted(len(damages), 'damage')}"
         )
     _print_gone(found.gone)

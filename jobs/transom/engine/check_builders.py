@@ -1,4 +1,4 @@
-"""The checks of a stream, as the stages compute and judge them."""
+"""The checks of a stream, for its stages."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ ABOUT = {
     "ends_outside": "window_end",
     "wide_short_of_narrow": "count",
 }
-"""The columns of the data that built-in checks' metrics are about, of those that are about one."""
+"""The column that a metric of a built-in check is about, if there is one."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """A check that a stream declares.
+    """A check in the stream file.
 
     Attributes:
-        metric: the name of its figure: a share of rows, or their number.
-        every: the condition that the share is of; None for a check on the number of rows.
-        block: the block it is of; None is all.
+        metric: the name of its metric: a share of rows, or their number.
+        every: the condition whose share is checked; None for the number of rows.
+        block: None for all.
     """
 
     metric: str
@@ -39,9 +39,9 @@ class Declared:
 def built_in(
     stream: Stream, name: str, metric: str, at_least: float | None = None, at_most: float | None = None
 ) -> tuple[Check, ...]:
-    """A built-in check over a metric, as the stream has it; none where the stream turns it off.
+    """Return a built-in check of a metric with the stream's settings; empty if the stream turns it off.
 
-    A tolerance of the stream goes before `at_most`.
+    A tolerance in the stream file replaces `at_most`.
     """
     return tuple(
         Check(
@@ -59,12 +59,11 @@ def built_in(
 
 
 def columns_read(stream: Stream, reached: Callable[[Use], bool] = lambda use: True) -> set[str]:
-    """The columns that something is computed from: a key, a block, `unique`, `on_duplicate_time`, a check of
-    events. Of derived ones among them, what they are computed from as well.
+    """Return the columns that are used by a key, a block, `unique`, `on_duplicate_time` or a check of events,
+    with the inputs of derived ones.
 
     Args:
-        reached: whether some event meets the condition of a use, by default that of every use. What a block
-            reads in other events is not used.
+        reached: whether an event meets the condition of a use; by default one always does.
     """
     used = set(stream.key_without_block)
     for block in stream.columns_read:
@@ -79,37 +78,37 @@ def columns_read(stream: Stream, reached: Callable[[Use], bool] = lambda use: Tr
 
 
 def declared(stream: Stream, stage: str) -> list[Declared]:
-    """The checks that the stream declares for a stage."""
-    found = []
+    """Return the checks in the stream file for a stage."""
+    checks = []
     for gate in stream.gates:
         if gate.built_in or gate.stage != stage:
             continue
         if gate.every is not None:
             metric = f"check_{gate.name}"
-            met_by = condition(gate.every, _types(stream, stage, gate.block))
-            about = ", ".join(met_by.columns) or None
-            rule = f"{gate.block}: {met_by.sql}"
-            check = Check(gate.name, metric, gate.severity, at_least=gate.share, column=about, rule=rule)
+            every = condition(gate.every, _types(stream, stage, gate.block))
+            columns = ", ".join(every.columns) or None
+            rule = f"{gate.block}: {every.sql}"
+            check = Check(gate.name, metric, gate.severity, at_least=gate.share, column=columns, rule=rule)
         else:
             assert gate.rows is not None
             metric = "rows" if gate.block is None else f"rows_{gate.block}"
             check = Check(gate.name, metric, gate.severity, gate.rows.at_least, gate.rows.at_most)
-        found.append(Declared(metric, gate.every, gate.block, check))
-    return found
+        checks.append(Declared(metric, gate.every, gate.block, check))
+    return checks
 
 
 def row_meets(every: str, types: Mapping[str, FieldType]) -> str:
-    """Return the condition in Spark SQL; one for which it is null does not meet it."""
+    """Return a condition in Spark SQL that is false instead of null."""
     return f"coalesce({condition(every, types).sql}, false)"
 
 
 def waivers_of(stream: Stream) -> Sequence[Waiver]:
-    """The failed checks that the stream lets pass."""
+    """Return the waivers of a stream."""
     return entries_of(stream.waivers)
 
 
 def _types(stream: Stream, stage: str, block: str | None) -> Mapping[str, FieldType]:
-    """Return the types of the columns that a check of a stage sees."""
+    """Return the types of the columns of a stage's checks."""
     for feature in stream.features:
         if feature.name == stage and feature.row_types is not None:
             types = feature.row_types(stream, judged_block(block, stream.blocks(feature.block)))
@@ -119,12 +118,12 @@ def _types(stream: Stream, stage: str, block: str | None) -> Mapping[str, FieldT
 
 
 def judged_block(named: str | None, blocks: Iterable[str]) -> str:
-    """Return the block that a check is about; one that names none is about the first."""
+    """Return the block that a check is about: the first, if it names none."""
     return named or next(iter(blocks))
 
 
 def counts(rules: Sequence[Declared]) -> dict[str, Callable[[Mapping[str, Any]], float | None]]:
-    """The figures of checks on the number of rows, of an hour without rows as well."""
+    """Return the metrics of checks of the number of rows, also for an hour without rows."""
 
     def rows_of(block: str | None) -> Callable[[Mapping[str, Any]], float | None]:
         return lambda row: row["count"] if block in (None, row["block"]) else None

@@ -1,8 +1,8 @@
-"""Checks: Great Expectations over a table of metrics, a row an hour (of ingest: a file).
+"""Checks: Great Expectations over a table of metrics, with a row for each hour (of ingest: for each file).
 
-Spark computes the numbers of every check in the one aggregation that a stage makes anyway; the
-expectations then judge that small table, and their unexpected rows name the hours at fault. A suite is
-built from the checks of a run and stored nowhere.
+Spark computes all metrics in the aggregation that a stage needs for its digests. The expectations evaluate
+this small table, and their unexpected rows identify the failed hours. The suite is built for each run and not
+stored.
 """
 
 import importlib
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def preload() -> None:
-    """Begins to load Great Expectations, which takes seconds, while Java starts and works."""
+    """Start to import Great Expectations, which takes seconds, in a thread while Java starts."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     threading.Thread(target=importlib.import_module, args=("great_expectations",), daemon=True).start()
 
 
 @cache
 def _metrics() -> "BatchDefinition":
-    """Where Great Expectations takes a table of metrics from. Made once: it costs as much as a validation."""
+    """Return the source of tables of metrics. Cached, as it costs as much as a validation."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     import great_expectations as gx
 
@@ -40,11 +40,10 @@ def _metrics() -> "BatchDefinition":
 
 
 def evaluate_checks(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
-    """Judge every row of a table of metrics by every check.
+    """Evaluate every check for every row of a table of metrics.
 
-    A metric that is null was not measured in that row, and its check does not apply there. Great Expectations
-    takes as long for an expectation as for a million rows, so each bound of each value is a row, the larger
-    beside the smaller, and one expectation judges all of them.
+    A check does not apply to a row in which its metric is null. One expectation costs as much as a million
+    rows, so each bound of each value becomes a row of a larger and a smaller number, for one expectation.
 
     Raises:
         RuntimeError: an expectation could not be evaluated.
@@ -62,10 +61,10 @@ def evaluate_checks(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]
     import pandas as pd
 
     bounds = [
-        pair
+        bound
         for number, (check, _, observed) in enumerate(values)
-        for pair in ((number, observed, check.at_least), (number, check.at_most, observed))
-        if None not in pair
+        for bound in ((number, observed, check.at_least), (number, check.at_most, observed))
+        if None not in bound
     ]
     frame = pd.DataFrame(bounds, columns=["value", "larger", "smaller"])
     frame = frame.astype({"value": "int64", "larger": "float64", "smaller": "float64"})
@@ -84,7 +83,7 @@ def evaluate_checks(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]
     for outcome in result.results:
         if outcome.exception_info and outcome.exception_info.get("raised_exception"):
             raise RuntimeError(f"{outcome.expectation_config}: {outcome.exception_info}")
-        failed.update(int(bad["value"]) for bad in outcome.result["unexpected_index_list"] or [])
+        failed.update(int(row["value"]) for row in outcome.result["unexpected_index_list"] or [])
     return [
         MetricResult(check, row, observed, number not in failed)
         for number, (check, row, observed) in enumerate(values)

@@ -1,10 +1,8 @@
-"""Small files of the ledger and of `findings` are brought together, so that years of runs stay quick to read.
+"""Merges small files of the ledger and of `findings`, so that years of runs stay fast to read.
 
-Every run adds files of a few rows to these tables, and a claim reads all that there are of its stage.
-The rows stay as they are, and nothing reads the ledger as it was. Where another run commits at the same
-time one of the two is refused: a claim or a record is tried again, and the files are left to a later run.
-Fencing tokens only grow by it. What was brought together stays in the lake's folder: no clock says when
-nobody reads it any more.
+Every run adds files of a few rows, and a claim reads all files of its stage. The rows stay as they are. Of
+two concurrent commits one is refused: a claim or record is tried again, a compaction is left to a later run.
+Fencing tokens only grow. Merged files stay on the disk, as no clock tells when nobody reads them any more.
 """
 
 from contextlib import suppress
@@ -18,13 +16,13 @@ from transom.ledger.ledger import Ledger
 from transom.storage.tables import Table
 
 SCATTERED = 64
-"""Small files of a stage in a table, up to which they are left as they are."""
+"""The number of small files of a stage in a table that are not merged yet."""
 FULL = 2**20
-"""Bytes of a file that is not written again, so that what is left behind grows with the runs alone."""
+"""The size in bytes of a file that is not merged again, so that old files grow only with the runs."""
 
 
 def compact(ledger: Ledger, stage: str) -> None:
-    """Brings a stage's small files together, where they are many."""
+    """Merge a stage's small files, if there are many."""
     ledger.create(Table.load(NAME))
     for name in (*ledger.tables, NAME):
         table = ledger.open(name)

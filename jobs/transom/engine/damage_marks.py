@@ -1,11 +1,11 @@
-"""Marks what is damaged, so that the next run makes it again from its inputs.
+"""Marks damaged partitions, so that the next run computes them again from their inputs.
 
-A node that is marked keeps its digest and its inputs in the ledger: what is computed from it stays fresh
-where it comes out as it was. Its rows leave the table at once: no reader meets a file that cannot be read.
-The files themselves stay on the disk, as Delta keeps those of earlier versions.
+A marked partition keeps its digest and inputs in the ledger: its readers stay fresh if it is computed as
+before. Its rows are deleted at once, so that no reader opens an unreadable file. The files stay on the disk,
+as Delta keeps those of earlier versions.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -21,7 +21,7 @@ from transom.storage.filesystem import resolve_filesystem
 from transom.storage.store import Store, Write
 from transom.storage.tables import LakeError
 
-BESIDE = "another block of the hour is damaged"
+OTHER_BLOCK = "another block of the hour is damaged"
 ASIDE = ".damaged"
 """The folder, in that of a stream's tables, for tables that cannot be opened."""
 
@@ -29,14 +29,14 @@ ASIDE = ".damaged"
 def repair(
     store: Store, ledger: Ledger, layouts: Sequence[TableLayout], found: Verification, run_id: str
 ) -> list[PartitionKey]:
-    """Marks the nodes that a verification has found damaged, and takes their rows away.
+    """Mark the damaged partitions of a verification, and delete their rows.
 
     Returns:
-        The nodes that the next run has to make again.
+        The partitions that the next run has to compute.
 
     Raises:
-        Overtaken: a run has come in between; nothing of its stage is marked.
-        LakeError: a table that cannot be opened cannot be moved aside.
+        RunSuperseded: a run came in between; nothing of its stage is marked.
+        LakeError: a table that cannot be opened cannot be moved.
     """
     marked: list[PartitionKey] = []
     by_table = {layout.table.name: layout for layout in layouts}
@@ -44,109 +44,103 @@ def repair(
         set_aside(store.root, name)
         store.create([by_table[name].table])
     for stage in dict.fromkeys(layout.stage for layout in layouts):
-        of_stage = [layout for layout in layouts if layout.stage == stage]
-        book = ledger.snapshot()
-        entries: dict[PartitionKey, PartitionState | None] = {
-            node: damaged(book[node], run_id, cause)
-            for node, cause in found.reasons.items()
-            if node.stage == stage and node in book
+        snapshot = ledger.snapshot()
+        states: dict[PartitionKey, PartitionState | None] = {
+            key: damaged(snapshot[key], run_id, reason)
+            for key, reason in found.reasons.items()
+            if key.stage == stage and key in snapshot
         }
-        marked += entries
+        marked += states
         writes = []
-        for layout in of_stage:
+        for layout in (layout for layout in layouts if layout.stage == stage):
             name = layout.table.name
             surplus = found.surplus.get(name, set())
             if any(hour is None for _, hour in surplus):
                 DeltaTable(f"{store.root}/{name}").delete("hour IS NULL")
             unknown = [PartitionKey(stage, block, name, hour) for block, hour in surplus if hour is not None]
-            # A node that has expired stays so; one that nobody knows is forgotten again.
-            entries |= {node: book.get(node) for node in unknown if node not in entries}
-            beside = _beside(book, stage, name, entries)
-            # What has no rows, as an expired node, stays as it is.
-            with_rows = [node for node in beside if book[node].rows or book[node].status == "writing"]
-            entries |= {node: book[node] for node in beside}
-            entries |= {node: damaged(book[node], run_id, BESIDE) for node in with_rows}
+            # An expired partition stays so; an unknown one is deleted again.
+            states |= {key: snapshot.get(key) for key in unknown if key not in states}
+            others = _other_blocks(snapshot, stage, name, states)
+            # Without rows, as if expired, it stays as it is.
+            with_rows = [key for key in others if snapshot[key].rows or snapshot[key].status == "writing"]
+            states |= {key: snapshot[key] for key in others}
+            states |= {key: damaged(snapshot[key], run_id, OTHER_BLOCK) for key in with_rows}
             marked += with_rows
-            targets = _targets(layout, [node for node in entries if node.table == name])
+            targets: dict[str | None, set[datetime]] = {}
+            for key in states:
+                if key.table == name:
+                    block = key.block if "block" in layout.table.columns else None
+                    targets.setdefault(block, set()).add(key.hour)
             if targets:
                 writes.append(Write(layout.table, layout.table.arrow_schema().empty_table(), targets))
-        publish(store, ledger, stage, run_id, writes, entries, book)
+        publish(store, ledger, stage, run_id, writes, states, snapshot)
     return sorted(marked)
 
 
-def _beside(
-    book: LedgerSnapshot, stage: str, table: str, entries: Collection[PartitionKey]
+def _other_blocks(
+    snapshot: LedgerSnapshot, stage: str, table: str, states: Collection[PartitionKey]
 ) -> list[PartitionKey]:
-    """Return the other blocks of hours of which some blocks are damaged, where other hours go as a whole.
+    """Return the other blocks of partly damaged hours, if whole hours are deleted, too.
 
-    Delta looks for rows to keep in every file that a condition on blocks does not rule out, in those of other
-    hours, too, which may be missing.
+    To delete rows by block, Delta reads all files that the condition does not exclude, also those of other
+    hours, which may be missing.
     """
-    present = [node for node in book if (node.stage, node.table) == (stage, table) and not book[node].damaged]
-    damaged_hours = {node.hour for node in entries if node.table == table}
-    beside = [node for node in present if node.hour in damaged_hours and node not in entries]
-    return sorted(beside) if damaged_hours - {node.hour for node in beside} else []
+    of_table = (key for key in snapshot if (key.stage, key.table) == (stage, table))
+    present = [key for key in of_table if not snapshot[key].damaged]
+    hours = {key.hour for key in states if key.table == table}
+    others = [key for key in present if key.hour in hours and key not in states]
+    return sorted(others) if hours - {key.hour for key in others} else []
 
 
 def publish_marks(
     ledger: Ledger,
     stage: str,
     run_id: str,
-    entries: Mapping[PartitionKey, PartitionState | None],
-    book: LedgerSnapshot,
+    states: Mapping[PartitionKey, PartitionState | None],
+    snapshot: LedgerSnapshot,
 ) -> None:
-    """Publishes what the ledger is to say of nodes whose rows stay as they are.
+    """Publish new states of partitions whose rows stay.
 
     Args:
-        book: the ledger as it was when the entries were made.
+        snapshot: the ledger that the states are derived from.
 
     Raises:
-        Overtaken: a run has come in between; nothing is published.
+        RunSuperseded: a run came in between; nothing is published.
     """
-    if entries:
-        ledger.claim(stage, entries, run_id, book)
-        ledger.publish(stage, entries, run_id)
+    if states:
+        ledger.claim(stage, states, run_id, snapshot)
+        ledger.publish(stage, states, run_id)
 
 
 def mark_unreadable(ledger: Ledger, found: Verification, run_id: str) -> list[PartitionKey]:
-    """Marks the nodes whose files cannot be read, and leaves the files where they are.
+    """Mark the partitions with unreadable files, and leave the files.
 
     Returns:
-        The nodes that are marked now and were not before.
+        The newly marked partitions.
     """
     marked: list[PartitionKey] = []
-    for stage in sorted({node.stage for node in found.reasons}):
-        book = ledger.snapshot()
-        entries = {
-            node: damaged(book[node], run_id, cause)
-            for node, cause in found.reasons.items()
-            if node.stage == stage and node in book and not book[node].damaged
+    for stage in sorted({key.stage for key in found.reasons}):
+        snapshot = ledger.snapshot()
+        states = {
+            key: damaged(snapshot[key], run_id, reason)
+            for key, reason in found.reasons.items()
+            if key.stage == stage and key in snapshot and not snapshot[key].damaged
         }
-        publish_marks(ledger, stage, run_id, entries, book)
-        marked += entries
+        publish_marks(ledger, stage, run_id, states, snapshot)
+        marked += states
     return sorted(marked)
 
 
-def damaged(entry: PartitionState, run_id: str, cause: str) -> PartitionState:
-    """The entry of a node whose rows are damaged."""
-    before = entry.state_before_claim()
-    return replace(before, status="damaged", run_id=run_id, rows=0, reason=cause)
-
-
-def _targets(layout: TableLayout, nodes: Iterable[PartitionKey]) -> Mapping[str | None, Collection[datetime]]:
-    """What a write replaces: hours by block, of a table without blocks simply hours."""
-    blocked = "block" in layout.table.columns
-    targets: dict[str | None, set[datetime]] = {}
-    for node in nodes:
-        targets.setdefault(node.block if blocked else None, set()).add(node.hour)
-    return targets
+def damaged(state: PartitionState, run_id: str, reason: str) -> PartitionState:
+    """Return the state of a partition whose rows are damaged."""
+    return replace(state.state_before_claim(), status="damaged", run_id=run_id, rows=0, reason=reason)
 
 
 def set_aside(root: str, name: str) -> str:
-    """Moves a table that cannot be opened into a folder where no reader looks.
+    """Move a table that cannot be opened to a folder that no reader uses.
 
     Returns:
-        Where it is now.
+        Its new path; empty if there is no such table.
 
     Raises:
         LakeError: it cannot be moved.
@@ -157,8 +151,8 @@ def set_aside(root: str, name: str) -> str:
     aside = f"{folder}/{ASIDE}"
     try:
         system.create_dir(aside)
-        taken = {entry.base_name for entry in system.get_file_info(fs.FileSelector(aside))}
-        number = next(n for n in range(1, len(taken) + 2) if f"{name}-{n}" not in taken)
+        names = {file.base_name for file in system.get_file_info(fs.FileSelector(aside))}
+        number = next(n for n in range(1, len(names) + 2) if f"{name}-{n}" not in names)
         system.move(f"{folder}/{name}", f"{aside}/{name}-{number}")
     except (OSError, NotImplementedError) as error:
         raise LakeError(

@@ -1,14 +1,14 @@
-"""What a stage reads that is not its stream's: a Delta table of anybody's, or the events of another stream.
+"""External tables of a stage: Delta tables of anybody, and the events of another stream.
 
-A `LedgerSnapshot` is told of it as of hours of one more table: by the files of the table that reach into an
-hour, as its log has them, or by the other stream's ledger. So an hour that is made of some is out of date
-when they change there, and is not when the table changes elsewhere. A table holds every hour from that of its
-first row to that of its last one."""
+A `LedgerSnapshot` shows them as hours of one more table. Their state comes from the log of the table, by the
+files that overlap an hour, or from the ledger of the other stream. So an hour is stale when its input changes
+there, and not when the table changes elsewhere. A table has every hour from that of its first row to that of
+its last one.
+"""
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
 from itertools import pairwise
@@ -20,6 +20,7 @@ from deltalake.exceptions import DeltaError
 
 from transom.core.intervals import HOUR, hour_of, merge_hours
 from transom.core.partitions import BITS, PartitionState
+from transom.ledger.freshness import EVENTS
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.errors import did_you_mean
@@ -29,154 +30,7 @@ from transom.storage.tables import SPARK_TYPES, LakeError, one_line_message
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-EVENTS = ("ingest", "events", "events")
-
-
-class NeverRun(LakeError):
-    """A stream that fills frames has never run in the lake."""
-
-
 Hours = Mapping[datetime, PartitionState]
-
-
-@dataclass
-class ExternalSources:
-    """What a stage reads from outside, as it stands.
-
-    Args:
-        root: where the tables of the stage's own stream are.
-    """
-
-    root: str
-    declared: tuple[ExternalSource, ...]
-    _observers: dict[ExternalSource, "_Table | _TimelessTable | _Stream"] = field(default_factory=dict)
-
-    def beside(self, book: LedgerSnapshot) -> LedgerSnapshot:
-        """A book that has their hours, too.
-
-        Raises:
-            LakeError: a table or stream is not there, cannot be read, or has no such column.
-        """
-        return book.with_external(
-            {filler.series: self._look(filler).hours(book.required_hours) for filler in self.declared}
-        )
-
-    def pinned(self) -> Mapping[ExternalSource, Rows]:
-        """What reads each of them as it stands now, or as it stood when its hours were last asked for."""
-        return {filler: self._look(filler).pinned() for filler in self.declared}
-
-    def _look(self, filler: ExternalSource) -> "_Table | _TimelessTable | _Stream":
-        if filler not in self._observers:
-            beside = f"{self.root.rstrip('/').rpartition('/')[0]}/{filler.name}"
-            if filler.table is None:
-                self._observers[filler] = _Stream(filler, beside)
-            else:
-                self._observers[filler] = _TimelessTable(filler) if filler.time is None else _Table(filler)
-        return self._observers[filler]
-
-
-class _Table:
-    """A Delta table of which its log alone is known."""
-
-    def __init__(self, filler: ExternalSource) -> None:
-        self._filler = filler
-        self._uri = filler.table or ""
-        self._table: DeltaTable | None = None
-        self._version = -1
-        self._hours: Hours = {}
-
-    def hours(self, due: Collection[datetime]) -> Hours:
-        with _reading(self._filler, self._uri):
-            if self._table is None:
-                self._table = DeltaTable(self._uri)
-            else:
-                self._table.update_incremental()
-            if self._version != self._table.version():
-                _require(self._filler, self._table)
-                self._observe(self._table)
-                self._version = self._table.version()
-        return self._hours
-
-    def _observe(self, table: DeltaTable) -> None:
-        self._hours = _of_files(self._filler, table)
-
-    def pinned(self) -> Rows:
-        uri, version, filler = self._uri, self._version, self._filler
-
-        def rows(spark: "SparkSession", hours: Collection[datetime]) -> "DataFrame":
-            table = spark.read.format("delta").option("versionAsOf", version).load(uri)
-            return _declared(
-                table if filler.time is None else table.where(_inside(filler.time, hours)), filler
-            )
-
-        return rows
-
-
-class _TimelessTable(_Table):
-    """A Delta table whose rows are of all time: every hour that is due is made of all of them."""
-
-    _entry = PartitionState("published", "")
-
-    def hours(self, due: Collection[datetime]) -> Hours:
-        super().hours(due)
-        return dict.fromkeys(due, self._entry)
-
-    def _observe(self, table: DeltaTable) -> None:
-        deleted = _deleted(table)
-        files = sorted(pa.table(table.get_add_actions()).column("path").to_pylist())
-        said = repr([(file, deleted.get(file.rpartition("/")[2])) for file in files])
-        self._entry = PartitionState("published", "", digest=hashlib.sha256(said.encode()).hexdigest()[:32])
-
-
-class _Stream:
-    """Another stream of the lake, whose ledger tells what stands."""
-
-    def __init__(self, filler: ExternalSource, root: str) -> None:
-        self._filler, self._root = filler, root
-        self._ledger: Ledger | None = None
-
-    def hours(self, due: Collection[datetime]) -> Hours:
-        filler, root = self._filler, self._root
-        with _reading(filler, root):
-            if self._ledger is None:
-                if not DeltaTable.is_deltatable(f"{root}/events"):
-                    raise NeverRun(
-                        f"{filler.place}: it waits for the stream {filler.name}, of which no run "
-                        "is in this lake: run its ingest, then fill again. Stages before fill do not wait"
-                    )
-                _require(filler, DeltaTable(f"{root}/events"))
-                self._ledger = Ledger(root)
-            book = self._ledger.snapshot([EVENTS[0]])
-        return {hour: entry for hour, entry in book.series(*EVENTS).items() if hour in book.required_hours}
-
-    def pinned(self) -> Rows:
-        from transom.storage.store import PinnedTables, Store
-
-        root, filler = self._root, self._filler
-        version = DeltaTable(f"{root}/events").version()
-
-        def rows(spark: "SparkSession", hours: Collection[datetime]) -> "DataFrame":
-            pins = PinnedTables(Store(spark, root), {"events": version})
-            return _declared(pins.read("events", hours), filler)
-
-        return rows
-
-
-@contextmanager
-def _reading(filler: ExternalSource, uri: str) -> Iterator[None]:
-    """Says in one line what cannot be read, and where the stream's file names it.
-
-    Raises:
-        LakeError: instead of what a library raises.
-    """
-    try:
-        yield
-    except LakeError:
-        raise
-    except (DeltaError, pa.ArrowException, OSError) as error:
-        raise LakeError(f"{filler.place}: {uri} cannot be read: {one_line_message(error)}") from error
-
-
 TYPES: Mapping[str, tuple[Callable[[Any], bool], ...]] = {
     "string": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
     "integer": (pa.types.is_integer,),
@@ -184,31 +38,166 @@ TYPES: Mapping[str, tuple[Callable[[Any], bool], ...]] = {
     "boolean": (pa.types.is_boolean,),
     "timestamp": (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,),
 }
-"""Which types of a table's columns are what is declared."""
+"""The column types of a table that match a declared type."""
 
 
-def _require(filler: ExternalSource, table: DeltaTable) -> None:
-    """Looks for what is declared.
+class NeverRun(LakeError):
+    """A stream whose events a stage reads has never run in the lake."""
+
+
+class ExternalSources:
+    """The external tables of a stage, at their latest version.
+
+    Args:
+        root: the folder of the stage's own stream.
+    """
+
+    def __init__(self, root: str, declared: Iterable[ExternalSource]) -> None:
+        lake = root.rstrip("/").rpartition("/")[0]
+        self._observers: dict[ExternalSource, _Table | _TimelessTable | _Stream] = {}
+        for source in declared:
+            if source.table is None:
+                self._observers[source] = _Stream(source, f"{lake}/{source.name}")
+            else:
+                self._observers[source] = _TimelessTable(source) if source.time is None else _Table(source)
+
+    def beside(self, snapshot: LedgerSnapshot) -> LedgerSnapshot:
+        """Return a snapshot that has their hours, too.
+
+        Raises:
+            LakeError: a table or stream does not exist, cannot be read, or has no such column.
+        """
+        required = snapshot.required_hours
+        hours = {source.series: table.hours(required) for source, table in self._observers.items()}
+        return snapshot.with_external(hours)
+
+    def pinned(self) -> Mapping[ExternalSource, Rows]:
+        """Return a reader of each, at the version of the last `beside`; of a stream at that of now."""
+        return {source: table.pinned() for source, table in self._observers.items()}
+
+
+class _Table:
+    """A Delta table, known by its log alone."""
+
+    def __init__(self, source: ExternalSource) -> None:
+        self._source = source
+        self._uri = source.table or ""
+        self._table: DeltaTable | None = None
+        self._version = -1
+        self._hours: Hours = {}
+
+    def hours(self, required: Collection[datetime]) -> Hours:
+        with _errors_in_words(self._source, self._uri):
+            if self._table is None:
+                self._table = DeltaTable(self._uri)
+            else:
+                self._table.update_incremental()
+            if self._version != self._table.version():
+                _require_columns(self._source, self._table)
+                self._observe(self._table)
+                self._version = self._table.version()
+        return self._hours
+
+    def _observe(self, table: DeltaTable) -> None:
+        self._hours = _hours_of_files(self._source, table)
+
+    def pinned(self) -> Rows:
+        uri, version, source = self._uri, self._version, self._source
+
+        def rows(spark: "SparkSession", hours: Collection[datetime]) -> "DataFrame":
+            table = spark.read.format("delta").option("versionAsOf", version).load(uri)
+            return _declared(table if source.time is None else table.where(_in(source.time, hours)), source)
+
+        return rows
+
+
+class _TimelessTable(_Table):
+    """A Delta table without times: every required hour is computed from all of its rows."""
+
+    _state = PartitionState("published", "")
+
+    def hours(self, required: Collection[datetime]) -> Hours:
+        super().hours(required)
+        return dict.fromkeys(required, self._state)
+
+    def _observe(self, table: DeltaTable) -> None:
+        deleted = _deleted_rows(table)
+        paths = sorted(pa.table(table.get_add_actions()).column("path").to_pylist())
+        text = repr([(path, deleted.get(path.rpartition("/")[2])) for path in paths])
+        self._state = PartitionState("published", "", digest=hashlib.sha256(text.encode()).hexdigest()[:32])
+
+
+class _Stream:
+    """Another stream of the lake, known by its ledger."""
+
+    def __init__(self, source: ExternalSource, root: str) -> None:
+        self._source, self._root = source, root
+        self._ledger: Ledger | None = None
+
+    def hours(self, required: Collection[datetime]) -> Hours:
+        source, root = self._source, self._root
+        with _errors_in_words(source, root):
+            if self._ledger is None:
+                if not DeltaTable.is_deltatable(f"{root}/events"):
+                    raise NeverRun(
+                        f"{source.place}: it waits for the stream {source.name}, of which no run "
+                        "is in this lake: run its ingest, then fill again. Stages before fill do not wait"
+                    )
+                _require_columns(source, DeltaTable(f"{root}/events"))
+                self._ledger = Ledger(root)
+            other = self._ledger.snapshot([EVENTS[0]])
+        return {hour: state for hour, state in other.series(*EVENTS).items() if hour in other.required_hours}
+
+    def pinned(self) -> Rows:
+        from transom.storage.store import PinnedTables, Store
+
+        root, source = self._root, self._source
+        version = DeltaTable(f"{root}/events").version()
+
+        def rows(spark: "SparkSession", hours: Collection[datetime]) -> "DataFrame":
+            pins = PinnedTables(Store(spark, root), {"events": version})
+            return _declared(pins.read("events", hours), source)
+
+        return rows
+
+
+@contextmanager
+def _errors_in_words(source: ExternalSource, uri: str) -> Iterator[None]:
+    """Turn errors of libraries into one line with the place in the stream file.
 
     Raises:
-        LakeError: there is no such column, or it has another type; or columns have other names in the files.
+        LakeError: instead of them.
+    """
+    try:
+        yield
+    except LakeError:
+        raise
+    except (DeltaError, pa.ArrowException, OSError) as error:
+        raise LakeError(f"{source.place}: {uri} cannot be read: {one_line_message(error)}") from error
+
+
+def _require_columns(source: ExternalSource, table: DeltaTable) -> None:
+    """Check that a table has the declared columns.
+
+    Raises:
+        LakeError: a column does not exist, has another type, or has another name in the files.
     """
     mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     if mapping != "none":
         raise LakeError(
-            f"{filler.place}: {filler.name} has its columns under other names in its files "
+            f"{source.place}: {source.name} has its columns under other names in its files "
             f"(delta.columnMapping.mode is {mapping}), which is not read"
         )
-    held = {column.name: column.type for column in pa.schema(table.schema().to_arrow())}
-    wanted = {} if filler.time is None else {f"{filler.place}.time": (filler.time, "timestamp")}
-    wanted |= {f"{filler.place}.columns.{c.name}": (c.paths[0], c.type) for c in filler.columns}
-    for place, (column, kind) in wanted.items():
-        if column not in held:
-            raise LakeError(f"{place}: {filler.name} has no column {column!r}{did_you_mean(column, held)}")
-        if not any(fits(held[column]) for fits in TYPES[kind]):
+    types = {column.name: column.type for column in pa.schema(table.schema().to_arrow())}
+    declared = {} if source.time is None else {f"{source.place}.time": (source.time, "timestamp")}
+    declared |= {f"{source.place}.columns.{c.name}": (c.paths[0], c.type) for c in source.columns}
+    for place, (column, kind) in declared.items():
+        if column not in types:
+            raise LakeError(f"{place}: {source.name} has no column {column!r}{did_you_mean(column, types)}")
+        if not any(matches(types[column]) for matches in TYPES[kind]):
             raise LakeError(
-                f"{place}: {column} must be {_a(kind)}; in {filler.name} it is {_a(str(held[column]))}"
-                + (", which says no zone" if pa.types.is_timestamp(held[column]) else "")
+                f"{place}: {column} must be {_a(kind)}; in {source.name} it is {_a(str(types[column]))}"
+                + (", which says no zone" if pa.types.is_timestamp(types[column]) else "")
             )
 
 
@@ -216,63 +205,60 @@ def _a(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-def _of_files(filler: ExternalSource, table: DeltaTable) -> Hours:
-    """What each hour is made of, as the sum of a hash for each file that reaches into it."""
-    files = pa.table(table.get_add_actions(flatten=True))
+def _hours_of_files(source: ExternalSource, table: DeltaTable) -> Hours:
+    """Return the hours of a table. Their digests are sums of hashes of the files that overlap them."""
     changes: dict[datetime, int] = {}
-    deleted = _deleted(table)
-    for file in files.to_pylist():
-        if file["num_records"] is not None and file["num_records"] in (
-            0,
-            file.get(f"null_count.{filler.time}"),
-        ):
+    deleted = _deleted_rows(table)
+    for file in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+        nulls = file.get(f"null_count.{source.time}")
+        if file["num_records"] is not None and file["num_records"] in (0, nulls):
             continue
-        first, last = (file.get(f"{end}.{filler.time}") for end in ("min", "max"))
+        first, last = (file.get(f"{end}.{source.time}") for end in ("min", "max"))
         if first is None or last is None:
             rule = "the log of the table must say between which times each file lies, which Delta keeps of a"
             raise LakeError(
-                f"{filler.place}.time: {rule} table's first 32 columns; it does not of {filler.time} in "
+                f"{source.place}.time: {rule} table's first 32 columns; it does not of {source.time} in "
                 f"{file['path']}"
             )
-        said = f"{file['path']} {deleted.get(file['path'].rpartition('/')[2], '')}"
-        number = int.from_bytes(hashlib.sha256(said.encode()).digest()[: BITS // 8])
-        behind = hour_of(last.astimezone(UTC)) + HOUR
-        begin = hour_of(first.astimezone(UTC))
-        changes[begin] = changes.get(begin, 0) + number
-        changes[behind] = changes.get(behind, 0) - number
+        text = f"{file['path']} {deleted.get(file['path'].rpartition('/')[2], '')}"
+        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[: BITS // 8])
+        start, stop = hour_of(first.astimezone(UTC)), hour_of(last.astimezone(UTC)) + HOUR
+        changes[start] = changes.get(start, 0) + number
+        changes[stop] = changes.get(stop, 0) - number
     hours: dict[datetime, PartitionState] = {}
-    held, bounds = 0, sorted(changes)
-    for start, end in pairwise(bounds):
-        held = (held + changes[start]) % 2**BITS
-        entry = PartitionState("published", "", digest=f"{held:032x}")
-        hours |= {start + n * HOUR: entry for n in range((end - start) // HOUR)}
+    total = 0
+    for start, stop in pairwise(sorted(changes)):
+        total = (total + changes[start]) % 2**BITS
+        state = PartitionState("published", "", digest=f"{total:032x}")
+        hours |= {start + n * HOUR: state for n in range((stop - start) // HOUR)}
     return hours
 
 
-def _deleted(table: DeltaTable) -> Mapping[str, str]:
-    """A hash of which rows of a file are deleted, where the table notes that beside its files."""
+def _deleted_rows(table: DeltaTable) -> Mapping[str, str]:
+    """Return a hash of the deleted rows by file, if the table has deletion vectors."""
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}
-    rows = pa.table(table.deletion_vectors()).to_pylist()
     return {
         row["filepath"].rpartition("/")[2]: hashlib.sha256(bytes(row["selection_vector"])).hexdigest()
-        for row in rows
+        for row in pa.table(table.deletion_vectors()).to_pylist()
     }
 
 
-def _inside(time: str, hours: Iterable[datetime]) -> Any:
+def _in(time: str, hours: Iterable[datetime]) -> Any:
     from pyspark.sql import Column
     from pyspark.sql import functions as F
 
     moment = F.col(f"`{time}`")
-    stretches = [(moment >= F.lit(s.start)) & (moment < F.lit(s.end)) for s in merge_hours(hours)]
-    return reduce(Column.__or__, stretches, F.lit(False))
+    intervals = [
+        (moment >= F.lit(interval.start)) & (moment < F.lit(interval.end)) for interval in merge_hours(hours)
+    ]
+    return reduce(Column.__or__, intervals, F.lit(False))
 
 
-def _declared(rows: "DataFrame", filler: ExternalSource) -> "DataFrame":
-    """Rows with the declared columns under their names there, and the time as that of events."""
+def _declared(rows: "DataFrame", source: ExternalSource) -> "DataFrame":
+    """Return the declared columns by their declared names, and the time by that of events."""
     from pyspark.sql import functions as F
 
-    columns = [F.col(f"`{c.paths[0]}`").cast(SPARK_TYPES[c.type]).alias(c.name) for c in filler.columns]
-    time = [] if filler.time is None else [F.col(f"`{filler.time}`").alias(TIME)]
+    columns = [F.col(f"`{c.paths[0]}`").cast(SPARK_TYPES[c.type]).alias(c.name) for c in source.columns]
+    time = [] if source.time is None else [F.col(f"`{source.time}`").alias(TIME)]
     return rows.select(*time, *columns)

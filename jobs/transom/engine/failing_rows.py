@@ -1,7 +1,6 @@
-"""Rows at fault, kept as evidence beside a failed check: a few of them, with every text cut.
+"""Failing rows as evidence beside a failed check: a few, with long texts cut.
 
-A line of a log may be megabytes long. What is kept of it says where to look; so the executors cut it, and the
-driver and the ledger hold little, whatever the data.
+A line of a log may have megabytes. The executors cut it, so driver and ledger stay small for any data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,26 +11,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
+Row = dict[str, Any]
 SAMPLE = 20
-"""How many rows are kept of one failed check."""
+"""The maximum number of rows for a failed check."""
 LONGEST = 200
-"""Characters that are kept of a text; the length that it has is said behind them."""
+"""The maximum number of characters of a text; the length of a longer one follows it."""
 
 
-def sample_failing_rows(
-    rows: DataFrame, columns: Sequence[str], order: Sequence[str] = ()
-) -> list[dict[str, Any]]:
-    """Some of the rows at fault: the first ones, with their texts cut.
+def sample_failing_rows(rows: DataFrame, columns: Sequence[str], order: Sequence[str] = ()) -> list[Row]:
+    """Return the first failing rows, with their texts cut.
 
     Args:
-        order: the columns to go by, as they are shown; none are all of them.
+        order: the columns to sort by, as shown; by default all.
     """
     texts = {field.name for field in rows.schema if isinstance(field.dataType, StringType)}
-    # Cut before they are put in order: the rows of which the driver chooses the first are those.
+    # Cut before sorting: the driver gets no long text.
     shown = rows.select(*(_shortened(name) if name in texts else F.col(f"`{name}`") for name in columns))
     first = shown.orderBy(*(f"`{name}`" for name in order or columns)).limit(SAMPLE)
-    found: list[dict[str, Any]] = first.toArrow().to_pylist()
-    return found
+    sample: list[Row] = first.toArrow().to_pylist()
+    return sample
 
 
 def _shortened(name: str) -> Column:
@@ -42,7 +40,7 @@ def _shortened(name: str) -> Column:
 
 
 def format_row(row: Mapping[str, Any]) -> str:
-    """A row at fault as a person reads it: `level 0, client 10.0.0.1, n 301`."""
+    """Return a failing row for people: `level 0, client 10.0.0.1, n 301`."""
     return ", ".join(
         f"{name} {value.isoformat(timespec='seconds')[:19] if isinstance(value, datetime) else value}"
         for name, value in row.items()

@@ -1,7 +1,7 @@
-"""The gate of a stage: what the ledger says of an interval, in words. No Spark.
+"""The gate of a stage: the state of an interval in words. No Spark.
 
-Red for withheld, blocked or unwritten hours of its own interval; a warning for hours outside that a run
-repaired or that stay stale, and for hours that are incomplete.
+It fails for hours of its own interval that are quarantined, blocked or not written. It warns of hours outside
+that a run repaired or left stale, and of incomplete hours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,13 +29,13 @@ from transom.storage.tables import Table
 
 @dataclass(frozen=True)
 class GateResult:
-    """What a gate decides.
+    """The decision of a gate.
 
     Attributes:
-        failures: a paragraph for each reason to stop; none: the next stage may run.
-        warnings: what a person should know of.
+        failures: a paragraph for each reason to stop; empty if the next stage may run.
+        warnings: what a person should know.
         summary: one line.
-        accepted: a line for each failed check that somebody lets pass.
+        accepted: a line for each waived check.
     """
 
     failures: tuple[str, ...]
@@ -60,126 +60,116 @@ def evaluate_gate(
     stale: Mapping[str, Sequence[datetime]] | None = None,
     rules: Mapping[str, BuiltIn] = OF_INGEST,
 ) -> GateResult:
-    """Judges one stage over an interval.
+    """Decide whether a stage passes over an interval.
 
     Args:
-        command: what runs the stage again, with `{from}` and `{to}`; quoted with each failure.
-        repair_window: how far around its interval a run of the stream mends hours; what is wrong there is a
-            warning.
-        accepted: what the stream file accepts, to say where it misses the value that a check saw.
-        stale: hours of the interval that are not up to date, with all that they are computed from, by the
-            reason in words.
-        rules: the checks that transom makes, by name.
+        command: runs the stage again, with `{from}` and `{to}`; part of each failure.
+        repair_window: how far around its interval a run computes stale hours; failures there are warnings.
+        accepted: the waivers of the stream file, to report those with another value.
+        stale: stale hours of the interval by reason in words.
+        rules: the built-in checks, by name.
     """
-    book = ledger.snapshot([stage])
+    snapshot = ledger.snapshot([stage])
     around = interval.widen(before=repair_window, after=repair_window)
-    nodes = sorted(node for node, _ in book.within(around))
-    nearby = [node for node in nodes if node.hour not in interval]
-    without_hour = (node for node, _ in book.within(Interval.of_hour(UNKNOWN_HOUR)))
-    own = sorted({*without_hour, *(node for node in nodes if node.hour in interval)})
-    verdicts = ledger.checks(book, stage, {node.hour for node in [*own, *nearby]})
-    failures = _failures(book, own, verdicts, command, interval, accepted, rules)
-    due = ledger.snapshot([SOURCE_STAGE]).required_hours
-    left_out = [hour for hour in interval.hours() if stage != SOURCE_STAGE and hour not in due]
+    near = sorted(key for key, _ in snapshot.within(around))
+    outside = [key for key in near if key.hour not in interval]
+    without_hour = (key for key, _ in snapshot.within(Interval.of_hour(UNKNOWN_HOUR)))
+    own = sorted({*without_hour, *(key for key in near if key.hour in interval)})
+    results = ledger.checks(snapshot, stage, {key.hour for key in [*own, *outside]})
+    failures = _failures(snapshot, own, results, command, interval, accepted, rules)
+    required = ledger.snapshot([SOURCE_STAGE]).required_hours
+    hours = list(interval.hours())
+    left_out = [hour for hour in hours if stage != SOURCE_STAGE and hour not in required]
     if left_out:
         failures.append(
             f"{stage} leaves out {format_hours(left_out)}, which {SOURCE_STAGE} has not been asked for; "
             "jobs/run.py over these hours runs them all"
         )
-    missing = sorted(
-        hour for hour in {*interval.hours()} - {*left_out} if not _is_computed(book, stage, hour)
-    )
+    missing = [hour for hour in hours if hour not in left_out and not _is_computed(snapshot, stage, hour)]
     if missing:
         failures.append(f"{stage} has not run for {format_hours(missing)}; {fill_hours(command, missing)}")
-    warnings = _failures(book, nearby, verdicts, command, interval, accepted, rules)
-    warnings += incomplete_remarks(book, [node for node in own if _is_incomplete(book[node])])
-    of_own = [v for v in verdicts if v.node.hour in interval or v.node.hour == UNKNOWN_HOUR]
-    warned = [v for v in of_own if v.severity == "warning" and not v.success and v.node.hour != UNKNOWN_HOUR]
-    warnings += remarks(warned)
-    bad = {node.hour for node in own if book[node].status not in READABLE}.union(missing, left_out)
+    warnings = _failures(snapshot, outside, results, command, interval, accepted, rules)
+    incomplete = [key for key in own if _is_incomplete(snapshot[key])]
+    warnings += incomplete_remarks(snapshot, incomplete)
+    own_results = [
+        result for result in results if result.node.hour in interval or result.node.hour == UNKNOWN_HOUR
+    ]
+    warned = [result for result in own_results if result.severity == "warning" and not result.success]
+    warnings += remarks([result for result in warned if result.node.hour != UNKNOWN_HOUR])
+    bad = {key.hour for key in own if snapshot[key].status not in READABLE}.union(missing, left_out)
     warnings += _stale(ledger, stage, command)
-    out_of_date = {why: sorted(set(hours) - bad) for why, hours in (stale or {}).items()}
-    out_of_date = {why: hours for why, hours in out_of_date.items() if hours}
+    out_of_date = {why: sorted(set(hours) - bad) for why, hours in (stale or {}).items() if set(hours) - bad}
     warnings += [f"stale: {stage} of {format_hours(hours)}, as {why}" for why, hours in out_of_date.items()]
-    good = sum(hour not in bad for hour in interval.hours())
-    lacking = {node.hour for node in own if _is_incomplete(book[node])} - bad - {UNKNOWN_HOUR}
+    good = sum(hour not in bad for hour in hours)
     published = f"{good} of {counted(len(interval), 'hour')} published"
+    lacking = {key.hour for key in incomplete} - bad - {UNKNOWN_HOUR}
     if lacking:
         published += f" ({len(lacking)} of them incomplete)"
-    passed = [v for v in of_own if v.accepted is not None]
     if out_of_date:
-        many = len(set().union(*out_of_date.values()))
+        count = len(set().union(*out_of_date.values()))
         first = escape_control_chars(next(iter(out_of_date)))
         more = f" and {counted(len(out_of_date) - 1, 'more reason')}" if len(out_of_date) > 1 else ""
-        published += f", {many} of them stale, as {first}{more}"
+        published += f", {count} of them stale, as {first}{more}"
     summary = f"{stage} {stream} {interval}: {published}, {counted(len(warnings), 'warning')}"
-    if passed:
-        summary += f", {len(passed)} accepted"
-    return GateResult(tuple(failures), tuple(warnings), summary, tuple(map(format_waived, passed)))
+    waived = tuple(format_waived(result) for result in own_results if result.accepted is not None)
+    if waived:
+        summary += f", {len(waived)} accepted"
+    return GateResult(tuple(failures), tuple(warnings), summary, waived)
 
 
-def _is_computed(book: LedgerSnapshot, stage: str, hour: datetime) -> bool:
-    """Whether a stage has made every result of an hour; state may be there of others, which reach it."""
+def _is_computed(snapshot: LedgerSnapshot, stage: str, hour: datetime) -> bool:
+    """Whether a stage has computed every result of an hour; its state alone may be for other hours."""
     if stage == SOURCE_STAGE:
-        return hour in book.required_hours
-    made: dict[str, bool] = {}
-    for series in book.names:
-        made[series[2]] = made.get(series[2], False) or PartitionKey(*series, hour) in book
-    results = [there for table, there in made.items() if not Table.load(table).state]
+        return hour in snapshot.required_hours
+    computed: dict[str, bool] = {}
+    for table in snapshot.names:
+        computed[table[2]] = computed.get(table[2], False) or PartitionKey(*table, hour) in snapshot
+    results = [exists for table, exists in computed.items() if not Table.load(table).state]
     return bool(results) and all(results)
 
 
-def _bad(book: LedgerSnapshot, nodes: Sequence[PartitionKey]) -> list[list[PartitionKey]]:
-    """Nodes that are not published, those of one cause together."""
-    groups: dict[tuple[str, object], list[PartitionKey]] = {}
-    for node in nodes:
-        entry = book[node]
-        if entry.status not in READABLE:
-            causes = tuple((cause.kind, cause.about or cause.text) for cause in entry.reasons)
-            groups.setdefault((entry.status, causes or entry.reason or entry.run_id), []).append(node)
-    return list(groups.values())
-
-
 def _failures(
-    book: LedgerSnapshot,
-    nodes: Sequence[PartitionKey],
-    verdicts: Sequence[CheckResult],
+    snapshot: LedgerSnapshot,
+    partitions: Sequence[PartitionKey],
+    results: Sequence[CheckResult],
     command: str,
     interval: Interval,
-    accepted: Sequence[Waiver],
+    waivers: Sequence[Waiver],
     rules: Mapping[str, BuiltIn],
 ) -> list[str]:
-    """A paragraph for each cause for which nodes are not published, of many causes the first ones."""
-    groups = _bad(book, nodes)
-    hours = list(interval.hours())
-    said = [
-        format_blocked(book, some, verdicts, command, hours, accepted, rules)
-        for some in groups[:MAX_ITEMS_SHOWN]
+    """Return a paragraph for each of the first reasons why partitions are not published."""
+    by_reason: dict[tuple[str, object], list[PartitionKey]] = {}
+    for key in partitions:
+        state = snapshot[key]
+        if state.status not in READABLE:
+            reasons = tuple((reason.kind, reason.about or reason.text) for reason in state.reasons)
+            by_reason.setdefault((state.status, reasons or state.reason or state.run_id), []).append(key)
+    groups, hours = list(by_reason.values()), list(interval.hours())
+    texts = [
+        format_blocked(snapshot, group, results, command, hours, waivers, rules)
+        for group in groups[:MAX_ITEMS_SHOWN]
     ]
-    left = sorted({node.hour for some in groups[MAX_ITEMS_SHOWN:] for node in some})
-    if left:
-        more = (
-            f"and for {len(groups) - MAX_ITEMS_SHOWN} more causes, {format_hours(left)}; "
-            f"`transom explain` says why"
-        )
-        said.append("\n".join(wrapped(more)))
-    return said
+    remaining = sorted({key.hour for group in groups[MAX_ITEMS_SHOWN:] for key in group})
+    if remaining:
+        more = f"and for {len(groups) - MAX_ITEMS_SHOWN} more causes, {format_hours(remaining)}; "
+        texts.append("\n".join(wrapped(f"{more}`transom explain` says why")))
+    return texts
 
 
-def _is_incomplete(entry: PartitionState) -> bool:
-    return entry.status == "published" and not entry.complete
+def _is_incomplete(state: PartitionState) -> bool:
+    return state.status == "published" and not state.complete
 
 
 def _stale(ledger: Ledger, stage: str, command: str) -> list[str]:
-    """What the last run has left out of date, the first stretches with what mends them."""
-    stretches = [
+    """Return what the last run left stale, for the first intervals with the command that computes them."""
+    intervals = [
         (finding.start_time, finding.end_time)
         for finding in findings(ledger.root, kinds=["stale"])
         if finding.stage == stage and finding.start_time and finding.end_time
     ]
-    told = [
+    lines = [
         f"stale since {format_hour(start)}: {fill_hours(command, [start, end - HOUR])}"
-        for start, end in stretches[:MAX_ITEMS_SHOWN]
+        for start, end in intervals[:MAX_ITEMS_SHOWN]
     ]
-    more = len(stretches) - MAX_ITEMS_SHOWN
-    return told + ([f"stale in {more} more stretches; `transom status` tells all"] if more > 0 else [])
+    more = len(intervals) - MAX_ITEMS_SHOWN
+    return lines + ([f"stale in {more} more stretches; `transom status` tells all"] if more > 0 else [])

@@ -1,4 +1,4 @@
-"""What a gate says, in lines that fit a page: hours, checks, causes and what helps."""
+"""Texts of a gate, in lines that fit a page: hours, checks, reasons and what to do."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,231 +14,212 @@ from transom.ledger.waivers import Waiver, entry_for, format_observation, near_m
 from transom.spec.checks import BuiltIn
 
 MAX_ITEMS_SHOWN = 5
-"""How many hours, stretches of hours or checks are named one by one."""
-NAMES = 3
-"""How many files are named of one kind of remark."""
+"""How many hours, intervals or checks are named one by one."""
+MAX_NAMES = 3
+"""How many files of one warning are named."""
 OF_FILES = ("file", "quarantined_file")
-"""Kinds of causes that say something of a file."""
-WIDE = 110
-"""Columns of a page."""
+"""Kinds of reasons that are about a file."""
+WIDTH = 110
+Hours = list[datetime]
+Results = Sequence[CheckResult]
 
 
 def wrapped(text: str, indent: str = "", behind: str = "    ", whole: Iterable[str] = ()) -> list[str]:
     """Return a text in lines that fit a page; a long word stays whole.
 
     Args:
-        indent: what comes before the first line.
-        behind: what comes before each other line, beside `indent`.
-        whole: parts of it that are looked for in a log as one text: no end of a line comes into them.
+        indent: of all lines.
+        behind: more indent, of all lines but the first.
+        whole: parts of the text that are not broken, so that a search in a log finds them.
     """
     for part in whole:
         text = text.replace(part, part.replace(" ", "\0"))
     lines = textwrap.wrap(
-        text, WIDE, initial_indent=indent, subsequent_indent=indent + behind,
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent + behind,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
     return [line.replace("\0", " ") for line in lines]
 
 
 def fill_hours(command: str, hours: Sequence[datetime]) -> str:
-    """Return a command with `{from}` and `{to}` filled in by hours."""
+    """Return a command with `{from}` and `{to}` replaced by the ends of some hours."""
     return command.replace("{from}", format_hour(min(hours))).replace("{to}", format_hour(max(hours) + HOUR))
 
 
-def format_check_result(verdict: CheckResult) -> str:
-    """Return what a failed check saw, with some of the rows at fault."""
-    about = f" in {escape_control_chars(verdict.file)}" if verdict.file else ""
-    sample = "".join(f"\n    {escape_control_chars(row[:200])}" for row in verdict.failing_rows[:5])
-    return (
-        f"{format_hours([verdict.node.hour])} {verdict.node.block}: {_check(verdict)}{about}: "
-        f"{format_observation(verdict)}{sample}"
+def format_check_result(result: CheckResult) -> str:
+    """Return the value of a failed check, with some of the failing rows."""
+    file = f" in {escape_control_chars(result.file)}" if result.file else ""
+    check = f"{format_hours([result.node.hour])} {result.node.block}: {_check(result)}{file}"
+    return f"{check}: {format_observation(result)}{_rows(result, 5)}"
+
+
+def _check(result: CheckResult) -> str:
+    several = "s" if result.column and "," in result.column else ""
+    return result.check + (f", column{several} {result.column}" if result.column else "")
+
+
+def _rows(result: CheckResult, count: int) -> str:
+    return "".join(f"\n    {escape_control_chars(row[:200])}" for row in result.failing_rows[:count])
+
+
+def remarks(results: Results) -> list[str]:
+    """Return one warning for each block, check and column; for several files or hours it has their number and
+    some names."""
+    groups: dict[tuple[str, str], list[CheckResult]] = {}
+    for result in results:
+        groups.setdefault((result.node.block, _check(result)), []).append(result)
+    return [format_check_result(group[0]) if len(group) == 1 else _remark(group) for group in groups.values()]
+
+
+def _remark(results: Results) -> str:
+    """Return one line on a check that failed several times, with the first failing rows."""
+    first = results[0]
+    hours = sorted({result.node.hour for result in results} - {UNKNOWN_HOUR})
+    names = list(dict.fromkeys(result.file for result in results if result.file))
+    count = (
+        counted(len(names), "file")
+        if names
+        else counted(len({result.node.hour for result in results}), "hour")
     )
-
-
-def _check(verdict: CheckResult) -> str:
-    several = "s" if verdict.column and "," in verdict.column else ""
-    return verdict.check + (f", column{several} {verdict.column}" if verdict.column else "")
-
-
-def remarks(verdicts: Sequence[CheckResult]) -> list[str]:
-    """Return warnings, one for each check, column and block: of several files or hours their number and some
-    names."""
-    kinds: dict[tuple[str, str], list[CheckResult]] = {}
-    for verdict in verdicts:
-        kinds.setdefault((verdict.node.block, _check(verdict)), []).append(verdict)
-    return [format_check_result(some[0]) if len(some) == 1 else _remark(some) for some in kinds.values()]
-
-
-def _remark(verdicts: Sequence[CheckResult]) -> str:
-    """One line on one check that has failed several times, with the first row at fault of some."""
-    first = verdicts[0]
-    hours = sorted({verdict.node.hour for verdict in verdicts})
-    names = list(dict.fromkeys(v.file for v in verdicts if v.file))
-    many = counted(len(names), "file") if names else counted(len(hours), "hour")
-    values = [v.observed for v in verdicts if v.observed is not None]
-    seen = f"{format_short(min(values))} to {format_short(max(values))}" if values else "nothing"
-    seen = format_short(values[0]) if values and min(values) == max(values) else seen
-    rows = [f"\n    {escape_control_chars(v.failing_rows[0][:200])}" for v in verdicts if v.failing_rows][
-        :NAMES
-    ]
+    values = sorted(result.observed for result in results if result.observed is not None)
+    ends = dict.fromkeys(values[:1] + values[-1:])
+    observed = " to ".join(map(format_short, ends)) or "nothing"
+    rows = "".join([_rows(result, 1) for result in results if result.failing_rows][:MAX_NAMES])
+    when = format_hour(hours[0]) if hours else "files without an hour"
+    when += f" to {format_hour(hours[-1] + HOUR)}" if len(hours) > 1 else ""
     return (
-        f"{_in_short(hours)} {first.node.block}: {_check(first)}: {many}: observed {seen}, "
-        f"expected {first.expected}{format_names(names)}{''.join(rows)}"
+        f"{when} {first.node.block}: {_check(first)}: {count}: observed {observed}, "
+        f"expected {first.expected}{format_names(names)}{rows}"
     )
-
-
-def _in_short(hours: Sequence[datetime]) -> str:
-    """The first and the last of some hours."""
-    own = [hour for hour in hours if hour != UNKNOWN_HOUR]
-    if not own:
-        return "files without an hour"
-    return format_hour(own[0]) if len(own) == 1 else f"{format_hour(own[0])} to {format_hour(own[-1] + HOUR)}"
 
 
 def format_names(names: Sequence[str]) -> str:
-    """Return some names and how many more there are: `: a, b, c and 7 more`; nothing of none."""
-    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return f": {', '.join(map(escape_control_chars, names[:NAMES]))}{more}" if names else ""
+    """Return some names and the number of others: `: a, b, c and 7 more`; empty for none."""
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f": {', '.join(map(escape_control_chars, names[:MAX_NAMES]))}{more}" if names else ""
 
 
-def incomplete_remarks(book: LedgerSnapshot, nodes: Sequence[PartitionKey]) -> list[str]:
-    """Return what is missing in some nodes, one line for each kind of it and the tables that lack it."""
-    # By what is said without file and hour: the files, and the hours of each block and table.
-    kinds: dict[str, tuple[dict[str, None], dict[PartitionKey, None]]] = {}
-    for node in nodes:
-        entry = book[node]
-        for cause in entry.reasons or (Reason("check", entry.reason or "something is missing"),):
-            files, lacking = kinds.setdefault(_kind_of(cause), ({}, {}))
-            if cause.about is not None and cause.kind in OF_FILES:
-                files[cause.about] = None
-            lacking[node] = None
+def incomplete_remarks(snapshot: LedgerSnapshot, partitions: Sequence[PartitionKey]) -> list[str]:
+    """Return one line for each reason why partitions are incomplete, with the files, tables and hours."""
+    # By the reason without its file and hours: the files, and the partitions.
+    groups: dict[str, tuple[dict[str, None], dict[PartitionKey, None]]] = {}
+    for partition in partitions:
+        state = snapshot[partition]
+        for reason in state.reasons or (Reason("check", state.reason or "something is missing"),):
+            text = reason.text
+            if reason.kind in ("inputs", "earlier"):
+                text = "hours that it is computed from are incomplete"
+            elif reason.kind in OF_FILES:
+                text = text.removeprefix(f"{reason.about}: ")
+            files, incomplete = groups.setdefault(text, ({}, {}))
+            if reason.about is not None and reason.kind in OF_FILES:
+                files[reason.about] = None
+            incomplete[partition] = None
     lines: list[str] = []
-    for kind, (files, lacking) in kinds.items():
+    for text, (files, incomplete) in groups.items():
         tables: dict[tuple[str, str], set[str]] = {}
-        for node in lacking:
-            tables.setdefault((node.stage, node.block), set()).add(node.table)
-        where = "; ".join(_tables(stage, block, of) for (stage, block), of in tables.items())
-        hours = format_hours(sorted({node.hour for node in lacking}))
-        lines.append(f"incomplete: {where}, {hours}: {_of_files(kind, list(files))}")
+        for partition in incomplete:
+            tables.setdefault((partition.stage, partition.block), set()).add(partition.table)
+        # `aggregates traffic (aggregates, granules)`
+        where = "; ".join(
+            f"{stage} {block}" + (f" ({', '.join(sorted(names))})" if names != {block} else "")
+            for (stage, block), names in tables.items()
+        )
+        what = escape_control_chars(text)
+        if len(files) == 1:
+            what = f"{escape_control_chars(next(iter(files)))}: {what}"
+        elif files:
+            what += f": {counted(len(files), 'file')}{format_names(list(files))}"
+        hours = format_hours(sorted({partition.hour for partition in incomplete}))
+        lines.append(f"incomplete: {where}, {hours}: {what}")
     return lines
 
 
-def _kind_of(cause: Reason) -> str:
-    """Return what a cause says without its hours and its file."""
-    if cause.kind in ("inputs", "earlier"):
-        return "hours that it is computed from are incomplete"
-    return cause.text.removeprefix(f"{cause.about}: ") if cause.kind in OF_FILES else cause.text
-
-
-def _of_files(kind: str, files: Sequence[str]) -> str:
-    if len(files) == 1:
-        return f"{escape_control_chars(files[0])}: {escape_control_chars(kind)}"
-    return escape_control_chars(kind) + (
-        f": {counted(len(files), 'file')}{format_names(files)}" if files else ""
-    )
-
-
-def _tables(stage: str, block: str, tables: set[str]) -> str:
-    """A block of a stage with its tables: `aggregates traffic (aggregates, granules)`."""
-    beside = f" ({', '.join(sorted(tables))})" if tables != {block} else ""
-    return f"{stage} {block}{beside}"
-
-
 def format_blocked(
-    book: LedgerSnapshot,
-    nodes: Sequence[PartitionKey],
-    verdicts: Sequence[CheckResult],
+    snapshot: LedgerSnapshot,
+    partitions: Sequence[PartitionKey],
+    results: Results,
     command: str,
     hours: Sequence[datetime],
-    accepted: Sequence[Waiver],
+    waivers: Sequence[Waiver],
     rules: Mapping[str, BuiltIn],
 ) -> str:
-    """Return a paragraph on nodes that are not published for one cause: what helps, then what was seen.
+    """Return a paragraph on partitions that are not published for one reason: what to do, then the checks.
 
     Args:
-        command: what runs the stage again, with `{from}` and `{to}`.
-        hours: what to run where the nodes belong to no hour.
-        accepted: what the stream file accepts.
-        rules: the checks that transom makes, by name.
+        command: runs the stage again, with `{from}` and `{to}`.
+        hours: to run if the partitions have no hour.
+        waivers: those of the stream file.
+        rules: the built-in checks, by name.
     """
-    entry = book[nodes[0]]
-    own = sorted({node.hour for node in nodes})
-    blocks = ", ".join(sorted({node.block for node in nodes}))
-    texts = {book[node].reason or book[node].run_id for node in nodes}
-    kinds = ((one.about if one.kind == "check" else None) or one.text for one in entry.reasons)
-    about = ", ".join(dict.fromkeys(kinds))
-    # Where each says it with values of its own, the lines below have them.
-    cause = escape_control_chars(about if about and len(texts) > 1 else entry.reason or entry.run_id)
-    own_nodes = {(node.block, node.hour) for node in nodes}
-    wrong = [
-        v
-        for v in verdicts
-        if (v.node.block, v.node.hour) in own_nodes and v.severity == "error" and not v.success
-    ]
-    title = f"{entry.status}: {nodes[0].stage} {blocks}, {format_hours(own)}: {cause}"
-    lines = wrapped(title, whole={format_observation(verdict) for verdict in wrong})
+    state = snapshot[partitions[0]]
+    own = sorted({key.hour for key in partitions})
+    blocks = ", ".join(sorted({key.block for key in partitions}))
+    texts = {snapshot[key].reason or snapshot[key].run_id for key in partitions}
+    names = ((reason.about if reason.kind == "check" else None) or reason.text for reason in state.reasons)
+    about = ", ".join(dict.fromkeys(names))
+    # Values that differ are in the lines below.
+    reason = escape_control_chars(about if about and len(texts) > 1 else state.reason or state.run_id)
+    keys = {(key.block, key.hour) for key in partitions}
+    failed = [result for result in results if (result.node.block, result.node.hour) in keys]
+    failed = [result for result in failed if result.severity == "error" and not result.success]
+    title = f"{state.status}: {partitions[0].stage} {blocks}, {format_hours(own)}: {reason}"
+    lines = wrapped(title, whole={format_observation(result) for result in failed})
     run = f"  {fill_hours(command, [hour for hour in own if hour != UNKNOWN_HOUR] or hours)}"
-    if entry.status == "blocked":
+    if state.status == "blocked":
         lines += ["  when nothing is in its way any more:", run]
-    elif entry.status == "quarantined":
-        other = next((of.mended for v in wrong if (of := rules.get(v.check)) and of.mended), None)
-        mend = other or "mend the data (or accept the value)"
-        lines += [f"  what was published before stays; {mend}, then:", run]
-        lines += [] if other else _acceptance(wrong, accepted, verdicts)
-        for verdict in wrong[:MAX_ITEMS_SHOWN]:
-            first, *rows = format_check_result(verdict).split("\n")
-            lines += [*wrapped(first, "  ", whole=[format_observation(verdict)]), *rows]
-        if len(wrong) > MAX_ITEMS_SHOWN:
-            lines.append(f"  and {len(wrong) - MAX_ITEMS_SHOWN} more; `transom explain` says which")
+    elif state.status == "quarantined":
+        remedy = next(
+            (rule.mended for result in failed if (rule := rules.get(result.check)) and rule.mended), None
+        )
+        what = remedy or "mend the data (or accept the value)"
+        lines += [f"  what was published before stays; {what}, then:", run]
+        lines += [] if remedy else _waiver_lines(failed, waivers, results)
+        for result in failed[:MAX_ITEMS_SHOWN]:
+            first, *rows = format_check_result(result).split("\n")
+            lines += [*wrapped(first, "  ", whole=[format_observation(result)]), *rows]
+        if len(failed) > MAX_ITEMS_SHOWN:
+            lines.append(f"  and {len(failed) - MAX_ITEMS_SHOWN} more; `transom explain` says which")
     else:
         lines.append(run)
     return "\n".join(lines)
 
 
-def _acceptance(
-    wrong: Sequence[CheckResult], accepted: Sequence[Waiver], verdicts: Sequence[CheckResult]
-) -> list[str]:
-    """How to let failed checks pass, and why what the stream file accepts does not."""
-    found = (miss for verdict in wrong for miss in near_misses(verdict, accepted, verdicts))
-    misses = list(dict.fromkeys(found))
+def _waiver_lines(failed: Results, waivers: Sequence[Waiver], results: Results) -> list[str]:
+    """Return how to waive failed checks, and which waivers have another value."""
+    misses = list(dict.fromkeys(miss for result in failed for miss in near_misses(result, waivers, results)))
     lines = [line for miss in misses[:MAX_ITEMS_SHOWN] for line in wrapped(miss, "  ")]
-    entries = list(dict.fromkeys(filter(None, map(entry_for, wrong))))
-    if entries:
+    items = list(dict.fromkeys(filter(None, map(entry_for, failed))))
+    if items:
         lines.append("  to accept it, put this into the stream file, with your name and the reason:")
-        lines += ["    waivers:", *(f"      {entry}" for entry in entries[:MAX_ITEMS_SHOWN])]
-        lines += [f"      # and {len(entries) - MAX_ITEMS_SHOWN} more, one for each failed check"][
-            : len(entries) > MAX_ITEMS_SHOWN
-        ]
+        lines += ["    waivers:", *(f"      {item}" for item in items[:MAX_ITEMS_SHOWN])]
+    if len(items) > MAX_ITEMS_SHOWN:
+        lines.append(f"      # and {len(items) - MAX_ITEMS_SHOWN} more, one for each failed check")
     return lines
 
 
-def format_root(root: PartitionKey, book: LedgerSnapshot) -> str:
-    """Return in words why what is computed from a root is stale."""
-    (words,) = format_roots({root.hour: root}, book)
+def format_root(root: PartitionKey, snapshot: LedgerSnapshot) -> str:
+    """Return in words why the readers of a root are stale."""
+    (words,) = format_roots({root.hour: root}, snapshot)
     return words
 
 
-def format_roots(stale: Mapping[datetime, PartitionKey], book: LedgerSnapshot) -> dict[str, list[datetime]]:
-    """Return the hours of each reason in words: a block's table upstream, and what is the matter with it.
+def format_roots(roots: Mapping[datetime, PartitionKey], snapshot: LedgerSnapshot) -> dict[str, Hours]:
+    """Return the stale hours by reason: a table upstream and what is the matter with it.
 
     Args:
-        stale: stale hours, each with its root.
+        roots: stale hours, each with its root.
     """
-    grouped: dict[tuple[str, str, str, str], list[tuple[datetime, datetime]]] = {}
-    for hour, root in stale.items():
-        group = root.stage, root.block, root.table, _root_state(root, book)
-        grouped.setdefault(group, []).append((hour, root.hour))
+    groups: dict[tuple[str, str, str, str], list[tuple[datetime, datetime]]] = {}
+    for hour, root in roots.items():
+        state = snapshot.get(root)
+        what: str = "not computed" if state is None else state.status
+        if what in ("published", "expired"):
+            what = "out of date"
+        groups.setdefault((root.stage, root.block, root.table, what), []).append((hour, root.hour))
     return {
-        f"{stage} {block} ({table}) of {format_hours({of for _, of in hours})} is {state}": [
-            h for h, _ in hours
+        f"{stage} {block} ({table}) of {format_hours({root_hour for _, root_hour in hours})} is {what}": [
+            hour for hour, _ in hours
         ]
-        for (stage, block, table, state), hours in grouped.items()
+        for (stage, block, table, what), hours in groups.items()
     }
-
-
-def _root_state(root: PartitionKey, book: LedgerSnapshot) -> str:
-    entry = book.get(root)
-    if entry is None:
-        return "not computed"
-    named = ("writing", "blocked", "quarantined", "damaged")
-    return entry.status if entry.status in named else "out of date"

@@ -1,5 +1,5 @@
-"""Stretches of hours of a chain: each goes on from what the last hour before it has left, if that is near
-enough to count."""
+"""Runs of consecutive hours of a chain: each continues from the state of the last required hour before it, if
+that is near enough to count."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,12 +17,12 @@ from transom.ledger.task_counters import TaskCounters
 
 @dataclass(frozen=True)
 class HourRun:
-    """Hours that follow each other, by their numbers.
+    """Consecutive hours, by their numbers since the epoch.
 
     Attributes:
-        ahead: the hour whose state stands before them; None where none does.
-        begin: the first.
-        until: the one behind the last.
+        ahead: the hour whose state they continue from; None if there is none.
+        begin: the first hour.
+        until: the end, exclusive.
     """
 
     ahead: int | None
@@ -36,33 +36,29 @@ class HourRun:
 
     @property
     def previous_hour(self) -> int:
-        """The hour as of whose end they begin."""
+        """The hour at whose end they begin."""
         return self.begin - 1 if self.ahead is None else self.ahead
 
 
 def hour_runs(
     request: StepRequest, block: str, table: str, targets: Collection[datetime], back: int
 ) -> tuple[list[HourRun], set[datetime]]:
-    """The stretches of a block's target hours, and the hours whose state they read.
+    """Return the runs of a block's target hours, and the other hours whose state they read.
 
     Args:
         table: the chain.
         back: how many hours back state counts.
     """
-    due = {*request.rows.get((block, table), {}), *targets}
-    found, stored = [], set()
-    for stretch in merge_hours(targets):
-        ahead = _previous_required(stretch.start, back, due)
+    required = {*request.rows.get((block, table), {}), *targets}
+    runs, stored = [], set()
+    for interval in merge_hours(targets):
+        near = (hour for hour in required if interval.start - back * HOUR <= hour < interval.start)
+        ahead = max(near, default=None)
         if ahead is not None and ahead not in targets:
             stored.add(ahead)
         number = None if ahead is None else number_of(ahead)
-        found.append(HourRun(number, number_of(stretch.start), number_of(stretch.end)))
-    return found, stored
-
-
-def _previous_required(hour: datetime, back: int, due: Iterable[datetime]) -> datetime | None:
-    """The last hour before one that is due, as far back as state counts."""
-    return max((one for one in due if hour - back * HOUR <= one < hour), default=None)
+        runs.append(HourRun(number, number_of(interval.start), number_of(interval.end)))
+    return runs, stored
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Hours of a request, granules of events, and columns by their names."""
+"""Hours of a request, granules of events, and columns by name."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from transom.core.exact_sums import Int64s
-from transom.core.intervals import HOUR, MICROSECOND, Interval, merge_hours, micros
+from transom.core.intervals import HOUR, HOUR_LENGTH, Interval, merge_hours, micros
 from transom.ledger.stage import StepRequest
 
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def hours_of(request: StepRequest) -> list[datetime]:
-    """Every hour that some block computes, in order."""
+    """Return every hour that some block computes, in order."""
     return sorted({hour for targets in request.targets.values() for hour in targets})
 
 
 def granule(length: int) -> "Column":
-    """The start of an event's granule.
+    """Return the start of an event's granule.
 
     Args:
-        length: in microseconds.
+        length: of a granule, in microseconds.
     """
     from pyspark.sql import functions as F
 
@@ -32,30 +32,30 @@ def granule(length: int) -> "Column":
 
 
 def quoted(names: Iterable[str]) -> "list[Column]":
-    """Columns by their names, whatever these are."""
+    """Return columns by their names, which may have any characters."""
     from pyspark.sql import functions as F
 
     return [F.col(f"`{name}`") for name in names]
 
 
 def to_ranges(targets: Iterable[datetime]) -> list[tuple[int, int]]:
-    """Hours as `Granules.windows` takes them."""
-    return [(micros(stretch.start), micros(stretch.end)) for stretch in merge_hours(targets)]
+    """Return hours as ranges `(start, stop)` in microseconds since the epoch."""
+    return [(micros(interval.start), micros(interval.end)) for interval in merge_hours(targets)]
 
 
 def extend_back(targets: Iterable[datetime], back: int) -> set[datetime]:
-    """Hours, and as many before each of them."""
-    stretches = (Interval(stretch.start - back * HOUR, stretch.end) for stretch in merge_hours(targets))
-    return {hour for stretch in stretches for hour in stretch.hours()}
+    """Return hours and the `back` hours before each."""
+    intervals = (Interval(interval.start - back * HOUR, interval.end) for interval in merge_hours(targets))
+    return {hour for interval in intervals for hour in interval.hours()}
 
 
 def incomplete_hours(request: StepRequest, block: str) -> Int64s:
-    """The hours of what a block reads in which something is missing, in microseconds, ordered."""
+    """Return the incomplete hours that a block reads, in microseconds since the epoch, sorted."""
     return np.array(sorted(map(micros, request.incomplete[block])), dtype=np.int64)
 
 
 def hour_number() -> "Column":
-    """The number of a row's hour since 1970."""
+    """Return the number of a row's hour since the epoch."""
     from pyspark.sql import functions as F
 
-    return F.expr(f"unix_micros(hour) div {HOUR // MICROSECOND}L").alias("hour")
+    return F.expr(f"unix_micros(hour) div {HOUR_LENGTH}L").alias("hour")

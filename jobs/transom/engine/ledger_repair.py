@@ -1,17 +1,15 @@
-"""Damage of the ledger's own tables and of `findings`: what is wrong with them, and what can be made good.
+"""Damage of the ledger's own tables and of `findings`, and its repair.
 
-Nothing holds a digest of these tables. What is found: a log or a file that cannot be read, rows that no run
-has written, and a log that ends before a token that another table holds.
+Nothing has a digest of these tables. Detected are: a log or a file that cannot be read, rows that no run has
+written, and a log that ends before a token that another table has.
 
-Repaired, what `ledger` has lost is computed again: of the first stage from what stands in its tables, and
-from the hours that other stages have and that `runs` says were asked for. What `checks` has lost comes back
-as its hours are computed again. The next run restores `findings`. What `runs`
-has lost is lost; no row depends on it.
+Repair computes lost rows of `ledger` again: those of the first stage from its tables, from the hours of other
+stages and from `runs`. Lost rows of `checks` come back as their hours are computed again, those of `findings`
+with the next run. Lost rows of `runs` stay lost; no row depends on them.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,9 +22,9 @@ from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import NOT_PUBLISHED, SOURCE_STAGE, PartitionKey, PartitionState
 from transom.core.terminal import counted
 from transom.engine.damage_marks import publish_marks, set_aside
-from transom.engine.verification import TableLayout
+from transom.engine.verification import TableLayout, kind_of
 from transom.findings.store import NAME as FINDINGS
-from transom.ledger.damage import LEDGER, Damage
+from transom.ledger.damage import LEDGER, Damage, Kind
 from transom.ledger.ledger import TOKENS_FROM, Ledger, tokens_from
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.staleness import Scope
@@ -35,22 +33,22 @@ from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store
 from transom.storage.tables import Table, create, query
 
-NAMES = ("ledger", "checks", "runs", FINDINGS)
 KEYS = {
     "ledger": ("stage", "block", "table", "hour"),
     "checks": (
         "stage", "block", "table", "hour", "check", "column", "severity", "observed", "expected", "success",
         "file", "run_id",
     ),
-    # Several runs may be given one name.
+    # Several runs may have one id.
     "runs": ("run_id", "finished_at"),
     FINDINGS: ("finding_id",),
 }  # fmt: skip
-"""What no two rows of a table have in common."""
+"""The unique key of each table."""
 STATUSES = ("writing", "published", *NOT_PUBLISHED)
 DIGEST = re.compile(r"\d+:-?\d+")
-WITHOUT = "the row of the ledger was damaged"
-"""The cause of a node that is made anew."""
+LOST_ROW = "the row of the ledger was damaged"
+"""The reason of a partition whose row was lost."""
+Row = dict[str, Any]
 
 
 @dataclass
@@ -58,11 +56,11 @@ class LedgerDamage:
     """What is wrong with the ledger.
 
     Attributes:
-        damages: all of it, for a person.
+        damages: everything, for people.
         broken: tables whose log cannot be read.
-        files: files that cannot be read, by table.
-        rows: stages of which a table has rows that no run has written, by table.
-        token: the highest token that a table holds, where that is above what the ledger can give.
+        files: unreadable files, by table.
+        rows: stages with rows that no run has written, by table.
+        token: the highest token of any table, if the ledger cannot give a higher one.
     """
 
     damages: list[Damage] = field(default_factory=list)
@@ -71,264 +69,219 @@ class LedgerDamage:
     rows: dict[str, set[str]] = field(default_factory=dict)
     token: int | None = None
 
-    def stages(self, name: str, all_stages: Sequence[str]) -> set[str]:
-        """The stages of which a table of the ledger may have lost rows."""
-        if name in self.broken:
-            return set(all_stages)
+    def add(self, name: str, kind: Kind, file: str | None, detail: str) -> None:
+        """Add what is wrong with a table."""
+        self.damages.append(Damage(LEDGER, name, None, (), kind, file, detail))
+
+    def damaged_stages(self, name: str) -> set[str]:
+        """Return the stages with damaged files or rows in a table."""
         return {str(file.stage) for file in self.files.get(name, ())} | self.rows.get(name, set())
+
+    def stages(self, name: str, all_stages: Sequence[str]) -> set[str]:
+        """Return the stages that may have lost rows of a table."""
+        return set(all_stages) if name in self.broken else self.damaged_stages(name)
 
 
 def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDamage:
-    """What is wrong with the ledger of a stream.
+    """Return what is wrong with the ledger of a stream.
 
     Args:
         root: the stream's folder in the lake.
-        stages: every stage there is.
-        tables: those that stages write, which hold tokens.
+        stages: all stages.
+        tables: the tables of the stages, which have tokens.
     """
-    found = LedgerDamage()
-    for name in NAMES:
+    result = LedgerDamage()
+    for name in KEYS:
         fault = files_that_do_not_open(root, name)
-        if fault is None and not DeltaTable.is_deltatable(f"{root}/{name}"):
-            fault = None if name == FINDINGS else "is not there"
-            kind = "missing"
-        else:
-            kind = "unreadable"
         if fault is not None:
-            found.broken.add(name)
-            found.damages.append(
-                Damage(LEDGER, name, None, (), "missing" if kind == "missing" else "unreadable", None,
-                       f"the table {'is not there' if kind == 'missing' else f'cannot be opened: {fault}'}")
-            )  # fmt: skip
+            result.broken.add(name)
+            result.add(name, "unreadable", None, f"the table cannot be opened: {fault}")
         elif DeltaTable.is_deltatable(f"{root}/{name}"):
-            _examine_rows(found, root, name, stages)
-    if "ledger" not in found.broken:
-        _examine_tokens(found, root, stages, tables)
-    return found
+            _examine_rows(result, root, name, stages)
+        elif name != FINDINGS:
+            result.broken.add(name)
+            result.add(name, "missing", None, "the table is not there")
+    if "ledger" not in result.broken:
+        ledger, highest = DeltaTable(f"{root}/ledger"), highest_token(root, stages, tables)
+        if highest > ledger.version() + tokens_from(ledger):
+            result.token = highest
+            detail = "its log ends before a commit that other tables know of: entries are missing"
+            result.add("ledger", "missing", None, detail)
+    return result
 
 
-def _examine_rows(found: LedgerDamage, root: str, name: str, stages: Sequence[str]) -> None:
+def _examine_rows(result: LedgerDamage, root: str, name: str, stages: Sequence[str]) -> None:
     table = DeltaTable(f"{root}/{name}")
     system, folder = folder_of(root, name)
     for file in files_of(table):
         fault = fault_of(system, folder, file)
         if fault is not None:
-            found.files.setdefault(name, []).append(file)
-            kind = "missing" if fault == "is not there" else "unreadable"
-            found.damages.append(
-                Damage(LEDGER, name, None, (), "missing" if kind == "missing" else "unreadable", file.path,
-                       f"(stage {file.stage}) {fault}")
-            )  # fmt: skip
-    wrong: Counter[str] = Counter()
-    for stage, rows in _readable(table, root, name).items():
-        wrong[stage] += len(rows) - len(_sound(name, stage, rows, stages))
-    for stage, count in wrong.items():
+            result.files.setdefault(name, []).append(file)
+            result.add(name, kind_of(fault), file.path, f"(stage {file.stage}) {fault}")
+    for stage, rows in _readable_rows(table, root, name).items():
+        count = len(rows) - len(_valid_rows(name, stage, rows, stages))
         if count:
-            found.rows.setdefault(name, set()).add(stage)
-            found.damages.append(
-                Damage(LEDGER, name, None, (), "different", None,
-                       f"{counted(count, 'row')} of stage {stage}: written by no run, or there twice")
-            )  # fmt: skip
+            result.rows.setdefault(name, set()).add(stage)
+            detail = f"{counted(count, 'row')} of stage {stage}: written by no run, or there twice"
+            result.add(name, "different", None, detail)
 
 
-def _readable(table: DeltaTable, root: str, name: str) -> dict[str, list[dict[str, Any]]]:
-    """The rows of the files that can be read, by stage."""
+def _readable_rows(table: DeltaTable, root: str, name: str) -> dict[str, list[Row]]:
+    """Return the rows of the readable files, by stage."""
     system, folder = folder_of(root, name)
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[Row]] = {}
     for file in files_of(table):
         if fault_of(system, folder, file) is None:
             with pq.ParquetFile(f"{folder}/{file.path}", filesystem=system) as parquet:
-                held = parquet.read().to_pylist()
-            rows.setdefault(str(file.stage), []).extend({**row, "stage": file.stage} for row in held)
+                of_file = parquet.read().to_pylist()
+            rows.setdefault(str(file.stage), []).extend({**row, "stage": file.stage} for row in of_file)
     return rows
 
 
-def _sound(
-    name: str, stage: str, rows: Sequence[dict[str, Any]], stages: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The rows that a run may have written: of several with one key none where they differ."""
-    by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
+def _valid_rows(name: str, stage: str, rows: Sequence[Row], stages: Sequence[str]) -> list[Row]:
+    """Return the rows that a run may have written: one for each key, and none if rows of a key differ."""
+    by_key: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows if stage in stages else ():
         by_key.setdefault(tuple(row.get(column) for column in KEYS[name]), []).append(row)
-    sound = []
-    for same in by_key.values():
-        first, *others = same
-        known = stage in stages and (
-            name != "ledger"
-            or (first["status"] in STATUSES and bool(DIGEST.fullmatch(first["digest"] or "")))
-        )
-        if known and all(other == first for other in others):
-            sound.append(first)
-    return sound
-
-
-def _examine_tokens(found: LedgerDamage, root: str, stages: Sequence[str], tables: Sequence[str]) -> None:
-    hours = DeltaTable(f"{root}/ledger")
-    highest = highest_token(root, stages, tables)
-    if highest > hours.version() + tokens_from(hours):
-        found.token = highest
-        detail = "its log ends before a commit that other tables know of: entries are missing"
-        found.damages.append(Damage(LEDGER, "ledger", None, (), "missing", None, detail))
+    return [
+        first
+        for first, *others in by_key.values()
+        if all(other == first for other in others)
+        and (name != "ledger" or (first["status"] in STATUSES and DIGEST.fullmatch(first["digest"] or "")))
+    ]
 
 
 def highest_token(root: str, stages: Sequence[str], tables: Sequence[str]) -> int:
-    """The highest token that a table holds of any stage; -1 where none does."""
+    """Return the highest token that a table has for any stage; -1 if there is none."""
     highest = -1
     for name in tables:
         if files_that_do_not_open(root, name) is None and DeltaTable.is_deltatable(f"{root}/{name}"):
             table = DeltaTable(f"{root}/{name}")
-            held = (table.transaction_version(stage) for stage in stages)
-            highest = max([highest, *(token for token in held if token is not None)])
+            tokens = (table.transaction_version(stage) for stage in stages)
+            highest = max([highest, *(token for token in tokens if token is not None)])
     return highest
 
 
 def repair_ledger(
     store: Store,
-    found: LedgerDamage,
+    damage: LedgerDamage,
     layouts: Sequence[TableLayout],
     stages: Sequence[str],
     repair_window: timedelta,
     run_id: str,
 ) -> list[str]:
-    """Makes good what is wrong with the ledger, as far as that can be.
+    """Repair the ledger as far as possible.
 
     Args:
-        layouts: the tables that stages write.
-        repair_window: as the stream has it: shorter gaps between runs are asked for, too.
+        layouts: the tables of the stages.
+        repair_window: of the stream; shorter gaps between runs count as requested.
 
     Returns:
-        What has been done, and what is lost, in words.
+        What was done, and what is lost, in words.
     """
     root, notes = store.root, []
-    for name in sorted(found.broken):
+    for name in sorted(damage.broken):
         aside = set_aside(root, name)
         create(root, Table.load(name))
         notes.append(f"{name}: made anew{f'; the damaged one is in {aside}' if aside else ''}")
-    for name in NAMES:
-        affected = sorted({str(f.stage) for f in found.files.get(name, ())} | found.rows.get(name, set()))
-        for stage in affected:
-            _rewrite(root, name, stage, stages)
+    for name in KEYS:
+        for stage in sorted(damage.damaged_stages(name)):
+            # Findings are written again as a whole.
+            table, no_rows = DeltaTable(f"{root}/{name}"), list[Row]()
+            rows = no_rows if name == FINDINGS else _readable_rows(table, root, name).get(stage, no_rows)
+            valid = _valid_rows(name, stage, rows, stages)
+            source = pa.Table.from_pylist(valid, schema=Table.load(name).arrow_schema())
+            write_deltalake(table, source, mode="overwrite", predicate=f"stage = '{stage}'")
             notes.append(f"{name}: without the damaged rows of stage {stage}")
-    tables = [layout.table.name for layout in layouts]
-    if "ledger" in found.broken or found.token is not None:
-        _raise_tokens(root, highest_token(root, stages, tables))
+    if "ledger" in damage.broken or damage.token is not None:
+        # The next token is above all that tables have.
+        token = highest_token(root, stages, [layout.table.name for layout in layouts]) + 1
+        alter = DeltaTable(f"{root}/ledger").alter
+        alter.set_table_properties({TOKENS_FROM: str(token)}, raise_if_not_exists=False)
     ledger = Ledger(root)
-    if SOURCE_STAGE in found.stages("ledger", stages):
+    if SOURCE_STAGE in damage.stages("ledger", stages):
         count = _recover(store, ledger, layouts, repair_window, run_id)
         notes.append(f"hours: {counted(count, 'row')} of {SOURCE_STAGE} made again from what its tables hold")
-    for stage in sorted(found.stages("checks", stages)):
-        count = _without_verdicts(ledger, stage, run_id)
-        notes.append(
-            f"checks: {counted(count, 'row')} of {stage}: the next run computes and checks these hours again"
-        )
-    if "runs" in found.broken or "runs" in found.files:
+    for stage in sorted(damage.stages("checks", stages)):
+        count = _mark_unchecked(ledger, stage, run_id)
+        rows_of = f"checks: {counted(count, 'row')} of {stage}"
+        notes.append(f"{rows_of}: the next run computes and checks these hours again")
+    if "runs" in damage.broken or "runs" in damage.files:
         notes.append("runs: what earlier runs did is lost; no row depends on it")
-    if found.stages(FINDINGS, stages):
+    if damage.stages(FINDINGS, stages):
         notes.append(f"{FINDINGS}: the next run of each stage tells again what it has found")
     return notes
-
-
-def _rewrite(root: str, name: str, stage: str, stages: Sequence[str]) -> None:
-    """Replaces a stage's rows of a table by those that can be read and that a run may have written."""
-    table = DeltaTable(f"{root}/{name}")
-    rows = _readable(table, root, name).get(stage, [])
-    # Findings are told again whole.
-    kept = [] if name == FINDINGS else _sound(name, stage, rows, stages)
-    schema = Table.load(name).arrow_schema()
-    write_deltalake(
-        table, pa.Table.from_pylist(kept, schema=schema), mode="overwrite", predicate=f"stage = '{stage}'"
-    )
-
-
-def _raise_tokens(root: str, highest: int) -> None:
-    """Sees to it that the next claim gets a token above all that tables hold."""
-    table = DeltaTable(f"{root}/ledger")
-    table.alter.set_table_properties({TOKENS_FROM: str(highest + 1)}, raise_if_not_exists=False)
 
 
 def _recover(
     store: Store, ledger: Ledger, layouts: Sequence[TableLayout], repair_window: timedelta, run_id: str
 ) -> int:
-    """Makes rows of the ledger for hours of the first stage that have lost theirs: they are damaged, so the
-    next run reads their files again."""
-    book = ledger.snapshot()
-    of_first = [layout for layout in layouts if layout.stage == SOURCE_STAGE]
-    opened = [of for of in of_first if DeltaTable.is_deltatable(f"{store.root}/{of.table.name}")]
-    counts = [
-        Recount(
-            of.table,
-            store.uri(of.table.name),
-            files_of(DeltaTable(f"{store.root}/{of.table.name}")),
-            of.blocks,
-        )
-        for of in opened
-        if files_that_do_not_open(store.root, of.table.name) is None
-    ]  # fmt: skip
-    held: dict[tuple[str, datetime], list[Total]] = {}
-    for of, totals in zip(counts, recount(store.spark, counts), strict=True):
+    """Add lost rows of the ledger for hours of the first stage, as damaged: the next run reads their files
+    again. Return their number."""
+    snapshot = ledger.snapshot()
+    layouts = [layout for layout in layouts if layout.stage == SOURCE_STAGE]
+    counts = []
+    for layout in layouts:
+        uri = f"{store.root}/{layout.table.name}"
+        if files_that_do_not_open(store.root, layout.table.name) is None and DeltaTable.is_deltatable(uri):
+            files = files_of(DeltaTable(uri))
+            counts.append(Recount(layout.table, store.uri(layout.table.name), files, layout.blocks))
+    by_hour: dict[tuple[str, datetime], list[Total]] = {}
+    for count, totals in zip(counts, recount(store.spark, counts), strict=True):
         for total in totals:
             if total.file.hour is not None:
-                held.setdefault((of.table.name, total.file.hour), []).append(total)
-    asked = _requested_hours(ledger, book, repair_window)
-    entries: dict[PartitionKey, PartitionState | None] = {}
-    for layout in of_first:
+                by_hour.setdefault((count.table.name, total.file.hour), []).append(total)
+    requested = _requested_hours(ledger, snapshot, repair_window)
+    states: dict[PartitionKey, PartitionState | None] = {}
+    for layout in layouts:
         for block in layout.blocks:
-            for hour in asked | {hour for _, hour in held}:
-                node = PartitionKey(SOURCE_STAGE, block, layout.table.name, hour)
-                if node not in book:
-                    totals = held.get((layout.table.name, hour), [])
+            for hour in requested | {hour for _, hour in by_hour}:
+                partition = PartitionKey(SOURCE_STAGE, block, layout.table.name, hour)
+                if partition not in snapshot:
+                    totals = by_hour.get((layout.table.name, hour), [])
                     readable = all(total.rows is not None for total in totals)
-                    entries[node] = PartitionState(
+                    states[partition] = PartitionState(
                         "damaged",
                         run_id,
                         digest=digest_text(totals),
                         rows=sum(total.rows or 0 for total in totals) if readable else 0,
-                        reason=WITHOUT,
-                        requested=hour in asked,
+                        reason=LOST_ROW,
+                        requested=hour in requested,
                     )
-    publish_marks(ledger, SOURCE_STAGE, run_id, entries, book)
-    return len(entries)
+    publish_marks(ledger, SOURCE_STAGE, run_id, states, snapshot)
+    return len(states)
 
 
-def _requested_hours(ledger: Ledger, book: LedgerSnapshot, repair_window: timedelta) -> set[datetime]:
-    """The hours that the first stage was asked for, as far as can be told: those that it or another stage
-    has, those of its runs, and gaps between these that are shorter than `repair_window`."""
-    asked = {node.hour for node, entry in book.items() if entry.requested and node.hour != UNKNOWN_HOUR}
-    of_first = f'SELECT "from", "to" FROM t WHERE stage = \'{SOURCE_STAGE}\''
-    intervals = {
-        (row["from"].astimezone(UTC), row["to"].astimezone(UTC))
-        for row in query(ledger.open("runs"), of_first).to_pylist()
-    }  # fmt: skip
-    for start, end in sorted(intervals):
-        interval = Interval(start, end)
-        asked |= Scope.of(interval, interval, repair_window, asked).requested
-    return asked
+def _requested_hours(ledger: Ledger, snapshot: LedgerSnapshot, repair_window: timedelta) -> set[datetime]:
+    """Return the hours that the first stage was requested to compute, as far as known: those that any stage
+    has, those of its runs, and gaps between them that are shorter than `repair_window`."""
+    hours = {key.hour for key, state in snapshot.items() if state.requested and key.hour != UNKNOWN_HOUR}
+    runs = query(ledger.open("runs"), f'SELECT "from", "to" FROM t WHERE stage = \'{SOURCE_STAGE}\'')
+    for start, end in sorted({(row["from"], row["to"]) for row in runs.to_pylist()}):
+        interval = Interval(start.astimezone(UTC), end.astimezone(UTC))
+        hours |= Scope.of(interval, interval, repair_window, hours).requested
+    return hours
 
 
-def _without_verdicts(ledger: Ledger, stage: str, run_id: str) -> int:
-    """Marks the nodes of a stage of which no check is recorded, so that they are computed and checked again;
-    their rows stay."""
-    book = ledger.snapshot()
-    checked = set(_checked(ledger, stage))
-    entries: dict[PartitionKey, PartitionState | None] = {}
-    for node, entry in book.items():
-        key = (node.block, node.table, node.hour, entry.previous_run)
-        # The checks of the first stage are of its hours, and recorded with the events.
-        own = node.stage == stage and (stage != SOURCE_STAGE or node.table == "events")
-        if not own or key in checked or entry.status not in ("published", "quarantined"):
+def _mark_unchecked(ledger: Ledger, stage: str, run_id: str) -> int:
+    """Mark the partitions of a stage without recorded checks, so that they are computed and checked again;
+    their rows stay. Return their number."""
+    snapshot = ledger.snapshot()
+    of_stage = f"SELECT DISTINCT block, \"table\", hour, run_id FROM t WHERE stage = '{stage}'"
+    checked = {
+        (row["block"], row["table"], row["hour"].astimezone(UTC), row["run_id"])
+        for row in query(ledger.open("checks"), of_stage).to_pylist()
+    }
+    states: dict[PartitionKey, PartitionState | None] = {}
+    for key, state in snapshot.items():
+        # Checks of the first stage are recorded with the events.
+        own = key.stage == stage and (stage != SOURCE_STAGE or key.table == "events")
+        is_checked = (key.block, key.table, key.hour, state.previous_run) in checked
+        if not own or is_checked or state.status not in ("published", "quarantined"):
             continue
         if stage == SOURCE_STAGE:
-            entries[node] = replace(entry, status="damaged", reason="what its checks saw was damaged")
+            states[key] = replace(state, status="damaged", reason="what its checks saw was damaged")
         else:
-            entries[node] = replace(entry, input_hashes=None)
-    publish_marks(ledger, stage, run_id, entries, book)
-    return len(entries)
-
-
-def _checked(ledger: Ledger, stage: str) -> Iterator[tuple[str, str, datetime, str]]:
-    rows = query(
-        ledger.open("checks"),
-        f"SELECT DISTINCT block, \"table\", hour, run_id FROM t WHERE stage = '{stage}'",
-    )
-    for row in rows.to_pylist():
-        yield row["block"], row["table"], row["hour"].astimezone(UTC), row["run_id"]
+            states[key] = replace(state, input_hashes=None)
+    publish_marks(ledger, stage, run_id, states, snapshot)
+    return len(states)

@@ -1,6 +1,6 @@
-"""What comes of the nodes of a pass, when their rows are measured and judged: what the ledger is to say.
+"""The new states of the partitions of a pass, from their metrics and check results.
 
-An hour of a chain is settled when those before it are: its inputs are what these have come to.
+In a chain the outcome of an hour needs those of the earlier ones, which are among its inputs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -8,6 +8,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
+from transom.core.intervals import format_hour
 from transom.core.partitions import (
     CARRIED_INCOMPLETE,
     EMPTY_DIGEST,
@@ -25,120 +26,108 @@ from transom.ledger.stage import TableStep
 from transom.ledger.staleness import format_hash, incomplete_hours, recorded_inputs
 from transom.ledger.waivers import format_failure
 
+Text = Callable[[CheckResult], str]
 NO_ROWS: Mapping[str, Any] = {"count": 0, "digest": EMPTY_DIGEST, "bytes": 0}
-"""The figures of a node without rows."""
+"""The metrics of a partition without rows."""
 
 
 def resolve_outcomes(
     stage: str,
     step: TableStep,
     todo: Plan,
-    book: LedgerSnapshot,
-    figures: Mapping[PartitionKey, Mapping[str, Any]],
-    verdicts: Iterable[CheckResult],
+    snapshot: LedgerSnapshot,
+    metrics: Mapping[PartitionKey, Mapping[str, Any]],
+    results: Iterable[CheckResult],
     rules: str,
     run_id: str,
 ) -> dict[PartitionKey, PartitionState]:
-    """The entries of a plan's nodes, less those that are blocked in the ledger by the same already.
+    """Return the new states of a plan's partitions, without those that stay blocked for the same reason.
 
     Args:
-        book: the ledger that the pass has read by.
-        figures: digest, count and metrics of each target.
-        verdicts: what the checks saw of them.
-        rules: the hash of the checks, as `checks_fingerprint` gives it.
+        snapshot: the ledger that the pass was planned with.
+        metrics: digest, count and metrics of each target.
+        results: of the checks of the targets.
+        rules: the hash of the checks (`checks_fingerprint`).
     """
     failed: dict[PartitionKey, list[CheckResult]] = {}
-    for verdict in verdicts:
-        if not verdict.success:
-            failed.setdefault(verdict.node, []).append(verdict)
-    # What a step's own check has seen of an hour is in `checks`, and of one that is incomplete only there.
-    words: Callable[[CheckResult], str] = attrgetter("check") if step.withholds else format_failure
-    entries: dict[PartitionKey, PartitionState] = {}
+    for result in results:
+        if not result.success:
+            failed.setdefault(result.node, []).append(result)
+    # The values are in `checks`; a step that publishes failed hours repeats them in the reason.
+    text: Text = attrgetter("check") if step.withholds else format_failure
+    states: dict[PartitionKey, PartitionState] = {}
     for block, hours in todo.hours.items():
         table, back, others = step.table.name, step.back(block), step.external_inputs(block)
-        earlier = PredecessorScan(book, stage, block, table, back, hours)
+        earlier = PredecessorScan(snapshot, stage, block, table, back, hours)
         for hour in hours:
-            node = PartitionKey(stage, block, table, hour)
-            cause = todo.reasons.get(node) or earlier.reason(hour)
-            if cause is not None:
-                entry = _without_rows("blocked", book.get(node), run_id, None, (cause,))
+            key = PartitionKey(stage, block, table, hour)
+            previous, blocking = snapshot.get(key), todo.reasons.get(key) or earlier.reason(hour)
+            if blocking is not None:
+                state = _without_rows("blocked", previous, run_id, None, (blocking,))
             else:
-                inputs, seen = todo.inputs[node], failed.get(node, [])
+                inputs, failures = todo.inputs[key], failed.get(key, [])
                 if back:
                     inputs = {**(inputs or {}), table: format_hash(earlier.contents(hour))}
-                wrong = (*todo.wrong.get(node, ()), *_failures(seen, "error", format_failure))
+                wrong = (*todo.wrong.get(key, ()), *_reasons(failures, "error", format_failure))
                 missing = (
-                    *todo.missing.get(node, ()),
-                    *_failures(seen, "incomplete", words),
-                    *_incomplete(incomplete_hours(others, hour, book), "inputs", INHERITED_INCOMPLETE),
+                    *todo.missing.get(key, ()),
+                    *_reasons(failures, "incomplete", text),
+                    *_incomplete(incomplete_hours(others, hour, snapshot), "inputs", INHERITED_INCOMPLETE),
                     *_incomplete(earlier.incomplete(hour), "earlier", CARRIED_INCOMPLETE),
                 )
                 if wrong and step.withholds:
                     recorded = recorded_inputs("quarantined", inputs or {}, rules)
-                    entry = _without_rows("quarantined", book.get(node), run_id, recorded, wrong)
+                    state = _without_rows("quarantined", previous, run_id, recorded, wrong)
                 else:
-                    entry = _with_rows(figures[node], run_id, inputs, wrong, missing)
-            earlier.record(hour, entry)
-            if cause is None or not _is_blocked(book.get(node), cause):
-                entries[node] = entry
-    return entries
+                    state = PartitionState(
+                        "quarantined" if wrong else "published",
+                        run_id,
+                        complete=not (wrong or missing),
+                        digest=metrics[key]["digest"],
+                        input_hashes=inputs,
+                        rows=metrics[key]["count"],
+                        reason=format_reasons(wrong or missing),
+                        reasons=wrong or missing,
+                    )
+            earlier.record(hour, state)
+            status, reasons = (previous.status, previous.reasons) if previous else (None, ())
+            if (status, reasons) != ("blocked", (blocking,)):
+                states[key] = state
+    return states
 
 
-def _is_blocked(entry: PartitionState | None, cause: Reason) -> bool:
-    """Whether a node is blocked by something in the ledger already."""
-    return entry is not None and (entry.status, entry.reasons) == ("blocked", (cause,))
-
-
-def _failures(
-    failed: Iterable[CheckResult], severity: str, words: Callable[[CheckResult], str]
-) -> list[Reason]:
+def _reasons(failures: Iterable[CheckResult], severity: str, text: Text) -> list[Reason]:
     return [
-        Reason("check", words(verdict), verdict.check) for verdict in failed if verdict.severity == severity
+        Reason("check", text(failure), failure.check) for failure in failures if failure.severity == severity
     ]
 
 
-def _incomplete(hours: Iterable[datetime], kind: Kind, words: str) -> list[Reason]:
+def _incomplete(hours: Iterable[datetime], kind: Kind, text: str) -> list[Reason]:
     hours = sorted(hours)
-    return [Reason(kind, f"{len(hours)} {words} {hours[0]:%Y-%m-%dT%H:%M}")] if hours else []
-
-
-def _with_rows(
-    figures: Mapping[str, Any],
-    run_id: str,
-    inputs: Mapping[str, str] | None,
-    wrong: tuple[Reason, ...],
-    missing: tuple[Reason, ...],
-) -> PartitionState:
-    """A node whose new rows are published, whatever is wrong with them."""
-    return PartitionState(
-        "quarantined" if wrong else "published",
-        run_id,
-        complete=not (wrong or missing),
-        digest=figures["digest"],
-        input_hashes=inputs,
-        rows=figures["count"],
-        reason=format_reasons(wrong or missing),
-        reasons=wrong or missing,
-    )
+    return [Reason(kind, f"{len(hours)} {text} {format_hour(hours[0])}")] if hours else []
 
 
 def _without_rows(
     status: Status,
-    held: PartitionState | None,
+    previous: PartitionState | None,
     run_id: str,
     inputs: Mapping[str, str] | None,
-    causes: tuple[Reason, ...],
+    reasons: tuple[Reason, ...],
 ) -> PartitionState:
-    """A node of which nothing new is published. Digest and rows are those of what it held, where that has not
-    expired. The inputs are those of what was computed: the node is stale when they change."""
-    stands = held is not None and held.state_before_claim().status not in ("expired", "damaged")
+    """Return the state of a partition without new rows.
+
+    Digest and number of rows are the previous ones, unless these are expired or damaged. The inputs are those
+    of the computed rows: the partition is stale when they change.
+    """
+    if previous is not None and previous.state_before_claim().status in ("expired", "damaged"):
+        previous = None
     return PartitionState(
         status,
         run_id,
         complete=False,
-        digest=held.digest if held and stands else EMPTY_DIGEST,
+        digest=previous.digest if previous else EMPTY_DIGEST,
         input_hashes=inputs,
-        rows=held.rows if held and stands else 0,
-        reason=format_reasons(causes),
-        reasons=causes,
+        rows=previous.rows if previous else 0,
+        reason=format_reasons(reasons),
+        reasons=reasons,
     )

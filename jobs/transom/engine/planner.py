@@ -1,4 +1,4 @@
-"""Which hours a run computes, and which it leaves: pure arithmetic on the ledger."""
+"""Which hours a run computes: arithmetic on the ledger."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,50 +10,51 @@ from transom.core.intervals import HOUR, UNKNOWN_HOUR
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.core.reasons import Reason
 from transom.ledger.chain import PredecessorScan, blocking_reason, waiting_reason
-from transom.ledger.freshness import Freshness
+from transom.ledger.outdated import OutdatedHours
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, TableStep
 from transom.ledger.staleness import Scope, incomplete_hours, partitions_read
 from transom.ledger.waivers import Waiver
 
+Waivers = Sequence[Waiver]
+
 
 def left_stale(
-    stale: Iterable[PartitionKey], book: LedgerSnapshot, scope: Scope
+    stale: Iterable[PartitionKey], snapshot: LedgerSnapshot, scope: Scope
 ) -> dict[PartitionKey, PartitionState | None]:
-    """Return the stale nodes that lie too far for every chunk of a run, as the ledger has them.
+    """Return the stale partitions out of reach of every chunk of a run, with their states.
 
     Args:
-        book: the ledger as it is when the run has published: what it computes may make hours stale that it
-            leaves.
+        snapshot: the ledger after the run's publication, which may have made hours stale.
     """
-    return {node: book.get(node) for node in stale if scope.out_of_reach(node.hour)}
+    return {partition: snapshot.get(partition) for partition in stale if scope.out_of_reach(partition.hour)}
 
 
-def stale_nodes(stage: Stage, book: LedgerSnapshot, accepted: Sequence[Waiver]) -> Iterator[PartitionKey]:
-    """Return the nodes of a stage that are out of date."""
-    freshness = Freshness(book, [stage], accepted)
+def stale_partitions(stage: Stage, snapshot: LedgerSnapshot, waivers: Waivers) -> Iterator[PartitionKey]:
+    """Return the partitions of a stage that a run has to compute."""
+    outdated = OutdatedHours(snapshot, [stage], waivers)
     for step in stage.steps:
         for block in step.parts:
-            for hour in freshness.outdated_hours(stage.name, block, step.table.name):
+            for hour in outdated.outdated_hours(stage.name, block, step.table.name):
                 yield PartitionKey(stage.name, block, step.table.name, hour)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run does with the nodes of one table.
+    """What a run does with the partitions of one table.
 
     Attributes:
         targets: hours to compute, by block.
-        inputs: the expected inputs of every target; of a chain without what stands in its earlier hours,
-            which the pass decides. None where nobody can say them.
-        reasons: why nodes cannot be computed that wait for other tables.
-        hours: the hours of all that is out of date, in order, by block: targets, nodes with a cause, and
-            those that wait for them, being of the same chain.
-        incomplete: incomplete hours of other tables in the reach of the targets, by block.
-        wrong, missing: why a target is quarantined, or incomplete, beside what checks and inputs say.
-        repaired: how many of the nodes lie outside the hours that were asked for.
-        needed: state of the stage that the targets read and that is not there or not fresh: to be made
-            first, however far back, so that no row is computed from state of two specifications.
+        inputs: the expected inputs of each target, for a chain without its earlier hours, which the pass
+            computes. None if unknown.
+        reasons: why partitions are blocked by other tables.
+        hours: by block, all outdated hours in order: targets, blocked ones, and those that wait for them in
+            the same chain.
+        incomplete: incomplete hours of other tables that the targets read, by block.
+        wrong, missing: further reasons why a target is quarantined, or incomplete.
+        repaired: how many of the targets are not in requested hours.
+        needed: outdated or expired state of the stage that the targets read. It is computed first, however
+            far back, so that no row mixes two specifications.
     """
 
     targets: dict[str, list[datetime]] = field(default_factory=dict)
@@ -70,87 +71,85 @@ class Plan:
 def plan(
     stage: Stage,
     step: TableStep,
-    book: LedgerSnapshot,
+    snapshot: LedgerSnapshot,
     scope: Scope,
-    accepted: Sequence[Waiver],
+    waivers: Waivers,
     again: Collection[PartitionKey] = (),
 ) -> Plan:
-    """Decides, node by node, what is computed.
+    """Decide for each partition of a step whether it is computed.
 
-    Every hour that is due is an hour of each of the stage's blocks, also of one that has come since: there it
-    is stale. Of a chain, earlier hours that a target reads and that are stale or gone are targets, too,
-    however far back.
+    Each required hour is one of every block, also of a new block, where it is stale. In a chain, earlier
+    hours that a target reads are targets if they are stale or expired, however far back.
 
     Args:
-        accepted: failed checks that a person lets pass.
-        again: nodes to compute even where they are fresh.
+        waivers: failed checks that a person lets pass.
+        again: partitions to compute even if they are fresh.
     """
     result = Plan()
     repaired = 0
     needed: set[PartitionKey] = set()
-    freshness = Freshness(book, [stage], accepted)
+    outdated = OutdatedHours(snapshot, [stage], waivers)
     for block in step.parts:
         back, others = step.back(block), step.external_inputs(block)
-        named = partial(PartitionKey, stage.name, block, step.table.name)
-        wanted = _hours_to_compute(freshness, named, back, scope, again)
-        earlier = PredecessorScan(book, stage.name, block, step.table.name, back, wanted)
-        result.hours[block] = wanted
-        for hour in wanted:
-            node = named(hour)
-            needed.update(freshness.state_to_compute(node))
-            reads = (read for of in others for read in partitions_read(of, hour))
-            waits = next(filter(None, (_cause(read, stage.name, book) for read in reads)), None)
-            cause = waits or earlier.reason(hour)
+        key = partial(PartitionKey, stage.name, block, step.table.name)
+        hours = _hours_to_compute(outdated, key, back, scope, again)
+        earlier = PredecessorScan(snapshot, stage.name, block, step.table.name, back, hours)
+        result.hours[block] = hours
+        for hour in hours:
+            partition = key(hour)
+            needed.update(outdated.state_to_compute(partition))
+            reads = (read for table in others for read in partitions_read(table, hour))
+            waits = next(filter(None, (_blocking(read, stage.name, snapshot) for read in reads)), None)
             if waits is not None:
-                result.reasons[node] = waits
-            if cause is not None:
-                earlier.record(hour, PartitionState("blocked", "", reason=cause.text, reasons=(cause,)))
+                result.reasons[partition] = waits
+            reason = waits or earlier.reason(hour)
+            if reason is not None:
+                earlier.record(hour, PartitionState("blocked", "", reason=reason.text, reasons=(reason,)))
                 continue
             earlier.record(hour, PartitionState("published", ""))
             repaired += hour not in scope.requested
-            result.inputs[node] = freshness.inputs(node)
+            result.inputs[partition] = outdated.inputs(partition)
             result.targets.setdefault(block, []).append(hour)
-            result.incomplete.setdefault(block, set()).update(incomplete_hours(others, hour, book))
+            result.incomplete.setdefault(block, set()).update(incomplete_hours(others, hour, snapshot))
     return replace(result, repaired=repaired, needed=frozenset(needed))
 
 
 def _hours_to_compute(
-    freshness: Freshness,
-    named: Callable[[datetime], PartitionKey],
+    outdated: OutdatedHours,
+    key: Callable[[datetime], PartitionKey],
     back: int,
     scope: Scope,
     again: Collection[PartitionKey],
 ) -> list[datetime]:
-    """The hours of a block's table that have to be computed, in order.
+    """Return the hours of a block's table that have to be computed, in order.
 
     Args:
-        named: its node of an hour.
-        back: how many of its earlier hours one reads.
+        key: returns its partition of an hour.
+        back: how many of its earlier hours an hour reads.
     """
-    wrong = {*freshness.outdated_hours(*named(UNKNOWN_HOUR).series)}
-    wrong.update(node.hour for node in again if node == named(node.hour))
-    if not wrong:
+    stale = {*outdated.outdated_hours(*key(UNKNOWN_HOUR).series)}
+    stale.update(partition.hour for partition in again if partition == key(partition.hour))
+    if not stale:
         return []
-    first, behind = min(wrong), bisect_right(freshness.required_hours, max(wrong))
-    wanted: list[datetime] = []
-    for hour in reversed(freshness.required_hours[:behind]):
-        read = bool(back and wanted) and wanted[-1] - back * HOUR <= hour
-        if hour < first and not read:
+    first, stop = min(stale), bisect_right(outdated.required_hours, max(stale))
+    result: list[datetime] = []
+    for hour in reversed(outdated.required_hours[:stop]):
+        is_read = bool(back and result) and result[-1] - back * HOUR <= hour
+        if hour < first and not is_read:
             break
-        if not read and not scope.covers_last_chunk(hour):
-            continue
-        if hour in wrong or (read and freshness.is_expired(named(hour))):
-            wanted.append(hour)
-    return wanted[::-1]
+        in_reach = is_read or scope.covers_last_chunk(hour)
+        if in_reach and (hour in stale or (is_read and outdated.is_expired(key(hour)))):
+            result.append(hour)
+    return result[::-1]
 
 
-def _cause(read: PartitionKey, stage: str, book: LedgerSnapshot) -> Reason | None:
-    """Why what a stage reads does not stand, if so."""
-    if read.hour not in book.required_hours_of(read.stage, read.block, read.table):
-        return None  # it is empty: nobody asked for it
-    entry = book.get(read)
-    if entry is None:
+def _blocking(read: PartitionKey, stage: str, snapshot: LedgerSnapshot) -> Reason | None:
+    """Return why an input blocks a stage; None if it does not."""
+    if read.hour not in snapshot.required_hours_of(*read.series):
+        return None  # not requested: it counts as empty
+    state = snapshot.get(read)
+    if state is None:
         return waiting_reason(read, "has not been computed") if read.stage != stage else None
-    if entry.status == "expired" and read.stage != stage:
+    if state.status == "expired" and read.stage != stage:
         return waiting_reason(read, f"has expired: run {read.stage} over that hour again")
-    return blocking_reason(read, entry)
+    return blocking_reason(read, state)

@@ -1,8 +1,8 @@
 """Claim, write, record: the only way in which rows reach the lake.
 
-The claim's commit version is the fencing token of every write. The ledger turns `writing` into what
-came out only where this run still holds every node, so that neither a crash between two tables nor a
-second run can leave rows called fresh that are not.
+The version of the claim's commit is the fencing token of every write. The ledger replaces `writing` by the
+outcome only if this run still holds every claim. So neither a crash between two tables nor a concurrent run
+can make wrong rows fresh.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,56 +20,53 @@ def publish(
     stage: str,
     run_id: str,
     writes: Sequence[Write],
-    entries: Mapping[PartitionKey, PartitionState | None],
+    states: Mapping[PartitionKey, PartitionState | None],
     seen: LedgerSnapshot,
-    verdicts: Sequence[CheckResult] = (),
+    results: Sequence[CheckResult] = (),
     pinned: Mapping[str, int] | None = None,
-    holds: Callable[[LedgerSnapshot], bool] = lambda book: True,
+    holds: Callable[[LedgerSnapshot], bool] = lambda snapshot: True,
 ) -> None:
-    """Publishes what a stage computed.
+    """Publish what a stage computed.
 
     Args:
-        writes: the rows, a write a table; each replaces its targets whole.
-        entries: what the ledger is to say of every node concerned, withheld and blocked ones included; None
-            where it is to forget one.
-        seen: the ledger as it was when the run was planned.
-        verdicts: what the checks saw.
-        pinned: versions of the nodes' tables that were read when the ledger was as `seen`; None are the
-            present ones.
+        writes: the rows, one write a table; each replaces all rows of its targets.
+        states: the new state of every partition concerned, also of quarantined and blocked ones; None to
+            delete it.
+        seen: the ledger when the run was planned.
+        results: of the checks.
+        pinned: versions of the tables that were read at the same time as `seen`; None for those of now.
         holds: as in `Ledger.claim`.
 
     Raises:
-        Overtaken: another run has claimed or written the same; nothing of this run is called fresh.
+        RunSuperseded: another run has claimed or written some of them; nothing of this run becomes fresh.
     """
-    if not entries:
+    if not states:
         return
-    # Nobody has written these nodes since they were seen, or the claim is refused.
-    versions = store.pin({node.table for node in entries}).versions if pinned is None else pinned
-    # A node that is to be forgotten is not asked for by that, should this run be killed.
-    unasked = {node for node, entry in entries.items() if entry is None or not entry.requested}
-    token = ledger.claim(stage, entries, run_id, seen, versions, unasked, holds)
+    # Nobody has written these partitions since `seen`, or the claim is refused.
+    versions = store.pin({key.table for key in states}).versions if pinned is None else pinned
+    # A deletion is no request for the hour, should this run be killed.
+    unrequested = {key for key, state in states.items() if state is None or not state.requested}
+    token = ledger.claim(stage, states, run_id, seen, versions, unrequested, holds)
     hours = set().union(*(write.hours for write in writes))
     known = readable(ledger.snapshot([stage]), hours) if writes else None
     for write in writes:
         store.write(write, stage=stage, token=token, run_id=run_id, known=known)
-    ledger.record_checks(stage, verdicts, run_id)
-    ledger.publish(stage, entries, run_id)
+    ledger.record_checks(stage, results, run_id)
+    ledger.publish(stage, states, run_id)
 
 
-def readable(book: LedgerSnapshot, hours: Collection[datetime]) -> list[PartitionKey]:
-    """The nodes of some hours whose rows a write has to keep: not those that are damaged, which nobody may
-    read."""
-    nodes = (PartitionKey(*series, hour) for series in book.names for hour in hours)
-    return [node for node in nodes if node in book and not book[node].damaged]
+def readable(snapshot: LedgerSnapshot, hours: Collection[datetime]) -> list[PartitionKey]:
+    """Return the partitions of some hours whose rows a write has to keep: all that are not damaged."""
+    keys = (PartitionKey(*table, hour) for table in snapshot.names for hour in hours)
+    return [key for key in keys if key in snapshot and not snapshot[key].damaged]
 
 
-def is_published(seen: LedgerSnapshot, node: PartitionKey, digest: str) -> bool:
-    """Whether a node's rows are in the table already, so that they need not be written.
+def is_published(seen: LedgerSnapshot, partition: PartitionKey, digest: str) -> bool:
+    """Return whether the table already has a partition's rows, so that they need not be written.
 
-    The claim is refused where a node has changed since it was seen, and one that nobody has claimed
-    has no rows.
+    The claim is refused if the partition has changed since `seen`. One without a state has no rows.
     """
-    held = seen.get(node)
-    if held is None:
+    state = seen.get(partition)
+    if state is None:
         return digest == EMPTY_DIGEST
-    return held.status == "published" and held.digest == digest
+    return state.status == "published" and state.digest == digest

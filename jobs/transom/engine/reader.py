@@ -1,6 +1,6 @@
-"""Reads published rows that are fresh, for what features answer of them: without a session.
+"""Reads fresh published rows for the queries of features, without Spark.
 
-The rows of several tables and hours go together: what is read stands in the ledger before and after.
+The rows of several tables and hours belong together: the ledger is the same before and after.
 """
 
 import math
@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from transom.core.exact_sums import Int64s
-from transom.core.intervals import micros
+from transom.core.intervals import format_hour, micros
 from transom.core.partitions import PartitionKey
 from transom.engine.gate_text import format_root
 from transom.ledger.freshness import Freshness
@@ -30,19 +30,19 @@ T = TypeVar("T")
 
 
 class StaleDataError(LookupError):
-    """What is asked for is not there, or is out of date; the message says which hour, and why."""
+    """The rows do not exist or are not fresh; the message has the hour and the reason."""
 
 
 class UnknownKey(LookupError):
-    """A key of which no hour that stands has a record; the message says which, and of which block."""
+    """No published hour has a record of a key; the message has the key and the block."""
 
 
 @dataclass(frozen=True)
 class Reader(ABC):
-    """Reads what a lake holds of a stream.
+    """Reads the tables of a stream.
 
     Attributes:
-        root: the folder of the stream's tables.
+        root: their folder.
     """
 
     root: str
@@ -53,36 +53,35 @@ class Reader(ABC):
         """Return what of the stream is fresh."""
 
     def rows(self, table: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the rows of a table that meet every one of some SQL conditions.
+        """Return the rows of a table that meet all given SQL conditions.
 
         Args:
-            columns: None is all.
+            columns: those to return; None for all.
 
         Raises:
-            StaleDataError: no run has made the table.
+            StaleDataError: the table does not exist.
         """
         try:
             stored = DeltaTable(f"{self.root}/{table}")
         except TableNotFoundError:
-            raise StaleDataError(
-                f"no run of {self.stream.name} has made a table {table}: {self.root}"
-            ) from None
+            name = self.stream.name
+            raise StaleDataError(f"no run of {name} has made a table {table}: {self.root}") from None
         schema = pa.schema(stored.schema().to_arrow())
         if columns is not None:
             schema = pa.schema([schema.field(column) for column in columns])
         where = " AND ".join(terms) or "TRUE"
-        found = query(stored, f"SELECT {', '.join(map(sql_name, schema.names))} FROM t WHERE {where}")
-        # What reads the files has types of its own for text.
-        return found.cast(schema).combine_chunks()
+        rows = query(stored, f"SELECT {', '.join(map(sql_name, schema.names))} FROM t WHERE {where}")
+        # DataFusion returns text as string views.
+        return rows.cast(schema).combine_chunks()
 
     def read_fresh(self, partitions: Sequence[PartitionKey], read: Callable[[], T]) -> tuple[T, Int64s]:
         """Return what a function reads of partitions that are fresh before and after it.
 
         Args:
-            partitions: in the order of their hours, the last of which somebody has asked for.
+            partitions: in the order of their hours, the last of which was requested.
 
         Returns:
-            And which of their hours are incomplete, in microseconds.
+            The result, and the incomplete ones of their hours in microseconds since the epoch.
 
         Raises:
             StaleDataError: one is not published and fresh.
@@ -93,40 +92,38 @@ class Reader(ABC):
         snapshot = ledger.snapshot()
         for _ in range(ATTEMPTS):
             self._require_fresh(snapshot, partitions)
-            result, before = read(), [snapshot.get(partition) for partition in partitions]
+            result, states = read(), [snapshot.get(partition) for partition in partitions]
             snapshot = ledger.snapshot()
-            if before == [snapshot.get(partition) for partition in partitions]:
-                known = zip(partitions, before, strict=True)
-                incomplete = [micros(of.hour) for of, state in known if state and not state.complete]
+            if states == [snapshot.get(partition) for partition in partitions]:
+                hours = zip(partitions, states, strict=True)
+                incomplete = [micros(key.hour) for key, state in hours if state and not state.complete]
                 return result, np.array(incomplete, dtype=np.int64)
         raise StaleDataError(f"{partitions[0]} and later hours were replaced {ATTEMPTS} times meanwhile")
 
     def _require_fresh(self, snapshot: LedgerSnapshot, partitions: Sequence[PartitionKey]) -> None:
-        last = partitions[-1].hour
-        if last not in snapshot.required_hours:
-            raise StaleDataError(f"nobody has asked for {last:%Y-%m-%dT%H:%M}, in which the window ends")
+        last, required = partitions[-1].hour, snapshot.required_hours
+        if last not in required:
+            raise StaleDataError(f"nobody has asked for {format_hour(last)}, in which the window ends")
         freshness = self.freshness(snapshot)
         for partition in partitions:
-            # An hour before it that nobody asked for counts as empty, as in every table.
-            if partition.hour not in snapshot.required_hours or freshness.is_readable(partition):
-                continue
-            state, root = snapshot.get(partition), freshness.root(partition)
-            rows = f"{partition.table} of {partition}"
-            if state is None:
-                raise StaleDataError(f"{rows} have not been computed")
-            if state.status != "published":
-                raise StaleDataError(
-                    f"{rows} are {state.status}{f': {state.reason}' if state.reason else ''}"
-                )
-            upstream = "" if root in (None, partition) else f", as {format_root(root, snapshot)}"
-            raise StaleDataError(f"{rows} are out of date{upstream}; `transom explain` says why")
+            # Other hours count as empty, as in every table.
+            if partition.hour in required and not freshness.is_readable(partition):
+                state, root = snapshot.get(partition), freshness.root(partition)
+                rows = f"{partition.table} of {partition}"
+                if state is None:
+                    raise StaleDataError(f"{rows} have not been computed")
+                if state.status != "published":
+                    reason = f": {state.reason}" if state.reason else ""
+                    raise StaleDataError(f"{rows} are {state.status}{reason}")
+                upstream = "" if root in (None, partition) else f", as {format_root(root, snapshot)}"
+                raise StaleDataError(f"{rows} are out of date{upstream}; `transom explain` says why")
 
 
 def in_utc(moment: datetime) -> datetime:
     """Return a time in UTC.
 
     Raises:
-        ValueError: it is no time, or has no zone.
+        ValueError: it is no datetime, or has no zone.
     """
     if not isinstance(moment, datetime):
         raise ValueError(f"must be a datetime; got {moment!r}")
@@ -136,12 +133,12 @@ def in_utc(moment: datetime) -> datetime:
 
 
 def sql_name(column: str) -> str:
-    """Return a column as SQL names it."""
+    """Return a quoted column name."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def sql_literal(value: Any) -> str:
-    """Return a value as an SQL condition writes it.
+    """Return a value as an SQL literal.
 
     Raises:
         ValueError: it is a number that is not finite.

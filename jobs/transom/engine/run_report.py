@@ -1,4 +1,4 @@
-"""What the runs of one name have done: files, late files, hours outside their interval. No Spark."""
+"""What the stages of a DAG run did: files, late files, hours outside its interval. No Spark."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,45 +21,44 @@ COUNTED: Mapping[str, tuple[str, str]] = {
     "files_conflicting": ("file in conflict", "files in conflict"),
     "files_missing": ("file missing", "files missing"),
 }
-"""What of a run's work is counted for a person, where it is not zero."""
+"""The counters that are reported if they are not zero."""
 
 
 def format_run(ledger: Ledger, run: str, interval: Interval, arrival_delay: timedelta) -> list[str]:
-    """Return what the runs of a DAG's run have done, a line a stage, and the late files that they took.
+    """Return one line for each stage of a DAG run, and one for the late files.
 
     Args:
-        run: what the names of these runs begin with.
-        interval: the run's own.
+        run: the prefix of the stages' run ids.
+        interval: of the DAG run.
         arrival_delay: how long after its hour a file may arrive without being late.
     """
     runs = ledger.runs(f"starts_with(run_id, {literal(f'{run} ')})")
-    book = ledger.snapshot()
-    lines = [_line(of, repaired_hours(book, of, interval)) for of in runs]
-    outside = {
-        hour for of in runs if of["stage"] == SOURCE_STAGE for hour in repaired_hours(book, of, interval)
-    }
+    snapshot = ledger.snapshot()
+    repaired = [(row, repaired_hours(snapshot, row, interval)) for row in runs]
+    lines = [_line(row, hours) for row, hours in repaired]
+    outside = {hour for row, hours in repaired if row["stage"] == SOURCE_STAGE for hour in hours}
     late = _late_files(ledger.root, outside, arrival_delay)
     if late:
         lines.append(f"late files: {len(late)}{format_names(late)}")
     return lines
 
 
-def repaired_hours(book: LedgerSnapshot, run: Mapping[str, Any], interval: Interval) -> list[datetime]:
-    """Return the hours outside an interval that a run has computed, and that stand as it left them."""
-    written = {node.hour for node, _ in book.by_run(run["stage"], run["run_id"])}
+def repaired_hours(snapshot: LedgerSnapshot, run: Mapping[str, Any], interval: Interval) -> list[datetime]:
+    """Return the hours outside an interval that a run wrote and no later run did."""
+    written = {partition.hour for partition, _ in snapshot.by_run(run["stage"], run["run_id"])}
     return sorted(hour for hour in written if hour not in interval and hour != UNKNOWN_HOUR)
 
 
 def _line(run: Mapping[str, Any], hours: Sequence[datetime]) -> str:
-    work = run["counters"]
-    counts = [counted(work[name], *words) for name, words in COUNTED.items() if work.get(name)]
+    counters = run["counters"]
+    counts = [counted(counters[name], *words) for name, words in COUNTED.items() if counters.get(name)]
     counts.append(counted(run["rows_out"], "row written", "rows written"))
     repaired = f"; repaired outside the interval: {format_hours(hours)}" if hours else ""
     return f"run {run['stage']}: {', '.join(counts)}{repaired}"
 
 
 def _late_files(root: str, hours: set[datetime], arrival_delay: timedelta) -> list[str]:
-    """The files of some hours that arrived after their time, by their paths."""
+    """Return the paths of the files of some hours that arrived late."""
     uri = f"{root}/files"
     if not hours or not DeltaTable.is_deltatable(uri):
         return []

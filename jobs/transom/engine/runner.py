@@ -1,19 +1,20 @@
-"""Running a stage over an interval: plan, pin, compute, audit, publish; table by table.
+"""Runs a stage over an interval, table by table: plan, pin, compute, check, publish.
 
-A stage's step writes one table. Its fresh hours are left alone, its stale ones computed, its checks
-judged hour by hour, and the good hours published beside the failed ones.
+A step of a stage writes one table. Its fresh hours stay, its stale ones are computed, each hour is checked,
+and the good hours are published beside the failed ones.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
-from typing import Any, Literal
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.core.intervals import Interval, moment_of, number_of
+from transom.core.intervals import Interval
 from transom.core.partitions import (
     EXTERNAL_STAGE,
     READABLE,
@@ -22,41 +23,33 @@ from transom.core.partitions import (
     PartitionState,
     TableKey,
 )
-from transom.engine.checks import evaluate_checks
 from transom.engine.external import ExternalSources
-from transom.engine.failing_rows import format_row, sample_failing_rows
-from transom.engine.outcomes import NO_ROWS, resolve_outcomes
-from transom.engine.planner import Plan, left_stale, plan, stale_nodes
+from transom.engine.metrics import SIZE, evaluate, hash_rows, measure, with_failing_rows
+from transom.engine.outcomes import resolve_outcomes
+from transom.engine.planner import Plan, left_stale, plan, stale_partitions
 from transom.engine.publisher import is_published, publish, readable
 from transom.engine.retention import Series, expire
 from transom.engine.staging import StagedOutput
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.stage import Stage, StepRequest, StepResult, TableStep
+from transom.ledger.stage import Stage, StepRequest, TableStep
 from transom.ledger.staleness import Scope, checks_fingerprint
-from transom.ledger.task_counters import TaskCounters
-from transom.ledger.waivers import Waiver, check_result_of
-from transom.storage import digest as digests
-from transom.storage import driver_io as small
+from transom.ledger.waivers import Waiver
 from transom.storage.digest import HASH
-from transom.storage.store import PinnedTables, Store, Write, cast_to_table, in_hours
+from transom.storage.store import PinnedTables, Store, Write, in_hours
 from transom.storage.tables import RunSuperseded
-
-SIZE = "__bytes"
-"""The column that holds about how many bytes a row takes."""
 
 
 @dataclass
 class Outcome:
-    """What a run did, for the ledger's `runs` and for the person who asked.
+    """What a run did, for `runs` and for people.
 
     Attributes:
-        stale: nodes that are stale and lie too far from the run, as the ledger has them after it;
-            of chunks the last one says it.
-        incomplete: how many of the published ones lack something.
-        counters: what was done, counted; over chunks it adds up.
-        limits: what theory allows for some of that.
-        gauges: what there is after it, counted; of chunks the last one says it.
+        stale: stale partitions out of the run's reach, with their states after it; of chunks, after the last.
+        incomplete: how many of the published partitions are incomplete.
+        counters: counts of what was done; over chunks they add up.
+        limits: theoretical limits of some counters.
+        gauges: counts of what exists after the run; of chunks, after the last.
     """
 
     rows_out: int = 0
@@ -71,27 +64,27 @@ class Outcome:
     gauges: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, entries: Iterable[PartitionState], repaired: int) -> "Outcome":
-        """Return what has come of some nodes, counted."""
-        entries = list(entries)
-        published = [entry for entry in entries if entry.status == "published"]
-        statuses = [entry.status for entry in entries]
+    def of(cls, states: Iterable[PartitionState], repaired: int) -> "Outcome":
+        """Return the counts of some new states."""
+        states = list(states)
+        published = [state for state in states if state.status == "published"]
+        statuses = Counter(state.status for state in states)
         return cls(
-            rows_out=sum(entry.rows for entry in published),
+            rows_out=sum(state.rows for state in published),
             partitions_repaired=repaired,
             published=len(published),
-            incomplete=sum(not entry.complete for entry in published),
-            quarantined=statuses.count("quarantined"),
-            blocked=statuses.count("blocked"),
+            incomplete=sum(not state.complete for state in published),
+            quarantined=statuses["quarantined"],
+            blocked=statuses["blocked"],
         )
 
     @property
     def stale_since(self) -> datetime | None:
-        """The first hour that is stale and too far."""
-        return min((node.hour for node in self.stale), default=None)
+        """The first stale hour out of reach."""
+        return min((partition.hour for partition in self.stale), default=None)
 
     def add(self, other: "Outcome") -> None:
-        """Adds another chunk's figures."""
+        """Add the outcome of the next chunk."""
         self.rows_out += other.rows_out
         self.partitions_repaired += other.partitions_repaired
         self.published += other.published
@@ -99,9 +92,9 @@ class Outcome:
         self.quarantined += other.quarantined
         self.blocked += other.blocked
         self.stale = other.stale
-        for mine, others in ((self.counters, other.counters), (self.limits, other.limits)):
-            for name, amount in others.items():
-                mine[name] = mine.get(name, 0) + amount
+        for counts, more in ((self.counters, other.counters), (self.limits, other.limits)):
+            for name, count in more.items():
+                counts[name] = counts.get(name, 0) + count
         self.gauges = other.gauges or self.gauges
 
 
@@ -112,116 +105,183 @@ def run_steps(
     interval: Interval,
     repair_window: timedelta,
     run_id: str,
-    accepted: Sequence[Waiver] = (),
-    stretch: Interval | None = None,
+    waivers: Sequence[Waiver] = (),
+    run_interval: Interval | None = None,
     retention: timedelta | None = None,
     shared: Collection[Series] = (),
     recompute: bool = False,
 ) -> Outcome:
-    """Brings a stage up to date over an interval.
+    """Bring a stage up to date over an interval.
 
     Args:
-        repair_window: how far before and after the interval stale hours are recomputed as well.
-        accepted: failed checks that a person lets pass.
-        stretch: the whole of which the interval is a chunk; None is the interval itself.
-        retention: how long state is kept before the stage's last hour; None is for ever.
-        shared: block and table of the stage's state that other stages read. It does not expire; what has
-            expired before others read it is made again.
-        recompute: whether the hours of the interval are computed and written even where they are fresh.
+        repair_window: how far before and after the run's interval stale hours are computed, too.
+        waivers: failed checks that a person lets pass.
+        run_interval: the run's interval, of which `interval` is a chunk; None if they are the same.
+        retention: how long before the stage's last hour state is retained; None for ever.
+        shared: block and table of the state that other stages read. It does not expire; expired hours of it
+            are computed again.
+        recompute: whether fresh hours of the interval are computed and written, too.
     """
-    outcome = Outcome()
     forced = frozenset(interval.hours()) if recompute else frozenset()
-    scope = Scope.within(interval, stretch or interval, repair_window)
-    fillers = ExternalSources(ledger.root, stage.fillers)
-
-    def run(step: TableStep, todo: Plan, book: LedgerSnapshot, pins: PinnedTables) -> None:
-        outcome.add(_run_step(store, ledger, stage.name, step, todo, book, pins, run_id, accepted, forced))
-
-    def prepared(
-        step: TableStep, of: Scope, again: Collection[PartitionKey]
-    ) -> tuple[Plan, LedgerSnapshot, PinnedTables]:
-        reads = _read_by(step)
-        tables = {table for stage, _, table in reads if stage != EXTERNAL_STAGE}
-        book, pins = pin_consistently(
-            lambda: fillers.beside(ledger.snapshot(stage.ledger_stages)),
-            lambda book: store.pin(tables, fillers=fillers.pinned()),
-            reads,
-        )
-        return plan(stage, step, book, of, accepted, again), book, pins
-
-    def bring(number: int, of: Scope, again: Collection[PartitionKey] = ()) -> None:
-        """Brings a step up to date, and first the state that it needs."""
-        step = stage.steps[number]
-        todo, book, pins = prepared(step, of, again)
-        made: set[PartitionKey] = set()
-        # What cannot be made blocks what reads it; what changes again makes what reads it stale.
-        while missing := todo.needed - made:
-            for before, state in enumerate(stage.steps[:number]):
-                of_table = {node for node in missing if node.table == state.table.name}
-                if of_table:
-                    bring(before, replace(of, requested=frozenset(node.hour for node in of_table)), of_table)
-            made |= missing
-            todo, book, pins = prepared(step, of, again)
-        if any(node in book and book[node].status == "expired" for node in todo.needed):
-            # What has expired stands by its digest, and would be read as nothing.
-            raise RunSuperseded(
-                f"{stage.name}: another run has let state expire that run {run_id} needs; run the interval "
-                "again"
-            )
-        run(step, todo, book, pins)
-
+    external = ExternalSources(ledger.root, stage.fillers)
+    run = _StageRun(store, ledger, stage, run_id, waivers, forced, external)
+    scope = Scope.within(interval, run_interval or interval, repair_window)
     for number, step in enumerate(stage.steps):
         _drop_blocks(store, ledger, stage, step, run_id)
         if step.parts:
-            again = _expired(ledger, stage.name, step, shared)
-            bring(number, scope, again | _forced(ledger.snapshot([stage.name]), stage.name, step, forced))
+            run.bring_up_to_date(number, scope, run.forced_partitions(step, shared))
     if retention is not None:
-        outcome.counters["expired"] = expire(store, ledger, stage, retention, run_id, shared)
-    book = fillers.beside(ledger.snapshot(stage.ledger_stages))
-    outcome.stale = left_stale(stale_nodes(stage, book, accepted), book, scope)
-    return outcome
+        run.outcome.counters["expired"] = expire(store, ledger, stage, retention, run_id, shared)
+    snapshot = run.snapshot()
+    run.outcome.stale = left_stale(stale_partitions(stage, snapshot, waivers), snapshot, scope)
+    return run.outcome
 
 
-def _expired(ledger: Ledger, stage: str, step: TableStep, shared: Collection[Series]) -> set[PartitionKey]:
-    """Nodes of a step that have expired, though other stages read them."""
-    blocks = {block for block, table in shared if table == step.table.name}
-    expired = ledger.snapshot([stage]).having(["expired"], [step.table.name]) if blocks else ()
-    return {node for node, _ in expired if node.block in blocks}
+@dataclass
+class _StageRun:
+    """A run of a stage over a chunk.
 
+    Attributes:
+        forced: hours to compute even if they are fresh.
+    """
 
-def _forced(
-    book: LedgerSnapshot, stage: str, step: TableStep, hours: Collection[datetime]
-) -> set[PartitionKey]:
-    """Nodes of a step in some hours; without state that has expired, which is made where it is needed."""
-    nodes = {PartitionKey(stage, block, step.table.name, hour) for block in step.parts for hour in hours}
-    return {node for node in nodes if node not in book or book[node].status != "expired"}
+    store: Store
+    ledger: Ledger
+    stage: Stage
+    run_id: str
+    waivers: Sequence[Waiver]
+    forced: Collection[datetime]
+    external: ExternalSources
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def snapshot(self) -> LedgerSnapshot:
+        """Return the ledger of what the stage reads, with external tables."""
+        return self.external.beside(self.ledger.snapshot(self.stage.ledger_stages))
+
+    def forced_partitions(self, step: TableStep, shared: Collection[Series]) -> set[PartitionKey]:
+        """Return what a step computes even if it is fresh: forced hours, and expired state that other stages
+        read. Other expired state is computed when it is needed."""
+        states, table = self.ledger.snapshot([self.stage.name]), step.table.name
+        hours = (
+            PartitionKey(self.stage.name, block, table, hour) for block in step.parts for hour in self.forced
+        )
+        forced = {key for key in hours if key not in states or states[key].status != "expired"}
+        blocks = {block for block, name in shared if name == table}
+        expired = states.having(["expired"], [table]) if blocks else ()
+        return forced.union(key for key, _ in expired if key.block in blocks)
+
+    def prepare(
+        self, step: TableStep, scope: Scope, again: Collection[PartitionKey]
+    ) -> tuple[Plan, LedgerSnapshot, PinnedTables]:
+        """Plan a step, with the ledger and the table versions that it reads."""
+        reads = _inputs_of(step)
+        tables = {table for stage, _, table in reads if stage != EXTERNAL_STAGE}
+        snapshot, pins = pin_consistently(
+            self.snapshot, lambda _: self.store.pin(tables, fillers=self.external.pinned()), reads
+        )
+        return plan(self.stage, step, snapshot, scope, self.waivers, again), snapshot, pins
+
+    def bring_up_to_date(self, number: int, scope: Scope, again: Collection[PartitionKey]) -> None:
+        """Compute the stale hours of a step, and first the state of earlier steps that they need."""
+        step = self.stage.steps[number]
+        todo, snapshot, pins = self.prepare(step, scope, again)
+        computed: set[PartitionKey] = set()
+        # State that cannot be computed blocks its readers; state that changes makes them stale.
+        while missing := todo.needed - computed:
+            for earlier, state in enumerate(self.stage.steps[:number]):
+                of_table = {key for key in missing if key.table == state.table.name}
+                if of_table:
+                    hours = frozenset(key.hour for key in of_table)
+                    self.bring_up_to_date(earlier, replace(scope, requested=hours), of_table)
+            computed |= missing
+            todo, snapshot, pins = self.prepare(step, scope, again)
+        if any(key in snapshot and snapshot[key].status == "expired" for key in todo.needed):
+            # Its digest is in the ledger, but it would be read as empty.
+            raise RunSuperseded(
+                f"{self.stage.name}: another run has let state expire that run {self.run_id} needs; run the "
+                "interval again"
+            )
+        self.outcome.add(self.run_step(step, todo, snapshot, pins))
+
+    def run_step(self, step: TableStep, todo: Plan, snapshot: LedgerSnapshot, pins: PinnedTables) -> Outcome:
+        """Compute, check and publish the targets of a plan."""
+        metrics: dict[PartitionKey, dict[str, Any]] = {}
+        results: list[CheckResult] = []
+        staged: StagedOutput | None = None
+        rows: DataFrame | None = None
+        try:
+            if todo.targets:
+                request = StepRequest(pins, todo.targets, todo.incomplete, _row_counts(step, snapshot))
+                computed = step.compute(request)
+                hours = set().union(*todo.targets.values())
+                staged = StagedOutput(self.store, step.table, computed.tasks, len(hours))
+                rows = hash_rows(step, staged.rows())
+                metrics = measure(step, rows, computed, todo.inputs, staged.counted)
+                results = evaluate(step, metrics, self.waivers)
+            rules = checks_fingerprint(step.checks, self.waivers)
+            stage, run_id = self.stage.name, self.run_id
+            states = resolve_outcomes(stage, step, todo, snapshot, metrics, results, rules, run_id)
+            # A blocked target has no outcome: an earlier hour of its chain failed.
+            results = [
+                result
+                for result in results
+                if result.node in states and states[result.node].status != "blocked"
+            ]
+            if rows is not None and staged is not None:
+                results = [
+                    result if result.success else with_failing_rows(step, rows, result, staged.counted)
+                    for result in results
+                ]
+            good: dict[str | None, list[datetime]] = {}
+            size = 0
+            for key, state in states.items():
+                changed = key.hour in self.forced or not is_published(snapshot, key, state.digest)
+                if state.status == "published" and changed:
+                    good.setdefault(key.block, []).append(key.hour)
+                    size += metrics[key]["bytes"]
+            torn = _partially_written(snapshot, states)
+            writes = _writes(self.store, step, staged, rows, size, good, torn, snapshot)
+            publish(self.store, self.ledger, stage, run_id, writes, states, snapshot, results)
+        finally:
+            if staged is not None:
+                staged.discard()
+        outcome = Outcome.of(states.values(), todo.repaired)
+        sums = Counter[str]()
+        for counters in staged.counted.values() if staged else ():
+            for (_, name), amount in counters.sums.items():
+                sums[name] += amount
+        outcome.counters = {name: n for name, n in sums.items() if name not in step.bounds.values()}
+        outcome.limits = {name: sums[limit] for name, limit in step.bounds.items() if sums}
+        return outcome
 
 
 def drop_removed_blocks(store: Store, ledger: Ledger, stage: Stage, run_id: str) -> None:
-    """Takes away all that a stage has left of blocks that the specification has no longer.
+    """Delete the rows of a stage's blocks that are no longer in the specification.
 
     Args:
-        stage: as the specification has it now, without blocks perhaps.
+        stage: as specified now, perhaps without blocks.
     """
     for step in stage.steps:
         _drop_blocks(store, ledger, stage, step, run_id)
 
 
 def _drop_blocks(store: Store, ledger: Ledger, stage: Stage, step: TableStep, run_id: str) -> None:
-    """Takes away the rows of blocks that the specification has no longer, and of hours that are not due."""
-    book = ledger.snapshot(stage.ledger_stages)
-    nodes = []
-    for of_stage, block, table in book.names:
+    """Delete the rows of removed blocks, and of hours that are not required."""
+    snapshot = ledger.snapshot(stage.ledger_stages)
+    targets: dict[str | None, Collection[datetime]] = {}
+    for of_stage, block, table in snapshot.names:
         if (of_stage, table) == (stage.name, step.table.name):
-            held = book.hours_of(of_stage, block, table)
-            left = held.minus(book.required_hours) if block in step.parts else held
-            nodes += [PartitionKey(of_stage, block, table, hour) for hour in left]
-    if nodes:
-        hours: dict[str | None, list[datetime]] = {}
-        for node in nodes:
-            hours.setdefault(node.block, []).append(node.hour)
-        nothing = Write(step.table, step.table.arrow_schema().empty_table(), hours)
-        publish(store, ledger, stage.name, run_id, [nothing], dict.fromkeys(nodes), book)
+            hours = snapshot.hours_of(of_stage, block, table)
+            surplus = hours.minus(snapshot.required_hours) if block in step.parts else hours
+            if surplus:
+                targets[block] = surplus
+    if targets:
+        name = step.table.name
+        keys = [
+            PartitionKey(stage.name, str(block), name, hour) for block in targets for hour in targets[block]
+        ]
+        no_rows = Write(step.table, step.table.arrow_schema().empty_table(), targets)
+        publish(store, ledger, stage.name, run_id, [no_rows], dict.fromkeys(keys), snapshot)
 
 
 def pin_consistently(
@@ -229,237 +289,90 @@ def pin_consistently(
     pin: Callable[[LedgerSnapshot], PinnedTables],
     reads: Collection[TableKey],
 ) -> tuple[LedgerSnapshot, PinnedTables]:
-    """Return a ledger and table versions that belong together.
+    """Return a ledger and the table versions that belong to it.
 
-    The tables are pinned between two readings of the ledger that agree: a change of the rows lies
-    between a claim and a publication, and both would show. So not even rows that were changed and
-    changed back in the meantime can be taken for those whose digest the ledger gives.
-
-    Args:
-        reads: the tables in which the readings have to agree.
+    The versions are pinned between two snapshots that agree on `reads`. A change of rows lies between a claim
+    and a publication, and one of them would show. So the rows are those of the digests in the ledger, even if
+    rows are changed and changed back.
     """
     while True:
         before = snapshot()
         pins, after = pin(before), snapshot()
-        if all(before.series(*read) == after.series(*read) for read in reads):
+        if all(before.series(*table) == after.series(*table) for table in reads):
             return after, pins
 
 
-def _run_step(
-    store: Store,
-    ledger: Ledger,
-    stage: str,
-    step: TableStep,
-    todo: Plan,
-    book: LedgerSnapshot,
-    pins: PinnedTables,
-    run_id: str,
-    accepted: Sequence[Waiver],
-    forced: Collection[datetime] = (),
-) -> Outcome:
-    figures: dict[PartitionKey, dict[str, Any]] = {}
-    verdicts: list[CheckResult] = []
-    good: dict[str | None, list[datetime]] = {}
-    spool: StagedOutput | None = None
-    rows: DataFrame | None = None
-    size = 0
-    try:
-        if todo.targets:
-            asked = StepRequest(pins, todo.targets, todo.incomplete, _row_counts(step, book))
-            computed = step.compute(asked)
-            hours = set().union(*todo.targets.values())
-            spool = StagedOutput(store, step.table, computed.tasks, len(hours))
-            rows = _hashed(step, spool.rows())
-            figures = measure(step, rows, computed, todo.inputs, spool.counted)
-            verdicts = evaluate(step, figures, accepted)
-        rules = checks_fingerprint(step.checks, accepted)
-        entries = resolve_outcomes(stage, step, todo, book, figures, verdicts, rules, run_id)
-        # Of what is blocked nothing was computed: an hour before it, settled now, is missing.
-        verdicts = [v for v in verdicts if v.node in entries and entries[v.node].status != "blocked"]
-        if rows is not None and spool is not None:
-            counted = spool.counted
-            verdicts = [v if v.success else _sampled(step, rows, v, counted) for v in verdicts]
-        for node, entry in entries.items():
-            rewritten = node.hour in forced or not is_published(book, node, entry.digest)
-            if entry.status == "published" and rewritten:
-                good.setdefault(node.block, []).append(node.hour)
-                size += figures[node]["bytes"]
-        writes = _writes(store, step, spool, rows, size, good, _partially_written(book, entries), book)
-        publish(store, ledger, stage, run_id, writes, entries, book, verdicts)
-    finally:
-        if spool is not None:
-            spool.discard()
-    outcome = Outcome.of(entries.values(), todo.repaired)
-    tallies = spool.counted.values() if spool else ()
-    sums = [(name, amount) for tally in tallies for (_, name), amount in tally.sums.items()]
-    work = {name: sum(n for of, n in sums if of == name) for name in {name for name, _ in sums}}
-    outcome.counters = {name: amount for name, amount in work.items() if name not in step.bounds.values()}
-    outcome.limits = {name: work.get(most, 0) for name, most in step.bounds.items() if work}
-    return outcome
-
-
-def _read_by(step: TableStep) -> set[tuple[str, str, str]]:
-    return {(r.stage, r.block, r.table) for part in step.parts.values() for r in part.reads}
+def _inputs_of(step: TableStep) -> set[TableKey]:
+    return {reads.series for part in step.parts.values() for reads in part.reads}
 
 
 class _RowCounts(Mapping[datetime, int]):
-    """How many rows stand in each hour that is due of a block's table."""
+    """The number of rows in each required hour of a block's table."""
 
-    def __init__(self, book: LedgerSnapshot, series: tuple[str, str, str]) -> None:
-        self._entries, self._due = book.series(*series), book.required_hours_of(*series)
+    def __init__(self, snapshot: LedgerSnapshot, table: TableKey) -> None:
+        self._states, self._required = snapshot.series(*table), snapshot.required_hours_of(*table)
 
     def __getitem__(self, hour: datetime) -> int:
-        if hour not in self._due:
+        if hour not in self._required:
             raise KeyError(hour)
-        return self._entries[hour].rows
+        return self._states[hour].rows
 
     def __iter__(self) -> Iterator[datetime]:
-        return (hour for hour in self._entries if hour in self._due)
+        return (hour for hour in self._states if hour in self._required)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
-def _row_counts(step: TableStep, book: LedgerSnapshot) -> dict[tuple[str, str], Mapping[datetime, int]]:
-    """How many rows stand in each hour that is due of what a step reads."""
-    return {(block, table): _RowCounts(book, (stage, block, table)) for stage, block, table in _read_by(step)}
-
-
-def _hashed(step: TableStep, rows: DataFrame) -> DataFrame:
-    """The rows in the table's own form, with a hash over the columns that their block fills."""
-    rows = cast_to_table(rows, step.table)
-    cases = " ".join(
-        f"WHEN '{block}' THEN {digests.row_hash_sql(rows.schema, part.columns)}"
-        for block, part in step.parts.items()
-    )
-    return hashed(rows, f"CASE block {cases} END")
-
-
-def hashed(rows: DataFrame, row_hash: str) -> DataFrame:
-    """Return rows with their hashes, given as Spark SQL, and sizes, as `measure` takes them."""
-    return rows.select("*", F.expr(row_hash).alias(HASH), small.bytes_of(rows).alias(SIZE))
-
-
-def measure(
-    step: TableStep,
-    rows: DataFrame,
-    computed: StepResult,
-    nodes: Iterable[PartitionKey],
-    counted: Mapping[str, TaskCounters],
-    by: Literal["block", "table"] = "block",
-) -> dict[PartitionKey, dict[str, Any]]:
-    """Digest, count and every check's number for each node, in one aggregation over the rows.
-
-    Args:
-        rows: as `hashed` gives them, and none of other nodes.
-        counted: what the tasks have counted, by block; of other hours than these, too.
-        by: the column that says, beside `hour`, which node a row is of.
-    """
-    figures: dict[PartitionKey, dict[str, Any]] = {
-        node: {
-            "block": node.block,
-            **NO_ROWS,
-            **dict.fromkeys(step.metrics, None),
-            **dict.fromkeys(step.counters, 0),
-            **computed.precomputed_metrics.get((node.block, node.hour), {}),
-        }
-        for node in nodes
-    }
-    by_key = {(getattr(node, by), node.hour): of_node for node, of_node in figures.items()}
-    frames = [
-        rows.groupBy(by, "hour").agg(
-            F.count("*").alias("count"),
-            digests.digest_of(F.count("*"), digests.total_hash(F.col(HASH))).alias("digest"),
-            F.sum(SIZE).alias("bytes"),
-            *(F.expr(metric).alias(name) for name, metric in step.metrics.items()),
-        ),
-        *computed.metrics(rows),
-    ]
-    together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
-    for row in together.toArrow().to_pylist():
-        of_node = by_key[row.pop(by), row.pop("hour")]
-        of_node.update({name: value for name, value in row.items() if value is not None})
-    for block, tally in counted.items():
-        for hour, name, amount in tally.figures():
-            if (at := (block, moment_of(hour))) in by_key:
-                by_key[at][name] = amount
-    for row in figures.values():
-        row.update({name: derive(row) for name, derive in step.derived.items()})
-    return figures
-
-
-def evaluate(
-    step: TableStep, figures: Mapping[PartitionKey, Mapping[str, Any]], accepted: Sequence[Waiver]
-) -> list[CheckResult]:
-    """Judges every node."""
-    nodes = list(figures)
-    findings = evaluate_checks(step.checks, [figures[node] for node in nodes])
-    return [check_result_of(nodes[finding.row], finding, accepted) for finding in findings]
-
-
-def _sampled(
-    step: TableStep, rows: DataFrame, verdict: CheckResult, counted: Mapping[str, TaskCounters]
-) -> CheckResult:
-    """A failed check with some of the rows at fault, or what tasks have noted for it."""
-    node, at_fault = verdict.node, step.failing_row_filters.get(verdict.check)
-    noted = counted.get(node.block, TaskCounters()).notes.get((number_of(node.hour), verdict.check))
-    if noted:
-        return verdict.with_failing_rows(noted)
-    if at_fault is None:
-        return verdict
-    of_node = rows.where((F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour)))
-    columns = [name for name in step.parts[node.block].columns if name != "hour"]
-    return verdict.with_failing_rows(
-        map(format_row, sample_failing_rows(of_node.where(F.expr(at_fault)), columns))
-    )
+def _row_counts(step: TableStep, snapshot: LedgerSnapshot) -> dict[tuple[str, str], Mapping[datetime, int]]:
+    return {table[1:]: _RowCounts(snapshot, table) for table in _inputs_of(step)}
 
 
 def _partially_written(
-    book: LedgerSnapshot, entries: Mapping[PartitionKey, PartitionState]
+    snapshot: LedgerSnapshot, states: Mapping[PartitionKey, PartitionState]
 ) -> dict[PartitionKey, int]:
-    """Withheld nodes that a killed run had begun to replace, with the version in which they stand."""
-    held = {node: book[node].previous_version for node in entries if node in book}
+    """Return the partitions without new rows that a killed run had begun to replace, each with the version of
+    its previous rows."""
+    versions = {key: snapshot[key].previous_version for key in states if key in snapshot}
     return {
-        node: version
-        for node, version in held.items()
-        if version is not None and entries[node].status not in READABLE and not book[node].damaged
+        key: version
+        for key, version in versions.items()
+        if version is not None and states[key].status not in READABLE and not snapshot[key].damaged
     }
 
 
 def _writes(
     store: Store,
     step: TableStep,
-    spool: StagedOutput | None,
+    staged: StagedOutput | None,
     rows: DataFrame | None,
     size: int,
     good: Mapping[str | None, list[datetime]],
     torn: Mapping[PartitionKey, int],
-    book: LedgerSnapshot,
+    snapshot: LedgerSnapshot,
 ) -> list[Write]:
-    """The new rows of good nodes and the old ones of torn nodes, in one write."""
+    """Return one write of the new rows of good partitions and the previous rows of torn ones."""
     frames = [] if rows is None else [rows.where(_in(good)).drop(HASH, SIZE)]
     targets = {block: list(hours) for block, hours in good.items()}
-    stood: dict[int, dict[str | None, list[datetime]]] = {}
-    for node, version in torn.items():
-        targets.setdefault(node.block, []).append(node.hour)
-        stood.setdefault(version, {}).setdefault(node.block, []).append(node.hour)
-    for version, blocks in stood.items():
-        hours = {hour for hours in blocks.values() for hour in hours}
-        # As they stood, in columns too that the specification has no longer.
-        frames.append(
-            PinnedTables(store, {step.table.name: version}).read(step.table.name, hours).where(_in(blocks))
-        )
+    previous: dict[int, dict[str | None, list[datetime]]] = {}
+    for key, version in torn.items():
+        targets.setdefault(key.block, []).append(key.hour)
+        previous.setdefault(version, {}).setdefault(key.block, []).append(key.hour)
+    for version, blocks in previous.items():
+        # With columns that are no longer in the specification.
+        old = PinnedTables(store, {step.table.name: version})
+        frames.append(old.read(step.table.name, set().union(*blocks.values())).where(_in(blocks)))
     if not targets:
         return []
-    together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
-    write = Write(step.table, together, targets, bytes=None if torn else size)
-    if spool is None or torn or write.shared(readable(book, write.hours)):
+    union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+    write = Write(step.table, union, targets, bytes=None if torn else size)
+    if staged is None or torn or write.shared(readable(snapshot, write.hours)):
         return [write]
-    return [replace(write, parts=spool.adopt_files(good))]
+    return [replace(write, parts=staged.adopt_files(good))]
 
 
 def _in(targets: Mapping[str | None, Iterable[datetime]]) -> Column:
-    kept = F.lit(False)
+    condition = F.lit(False)
     for block, hours in targets.items():
-        kept = kept | ((F.col("block") == block) & in_hours(hours))
-    return kept
+        condition = condition | ((F.col("block") == block) & in_hours(hours))
+    return condition

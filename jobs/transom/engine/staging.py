@@ -1,7 +1,7 @@
-"""Rows on their way into a table: tasks write them where they will stand, and what is read of them is that.
+"""Staged rows: tasks write them to files of the table, and they are read from there before the commit.
 
-So rows are made once, were an executor lost; digest and checks are of what a commit then takes; and what
-Arrow has made need not go through Spark, row by row, to be written.
+So rows are computed once, even if an executor is lost; digests and checks are of exactly the committed files;
+and Arrow data is written without conversion to Spark's rows.
 """
 
 import re
@@ -23,9 +23,10 @@ from transom.storage.store import Store
 from transom.storage.tables import ARROW_TYPES, LakeError, Table
 
 MOST_FILES = 4
-"""Files that an hour of a block has at most, on average, where they are taken as tasks have written them."""
+"""The maximum average number of files for an hour of a block; otherwise rows are written again."""
+Files = Collection[DataFile]
 PART = "__part"
-"""The column that holds the name of a row's part."""
+"""The column with the name of a row's file."""
 TASK_REPORT_SCHEMA = {
     "block": "string",
     "path": "string",
@@ -33,30 +34,27 @@ TASK_REPORT_SCHEMA = {
     **dict.fromkeys(("rows", "bytes", "modified"), "bigint"),
     "counted": "string",
 }
-"""What a task says of a part; or, as JSON, of what it has counted."""
+"""A row of a task's report: a file, or its counters as JSON."""
 
 
-def read_staged(
-    store: Store, table: str, columns: Mapping[str, str], parts: Collection[DataFile]
-) -> DataFrame:
-    """The rows of some parts of a table, each with the name of its part.
+def read_staged(store: Store, table: str, columns: Mapping[str, str], parts: Files) -> DataFrame:
+    """Return the rows of staged files, each with the name of its file.
 
     Args:
-        columns: the Spark types of the columns that are read.
+        columns: the Spark types of the columns to read.
 
     Raises:
-        LakeError: a part cannot be found: a file system that lists less than has been written to it must not
-            make rows go.
+        LakeError: a file is not found: an incomplete listing of the file system must not lose rows.
     """
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
     names = {part.name for part in parts}
     if not names:
         return store.spark.createDataFrame([], f"{ddl}, {PART} string")
     folders = sorted({part.path.rpartition("/")[0] for part in parts})
-    # Spark takes a path for a pattern of paths.
+    # Spark takes a path as a glob.
     root = re.sub(r"([\\*?\[\]{}])", r"\\\1", store.uri(table))
-    # By folders: many paths would be listed by a job of their own. What a failed task has left lies there
-    # too, and files of a name that is not asked for are not opened.
+    # By folders, as Spark lists many paths in a job of its own. Files of failed tasks are in them, too; the
+    # filter on names keeps Spark from opening these.
     rows = store.spark.read.schema(ddl).parquet(*(f"{root}/{folder}" for folder in folders))
     lost = names.difference(file.rpartition("/")[2] for file in rows.inputFiles())
     if lost:
@@ -68,10 +66,10 @@ def read_staged(
 
 
 def require_system(store: Store, table: str) -> None:
-    """Refuses a lake that Arrow cannot write.
+    """Check that Arrow can write to the lake.
 
     Raises:
-        LakeError: it lies where Arrow knows no file system.
+        LakeError: Arrow has no file system for it.
     """
     uri = store.uri(table)
     try:
@@ -81,50 +79,39 @@ def require_system(store: Store, table: str) -> None:
 
 
 class StagedOutput:
-    """The rows of a step, written as parts of its table, hour by hour.
+    """The rows of a step, written to files of its table by hour.
 
     Attributes:
-        parts: what was written, by block.
-        counted: what the tasks have counted, by block.
-        taken: the parts that the run has begun to make the table's.
+        parts: the files, by block.
+        counted: the tasks' counters, by block.
+        taken: the files that the run has begun to commit.
+
+    Args:
+        hours: the maximum number of hours of the rows.
+
+    Raises:
+        LakeError: Arrow cannot write to the lake.
     """
 
-    def __init__(self, store: Store, table: Table, shares: Sequence[BlockTask], hours: int) -> None:
-        """Writes the rows of all shares.
-
-        Args:
-            hours: of how many hours they are at most.
-
-        Raises:
-            LakeError: the lake lies where Arrow cannot write.
-        """
+    def __init__(self, store: Store, table: Table, tasks: Sequence[BlockTask], hours: int) -> None:
         require_system(store, table.name)
         self.store, self.table = store, table
-        self.taken: Collection[DataFile] = ()
+        self.taken: Files = ()
         self.parts: dict[str, list[DataFile]] = {}
         self.counted: dict[str, TaskCounters] = {}
-        # Known before anything is written, so that what a failed task has left is found.
+        # Named before anything is written, so that files of failed tasks are found.
         self._folder = f"made-{uuid.uuid4().hex}"
-        self._divided = hours <= MOST_HOURS
+        self._by_hour = hours <= MOST_HOURS
+        ddl = ", ".join(f"{name} {kind}" for name, kind in TASK_REPORT_SCHEMA.items())
+        schema, uri = table.arrow_schema(), store.uri(table.name)
         try:
-            uri = store.uri(table.name)
-            told = [
-                share.frame.mapInArrow(
-                    _Writing(
-                        share.block,
-                        share.compute,
-                        share.compute_counting,
-                        table.arrow_schema(),
-                        uri,
-                        self._folder,
-                        self._divided,
-                    ),
-                    ", ".join(f"{name} {kind}" for name, kind in TASK_REPORT_SCHEMA.items()),
-                )
-                for share in shares
-            ]
-            # Spark gives times in the zone of its session.
-            for row in reduce(DataFrame.unionAll, told).toArrow().cast(_task_report()).to_pylist():
+            reports = []
+            for task in tasks:
+                computes = (task.compute, task.compute_counting)
+                writer = _PartWriter(task.block, *computes, schema, uri, self._folder, self._by_hour)
+                reports.append(task.frame.mapInArrow(writer, ddl))
+            # Spark returns times in its session's zone.
+            for row in reduce(DataFrame.unionAll, reports).toArrow().cast(_report_schema()).to_pylist():
                 block, counted = row.pop("block"), row.pop("counted")
                 if counted is None:
                     self.parts.setdefault(block, []).append(DataFile(**row))
@@ -135,82 +122,76 @@ class StagedOutput:
             raise
 
     def rows(self) -> DataFrame:
-        """All the rows, with `block` and `hour`."""
+        """Return all rows, with `block` and `hour`."""
         parts = [part for parts in self.parts.values() for part in parts]
         columns = dict(self.table.columns)
-        if not self._divided:
+        if not self._by_hour:
             return read_staged(self.store, self.table.name, columns, parts).drop(PART)
         del columns["hour"]
         rows = read_staged(self.store, self.table.name, columns, parts)
-        counted = F.regexp_extract(PART, r"-([0-9]+)\.parquet$", 1).cast("bigint")
-        return rows.withColumn("hour", F.timestamp_seconds(counted * 3600)).drop(PART)
+        number = F.regexp_extract(PART, r"-([0-9]+)\.parquet$", 1).cast("bigint")
+        return rows.withColumn("hour", F.timestamp_seconds(number * 3600)).drop(PART)
 
     def adopt_files(self, targets: Mapping[str | None, Collection[datetime]]) -> list[DataFile] | None:
-        """The parts of some hours of some blocks, which the run is about to make the table's; None where they
-        are of several hours, or too many files."""
-        if not self._divided:
-            return None
-        wanted = {block: set(hours) for block, hours in targets.items()}
-        taken = [
-            part
-            for block, parts in self.parts.items()
-            for part in parts
-            if part.hour in wanted.get(block, ())
+        """Return the files of some hours of some blocks, for the run to commit; None if a file has several
+        hours, or if there are too many files."""
+        hours = {block: set(of_block) for block, of_block in targets.items()}
+        adopted = [
+            part for block, parts in self.parts.items() for part in parts if part.hour in hours.get(block, ())
         ]
-        if len(taken) > MOST_FILES * sum(map(len, wanted.values())):
+        if not self._by_hour or len(adopted) > MOST_FILES * sum(map(len, hours.values())):
             return None
-        self.taken = taken
-        return taken
+        self.taken = adopted
+        return adopted
 
     def discard(self) -> None:
-        """Removes what was written but the parts that are the table's or may have become so."""
+        """Delete the files that the run has not begun to commit."""
         delete_uncommitted(self.store.uri(self.table.name), self._folder, self.taken)
 
 
-def _task_report() -> pa.Schema:
+def _report_schema() -> pa.Schema:
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in TASK_REPORT_SCHEMA.items()])
 
 
 @dataclass(frozen=True)
-class _Writing:
-    """Writes the rows of a partition.
+class _PartWriter:
+    """Writes the rows of a Spark partition, and returns a report.
 
     Attributes:
-        schema: of the table.
-        uri: of the table.
-        divided: whether an hour's rows are in a file of their own.
+        block, compute, compute_counting: of the `BlockTask`.
+        schema, uri: of the table.
+        by_hour: whether each file has the rows of one hour.
     """
 
     block: str
     compute: PartitionFunction | None
-    counted: CountingPartitionFunction | None
+    compute_counting: CountingPartitionFunction | None
     schema: pa.Schema
     uri: str
     folder: str
-    divided: bool
+    by_hour: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        made: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
-        tally = TaskCounters()
-        if self.counted is not None:
-            made = self.counted(made, tally)
+        computed: Iterator[pa.RecordBatch] = (batch for batch in batches if batch.num_rows)
+        counters = TaskCounters()
+        if self.compute_counting is not None:
+            computed = self.compute_counting(computed, counters)
         elif self.compute is not None:
-            made = self.compute(made)
-        rows = map(self._in_form, made)
-        # A second try of a task writes files of its own.
+            computed = self.compute(computed)
+        rows = map(self._with_block, computed)
+        # Each attempt of a task writes its own files.
         name = f"part-{uuid.uuid4()}"
-        time_column = "hour" if self.divided else None
-        parts = list(write_data_files(self.uri, self.folder, name, rows, time_column, partition=True))
-        told: list[dict[str, object]] = [{"block": self.block, **asdict(part)} for part in parts]
-        if tally != TaskCounters():
-            told.append({"block": self.block, "counted": tally.to_json()})
-        yield pa.RecordBatch.from_pylist(told, _task_report())
+        time_column = "hour" if self.by_hour else None
+        parts = write_data_files(self.uri, self.folder, name, rows, time_column, partition=True)
+        report: list[dict[str, object]] = [{"block": self.block, **asdict(part)} for part in parts]
+        if counters != TaskCounters():
+            report.append({"block": self.block, "counted": counters.to_json()})
+        yield pa.RecordBatch.from_pylist(report, _report_schema())
 
-    def _in_form(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch in the table's types, with its block; columns of other blocks are missing."""
+    def _with_block(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch in the table's types, with its block and without columns of other blocks."""
         fields = [field for field in self.schema if field.name in batch.schema.names]
         arrays = [batch.column(field.name).cast(field.type) for field in fields]
         block = pa.repeat(pa.scalar(self.block), batch.num_rows)
-        return pa.RecordBatch.from_arrays(
-            [block, *arrays], schema=pa.schema([self.schema.field("block"), *fields])
-        )
+        schema = pa.schema([self.schema.field("block"), *fields])
+        return pa.RecordBatch.from_arrays([block, *arrays], schema=schema)

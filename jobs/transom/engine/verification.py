@@ -1,6 +1,6 @@
-"""Compares what the tables hold with what the ledger says of them, node by node."""
+"""Compares the tables with the ledger, partition by partition."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -19,17 +19,18 @@ from transom.storage.store import Store
 from transom.storage.tables import Table
 
 MAX_NAMED_FILES = 3
-"""Files of an hour that are named where none of them can be told to be the cause."""
+"""How many files of an hour are named if none of them is known to be the cause."""
+States = Mapping[PartitionKey, PartitionState]
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """What is known of a table that a stage writes.
+    """A table that a stage writes.
 
     Attributes:
-        blocks: the columns that the digest of each block is over, by block.
-        comparable: whether the digest of a node is over these columns: the specification has not changed
-            since. Of others the number of rows is compared.
+        blocks: the columns of each block's digests.
+        comparable: whether a partition's digest is of these columns, as its specification has not changed
+            since. Of others only the number of rows is compared.
     """
 
     stage: str
@@ -38,106 +39,120 @@ class TableLayout:
     comparable: Callable[[PartitionKey, PartitionState], bool]
 
 
+Layouts = Sequence[TableLayout]
+
+
 @dataclass
 class Verification:
-    """What was found.
+    """The result of a comparison.
 
     Attributes:
         damages: everything that is wrong.
-        reasons: what is wrong with each node that has to be made again, in words.
-        surplus: blocks and hours of a table of which the ledger knows nothing, by the table; an hour is None
-            where rows have none.
-        broken: tables that cannot be opened, or are not there.
-        nodes: how many nodes were compared.
+        reasons: what is wrong with each partition that has to be computed again, in words.
+        surplus: blocks and hours with rows that are not in the ledger, by table; the hour of rows without one
+            is None.
+        broken: tables that cannot be opened or do not exist, with the fault.
+        partitions: how many were compared.
     """
 
     damages: list[Damage] = field(default_factory=list)
     reasons: dict[PartitionKey, str] = field(default_factory=dict)
     surplus: dict[str, set[tuple[str, datetime | None]]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
-    nodes: int = 0
+    partitions: int = 0
 
-    def add(self, damage: Damage, nodes: Iterable[PartitionKey] = ()) -> None:
-        """Adds what is wrong, and the nodes that have to be made again for it."""
+    def add(self, damage: Damage, partitions: Iterable[PartitionKey] = ()) -> None:
+        """Add a damage, and the partitions that have to be computed again for it."""
         self.damages.append(damage)
-        words = f"{damage.file} {damage.detail}" if damage.file else damage.detail
-        for node in nodes:
-            self.reasons.setdefault(node, words)
+        for partition in partitions:
+            self.reasons.setdefault(partition, f"{damage.file or ''} {damage.detail}".lstrip())
 
 
-def verify(
-    store: Store, ledger: Ledger, layouts: Sequence[TableLayout], interval: Interval | None = None
-) -> Verification:
-    """Compares the tables of some stages with the ledger.
+def verify(store: Store, ledger: Ledger, layouts: Layouts, interval: Interval | None = None) -> Verification:
+    """Compare the tables of some stages with the ledger.
 
     Args:
-        interval: only its hours, and what has no hour; None is everything.
+        interval: compare only its hours, and rows without an hour; None for all.
     """
-    found = Verification()
+    result = Verification()
     while True:
-        book = ledger.snapshot()
-        tables = {layout.table.name: _opened(store.root, layout.table.name) for layout in layouts}
-        if ledger.snapshot() == book:
+        snapshot = ledger.snapshot()
+        tables = {layout.table.name: _open(store.root, layout.table.name) for layout in layouts}
+        if ledger.snapshot() == snapshot:
             break
     counts: list[Recount] = []
-    looks: list[tuple[TableLayout, Mapping[datetime, PartitionState] | None]] = []
+    counted_hours: list[tuple[TableLayout, set[datetime] | None]] = []
     for layout in layouts:
         name, table = layout.table.name, tables[layout.table.name]
         if not isinstance(table, DeltaTable):
-            _whole_table(found, layout, book, table)
+            _add_table(result, layout, snapshot, table)
             continue
         counts.append(Recount(layout.table, store.uri(name), files_of(table, interval), layout.blocks))
-        looks.append((layout, None))
-        for version, hours in _torn(book, name, interval).items():
+        counted_hours.append((layout, None))
+        # Hours that a run has begun to replace: their rows are in an earlier version.
+        torn: dict[int, set[datetime]] = {}
+        for key, state in _of_table(snapshot, name, interval).items():
+            if state.status == "writing" and state.previous_version is not None:
+                torn.setdefault(state.previous_version, set()).add(key.hour)
+        for version, hours in torn.items():
             try:
                 files = files_of(DeltaTable(f"{store.root}/{name}", version=version))
             except (DeltaError, OSError):
-                continue  # the version is gone: whoever reads the hours says so
+                continue  # the version is vacuumed, and readers of these hours fail
             of_hours = [file for file in files if file.hour in hours]
             counts.append(Recount(layout.table, store.uri(name), of_hours, layout.blocks))
-            looks.append((layout, hours))
-    for (layout, torn), totals in zip(looks, recount(store.spark, counts), strict=True):
-        nodes = {
-            node: entry
-            for node, entry in _of_table(book, layout.table.name, interval)
-            if (entry.status == "writing") == (torn is not None) and (torn is None or node.hour in torn)
+            counted_hours.append((layout, hours))
+    for (layout, hours_or_all), totals in zip(counted_hours, recount(store.spark, counts), strict=True):
+        states = {
+            key: state
+            for key, state in _of_table(snapshot, layout.table.name, interval).items()
+            if (state.status == "writing") == (hours_or_all is not None)
+            and (hours_or_all is None or key.hour in hours_or_all)
         }
-        _compare(found, layout, nodes, totals, book, whole=torn is None)
-    found.damages.sort(key=lambda damage: (damage.stage, damage.table, damage.hours, str(damage)))
-    return found
+        _compare(result, layout, states, totals, snapshot, whole=hours_or_all is None)
+    result.damages.sort(key=lambda damage: (damage.stage, damage.table, damage.hours, str(damage)))
+    return result
 
 
-def unreadable(root: str, layouts: Sequence[TableLayout], book: LedgerSnapshot, decode: bool) -> Verification:
-    """The tables and files that cannot be read, and the nodes that have rows in them. No Spark.
+def unreadable(root: str, layouts: Layouts, snapshot: LedgerSnapshot, decode: bool) -> Verification:
+    """Return the tables and files that cannot be read, and the partitions with rows in them. No Spark.
 
     Args:
         root: the stream's folder in the lake.
-        decode: whether files are decoded whose sizes are right.
+        decode: whether to decode files of the right size.
     """
-    found = Verification()
+    result = Verification()
     for layout in layouts:
         name = layout.table.name
-        table = _opened(root, name)
+        table = _open(root, name)
         if not isinstance(table, DeltaTable):
-            _whole_table(found, layout, book, table)
+            _add_table(result, layout, snapshot, table)
             continue
         system, folder = folder_of(root, name)
         for file in files_of(table):
             fault = fault_of(system, folder, file) if decode else size_fault(system, folder, file)
             if fault is not None:
-                nodes = [
-                    node
-                    for node, entry in book.items()
-                    if (node.table, node.hour) == (name, file.hour) and entry.status != "expired"
-                ]
-                hours = () if file.hour is None else (file.hour,)
-                kind: Kind = "missing" if fault == "is not there" else "unreadable"
-                found.add(Damage(layout.stage, name, None, hours, kind, file.path, fault), nodes)
-    return found
+                states = _of_table(snapshot, name, None)
+                damage = Damage(layout.stage, name, None, _hours(file.hour), kind_of(fault), file.path, fault)
+                result.add(damage, _of_hour(states, file.hour))
+    return result
 
 
-def _opened(root: str, name: str) -> DeltaTable | str | None:
-    """A table; or why it cannot be opened; or None where there is none."""
+def kind_of(fault: str) -> Kind:
+    """Return the kind of a file's fault."""
+    return "missing" if fault == "is not there" else "unreadable"
+
+
+def _hours(hour: datetime | None) -> tuple[datetime, ...]:
+    return () if hour is None else (hour,)
+
+
+def _of_hour(states: States, hour: datetime | None) -> list[PartitionKey]:
+    return [key for key, state in states.items() if key.hour == hour and state.status != "expired"]
+
+
+def _open(root: str, name: str) -> DeltaTable | str | None:
+    """Return a table, or its fault if it cannot be opened, or None if it does not exist."""
     fault = files_that_do_not_open(root, name)
     if fault is not None:
         return fault
@@ -145,142 +160,107 @@ def _opened(root: str, name: str) -> DeltaTable | str | None:
     return DeltaTable(uri) if DeltaTable.is_deltatable(uri) else None
 
 
-def _of_table(
-    book: LedgerSnapshot, table: str, interval: Interval | None
-) -> Iterator[tuple[PartitionKey, PartitionState]]:
-    for node, entry in book.items():
-        if node.table == table and (interval is None or node.hour == UNKNOWN_HOUR or node.hour in interval):
-            yield node, entry
+def _of_table(snapshot: LedgerSnapshot, table: str, interval: Interval | None) -> States:
+    return {
+        key: state
+        for key, state in snapshot.items()
+        if key.table == table and (interval is None or key.hour == UNKNOWN_HOUR or key.hour in interval)
+    }
 
 
-def _torn(
-    book: LedgerSnapshot, table: str, interval: Interval | None
-) -> dict[int, dict[datetime, PartitionState]]:
-    """Hours that a run has begun to replace, by the version of the table in which their rows stand."""
-    found: dict[int, dict[datetime, PartitionState]] = {}
-    for node, entry in _of_table(book, table, interval):
-        if entry.status == "writing" and entry.previous_version is not None:
-            found.setdefault(entry.previous_version, {})[node.hour] = entry
-    return found
-
-
-def _whole_table(found: Verification, layout: TableLayout, book: LedgerSnapshot, fault: str | None) -> None:
-    """A table that is not there, or cannot be opened."""
+def _add_table(to: Verification, layout: TableLayout, snapshot: LedgerSnapshot, fault: str | None) -> None:
+    """Add a table that does not exist or cannot be opened."""
     name = layout.table.name
-    nodes = {node: entry for node, entry in book.items() if node.table == name}
-    lost = [node for node, entry in nodes.items() if entry.rows or entry.digest != EMPTY_DIGEST]
+    states = _of_table(snapshot, name, None)
+    lost = {key.hour for key, state in states.items() if state.rows or state.digest != EMPTY_DIGEST}
     if fault is None and not lost:
-        return  # no run has made it
+        return  # no run has created it
     kind: Kind = "missing" if fault is None else "unreadable"
     detail = "the table is not there" if fault is None else f"the table cannot be opened: {fault}"
-    found.broken[name] = detail
-    found.add(
-        Damage(layout.stage, name, None, tuple(sorted({node.hour for node in lost})), kind, None, detail),
-        (node for node, entry in nodes.items() if entry.status != "expired"),
-    )
+    to.broken[name] = detail
+    damage = Damage(layout.stage, name, None, tuple(sorted(lost)), kind, None, detail)
+    to.add(damage, (key for key, state in states.items() if state.status != "expired"))
 
 
 def _compare(
-    found: Verification,
+    result: Verification,
     layout: TableLayout,
-    nodes: Mapping[PartitionKey, PartitionState],
+    states: States,
     totals: Iterable[Total],
-    book: LedgerSnapshot,
+    snapshot: LedgerSnapshot,
     whole: bool,
 ) -> None:
-    """Compares one table at one version.
+    """Compare a version of a table with the partitions that have their rows in it.
 
     Args:
-        nodes: those that stand at that version.
-        whole: whether the version has to hold these nodes alone.
+        whole: whether the version must have no other rows.
     """
     stage, name = layout.stage, layout.table.name
-    by_node: dict[tuple[str, datetime | None], list[Total]] = {}
+    surplus = result.surplus.setdefault(name, set())
+    by_partition: dict[tuple[str, datetime | None], list[Total]] = {}
     unreadable: dict[datetime | None, list[Total]] = {}
     for total in totals:
         if total.rows is None:
             unreadable.setdefault(total.file.hour, []).append(total)
         else:
-            by_node.setdefault((str(total.block), total.file.hour), []).append(total)
+            by_partition.setdefault((str(total.block), total.file.hour), []).append(total)
     for hour, broken in unreadable.items():
-        # A file may hold rows of every block.
-        of_hour = [node for node, entry in nodes.items() if node.hour == hour and entry.status != "expired"]
-        of_hour = [node for node in of_hour if not nodes[node].damaged]
+        # A file may have rows of every block.
+        of_hour = [key for key in _of_hour(states, hour) if not states[key].damaged]
         for total in sorted(broken, key=lambda total: total.file.path):
             fault = str(total.fault)
-            kind: Kind = "missing" if fault == "is not there" else "unreadable"
-            hours = () if hour is None else (hour,)
-            found.add(Damage(stage, name, None, hours, kind, total.file.path, fault), of_hour)
+            damage = Damage(stage, name, None, _hours(hour), kind_of(fault), total.file.path, fault)
+            result.add(damage, of_hour)
         if whole:
-            # The hour is replaced whole: what stays of it could not be read.
-            found.surplus.setdefault(name, set()).update((block, hour) for block in layout.blocks)
+            # The whole hour is deleted: rows that stayed could not be read.
+            surplus.update((block, hour) for block in layout.blocks)
     marked: dict[tuple[str, str], list[datetime]] = {}
-    for node, entry in sorted(nodes.items()):
-        found.nodes += 1
-        held = by_node.pop((node.block, node.hour), [])
-        if entry.damaged:
+    for key, state in sorted(states.items()):
+        result.partitions += 1
+        of_partition = by_partition.pop((key.block, key.hour), [])
+        if state.damaged:
             if whole:
-                marked.setdefault((node.block, entry.reason or ""), []).append(node.hour)
-        elif node.hour not in unreadable:
-            detail, file = _difference(layout, node, entry, held)
+                marked.setdefault((key.block, state.reason or ""), []).append(key.hour)
+        elif key.hour not in unreadable:
+            detail, file = _difference(layout, key, state, of_partition)
             if detail:
-                damage = Damage(stage, name, node.block, (node.hour,), "different", file, detail)
-                found.add(damage, () if entry.status == "expired" else (node,))
-                if entry.status == "expired":
-                    found.surplus.setdefault(name, set()).add((node.block, node.hour))
-    for (block, cause), of_cause in marked.items():
-        detail = f"marked, and no run has made it again yet: {cause}"
-        found.add(Damage(stage, name, block, tuple(of_cause), "marked", None, detail))
-    if whole:
-        _surplus(found, layout, by_node, book)
-
-
-def _surplus(
-    found: Verification,
-    layout: TableLayout,
-    by_node: Mapping[tuple[str, datetime | None], Sequence[Total]],
-    book: LedgerSnapshot,
-) -> None:
-    """Rows of which the ledger knows nothing."""
-    name = layout.table.name
-    for (block, hour), totals in sorted(by_node.items(), key=str):
-        if hour is not None and PartitionKey(layout.stage, block, name, hour) in book:
-            continue  # a run is writing it
-        rows = sum(total.rows or 0 for total in totals)
-        detail = f"{counted(rows, 'row')} of which the ledger knows nothing"
-        hours = () if hour is None else (hour,)
-        found.add(Damage(layout.stage, name, block, hours, "different", _names(totals), detail))
-        found.surplus.setdefault(name, set()).add((block, hour))
+                expired = state.status == "expired"
+                damage = Damage(stage, name, key.block, (key.hour,), "different", file, detail)
+                result.add(damage, () if expired else (key,))
+                surplus |= {(key.block, key.hour)} if expired else set()
+    for (block, reason), hours in marked.items():
+        detail = f"marked, and no run has made it again yet: {reason}"
+        result.add(Damage(stage, name, block, tuple(hours), "marked", None, detail))
+    for (block, hour), rows in sorted(by_partition.items(), key=str) if whole else ():
+        # Unless a run is writing it.
+        if hour is None or PartitionKey(stage, block, name, hour) not in snapshot:
+            number = sum(total.rows or 0 for total in rows)
+            detail = f"{counted(number, 'row')} of which the ledger knows nothing"
+            result.add(Damage(stage, name, block, _hours(hour), "different", _names(rows), detail))
+            surplus.add((block, hour))
 
 
 def _difference(
-    layout: TableLayout, node: PartitionKey, entry: PartitionState, held: Sequence[Total]
+    layout: TableLayout, partition: PartitionKey, state: PartitionState, totals: Sequence[Total]
 ) -> tuple[str | None, str | None]:
-    """How the rows of a node differ from what the ledger says, and which file is meant."""
-    rows = sum(total.rows or 0 for total in held)
-    expected = 0 if entry.status == "expired" else _rows_of(entry)
-    comparable = node.block in layout.blocks and layout.comparable(node, entry.state_before_claim())
-    wanted = EMPTY_DIGEST if entry.status == "expired" else entry.digest
-    if rows == expected and (not comparable or digest_text(held) == wanted):
+    """Return how the rows of a partition differ from the ledger, and in which file."""
+    rows = sum(total.rows or 0 for total in totals)
+    digest = EMPTY_DIGEST if state.status == "expired" else state.digest
+    # A digest begins with the number of rows.
+    count = digest.partition(":")[0]
+    expected = int(count) if count.isdigit() else state.rows
+    comparable = partition.block in layout.blocks and layout.comparable(partition, state.state_before_claim())
+    if rows == expected and (not comparable or digest_text(totals) == digest):
         return None, None
-    file = _names(held)
-    if comparable:
-        for total in held:
-            if digest_text(other for other in held if other is not total) == wanted:
-                return f"{counted(total.rows or 0, 'row')} that the ledger does not have", total.file.path
+    for total in totals if comparable else ():
+        if digest_text(other for other in totals if other is not total) == digest:
+            return f"{counted(total.rows or 0, 'row')} that the ledger does not have", total.file.path
     if rows != expected:
-        return f"{counted(rows, 'row')}, {expected} by the ledger", file
-    return f"{counted(rows, 'row')}, and not those that the ledger has the digest of", file
-
-
-def _rows_of(entry: PartitionState) -> int:
-    """How many rows a digest is of."""
-    count = entry.digest.partition(":")[0]
-    return int(count) if count.isdigit() else entry.rows
+        return f"{counted(rows, 'row')}, {expected} by the ledger", _names(totals)
+    return f"{counted(rows, 'row')}, and not those that the ledger has the digest of", _names(totals)
 
 
 def _names(totals: Sequence[Total]) -> str | None:
-    """The files of some rows."""
     names = sorted({total.file.path for total in totals})
     more = f" and {len(names) - MAX_NAMED_FILES} more" if len(names) > MAX_NAMED_FILES else ""
     return ", ".join(names[:MAX_NAMED_FILES]) + more if names else None

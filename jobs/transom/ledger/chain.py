@@ -1,7 +1,7 @@
-"""The hours of a table that is computed from its own earlier ones, in their order.
+"""The hours of a table that is computed from its own earlier hours, in order.
 
-A pass computes several of them at once. What comes of an hour decides then what those behind it are: blocked,
-where it is withheld; incomplete, where it lacks something; computed from its digest, where it is published.
+A pass computes several of them. The outcome of an hour determines the later ones: they are blocked if it is,
+incomplete if it is, and computed from its digest if it is published.
 """
 
 from bisect import bisect_left
@@ -15,87 +15,90 @@ from transom.core.reasons import Reason
 from transom.ledger.snapshot import LedgerSnapshot
 
 
-def blocking_reason(node: PartitionKey, entry: PartitionState) -> Reason | None:
-    """Why what is computed from a node waits for it, if it does not stand; or what it waits for itself."""
-    if entry.status in READABLE:
+def blocking_reason(partition: PartitionKey, state: PartitionState) -> Reason | None:
+    """Return why the readers of a partition are blocked: by it, or by the partition that it waits for; None
+    if it is readable."""
+    if state.status in READABLE:
         return None
-    if entry.status == "blocked" and entry.reason:
-        return next(iter(entry.reasons), Reason("waits", entry.reason))
-    reason = f": {entry.reason}" if entry.reason else ""
-    return waiting_reason(node, f"is {entry.status}{reason}")
+    if state.status == "blocked" and state.reason:
+        return next(iter(state.reasons), Reason("waits", state.reason))
+    reason = f": {state.reason}" if state.reason else ""
+    return waiting_reason(partition, f"is {state.status}{reason}")
 
 
-def waiting_reason(node: PartitionKey, words: str) -> Reason:
-    """Why something waits for a node.
+def waiting_reason(partition: PartitionKey, text: str) -> Reason:
+    """Return the reason to wait for a partition.
 
     Args:
-        words: what becomes of the node, or is missing of it.
+        text: what is the matter with it.
     """
-    return Reason("waits", f"{node} {words}", node.key)
+    return Reason("waits", f"{partition} {text}", partition.key)
 
 
 class PredecessorScan:
-    """What a block's own table holds in the hours before one, as a pass leaves it.
+    """The hours of a block's own table before a given one, as a pass leaves them.
 
-    Hours are asked for in order, and what comes of one is told (`record`) before the next is asked for: so
-    all hours together take one look at each.
+    Hours are queried in order, and the outcome of each is recorded (`record`) before the next query: so each
+    is read once.
 
     Args:
-        back: how many hours one reads; 0 where the block reads nothing of its own table.
-        wanted: the hours of the pass, in order.
+        back: how many earlier hours an hour reads; 0 if the block does not read its own table.
+        hours: the hours of the pass, in order.
     """
 
     def __init__(
         self,
-        book: LedgerSnapshot,
+        snapshot: LedgerSnapshot,
         stage: str,
         block: str,
         table: str,
         back: int,
-        wanted: Collection[datetime],
+        hours: Collection[datetime],
     ) -> None:
-        self._node = partial(PartitionKey, stage, block, table)
-        self._held = book.series(stage, block, table)
+        self._partition = partial(PartitionKey, stage, block, table)
+        self._stored = snapshot.series(stage, block, table)
         self._back = back * HOUR
         known: set[datetime] = set()
-        if back and wanted:
-            for hours in (book.hours_of(stage, block, table), book.required_hours):
-                known.update(hours.since(min(wanted) - self._back))
-        self._ahead = sorted(known, reverse=True)
-        self._made: dict[datetime, PartitionState] = {}
-        self._passed: list[datetime] = []
+        if back and hours:
+            for hour_set in (snapshot.hours_of(stage, block, table), snapshot.required_hours):
+                known.update(hour_set.since(min(hours) - self._back))
+        self._remaining = sorted(known, reverse=True)
+        self._recorded: dict[datetime, PartitionState] = {}
+        self._scanned: list[datetime] = []
         self._sums = [0]
-        self._withheld: list[tuple[datetime, Reason]] = []
-        self._lacking: list[datetime] = []
+        self._blocking: list[tuple[datetime, Reason]] = []
+        self._incomplete: list[datetime] = []
 
-    def record(self, hour: datetime, entry: PartitionState) -> None:
-        """Tells what has come of an hour of the pass."""
-        self._made[hour] = entry
+    def record(self, hour: datetime, state: PartitionState) -> None:
+        """Record the outcome of an hour of the pass."""
+        self._recorded[hour] = state
 
     def reason(self, hour: datetime) -> Reason | None:
-        """Why an hour cannot be computed from those before it, if so: for the first that does not stand."""
-        self._come_to(hour)
-        first = bisect_left(self._withheld, (hour - self._back,))
-        return self._withheld[first][1] if first < len(self._withheld) else None
+        """Return why earlier hours block an hour, for the first that does; None if none does."""
+        self._advance(hour)
+        first = bisect_left(self._blocking, (hour - self._back,))
+        return self._blocking[first][1] if first < len(self._blocking) else None
 
     def incomplete(self, hour: datetime) -> list[datetime]:
-        """Those before an hour that lack something, and not only for hours before them."""
-        self._come_to(hour)
-        return self._lacking[bisect_left(self._lacking, hour - self._back) :]
+        """Return the earlier hours that are incomplete, not only because of hours before them."""
+        self._advance(hour)
+        return self._incomplete[bisect_left(self._incomplete, hour - self._back) :]
 
     def contents(self, hour: datetime) -> int:
-        """What stands in those before an hour, as `LedgerSnapshot.range_hash` says it of a ledger."""
-        self._come_to(hour)
-        found: int = (self._sums[-1] - self._sums[bisect_left(self._passed, hour - self._back)]) % 2**BITS
-        return found
+        """Return the hash of the earlier hours, as `LedgerSnapshot.range_hash`."""
+        self._advance(hour)
+        first = bisect_left(self._scanned, hour - self._back)
+        content: int = (self._sums[-1] - self._sums[first]) % 2**BITS
+        return content
 
-    def _come_to(self, hour: datetime) -> None:
-        while self._ahead and self._ahead[-1] < hour:
-            passed = self._ahead.pop()
-            node, entry = self._node(passed), self._made.get(passed, self._held.get(passed))
-            self._passed.append(passed)
-            self._sums.append(self._sums[-1] + partition_hash(node, entry, own=True))
-            if entry is not None:
-                cause = blocking_reason(node, entry)
-                self._withheld += [(passed, cause)] if cause else []
-                self._lacking += [passed] if entry.has_own_gap else []
+    def _advance(self, hour: datetime) -> None:
+        while self._remaining and self._remaining[-1] < hour:
+            earlier = self._remaining.pop()
+            partition = self._partition(earlier)
+            state = self._recorded.get(earlier, self._stored.get(earlier))
+            self._scanned.append(earlier)
+            self._sums.append(self._sums[-1] + partition_hash(partition, state, own=True))
+            if state is not None:
+                reason = blocking_reason(partition, state)
+                self._blocking += [(earlier, reason)] if reason else []
+                self._incomplete += [earlier] if state.has_own_gap else []

@@ -1,4 +1,4 @@
-"""What a check says and what it saw: plain values, and how their numbers are written."""
+"""Checks and their results as plain values, and the format of their numbers."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,16 +7,16 @@ Severity = Literal["error", "incomplete", "warning"]
 
 
 def format_exact(observed: float | None) -> str:
-    """A number as a stream file takes it, in `waivers` say: it reads back as exactly this value."""
+    """Return a number as `waivers` in a stream file take it: the text parses to exactly this value."""
     if observed is None:
         return "nothing"
     value = float(observed)
-    # Whole numbers without their .0, as long as the file's integers hold them.
+    # Whole numbers without .0, if YAML integers are exact.
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
 def format_short(observed: float | None) -> str:
-    """A number as a person reads it: whole ones whole, others with four digits at least."""
+    """Return a number for people: whole ones whole, others with at least four digits."""
     if observed is None or float(observed).is_integer():
         return format_exact(observed)
     return f"{observed:.4g}" if abs(observed) < 1000 else f"{observed:.1f}"
@@ -24,15 +24,16 @@ def format_short(observed: float | None) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """A bound on one metric.
+    """A bound on a metric.
 
     Attributes:
-        name: in the language of the domain; what a person reads and may accept.
-        metric: the column of the table of metrics.
-        at_least, at_most: the bounds, inside; None leaves that side open.
-        column: the column of the data that the check is about, where it is about one.
-        advice: what helps, where name and figures do not tell.
-        rule: what the metric counts, where the stream's file says it: another rule is another check.
+        name: in terms of the domain; people see it and waive it by this name.
+        metric: the name of the metric.
+        at_least, at_most: the bounds, inclusive; None if there is none.
+        column: the column that the check is about; None if it is not about one.
+        advice: what to do, if name and numbers do not tell.
+        rule: the condition that the metric counts, of a check in the stream file. Another rule makes another
+            check.
     """
 
     name: str
@@ -47,19 +48,16 @@ class Check:
     @property
     def expected(self) -> str:
         """The bound in words, with the advice."""
-        return self._bound() if self.advice is None else f"{self._bound()} ({self.advice})"
-
-    def _bound(self) -> str:
+        bounds = [f"at least {format_exact(self.at_least)}"] if self.at_least is not None else []
+        bounds += [f"at most {format_exact(self.at_most)}"] if self.at_most is not None else []
         if self.at_least is not None and self.at_least == self.at_most:
-            return format_exact(self.at_least)
-        sides = [f"at least {format_exact(self.at_least)}"] if self.at_least is not None else []
-        sides += [f"at most {format_exact(self.at_most)}"] if self.at_most is not None else []
-        return " and ".join(sides)
+            bounds = [format_exact(self.at_least)]
+        return " and ".join(bounds) + ("" if self.advice is None else f" ({self.advice})")
 
 
 @dataclass(frozen=True)
 class MetricResult:
-    """What one check saw in one row of the table of metrics."""
+    """The result of a check for one row of the metrics."""
 
     check: Check
     row: int

@@ -1,7 +1,7 @@
-"""Nodes of the ledger as Arrow holds them: a Python object is made of those alone that are asked for.
+"""Partitions of the ledger in Arrow arrays; a Python object is made only of a partition that is read by key.
 
-A year of hours is a hundred thousand nodes. Arrow reads them in milliseconds; to make an object of each takes
-seconds.
+A year of hours has a hundred thousand partitions. Arrow reads them in milliseconds; to make an object of each
+takes seconds.
 """
 
 import json
@@ -16,30 +16,47 @@ import pyarrow.compute as pc
 
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import moment_of, number_of
-from transom.core.partitions import PartitionKey, PartitionState, TableKey
-from transom.core.reasons import read
+from transom.core.partitions import (
+    READABLE,
+    PartitionKey,
+    PartitionState,
+    TableKey,
+    input_hashes_text,
+)
+from transom.core.reasons import read, write
 from transom.storage.data_files import hours_of
+from transom.storage.tables import Table
 
 NAMES = ("stage", "block", "table")
 AT_A_TIME = 64
-"""Neighbouring hours of a table of which entries are made together."""
+"""Neighbouring hours of a table whose states are made together."""
+DELETED = "forgotten"
+"""The status of a row that a commit deletes; no table contains it."""
+
+
+def state_row(partition: PartitionKey, state: PartitionState | None) -> dict[str, Any]:
+    """Return a row of the table `ledger`, of status `DELETED` if the state is None."""
+    row = {**vars(partition), **vars(state or PartitionState("published", ""))}
+    if state is None:
+        row["status"] = DELETED
+    elif state.input_hashes is not None:
+        row["input_hashes"] = input_hashes_text(state.input_hashes)
+    return {**row, "reasons": write(row["reasons"])}
 
 
 class StoredPartitions:
-    """The nodes of one version of the ledger.
-
-    Each has a place. Those of a block's table follow each other, in the order of their hours.
+    """Partitions and their states, sorted by table and hour. The index of a partition is its place.
 
     Attributes:
-        places: of each block's table.
-        hours: the hour at each place, counted from the epoch.
+        places: the places of each block's table.
+        hours: the number since the epoch of the hour at each place.
 
     Args:
         rows: of the table `ledger`.
     """
 
     def __init__(self, rows: pa.Table) -> None:
-        # What reads the files has types of its own for text.
+        # DataFusion returns text as string views.
         text = (pa.field(f.name, pa.string() if f.type == pa.string_view() else f.type) for f in rows.schema)
         self._rows = rows = rows.cast(pa.schema(text)).combine_chunks()
         names = [rows[name].combine_chunks().dictionary_encode() for name in NAMES]
@@ -47,43 +64,49 @@ class StoredPartitions:
         hours = hours_of(rows["hour"])
         self._order: Int64s = np.lexsort((hours, *codes[::-1]))
         self.hours: Int64s = hours[self._order]
-        begins = np.ones(len(hours), dtype=bool)
-        begins[1:] = np.logical_or.reduce([np.diff(of[self._order]) != 0 for of in codes])
-        self._starts: list[int] = np.flatnonzero(begins).tolist()
-        rows_of = self._order[self._starts].tolist()
-        self._series: list[TableKey] = [
-            tuple(of.dictionary[int(code[row])].as_py() for of, code in zip(names, codes, strict=True))
-            for row in rows_of
+        is_first = np.ones(len(hours), dtype=bool)
+        is_first[1:] = np.logical_or.reduce([np.diff(code[self._order]) != 0 for code in codes])
+        self._starts: list[int] = np.flatnonzero(is_first).tolist()
+        self._tables: list[TableKey] = [
+            tuple(name.dictionary[int(code[row])].as_py() for name, code in zip(names, codes, strict=True))
+            for row in self._order[self._starts].tolist()
         ]
-        ends = [*self._starts[1:], len(hours)]
-        self.places: dict[TableKey, range] = dict(
-            zip(self._series, map(range, self._starts, ends), strict=True)
-        )
+        ranges = map(range, self._starts, [*self._starts[1:], len(hours)])
+        self.places: dict[TableKey, range] = dict(zip(self._tables, ranges, strict=True))
         self._columns: dict[str, pa.Array] = {}
-        self._found: dict[TableKey, Mapping[int, int]] = {}
-        self._made: dict[int, PartitionState] = {}
+        self._places_by_hour: dict[TableKey, Mapping[int, int]] = {}
+        self._states: dict[int, PartitionState] = {}
 
-    def place(self, node: PartitionKey) -> int | None:
-        """Return the place of a node; None where there is no such node."""
-        series = (node.stage, node.block, node.table)
-        if series not in self._found:
-            of = self.places.get(series, range(0))
-            self._found[series] = dict(zip(self.hours[of.start : of.stop].tolist(), of, strict=True))
-        return self._found[series].get(number_of(node.hour))
+    @classmethod
+    def of(cls, states: Mapping[PartitionKey, PartitionState]) -> "StoredPartitions":
+        """Return the given partitions; their states are the same objects."""
+        rows = [state_row(*item) for item in states.items()]
+        result = cls(pa.Table.from_pylist(rows, schema=Table.load("ledger").arrow_schema()))
+        objects = list(states.values())
+        result._states = {place: objects[row] for place, row in enumerate(result._order.tolist())}
+        return result
 
-    def node(self, place: int) -> PartitionKey:
-        """Return the node at a place."""
-        return PartitionKey(
-            *self._series[bisect_right(self._starts, place) - 1], moment_of(int(self.hours[place]))
-        )
+    def place(self, partition: PartitionKey) -> int | None:
+        """Return the place of a partition; None if there is none."""
+        table = partition.series
+        if table not in self._places_by_hour:
+            places = self.places.get(table, range(0))
+            hours = self.hours[places.start : places.stop].tolist()
+            self._places_by_hour[table] = dict(zip(hours, places, strict=True))
+        return self._places_by_hour[table].get(number_of(partition.hour))
 
-    def entry(self, place: int) -> PartitionState:
-        """Return the entry at a place."""
-        if place not in self._made:
+    def partition(self, place: int) -> PartitionKey:
+        """Return the partition at a place."""
+        table = self._tables[bisect_right(self._starts, place) - 1]
+        return PartitionKey(*table, moment_of(int(self.hours[place])))
+
+    def state(self, place: int) -> PartitionState:
+        """Return the state at a place."""
+        if place not in self._states:
             first = place - place % AT_A_TIME
             rows = self._rows.take(self._order[first : first + AT_A_TIME]).to_pylist()
-            self._made.update((first + number, _entry(row)) for number, row in enumerate(rows))
-        return self._made[place]
+            self._states.update((first + number, _state(row)) for number, row in enumerate(rows))
+        return self._states[place]
 
     def column(self, name: str) -> pa.Array:
         """Return a column, in the order of the places."""
@@ -92,63 +115,55 @@ class StoredPartitions:
         return self._columns[name]
 
     def flags(self, name: str) -> Bools:
-        """Return a column of truth values."""
-        found: Bools = self.column(name).to_numpy(zero_copy_only=False)
-        return found
+        """Return a boolean column."""
+        return _bools(self.column(name))
 
-    def of_tables(self, wanted: Callable[[TableKey], bool]) -> Bools:
-        """Return which nodes are of some blocks' tables."""
-        found = np.zeros(len(self.hours), dtype=bool)
-        for series, of in self.places.items():
-            found[of.start : of.stop] = wanted(series)
-        return found
+    def of_tables(self, condition: Callable[[TableKey], bool]) -> Bools:
+        """Return which partitions belong to tables that meet a condition."""
+        result = np.zeros(len(self.hours), dtype=bool)
+        for table, places in self.places.items():
+            result[places.start : places.stop] = condition(table)
+        return result
 
     def having(self, statuses: Collection[str]) -> Bools:
-        """Return which nodes have one of some statuses."""
-        found: Bools = pc.is_in(self.column("status"), pa.array(statuses, pa.string())).to_numpy(
-            zero_copy_only=False
-        )
-        return found
+        """Return which partitions have one of the given statuses."""
+        return _bools(pc.is_in(self.column("status"), pa.array(statuses, pa.string())))
 
-    def by_run(self, run_id: str, chunk: str) -> Bools:
-        """Return which nodes are of a run, or of one whose name begins with a text."""
+    def by_run(self, run_id: str, prefix: str) -> Bools:
+        """Return which partitions are of a run, or of one whose id begins with a text."""
         runs = self.column("run_id")
-        of_run = pc.or_(pc.equal(runs, run_id), pc.starts_with(runs, chunk))
-        found: Bools = of_run.to_numpy(zero_copy_only=False)
-        return found
+        return _bools(pc.or_(pc.equal(runs, run_id), pc.starts_with(runs, prefix)))
 
     @cached_property
     def troubled(self) -> Bools:
-        """Which nodes are not published, or lack something."""
+        """Which partitions are not published, or incomplete."""
         return ~(self.having(["published"]) & self.flags("complete"))
 
     @cached_property
     def readable(self) -> Bools:
-        """Which nodes stand."""
-        return self.having(["published", "expired"])
+        """Which partitions later stages may read."""
+        return self.having(READABLE)
 
     @cached_property
     def complete(self) -> Bools:
-        """Which of these lack nothing."""
+        """Which of these are complete."""
         return self.readable & self.flags("complete")
 
 
-def _entry(row: Mapping[str, Any]) -> PartitionState:
-    return PartitionState(
-        row["status"],
-        row["run_id"],
-        row["complete"],
-        row["digest"],
-        None if row["input_hashes"] is None else _inputs(row["input_hashes"]),
-        row["rows"],
-        row["reason"],
-        row["requested"],
-        read(row["reasons"]),
-    )
+def _bools(array: pa.Array) -> Bools:
+    result: Bools = array.to_numpy(zero_copy_only=False)
+    return result
+
+
+def _state(row: Mapping[str, Any]) -> PartitionState:
+    values = {name: row[name] for name in PartitionState.__dataclass_fields__}
+    if values["input_hashes"] is not None:
+        values["input_hashes"] = _inputs(values["input_hashes"])
+    return PartitionState(**{**values, "reasons": read(values["reasons"])})
 
 
 @lru_cache(2**12)
 def _inputs(text: str) -> Mapping[str, str]:
-    """The inputs of a node; the hours of ingest have the same ones, year after year."""
+    """Parse inputs. Most hours of ingest have the same."""
     inputs: Mapping[str, str] = json.loads(text)
     return inputs

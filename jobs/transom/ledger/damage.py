@@ -1,4 +1,4 @@
-"""What is damaged in a lake: the plain values of which `verify` speaks."""
+"""Damage in a lake, as `verify` reports it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,20 +7,20 @@ from typing import Literal
 from transom.core.intervals import format_hours
 
 Kind = Literal["missing", "unreadable", "different", "marked"]
-"""Missing: a file or a table is not there. Unreadable: it is, and cannot be read. Different: the rows are not
-those that the ledger has the digest of. Marked: found before, and not made again yet."""
+"""Missing: a file or a table does not exist. Unreadable: it exists and cannot be read. Different: the rows do
+not have the digest of the ledger. Marked: known from before, and not computed again yet."""
 LEDGER = "ledger"
-"""The stage, in words, of the tables that belong to none: `ledger`, `checks`, `runs` and `findings`."""
+"""The stage, in messages, of tables without one: `ledger`, `checks`, `runs` and `findings`."""
 
 
 @dataclass(frozen=True, order=True)
 class Damage:
-    """Something that is not as it was written.
+    """One damaged file, table or range of hours.
 
     Attributes:
-        block: None where it is about every block of the table.
-        hours: none where it is about the whole table.
-        file: below the table's folder; None where no single file is meant.
+        block: None for every block of the table.
+        hours: empty for the whole table.
+        file: its path below the table's folder; None if no single file is meant.
         detail: what is wrong, in words.
     """
 
@@ -33,8 +33,8 @@ class Damage:
     detail: str
 
     def __str__(self) -> str:
-        """One line: which table, which hours, and what is wrong with which file."""
+        """Return one line: the table, the hours, the file and what is wrong."""
         block = f" of {self.block}" if self.block not in (None, self.table) else ""
-        where = f" {format_hours(self.hours)}" if self.hours else ""
+        hours = f" {format_hours(self.hours)}" if self.hours else ""
         file = f"{self.file} " if self.file else ""
-        return f"{self.kind}: {self.stage}, {self.table}{block}{where}: {file}{self.detail}"
+        return f"{self.kind}: {self.stage}, {self.table}{block}{hours}: {file}{self.detail}"

@@ -1,45 +1,29 @@
-"""Whether a partition is fresh, and why not: the answer of runs, gates, commands, notebooks and audits.
+"""Whether a partition is fresh, and why not: for runs, gates, commands, notebooks and audits.
 
-A run computes what is outdated, as in a build system: partitions whose recorded inputs differ from what these
-are now. A partition may equal its inputs while those are outdated themselves. Then it is stale, too, and the
-reason lies upstream, in its root.
+A partition may equal its inputs while these are outdated themselves (`OutdatedHours`). It is stale, too, and
+the reason is an outdated partition upstream: its root.
 """
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
-from itertools import repeat
 from typing import Literal, Protocol
 
-import numpy as np
-
-from transom.core.exact_sums import Int64s
 from transom.core.hour_sets import HourSet
-from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, number_of
+from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import (
-    BITS,
     READABLE,
     SOURCE_STAGE,
     PartitionKey,
     PartitionState,
     Status,
     TableKey,
-    input_hashes_text,
 )
+from transom.ledger.outdated import OutdatedHours
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.stage import BlockOutput, InputRange, Stage
-from transom.ledger.staleness import (
-    checks_fingerprint,
-    completeness,
-    expected_inputs,
-    is_stale,
-    named_inputs,
-    partitions_read,
-    recorded_inputs,
-    slice_hours,
-)
+from transom.ledger.stage import InputRange, Stage
+from transom.ledger.staleness import recorded_inputs, slice_hours
 from transom.ledger.waivers import Waiver
 
 EVENTS: TableKey = (SOURCE_STAGE, "events", "events")
@@ -56,18 +40,17 @@ class StaleReason:
     """One reason why a partition is not fresh.
 
     Attributes:
-        code: what is the matter:
-            `not_computed`: it is not there; `block_added`: its block is newer than the hour;
-            `dropped`: the stream's file has its block, or the table of it, no longer;
-            `writing`, `damaged`, `quarantined`, `blocked`: its status;
-            `unknown_inputs`: the ledger does not say what it was computed from;
-            `specification`, `version`, `completeness`, `checks`: this input has changed;
-            `input_missing`, `input_changed`: hours of a table that it reads are not there, are not the same;
-            `state_stale`: earlier tables of its stage, or earlier hours of its table, are outdated;
-            `upstream_stale`: what it reads of other stages is stale.
-        partitions: of the last four codes, the partitions in question. `input_changed` has all that it reads
-            of the table now; `upstream_stale` has the root.
-        name: of the input that has changed; the table, where it is one.
+        code: `not_computed`, it does not exist; `block_added`, nor did its block when the hour was computed;
+            `dropped`, its block or table is no longer in the stream file;
+            `writing`, `damaged`, `quarantined`, `blocked`, its status;
+            `unknown_inputs`, the ledger does not have its inputs;
+            `specification`, `version`, `completeness`, `checks`, this input changed;
+            `input_missing`, `input_changed`, hours of an input table do not exist or changed;
+            `state_stale`, earlier tables of its stage or earlier hours of its table are outdated;
+            `upstream_stale`, an input of another stage is stale.
+        partitions: those concerned, of the last four codes. `input_changed` has all current inputs of the
+            table; `upstream_stale` has the root.
+        name: of the changed input; for a table its name.
         recorded: the value of the input in the ledger.
         expected: its value now.
     """
@@ -80,59 +63,24 @@ class StaleReason:
 
 
 class SourceInputs(Protocol):
-    """What the hours of the source stage have to be computed from."""
+    """The inputs of the source stage."""
 
     def expected(self, hour: datetime) -> Mapping[str, str]:
-        """Return the inputs of an hour as they are now."""
+        """Return the inputs of an hour now."""
         ...
 
-    def like(self, book: LedgerSnapshot) -> HourSet:
+    def like(self, snapshot: LedgerSnapshot, /) -> HourSet:
         """Return hours whose recorded inputs are known to be these."""
         ...
 
 
-@dataclass(frozen=True)
-class _BlockTable:
-    """What decides whether hours of a block's table are outdated.
-
-    Attributes:
-        version: of the code of the stage.
-        back: how many earlier hours of the table itself one reads.
-        state: what it reads of earlier tables of its stage.
-        checks: the hash of the table's checks.
-        completeness: the hash of what decides whether an hour is complete: of hours with a waiver, and of
-            all others at `UNKNOWN_HOUR`.
-    """
-
-    version: int
-    part: BlockOutput
-    back: int
-    state: tuple[InputRange, ...]
-    checks: str
-    completeness: Mapping[datetime, str]
-
-
-def _block_tables(stage: Stage, waivers: Sequence[Waiver]) -> Iterator[tuple[TableKey, _BlockTable]]:
-    hours = {UNKNOWN_HOUR, *(waiver.hour for waiver in waivers)}
-    earlier: set[TableKey] = set()
-    for step in stage.steps:
-        checks = checks_fingerprint(step.checks, waivers)
-        complete = {hour: completeness(stage.name, step.checks, waivers, hour) for hour in hours}
-        for block, part in step.parts.items():
-            state = tuple(reads for reads in part.reads if reads.series in earlier)
-            of_table = _BlockTable(stage.version, part, step.back(block), state, checks, complete)
-            yield (stage.name, block, step.table.name), of_table
-        earlier.update((stage.name, block, step.table.name) for block in step.parts)
-
-
-class Freshness:
+class Freshness(OutdatedHours):
     """What is fresh by one snapshot of the ledger.
 
     Args:
-        stages: those that are asked about, in the order in which they run. What they read of other stages
-            counts as fresh.
+        stages: in the order in which they run. Inputs of other stages count as fresh.
         waivers: failed checks that a person lets pass.
-        source: what events have to be computed from; None: they are stale only where they are damaged.
+        source: the inputs of events; None: events are stale only if they are damaged.
     """
 
     def __init__(
@@ -142,18 +90,15 @@ class Freshness:
         waivers: Sequence[Waiver],
         source: SourceInputs | None = None,
     ) -> None:
-        self.snapshot, self._source = snapshot, source
-        stages = list(stages)
-        self._stages = {stage.name for stage in stages}
-        self._tables = {table: of for stage in stages for table, of in _block_tables(stage, waivers)}
-        self._differing: dict[TableKey, Set[datetime]] = {}
-        self._outdated: dict[TableKey, list[datetime]] = {}
+        super().__init__(snapshot, stages, waivers)
+        self._source = source
         self._roots: dict[TableKey, Mapping[datetime, PartitionKey]] = {}
+        self._known: dict[TableKey, list[datetime]] = {}
 
     def is_fresh(self, partition: PartitionKey) -> bool:
-        """Return whether the rows of a partition are those that a run would compute now, from fresh inputs.
+        """Return whether a run would compute the same rows now, from fresh inputs.
 
-        Of an hour that nobody asked for no rows are.
+        An hour that was not requested is fresh without rows.
         """
         state = self.snapshot.get(partition)
         if state is None:
@@ -161,7 +106,7 @@ class Freshness:
         return state.status in READABLE and self.root(partition) is None
 
     def is_readable(self, partition: PartitionKey) -> bool:
-        """Return whether a partition is published, and its rows are fresh and not expired."""
+        """Return whether a partition is published, fresh and not expired."""
         state = self.snapshot.get(partition)
         return state is not None and state.status == "published" and self.is_fresh(partition)
 
@@ -170,7 +115,7 @@ class Freshness:
         return [hour for hour in hours if self.is_readable(PartitionKey(stage, block, table, hour))]
 
     def why_not(self, partition: PartitionKey) -> tuple[StaleReason, ...]:
-        """Return why a partition is not fresh; nothing of one that is."""
+        """Return why a partition is not fresh; empty if it is."""
         state = self.snapshot.get(partition)
         if state is None:
             required = partition.hour in self.snapshot.required_hours
@@ -188,8 +133,8 @@ class Freshness:
         return tuple(reasons)
 
     def _why_missing(self, partition: PartitionKey) -> Code:
-        beside = self.snapshot.within(Interval.of_hour(partition.hour))
-        known = any((one.stage, one.table) == (partition.stage, partition.table) for one, _ in beside)
+        of_hour = self.snapshot.within(Interval.of_hour(partition.hour))
+        known = any((key.stage, key.table) == (partition.stage, partition.table) for key, _ in of_hour)
         return "block_added" if known else "not_computed"
 
     def _own_reasons(self, partition: PartitionKey, state: PartitionState) -> Iterator[StaleReason]:
@@ -202,7 +147,7 @@ class Freshness:
                 if recorded.get(name) != expected.get(name):
                     code, partitions = self._changed_input(partition, name)
                     yield StaleReason(code, partitions, name, recorded.get(name), expected.get(name))
-        stale = (*self._outdated_state(partition), *self._outdated_before(partition))
+        stale = (*self.outdated_state(partition), *self.outdated_predecessors(partition))
         if stale:
             yield StaleReason("state_stale", stale)
 
@@ -210,153 +155,32 @@ class Freshness:
         match name:
             case "specification" | "version" | "completeness" | "checks":
                 return name, ()
-        reads = [read for read in self.reads(partition) if read.table == name]
-        missing = [
-            read
-            for read in reads
-            if read not in self.snapshot and read.hour in self.snapshot.required_hours_of(*read.series)
-        ]
-        return ("input_missing", tuple(missing)) if missing else ("input_changed", tuple(reads))
-
-    # What a run computes
-
-    @cached_property
-    def required_hours(self) -> list[datetime]:
-        """The hours that every table has to have, in order."""
-        return list(self.snapshot.required_hours)
-
-    def inputs(self, partition: PartitionKey) -> dict[str, str]:
-        """Return what a partition would be computed from now: a hash of each table, and of what shapes it."""
-        of = self._tables[partition.series]
-        complete = of.completeness.get(partition.hour, of.completeness[UNKNOWN_HOUR])
-        return expected_inputs(of.part, of.version, partition.hour, self.snapshot, complete, partition.table)
+        reads = tuple(read for read in self.reads(partition) if read.table == name)
+        absent = (read for read in reads if read not in self.snapshot)
+        missing = tuple(read for read in absent if read.hour in self.snapshot.required_hours_of(*read.series))
+        return ("input_missing", missing) if missing else ("input_changed", reads)
 
     def recorded_inputs(self, partition: PartitionKey, status: Status) -> Mapping[str, str]:
-        """Return these as the ledger records them of a partition of some status."""
+        """Return the inputs now as the ledger records them for a partition of some status."""
         if partition.series in self._tables:
             return recorded_inputs(status, self.inputs(partition), self._tables[partition.series].checks)
-        is_source = partition.stage == SOURCE_STAGE and self._source is not None
-        return self._source.expected(partition.hour) if is_source and self._source else {}
-
-    def is_outdated(self, partition: PartitionKey) -> bool:
-        """Return whether a run of its stage has to compute a partition of a required hour."""
-        hours = self.outdated_hours(*partition.series)
-        place = bisect_left(hours, partition.hour)
-        return place < len(hours) and hours[place] == partition.hour
-
-    def outdated_hours(self, stage: str, block: str, table: str) -> Sequence[datetime]:
-        """Return the required hours of a block's table that a run of its stage has to compute, in order.
-
-        They differ from their inputs, or read outdated state of their stage, or outdated earlier hours of
-        their own table.
-        """
-        key = (stage, block, table)
-        if key not in self._outdated:
-            of, differing, hours = self._tables[key], self._differing_hours(key), list[datetime]()
-            state = [(reads, self.outdated_hours(*reads.series)) for reads in of.state]
-            for hour in self.required_hours if differing or any(read for _, read in state) else ():
-                if (
-                    (hours and hour - of.back * HOUR <= hours[-1])
-                    or hour in differing
-                    or any(slice_hours(read, hour, reads) for reads, read in state)
-                ):
-                    hours.append(hour)
-            self._outdated[key] = hours
-        return self._outdated[key]
-
-    def state_to_compute(self, partition: PartitionKey) -> list[PartitionKey]:
-        """Return the state in earlier tables of its stage that has to be computed before a partition."""
-        read = (
-            read
-            for reads in self._tables[partition.series].state
-            for read in partitions_read(reads, partition.hour)
-        )
-        return [*self._outdated_state(partition), *filter(self.is_expired, read)]
-
-    def is_expired(self, partition: PartitionKey) -> bool:
-        """Return whether the rows of a partition are gone."""
-        state = self.snapshot.get(partition)
-        return state is not None and state.status == "expired"
-
-    def _outdated_state(self, partition: PartitionKey) -> list[PartitionKey]:
-        """The outdated state in earlier tables of its stage that a partition is computed from."""
-        of = self._tables.get(partition.series)
-        return [
-            PartitionKey(*reads.series, hour)
-            for reads in (of.state if of else ())
-            for hour in slice_hours(self.outdated_hours(*reads.series), partition.hour, reads)
-        ]
-
-    def _outdated_before(self, partition: PartitionKey) -> list[PartitionKey]:
-        """The outdated earlier hours of its own table that a partition is computed from."""
-        of = self._tables.get(partition.series)
-        if of is None or not of.back:
-            return []
-        own = InputRange(*partition.series, of.back, -1)
-        hours = slice_hours(self.outdated_hours(*partition.series), partition.hour, own)
-        return [replace(partition, hour=hour) for hour in hours]
-
-    def _differing_hours(self, table: TableKey) -> Set[datetime]:
-        """The required hours of a block's table that are not there or differ from their inputs."""
-        if table not in self._differing:
-            recorded = self.snapshot.recorded(*table)
-            hours = zip(
-                self.required_hours, self._hour_numbers.tolist(), self._expected_texts(table), strict=True
-            )
-            self._differing[table] = {
-                hour
-                for hour, number, expected in hours
-                if recorded.get(number) != expected and self._differs(PartitionKey(*table, hour))
-            }
-        return self._differing[table]
-
-    def _differs(self, partition: PartitionKey) -> bool:
-        state, checks = self.snapshot.get(partition), self._tables[partition.series].checks
-        return state is None or is_stale(state, self.inputs(partition), checks)
-
-    def _expected_texts(self, table: TableKey) -> list[str]:
-        """The inputs of every required hour, as the ledger writes them of one without a waiver: for years of
-        hours in a fraction of the time that comparing one by one takes."""
-        of, numbers = self._tables[table], self._hour_numbers
-        hashes: dict[str, list[int]] = {}
-        for reads in of.part.reads:
-            back = (
-                reads.back
-                if reads.back_of is None
-                else np.array(list(map(reads.back_of, self.required_hours)))
-            )
-            of_reads = self.snapshot.range_hashes(
-                *reads.series,
-                numbers - back,
-                numbers + reads.forward,
-                own=reads.table == table[2],
-                requested=reads.requested,
-            )
-            sums = hashes.get(reads.table, repeat(0))
-            hashes[reads.table] = [(a + b) % 2**BITS for a, b in zip(sums, of_reads, strict=False)]
-        complete = of.completeness[UNKNOWN_HOUR]
-        text = input_hashes_text(named_inputs(dict.fromkeys(hashes, "%032x"), of.part, of.version, complete))
-        ordered = (hashes[name] for name in sorted(hashes))
-        return [text % tuple(row) for _, *row in zip(self.required_hours, *ordered, strict=True)]
-
-    @cached_property
-    def _hour_numbers(self) -> Int64s:
-        """The required hours, counted from the epoch."""
-        return np.array(list(map(number_of, self.required_hours)), dtype=np.int64)
+        if partition.stage == SOURCE_STAGE and self._source is not None:
+            return self._source.expected(partition.hour)
+        return {}
 
     # What is stale, down to the events
 
     def root(self, partition: PartitionKey) -> PartitionKey | None:
-        """Return the outdated partition for which one of a required hour is stale, itself or one upstream;
-        None where it is not stale."""
+        """Return the outdated partition that makes a partition of a required hour stale, itself or upstream;
+        None if it is not stale."""
         return self._roots_of(partition.series).get(partition.hour)
 
     def stale(self, stage: str) -> dict[datetime, PartitionKey]:
         """Return the hours of a stage in which something is stale, in order, each with its first root.
 
-        Partitions that are being written or blocked are left out: the ledger says so of them itself.
+        Partitions that are being written or blocked are left out, as their status says it.
         """
-        found: dict[datetime, PartitionKey] = {}
+        roots: dict[datetime, PartitionKey] = {}
         own = [table for table in [EVENTS, *self._tables] if table[0] == stage]
         others = sorted(table for table in self.snapshot.names if table[0] == stage and table not in own)
         for table in [*own, *others]:
@@ -364,27 +188,27 @@ class Freshness:
                 state = self.snapshot.get(PartitionKey(*table, hour))
                 unsettled = state is not None and state.status in ("writing", "blocked")
                 if table in others or not unsettled or (state and state.damaged):
-                    found.setdefault(hour, root)
-        return dict(sorted(found.items()))
+                    roots.setdefault(hour, root)
+        return dict(sorted(roots.items()))
 
     def _roots_of(self, table: TableKey) -> Mapping[datetime, PartitionKey]:
         """The stale required hours of a block's table, in order, each with its root."""
         if table not in self._roots:
+            stale: Set[datetime] = set()
             if table[0] == SOURCE_STAGE:
-                hours = sorted(self._stale_source_hours(table) & self.snapshot.required_hours)
-                self._roots[table] = {hour: PartitionKey(*table, hour) for hour in hours}
-            elif table in self._tables:
+                stale = self._stale_source_hours(table)
+            elif table not in self._tables and table[0] in self._stages:
+                stale = self.snapshot.hours_of(*table)
+            if table in self._tables:
                 self._roots[table] = self._find_roots(table)
-            elif table[0] in self._stages:
-                hours = sorted(self.snapshot.hours_of(*table) & self.snapshot.required_hours)
-                self._roots[table] = {hour: PartitionKey(*table, hour) for hour in hours}
             else:
-                self._roots[table] = {}
+                hours = sorted(stale & self.snapshot.required_hours)
+                self._roots[table] = {hour: PartitionKey(*table, hour) for hour in hours}
         return self._roots[table]
 
     def _stale_source_hours(self, table: TableKey) -> Set[datetime]:
-        """The stale hours of a table of the source stage. Nothing is computed from those beside the events:
-        they are stale only where they are damaged."""
+        """The stale hours of a table of the source stage. No table is computed from the tables beside events:
+        they are stale only if they are damaged."""
         compared = table == EVENTS and self._source is not None
         hours = {
             partition.hour
@@ -406,7 +230,7 @@ class Freshness:
             inputs.append((reads, stale if of_input is roots else sorted(of_input), of_input))
         for hour in self.required_hours:
             partition = PartitionKey(*table, hour)
-            root = next(filter(None, (_first_root(*of, hour) for of in inputs)), None)
+            root = next(filter(None, (_first_root(*item, hour) for item in inputs)), None)
             if root is None and self.is_outdated(partition):
                 root = partition
             if root is not None:
@@ -417,26 +241,26 @@ class Freshness:
     # What an hour consists of, and what that is computed from
 
     def partitions(self, stage: str, hour: datetime) -> list[PartitionKey]:
-        """Return what an hour of a stage consists of: by the stream's file, and then what the ledger has of
-        dropped blocks and of damaged tables."""
+        """Return the partitions of an hour of a stage: those of the stream file, then those of dropped blocks
+        and of damaged tables in the ledger."""
         own = [PartitionKey(*table, hour) for table in [EVENTS, *self._tables] if table[0] == stage]
         of_hour = sorted(self.snapshot.within(Interval.of_hour(hour)))
-        known = [(of, state) for of, state in of_hour if of.stage == stage and of not in own]
-        dropped = [of for of, _ in known if self._is_dropped(of)]
-        return [*own, *dropped, *(of for of, state in known if state.damaged and of not in dropped)]
+        others = [(key, state) for key, state in of_hour if key.stage == stage and key not in own]
+        dropped = [key for key, _ in others if self._is_dropped(key)]
+        return [*own, *dropped, *(key for key, state in others if state.damaged and key not in dropped)]
 
     def _is_dropped(self, partition: PartitionKey) -> bool:
         return partition.stage in self._stages and partition.series not in self._tables
 
     def reads(self, partition: PartitionKey) -> list[PartitionKey]:
-        """Return the partitions that one is computed from, of each table from the first to the last hour that
-        is required or recorded: there may be a century of others."""
-        of, found = self._tables.get(partition.series), list[PartitionKey]()
-        for reads in of.part.reads if of else ():
+        """Return the partitions that a partition is computed from, of each table from the first to the last
+        hour that is required or recorded: there may be a century of others."""
+        table, inputs = self._tables.get(partition.series), list[PartitionKey]()
+        for reads in table.part.reads if table else ():
             hours = slice_hours(self._known_hours(reads.series), partition.hour, reads)
             between = Interval(hours[0], hours[-1] + HOUR).hours() if hours else ()
-            found += [PartitionKey(*reads.series, hour) for hour in between]
-        return found
+            inputs += [PartitionKey(*reads.series, hour) for hour in between]
+        return inputs
 
     def _known_hours(self, table: TableKey) -> list[datetime]:
         if table not in self._known:
@@ -444,23 +268,19 @@ class Freshness:
             self._known[table] = sorted(recorded | self.snapshot.required_hours_of(*table))
         return self._known[table]
 
-    @cached_property
-    def _known(self) -> dict[TableKey, list[datetime]]:
-        return {}
-
     def troubles(self, partition: PartitionKey) -> list[PartitionKey]:
-        """Return the partitions for which one is blocked or incomplete: those upstream that are quarantined,
-        blocked or incomplete, and read nothing that is; itself where it reads nothing that is."""
+        """Return why a partition is blocked or incomplete: the quarantined, blocked or incomplete partitions
+        upstream (or itself) whose inputs are none of these."""
         found: list[PartitionKey] = []
-        seen: set[PartitionKey] = set()
-        ahead = [partition]
-        while ahead:
-            partition = ahead.pop()
-            if partition not in seen:
-                seen.add(partition)
+        visited: set[PartitionKey] = set()
+        stack = [partition]
+        while stack:
+            partition = stack.pop()
+            if partition not in visited:
+                visited.add(partition)
                 troubled = [read for read in self.reads(partition) if self._is_troubled(read)]
                 found += [] if troubled else [partition]
-                ahead += reversed(troubled)
+                stack += reversed(troubled)
         return found
 
     def _is_troubled(self, partition: PartitionKey) -> bool:

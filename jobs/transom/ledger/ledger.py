@@ -1,16 +1,14 @@
-"""The ledger: what each stage did to each hour, and what its gate saw.
+"""The ledger: the state of every partition, the results of its checks, and the runs.
 
-A *node* is a block's table and its hour, as in a build system. The ledger keeps, for every node, its
-status, the digest of its rows and the inputs they were computed from; a node is stale when its
-recorded inputs differ from the expected ones.
+A partition (`PartitionKey`) is an hour of a block's table. The ledger has its status, the digest of its rows
+and the inputs that they were computed from. It is stale if the recorded inputs differ from those of now.
 
-The ledger is written through delta-rs, the other tables mostly through Spark: its commits are small and must
-be quick, and a gate has to read it without a JVM. A commit that meets another one is tried again on
-the newer version, after looking again at what it assumes.
+delta-rs writes these tables: commits are small and must be fast, and a gate reads them without a JVM. If
+another commit comes in between, a commit checks its assumptions in the newer version and tries again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,8 +16,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from transom.core.intervals import format_hour
 from transom.core.partitions import (
-    EMPTY_DIGEST,
     PREVIOUS_REASON,
     PREVIOUS_REASONS,
     PREVIOUS_RUN,
@@ -28,25 +26,20 @@ from transom.core.partitions import (
     CheckResult,
     PartitionKey,
     PartitionState,
-    input_hashes_text,
 )
 from transom.core.reasons import write
-from transom.ledger.columnar_state import StoredPartitions
+from transom.ledger.columnar_state import DELETED, StoredPartitions, state_row
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.tables import ATTEMPTS, RunSuperseded, Table, create, in_hours_sql, query, read_rows
 
-DELETED = "forgotten"
-"""What a commit is told of a row that is to be deleted; it stands in no table."""
-
-
 TOKENS_FROM = "transom.tokens_from"
-"""A property of `ledger`: what is added to its version to give a token. A ledger that was made anew after
-damage begins above the tokens that the tables hold."""
+"""A property of `ledger`: a token is this plus the version. Repair sets it above all tokens in use."""
+States = Mapping[PartitionKey, PartitionState | None]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a stage, for the table `runs`."""
+    """One run of a stage: a row of `runs`."""
 
     run_id: str
     trigger: str
@@ -66,301 +59,219 @@ class Run:
 
 
 class Ledger:
-    """The ledger tables of one stream, under `root`."""
+    """The ledger tables of a stream, in the folder `root`."""
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._books: dict[tuple[str, ...] | None, tuple[int, LedgerSnapshot]] = {}
+        self._snapshots: dict[tuple[str, ...] | None, tuple[int, LedgerSnapshot]] = {}
         self._opened: dict[str, DeltaTable] = {}
         self.tables = {name: Table.load(name) for name in ("ledger", "checks", "runs")}
         for table in self.tables.values():
             self.create(table)
 
     def create(self, table: Table) -> None:
-        """Creates a table beside those of the ledger where there is none."""
+        """Create another table in the same folder, if there is none."""
         if table.name not in self._opened:
             self._opened[table.name] = create(self.root, table)
 
     def open(self, name: str) -> DeltaTable:
-        """A table of the ledger, as it stands; the next call may bring it up to date."""
-        # A run looks some dozen times: what is new since is read in a tenth of the time of the whole log.
+        """Return the latest version of a table; the next call may update the same object."""
+        # A run opens it dozens of times; an incremental update takes a tenth of reading the whole log.
         if name in self._opened:
             self._opened[name].update_incremental()
         else:
             self._opened[name] = DeltaTable(f"{self.root}/{name}")
         return self._opened[name]
 
-    def _schema(self, name: str) -> pa.Schema:
-        return self.tables[name].arrow_schema()
-
     def snapshot(self, stages: Sequence[str] | None = None) -> LedgerSnapshot:
-        """All nodes, of some stages or of all."""
-        return self._book(self.open("ledger"), stages)
+        """Return the states of all partitions; of some stages or, by default, of all."""
+        return self._snapshot(self.open("ledger"), stages)
 
-    def _book(self, table: DeltaTable, stages: Sequence[str] | None) -> LedgerSnapshot:
-        # Years of hours take a second to read, and a run looks at them several times.
-        which = None if stages is None else tuple(stages)
-        version, book = self._books.get(which, (-1, LedgerSnapshot({})))
+    def _snapshot(self, table: DeltaTable, stages: Sequence[str] | None) -> LedgerSnapshot:
+        # Reading years of hours takes a second, and a run needs several snapshots.
+        key = None if stages is None else tuple(stages)
+        version, snapshot = self._snapshots.get(key, (-1, LedgerSnapshot({})))
         if version != table.version():
-            book = _book(table, stages)
-            self._books[which] = table.version(), book
-        return book
+            where = "TRUE" if stages is None else " OR ".join(f"stage = '{stage}'" for stage in stages)
+            rows = query(table, f"SELECT * FROM t WHERE {where}")
+            snapshot = LedgerSnapshot({}, stored=StoredPartitions(rows))
+            self._snapshots[key] = table.version(), snapshot
+        return snapshot
 
     def claim(
         self,
         stage: str,
-        nodes: Iterable[PartitionKey],
+        partitions: Iterable[PartitionKey],
         run_id: str,
         seen: LedgerSnapshot | None = None,
         versions: Mapping[str, int] | None = None,
-        unasked: Collection[PartitionKey] = (),
-        holds: Callable[[LedgerSnapshot], bool] = lambda book: True,
+        unrequested: Collection[PartitionKey] = (),
+        holds: Callable[[LedgerSnapshot], bool] = lambda snapshot: True,
     ) -> int:
-        """Marks nodes as being written by a run, in one commit.
+        """Mark partitions as being written by a run, in one commit.
 
         Args:
-            seen: the ledger as it was when the run read what its rows are computed from; rows that
-                another run has published or begun since would be lost otherwise.
-            versions: of the nodes' tables, read after `seen`: where what the nodes hold can be found
-                again if this run is killed. A node that a killed run held keeps what that one noted.
-            unasked: nodes of hours that this run was not asked for.
-            holds: whether all else that the run went by is, in a later ledger, as it was seen.
+            seen: the ledger when the run read its inputs. Rows that another run has published or begun since
+                would be lost otherwise.
+            versions: of the partitions' tables, read after `seen`: the previous rows are there if this run is
+                killed. The note of a killed run stays.
+            unrequested: partitions whose hours this run was not requested to compute.
+            holds: whether all other assumptions of the run hold in a later ledger.
 
         Returns:
-            The fencing token that every table write of this claim carries: the commit's version, and
-            `tokens_from`.
+            The fencing token of this claim's writes: the version of the commit plus `tokens_from`.
 
         Raises:
-            Overtaken: a node is no longer as it was seen, or what the run went by does not hold.
+            RunSuperseded: a state differs from `seen`, or an assumption does not hold.
         """
-        nodes = list(nodes)
+        partitions = list(partitions)
 
-        def entries(book: LedgerSnapshot) -> Mapping[PartitionKey, PartitionState | None]:
-            if not holds(book):
+        def claimed(current: LedgerSnapshot) -> States:
+            if not holds(current):
                 raise RunSuperseded(
                     f"{stage}: another run of other hours, which bear on those of this one, came in between; "
                     f"run {run_id} wrote nothing, run the interval again"
                 )
-            for node in nodes:
-                held = book.get(node)
-                if seen is not None and held != seen.get(node):
-                    other = "another run" if held is None else f"run {held.run_id}"
+            for partition in partitions:
+                state = current.get(partition)
+                if seen is not None and state != seen.get(partition):
+                    other = "another run" if state is None else f"run {state.run_id}"
                     raise RunSuperseded(
-                        f"{stage} {node.block} {node.hour:%Y-%m-%dT%H:%M}: {other} came in between; "
+                        f"{stage} {partition.block} {format_hour(partition.hour)}: {other} came in between; "
                         f"run {run_id} wrote nothing, run the interval again"
                     )
-            return {
-                node: _claimed(node, book.get(node), run_id, versions or {}, node not in unasked)
-                for node in nodes
-            }
+            pairs = ((key, current.get(key)) for key in partitions)
+            known = versions or {}
+            return {key: _claimed(key, state, run_id, known, key not in unrequested) for key, state in pairs}
 
-        return self._commit(stage, entries, run_id)
+        return self._commit(stage, claimed, run_id)
 
-    def publish(self, stage: str, results: Mapping[PartitionKey, PartitionState | None], run_id: str) -> int:
-        """Turns a run's claimed nodes into what came out; those that are None are forgotten.
+    def publish(self, stage: str, states: States, run_id: str) -> int:
+        """Replace a run's claims by the final states, or delete those that are None.
 
         Raises:
-            Overtaken: another run has claimed one of the nodes since.
+            RunSuperseded: another run has claimed one of the partitions since.
         """
 
-        def entries(book: LedgerSnapshot) -> Mapping[PartitionKey, PartitionState | None]:
-            for node in results:
-                held = book.get(node)
-                if held is None or held.run_id != run_id or held.status != "writing":
-                    other = "nobody" if held is None else f"{held.run_id} ({held.status})"
+        def published(current: LedgerSnapshot) -> States:
+            for partition in states:
+                state = current.get(partition)
+                if state is None or state.run_id != run_id or state.status != "writing":
+                    other = "nobody" if state is None else f"{state.run_id} ({state.status})"
                     raise RunSuperseded(
-                        f"{stage} {node.block} {node.hour:%Y-%m-%dT%H:%M}: run {run_id} was overtaken by "
-                        f"run {other}; its rows are not called fresh, run the interval again"
+                        f"{stage} {partition.block} {format_hour(partition.hour)}: run {run_id} was "
+                        f"overtaken by run {other}; its rows are not called fresh, run the interval again"
                     )
-            return results
+            return states
 
-        return self._commit(stage, entries, run_id)
+        return self._commit(stage, published, run_id)
 
-    def _commit(
-        self,
-        stage: str,
-        entries: Callable[[LedgerSnapshot], Mapping[PartitionKey, PartitionState | None]],
-        run_id: str,
-    ) -> int:
+    def _commit(self, stage: str, changes: Callable[[LedgerSnapshot], States], run_id: str) -> int:
         for attempt in range(ATTEMPTS):
             table = self.open("ledger")
-            read_at, changed = table.version(), entries(self._book(table, [stage]))
-            rows = [_row(node, entry) for node, entry in changed.items()]
-            source = pa.Table.from_pylist(rows, schema=self._schema("ledger"))
+            version, states = table.version(), changes(self._snapshot(table, [stage]))
+            rows = [state_row(*item) for item in states.items()]
+            source = pa.Table.from_pylist(rows, schema=self.tables["ledger"].arrow_schema())
+            # delta-rs does not retry: the assumptions have to be checked again.
+            properties = CommitProperties(custom_metadata={"run_id": run_id}, max_commit_retries=0)
+            on = f"t.stage = '{stage}' and t.block = s.block and t.`table` = s.`table` and t.hour = s.hour"
+            merge = table.merge(source, on, source_alias="s", target_alias="t", commit_properties=properties)
             try:
-                (
-                    table.merge(
-                        source,
-                        f"t.stage = '{stage}' and t.block = s.block and t.`table` = s.`table` "
-                        "and t.hour = s.hour",
-                        source_alias="s",
-                        target_alias="t",
-                        # Our own loop tries again, because it has to look again at who holds the nodes.
-                        commit_properties=CommitProperties(
-                            custom_metadata={"run_id": run_id}, max_commit_retries=0
-                        ),
-                    )
-                    .when_matched_delete(f"s.status = '{DELETED}'")
-                    .when_matched_update_all()
-                    .when_not_matched_insert_all()
-                    .execute()
-                )
-                self._remember(stage, changed, read_at, table.version())
-                return table.version() + tokens_from(table)
+                merge.when_matched_delete(
+                    f"s.status = '{DELETED}'"
+                ).when_matched_update_all().when_not_matched_insert_all().execute()
             except CommitFailedError:
                 if attempt == ATTEMPTS - 1:
                     raise
+                continue
+            for key, (known, snapshot) in self._snapshots.items():
+                if known == version == table.version() - 1 and (key is None or stage in key):
+                    self._snapshots[key] = table.version(), snapshot.updated(states)
+            return table.version() + tokens_from(table)
         raise AssertionError("unreachable")
 
-    def _remember(
-        self, stage: str, changed: Mapping[PartitionKey, PartitionState | None], before: int, after: int
-    ) -> None:
-        for which, (version, book) in self._books.items():
-            if (version, after) == (before, before + 1) and (which is None or stage in which):
-                self._books[which] = after, book.updated(changed)
-
-    def record_checks(self, stage: str, verdicts: Sequence[CheckResult], run_id: str) -> None:
-        """Appends what the checks of a run saw; `checks` shows only those of the run a node stands by."""
-        rows: list[dict[str, object]] = [
-            {
-                "stage": v.node.stage,
-                "block": v.node.block,
-                "table": v.node.table,
-                "hour": v.node.hour,
-                "check": v.check,
-                "column": v.column,
-                "severity": v.severity,
-                "observed": v.observed,
-                "expected": v.expected,
-                "success": v.success,
-                "file": v.file,
-                "failing_rows": list(v.failing_rows),
-                "accepted": v.accepted,
-                "run_id": run_id,
-            }
-            for v in verdicts
-        ]
-        if rows:
+    def record_checks(self, stage: str, results: Sequence[CheckResult], run_id: str) -> None:
+        """Append the check results of a run. Readers see only those of the run that wrote a partition."""
+        if results:
+            rows = [{**vars(result.node), **vars(result), "run_id": run_id} for result in results]
             self._append("checks", rows)
 
     def record_run(self, run: Run) -> None:
-        """Appends a finished run."""
-        row = {**run.__dict__, "from": run.start, "to": run.end}
-        del row["start"], row["end"]
-        self._append("runs", [row])
+        """Append a finished run."""
+        self._append("runs", [{**vars(run), "from": run.start, "to": run.end}])
 
-    def _append(self, name: str, rows: list[dict[str, object]]) -> None:
-        source = pa.Table.from_pylist(rows, schema=self._schema(name))
+    def _append(self, name: str, rows: list[dict[str, Any]]) -> None:
+        source = pa.Table.from_pylist(rows, schema=self.tables[name].arrow_schema())
         for attempt in range(ATTEMPTS):
             try:
                 return write_deltalake(self.open(name), source, mode="append")
             except CommitFailedError:
-                # Rows that are added conflict with nothing but a change of the table itself.
+                # Only a change of the table itself conflicts with added rows.
                 if attempt == ATTEMPTS - 1:
                     raise
 
-    def checks(self, book: LedgerSnapshot, stage: str, hours: set[datetime]) -> list[CheckResult]:
-        """What the checks saw in some hours, by the run that each node now stands by."""
-        if not hours:
-            return []
-        return self._verdicts(book, stage, in_hours_sql(hours))
+    def checks(self, snapshot: LedgerSnapshot, stage: str, hours: set[datetime]) -> list[CheckResult]:
+        """Return the check results of some hours."""
+        return self._results(snapshot, stage, in_hours_sql(hours)) if hours else []
 
-    def failures(self, book: LedgerSnapshot, stage: str) -> list[CheckResult]:
-        """The checks that failed in any hour, by the run that each node now stands by."""
-        return self._verdicts(book, stage, "NOT success")
+    def failures(self, snapshot: LedgerSnapshot, stage: str) -> list[CheckResult]:
+        """Return the failed checks of any hour."""
+        return self._results(snapshot, stage, "NOT success")
 
-    def accepted(self, book: LedgerSnapshot, stage: str) -> list[CheckResult]:
-        """Return the failed checks that somebody lets pass, by the run that each node now stands by."""
-        return self._verdicts(book, stage, "accepted IS NOT NULL")
+    def accepted(self, snapshot: LedgerSnapshot, stage: str) -> list[CheckResult]:
+        """Return the failed checks that are waived."""
+        return self._results(snapshot, stage, "accepted IS NOT NULL")
 
-    def _verdicts(self, book: LedgerSnapshot, stage: str, where: str) -> list[CheckResult]:
-        verdicts = []
+    def _results(self, snapshot: LedgerSnapshot, stage: str, where: str) -> list[CheckResult]:
+        """Return check results of the runs that wrote the partitions in the snapshot."""
+        results = []
+        names = CheckResult.__dataclass_fields__.keys() - {"node"}
         for row in read_rows(self.open("checks"), f"stage = '{stage}' AND {where}"):
-            node = PartitionKey(row["stage"], row["block"], row["table"], _utc(row["hour"]))
-            if node in book and book[node].previous_run == row["run_id"]:
-                verdicts.append(
-                    CheckResult(
-                        node,
-                        row["check"],
-                        row["severity"],
-                        row["observed"],
-                        row["expected"],
-                        row["success"],
-                        row["column"],
-                        row["file"],
-                        tuple(row["failing_rows"] or ()),
-                        row["accepted"],
-                    )
-                )
-        return sorted(verdicts, key=lambda v: (v.node, v.check, v.file or "", v.column or ""))
+            partition = PartitionKey(stage, row["block"], row["table"], row["hour"].astimezone(UTC))
+            if partition in snapshot and snapshot[partition].previous_run == row["run_id"]:
+                result = CheckResult(partition, **{name: row[name] for name in names})
+                results.append(result.with_failing_rows(row["failing_rows"] or ()))
+        return sorted(
+            results, key=lambda result: (result.node, result.check, result.file or "", result.column or "")
+        )
 
     def idle_time(self, run_id: str) -> timedelta:
-        """How long before the latest commit about hours a run made its own latest one.
+        """Return the time from a run's latest commit to the latest commit of any run.
 
-        By the times in the table's log: a run that is at work commits, and no clock is asked. A run of which
-        the log knows nothing is as silent as it goes back.
+        Times are those of the log, not of a clock. A run that is not in the log counts as idle since its
+        first entry.
         """
         commits = self.open("ledger").history()
         own = next((commit for commit in commits if commit.get("run_id") == run_id), commits[-1])
         return timedelta(milliseconds=commits[0]["timestamp"] - own["timestamp"])
 
     def runs(self, where: str = "TRUE") -> list[dict[str, Any]]:
-        """Every finished run that meets an SQL condition, oldest first."""
-        return sorted(
-            read_rows(self.open("runs"), where), key=lambda row: (row["finished_at"], row["run_id"])
-        )
+        """Return the finished runs that meet an SQL condition, oldest first."""
+        rows = read_rows(self.open("runs"), where)
+        return sorted(rows, key=lambda row: (row["finished_at"], row["run_id"]))
 
 
 def tokens_from(table: DeltaTable) -> int:
-    """What is added to the version of `ledger` to give the token of a claim."""
+    """Return what a token of a claim is above the version of `ledger`."""
     return int(table.metadata().configuration.get(TOKENS_FROM) or 0)
 
 
 def _claimed(
-    node: PartitionKey, held: PartitionState | None, run_id: str, versions: Mapping[str, int], asked: bool
+    partition: PartitionKey,
+    state: PartitionState | None,
+    run_id: str,
+    versions: Mapping[str, int],
+    requested: bool,
 ) -> PartitionState:
-    held = held or PartitionState("published", run_id, requested=asked)
-    inputs = dict(held.input_hashes or {})
-    inputs.setdefault(PREVIOUS_RUN, held.run_id)
-    if held.status not in ("writing", "published"):
-        inputs[PREVIOUS_STATUS] = held.status
-    if held.reason:
-        inputs[PREVIOUS_REASON] = held.reason
-        inputs[PREVIOUS_REASONS] = write(held.reasons)
-    if node.table in versions:
-        inputs.setdefault(PREVIOUS_VERSION, str(versions[node.table]))
-    return PartitionState(
-        "writing", run_id, held.complete, held.digest, inputs, held.rows, requested=asked or held.requested
-    )
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC)
-
-
-def _row(node: PartitionKey, entry: PartitionState | None) -> dict[str, object]:
-    if entry is None:
-        return {
-            "stage": node.stage, "block": node.block, "table": node.table, "hour": node.hour,
-            "status": DELETED, "complete": False, "digest": EMPTY_DIGEST, "rows": 0, "requested": False,
-        }  # fmt: skip
-    return {
-        "stage": node.stage,
-        "block": node.block,
-        "table": node.table,
-        "hour": node.hour,
-        "status": entry.status,
-        "complete": entry.complete,
-        "requested": entry.requested,
-        "digest": entry.digest,
-        "input_hashes": None if entry.input_hashes is None else input_hashes_text(entry.input_hashes),
-        "rows": entry.rows,
-        "reason": entry.reason,
-        "reasons": write(entry.reasons),
-        "run_id": entry.run_id,
-    }
-
-
-def _book(table: DeltaTable, stages: Sequence[str] | None) -> LedgerSnapshot:
-    where = "TRUE" if stages is None else " OR ".join(f"stage = '{stage}'" for stage in stages)
-    return LedgerSnapshot({}, stored=StoredPartitions(query(table, f"SELECT * FROM t WHERE {where}")))
+    """Return the state of a claim, with the state that it replaces among its inputs."""
+    state = state or PartitionState("published", run_id, requested=requested)
+    inputs = dict(state.input_hashes or {})
+    inputs.setdefault(PREVIOUS_RUN, state.run_id)
+    if state.status not in ("writing", "published"):
+        inputs[PREVIOUS_STATUS] = state.status
+    if state.reason:
+        inputs |= {PREVIOUS_REASON: state.reason, PREVIOUS_REASONS: write(state.reasons)}
+    if partition.table in versions:
+        inputs.setdefault(PREVIOUS_VERSION, str(versions[partition.table]))
+    state = replace(state, run_id=run_id, input_hashes=inputs, requested=requested or state.requested)
+    return replace(state, status="writing", reason=None, reasons=())

@@ -1,6 +1,6 @@
-"""What the ledger says of every partition at one moment."""
+"""The states of all partitions at one version of the ledger."""
 
-from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
@@ -26,274 +26,227 @@ from transom.core.partitions import (
 )
 from transom.ledger.columnar_state import StoredPartitions
 
+Condition = Callable[[StoredPartitions], Bools]
+StatesByHour = Mapping[datetime, PartitionState]
+Items = Iterator[tuple[PartitionKey, PartitionState]]
+
 
 class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
-    """The ledger's nodes as they stood at one version.
+    """The states of the ledger's partitions at one version.
 
-    Stored nodes become Python objects where they are asked for by name: to make objects of years of them
-    takes seconds. What has to look at all of them is a method here, and makes those alone that it finds.
+    Years of partitions are queried in Arrow arrays: each method here makes objects of its result only.
 
     Args:
-        entries: of nodes; None of one that there is not, though it is among those that are stored.
-        fillers: hours of what is not in the ledger and is read beside it: each can be asked for, and none is
-            among the nodes that the book goes through.
-        stored: all other nodes.
+        states: of partitions, replacing stored ones; None for one that does not exist.
+        external: hours of tables that are not in the ledger, of stage `EXTERNAL_STAGE`. They can be read by
+            key, and iteration leaves them out.
+        stored: all other partitions.
     """
 
     def __init__(
         self,
-        entries: Mapping[PartitionKey, PartitionState | None],
-        fillers: Mapping[TableKey, Mapping[datetime, PartitionState]] | None = None,
-        stored: "StoredPartitions | None" = None,
+        states: Mapping[PartitionKey, PartitionState | None],
+        external: Mapping[TableKey, StatesByHour] | None = None,
+        stored: StoredPartitions | None = None,
     ) -> None:
-        self._entries = dict(entries)
-        self._fillers = dict(fillers or {})
+        self._states = dict(states)
+        self._external = dict(external or {})
         self._stored = stored
+        self._hours_of: dict[TableKey, HourSet] = {}
+        self._hours: dict[str, HourSet] = {}
+        self._incomplete: dict[TableKey, list[datetime]] = {}
+        self._sums: dict[tuple[TableKey, bool, bool], tuple[Int64s, list[int]]] = {}
 
-    def __getitem__(self, node: PartitionKey) -> PartitionState:
-        if node.stage == EXTERNAL_STAGE:
-            return self._fillers[node.stage, node.block, node.table][node.hour]
-        if node in self._entries:
-            entry = self._entries[node]
-        else:
-            place = None if self._stored is None else self._stored.place(node)
-            entry = None if self._stored is None or place is None else self._stored.entry(place)
-        if entry is None:
-            raise KeyError(node)
-        return entry
+    def __getitem__(self, partition: PartitionKey) -> PartitionState:
+        if partition.stage == EXTERNAL_STAGE:
+            return self._external[partition.series][partition.hour]
+        state = self._states.get(partition)
+        if self._stored is not None and partition not in self._states:
+            place = self._stored.place(partition)
+            state = None if place is None else self._stored.state(place)
+        if state is None:
+            raise KeyError(partition)
+        return state
 
-    def __contains__(self, node: object) -> bool:
-        if not isinstance(node, PartitionKey) or node.stage == EXTERNAL_STAGE:
-            return super().__contains__(node)
-        if node in self._entries:
-            return self._entries[node] is not None
-        return self._stored is not None and self._stored.place(node) is not None
+    def __contains__(self, partition: object) -> bool:
+        if not isinstance(partition, PartitionKey) or partition.stage == EXTERNAL_STAGE:
+            return super().__contains__(partition)
+        if partition in self._states:
+            return self._states[partition] is not None
+        return self._stored is not None and self._stored.place(partition) is not None
 
     def __iter__(self) -> Iterator[PartitionKey]:
-        return (node for node, _ in self.items())
+        return (partition for partition, _ in self.items())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._own()) + int(self._visible.sum())
+        return sum(int(exists.sum()) for _, exists in self._parts)
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, LedgerSnapshot) and self._same(other)) or super().__eq__(other)
+        return (isinstance(other, LedgerSnapshot) and self._is_same(other)) or super().__eq__(other)
 
     def items(self) -> ItemsView[PartitionKey, PartitionState]:
-        """Return all nodes, with what the ledger says of them."""
+        """Return all partitions with their states."""
         return _Items(self)
 
-    def _same(self, other: "LedgerSnapshot") -> bool:
-        """Whether two books are the same but for what is beside the ledger; others may be equal, too."""
-        return self._stored is other._stored and self._entries == other._entries
-
-    def _own(self) -> Iterator[tuple[PartitionKey, PartitionState]]:
-        return ((node, entry) for node, entry in self._entries.items() if entry is not None)
+    def _is_same(self, other: "LedgerSnapshot") -> bool:
+        """Whether two snapshots have the same parts, external tables apart; a cheap test of equality that may
+        be False for equal ones."""
+        return self._stored is other._stored and self._states == other._states
 
     @cached_property
-    def _visible(self) -> Bools:
-        """Which places of what is stored hold."""
-        shown = np.ones(0 if self._stored is None else len(self._stored.hours), dtype=bool)
+    def _parts(self) -> list[tuple[StoredPartitions, Bools]]:
+        """The stored partitions and the replacing ones, each with a mask of those that exist."""
+        parts: list[tuple[StoredPartitions, Bools]] = []
         if self._stored is not None:
-            places = map(self._stored.place, self._entries)
-            shown[[place for place in places if place is not None]] = False
-        return shown
+            exists = np.ones(len(self._stored.hours), dtype=bool)
+            places = map(self._stored.place, self._states)
+            exists[[place for place in places if place is not None]] = False
+            parts.append((self._stored, exists))
+        own = {partition: state for partition, state in self._states.items() if state is not None}
+        if own:
+            parts.append((StoredPartitions.of(own), np.ones(len(own), dtype=bool)))
+        return parts
 
-    def _chosen(
-        self,
-        stored: "Callable[[StoredPartitions], Bools]",
-        own: Callable[[PartitionKey, PartitionState], bool],
-    ) -> Iterator[tuple[PartitionKey, PartitionState]]:
-        """Nodes that meet a condition, which is put in two ways."""
-        if self._stored is not None:
-            for place in np.flatnonzero(self._visible & stored(self._stored)).tolist():
-                yield self._stored.node(place), self._stored.entry(place)
-        yield from ((node, entry) for node, entry in self._own() if own(node, entry))
+    def _select(self, condition: Condition) -> Items:
+        """Return the partitions that meet a condition."""
+        for part, exists in self._parts:
+            for place in np.flatnonzero(exists & condition(part)).tolist():
+                yield part.partition(place), part.state(place)
 
-    def troubled(self) -> Iterator[tuple[PartitionKey, PartitionState]]:
-        """Return the nodes that are not published, or lack something."""
-        return self._chosen(
-            lambda stored: stored.troubled,
-            lambda _, entry: entry.status != "published" or not entry.complete,
-        )
+    def troubled(self) -> Items:
+        """Return the partitions that are not published, or incomplete."""
+        return self._select(lambda part: part.troubled)
 
     def having(
         self, statuses: Collection[Status], tables: Collection[str], before: datetime | None = None
-    ) -> Iterator[tuple[PartitionKey, PartitionState]]:
-        """Return the nodes of some tables that have one of some statuses.
+    ) -> Items:
+        """Return the partitions of some tables with one of the given statuses.
 
         Args:
             before: only those of earlier hours.
         """
-        last = None if before is None else number_of(before)
 
-        def stored(of: "StoredPartitions") -> Bools:
-            found = of.having(statuses) & of.of_tables(lambda series: series[2] in tables)
-            return found if last is None else found & (of.hours < last)
+        def condition(part: StoredPartitions) -> Bools:
+            result = part.having(statuses) & part.of_tables(lambda table: table[2] in tables)
+            return result if before is None else result & (part.hours < number_of(before))
 
-        def own(node: PartitionKey, entry: PartitionState) -> bool:
-            early = before is None or node.hour < before
-            return early and node.table in tables and entry.status in statuses
+        return self._select(condition)
 
-        return self._chosen(stored, own)
-
-    def by_run(self, stage: str, run_id: str) -> Iterator[tuple[PartitionKey, PartitionState]]:
-        """Return the nodes of a stage that a run has written or is writing, whichever chunk of it."""
-        chunk = f"{run_id} "
-
-        def stored(of: "StoredPartitions") -> Bools:
-            return of.by_run(run_id, chunk) & of.of_tables(lambda series: series[0] == stage)
-
-        def own(node: PartitionKey, entry: PartitionState) -> bool:
-            return node.stage == stage and (entry.run_id == run_id or entry.run_id.startswith(chunk))
-
-        return self._chosen(stored, own)
-
-    def within(self, interval: Interval) -> Iterator[tuple[PartitionKey, PartitionState]]:
-        """Return the nodes of the hours of an interval."""
-        first, end = number_of(interval.start), number_of(interval.end)
-        return self._chosen(
-            lambda stored: (stored.hours >= first) & (stored.hours < end),
-            lambda node, _: node.hour in interval,
+    def by_run(self, stage: str, run_id: str) -> Items:
+        """Return the partitions of a stage that a run has written or is writing, in any of its chunks."""
+        return self._select(
+            lambda part: part.by_run(run_id, f"{run_id} ") & part.of_tables(lambda table: table[0] == stage)
         )
+
+    def within(self, interval: Interval) -> Items:
+        """Return the partitions of the hours of an interval."""
+        first, end = number_of(interval.start), number_of(interval.end)
+        return self._select(lambda part: (part.hours >= first) & (part.hours < end))
 
     @cached_property
     def names(self) -> Set[TableKey]:
-        """Stage, block and table of every node."""
-        own = {node.series for node, _ in self._own()}
-        if self._stored is None:
-            return own
-        return own | {
-            one for one, of in self._stored.places.items() if self._visible[of.start : of.stop].any()
+        """Stage, block and table of every partition."""
+        return {
+            table
+            for part, exists in self._parts
+            for table, places in part.places.items()
+            if exists[places.start : places.stop].any()
         }
 
     def previous_versions(self) -> dict[str, dict[datetime, int]]:
-        """Return the version that holds the published rows of an hour, by table and hour, where a run has
-        begun to replace them."""
-        found: dict[str, dict[datetime, int]] = {}
-        for node, entry in self.troubled():
-            if entry.previous_version is not None:
-                found.setdefault(node.table, {})[node.hour] = entry.previous_version
-        return found
+        """Return, by table and hour, the version with the published rows of an hour that a run has begun to
+        replace."""
+        versions: dict[str, dict[datetime, int]] = {}
+        for partition, state in self.troubled():
+            if state.previous_version is not None:
+                versions.setdefault(partition.table, {})[partition.hour] = state.previous_version
+        return versions
 
-    def series(self, stage: str, block: str, table: str) -> Mapping[datetime, PartitionState]:
-        """The hours of one block's table."""
-        series = (stage, block, table)
-        return self._fillers.get(series) or _Hours(self, series)
+    def series(self, stage: str, block: str, table: str) -> StatesByHour:
+        """Return the states of a block's table by hour."""
+        key = (stage, block, table)
+        return self._external.get(key) or _Hours(self, key)
 
     def hours_of(self, stage: str, block: str, table: str) -> HourSet:
-        """Every hour of one block's table."""
-        series = (stage, block, table)
-        if series not in self._hours_of:
-            own = (node.hour for node, _ in self._own() if node.series == series)
-            self._hours_of[series] = self._hour_set(lambda stored: stored.of_tables(series.__eq__), own)
-        return self._hours_of[series]
+        """Return every hour of a block's table."""
+        key = (stage, block, table)
+        if key not in self._hours_of:
+            self._hours_of[key] = self._hour_set(lambda part: part.of_tables(key.__eq__))
+        return self._hours_of[key]
 
-    @cached_property
-    def _hours_of(self) -> dict[TableKey, HourSet]:
-        return {}
-
-    def _hour_set(self, stored: "Callable[[StoredPartitions], Bools]", own: Iterable[datetime]) -> HourSet:
-        numbers = [number_of(hour) for hour in own]
-        if self._stored is not None:
-            numbers = np.concatenate([self._stored.hours[self._visible & stored(self._stored)], numbers])  # type: ignore[assignment]
-        return HourSet.of_numbers(np.unique(np.asarray(numbers, dtype=np.int64)))
+    def _hour_set(self, condition: Condition) -> HourSet:
+        hours = [part.hours[exists & condition(part)] for part, exists in self._parts]
+        return HourSet.of_numbers(np.unique(np.concatenate([np.array([], dtype=np.int64), *hours])))
 
     def hours(self, stage: str) -> HourSet:
-        """Every hour of a stage that somebody asked for."""
+        """Return the requested hours of a stage."""
         if stage not in self._hours:
-            own = (node.hour for node, entry in self._own() if entry.requested and node.stage == stage)
             self._hours[stage] = self._hour_set(
-                lambda stored: (
-                    stored.flags("requested") & stored.of_tables(lambda series: series[0] == stage)
-                ),
-                own,
+                lambda part: part.flags("requested") & part.of_tables(lambda table: table[0] == stage)
             )
         return self._hours[stage]
 
-    @cached_property
-    def _hours(self) -> dict[str, HourSet]:
-        return {}
-
     @property
     def required_hours(self) -> HourSet:
-        """Every hour that each stage has to have: that somebody asked the first one for, and no other.
+        """The hours that each stage has to have: the requested ones of the source stage.
 
-        A gate that fails keeps the stages behind it from all hours of a run, good ones among them: these hold
-        events, and count as empty nowhere. An hour that the first stage was not asked for is empty in all,
-        though files of other hours may have put rows in it.
+        A gate that fails keeps later stages from all hours of a run, good ones too; these do not count as
+        empty. An hour that was not requested counts as empty, even if it has rows from files of other hours.
         """
         return self.hours(SOURCE_STAGE)
 
     def required_hours_of(self, stage: str, block: str, table: str) -> Set[datetime]:
-        """The hours that a block's table has to have; of what is not in the ledger, those that it has."""
+        """Return the hours that a block's table has to have; of an external table those that it has."""
         return self.series(stage, block, table).keys() if stage == EXTERNAL_STAGE else self.required_hours
 
     def range_hash(
-        self,
-        stage: str,
-        block: str,
-        table: str,
-        first: datetime,
-        last: datetime,
-        own: bool = False,
-        requested: bool = False,
+        self, table: TableKey, first: datetime, last: datetime, own: bool = False, requested: bool = False
     ) -> int:
-        """What stands in some hours of one block's table that are due, both ends among them, as a number.
-
-        It is the sum of a hash for each hour that is not empty: a month takes no longer than an hour.
+        """Return the hash of the required hours of a block's table from `first` to `last`, both included.
 
         Args:
-            own: whether it is later hours of the same table that read them.
-            requested: whether empty hours count, as `InputRange.requested` says.
+            own: whether later hours of the same table read them.
+            requested: whether empty hours count (`InputRange.requested`).
         """
-        bounds = [number_of(first)], [number_of(last)]
-        (found,) = self.range_hashes(stage, block, table, *bounds, own, requested)
-        return found
+        return self.range_hashes(table, [number_of(first)], [number_of(last)], own, requested)[0]
 
     def range_hashes(
         self,
-        stage: str,
-        block: str,
-        table: str,
+        table: TableKey,
         first: Sequence[int] | Int64s,
         last: Sequence[int] | Int64s,
         own: bool = False,
         requested: bool = False,
     ) -> list[int]:
-        """The same of many stretches of hours, whose ends are counted from the epoch."""
-        series = (stage, block, table, own, requested)
-        if series not in self._contents:
-            self._contents[series] = self._summed(*series)
-        hours, sums = self._contents[series]
+        """Return the `range_hash` of many ranges, given by numbers of hours since the epoch.
+
+        The hash of a range is the sum of its hours' hashes modulo 2**128, where empty hours have 0. It is
+        taken from prefix sums: O(log n) for a range of any length.
+        """
+        key = (table, own, requested)
+        if key not in self._sums:
+            self._sums[key] = self._prefix_sums(*key)
+        hours, sums = self._sums[key]
         begin, end = np.searchsorted(hours, first).tolist(), np.searchsorted(hours, last, "right").tolist()
         return [(sums[b] - sums[a]) % 2**BITS for a, b in zip(begin, end, strict=True)]
 
-    @cached_property
-    def _contents(self) -> dict[tuple[str, str, str, bool, bool], tuple[Int64s, list[int]]]:
-        return {}
-
-    def _summed(
-        self, stage: str, block: str, table: str, own: bool, requested: bool
-    ) -> tuple[Int64s, list[int]]:
-        hours = np.array(sorted(map(number_of, self.required_hours_of(stage, block, table))), dtype=np.int64)
+    def _prefix_sums(self, table: TableKey, own: bool, requested: bool) -> tuple[Int64s, list[int]]:
+        """Return the numbers of a table's required hours, and the sums of the hashes before each."""
+        hours = np.array(sorted(map(number_of, self.required_hours_of(*table))), dtype=np.int64)
+        # As `partition_hash`, without an object for each hour.
+        prefix = " ".join(table)
         known = {
             hour: 0
             if digest == EMPTY_DIGEST and not requested
-            else text_hash(f"{stage} {block} {table} {3600 * hour} {digest} True")
-            for hour, digest in self._stored_texts("digest", (stage, block, table), whole=True).items()
+            else text_hash(f"{prefix} {3600 * hour} {digest} True")
+            for hour, digest in self._texts("digest", table, lambda part: part.complete).items()
         }
-        series = self.series(stage, block, table)
-        hashes = (
-            partition_hash(
-                PartitionKey(stage, block, table, moment_of(hour)),
-                series.get(moment_of(hour)),
-                own,
-                requested,
-            )
-            if (found := known.get(hour)) is None
-            else found
-            for hour in hours.tolist()
-        )
+        states = self.series(*table)
+
+        def hash_of(hour: datetime) -> int:
+            return partition_hash(PartitionKey(*table, hour), states.get(hour), own, requested)
+
+        hashes = (known[n] if n in known else hash_of(moment_of(n)) for n in hours.tolist())
         return hours, list(accumulate(hashes, initial=0))
 
     def unlike(
@@ -304,99 +257,82 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         expected: Callable[[datetime], Mapping[str, str]],
         like: HourSet,
     ) -> list[datetime]:
-        """The hours of one block's table whose inputs are others than expected, in order.
+        """Return the hours of a block's table whose inputs are not the expected ones, in order.
 
         Args:
-            like: hours whose inputs are known to be as expected, as `recorded_as` finds them.
+            like: hours whose inputs are known to be as expected (`recorded_as`).
         """
-        series = self.series(stage, block, table)
-        asked = self.hours_of(stage, block, table).minus(like)
-        return [hour for hour in asked if series[hour].input_hashes != expected(hour)]
+        states = self.series(stage, block, table)
+        hours = self.hours_of(stage, block, table).minus(like)
+        return [hour for hour in hours if states[hour].input_hashes != expected(hour)]
 
     def recorded_as(self, stage: str, block: str, table: str, inputs: Mapping[str, str]) -> HourSet:
-        """Hours of one block's table that have some inputs, as far as one look says it."""
-        wanted = input_hashes_text(inputs)
+        """Return the readable hours of a block's table with the given inputs."""
+        expected = input_hashes_text(inputs)
         recorded = self.recorded(stage, block, table).items()
-        return HourSet.of_numbers(
-            np.array([hour for hour, text in recorded if text == wanted], dtype=np.int64)
-        )
+        hours = [hour for hour, text in recorded if text == expected]
+        return HourSet.of_numbers(np.array(sorted(hours), dtype=np.int64))
 
     def recorded(self, stage: str, block: str, table: str) -> Mapping[int, str]:
-        """What was recorded as inputs of hours of one block's table, as text, by the hour, counted from the
-        epoch: of those of which nothing but that can make them out of date, and not of all of these."""
-        return self._stored_texts("input_hashes", (stage, block, table), whole=False)
+        """Return the recorded inputs of the readable hours of a block's table, as text, by the number of the
+        hour since the epoch. Only a change of its inputs makes such an hour stale."""
+        return self._texts("input_hashes", (stage, block, table), lambda part: part.readable)
 
-    def _stored_texts(self, column: str, series: TableKey, whole: bool) -> dict[int, str]:
-        """What a column holds of nodes that stand, as far as they are stored.
-
-        Args:
-            whole: whether only those are meant that lack nothing.
-        """
-        of = range(0) if self._stored is None else self._stored.places.get(series, range(0))
-        if self._stored is None or not of:
-            return {}
-        part = slice(of.start, of.stop)
-        good = self._visible[part] & (self._stored.complete if whole else self._stored.readable)[part]
-        texts = self._stored.column(column)[part].filter(pa.array(good)).to_pylist()
-        return dict(zip(self._stored.hours[part][good].tolist(), texts, strict=True))
+    def _texts(self, column: str, table: TableKey, condition: Condition) -> dict[int, str]:
+        """Return a column of a table's partitions that meet a condition, by the number of the hour."""
+        texts: dict[int, str] = {}
+        for part, exists in self._parts:
+            if table in part.places:
+                within = slice(part.places[table].start, part.places[table].stop)
+                selected = (exists & condition(part))[within]
+                values = part.column(column)[within].filter(pa.array(selected)).to_pylist()
+                texts.update(zip(part.hours[within][selected].tolist(), values, strict=True))
+        return texts
 
     def incomplete(self, stage: str, block: str, table: str) -> list[datetime]:
-        """The hours of one block's table that are due and in which something is missing, in order."""
-        series = (stage, block, table)
-        if series not in self._incomplete:
-            due = self.required_hours_of(*series)
+        """Return the required hours of a block's table that are incomplete, in order."""
+        key = (stage, block, table)
+        if key not in self._incomplete:
             if stage == EXTERNAL_STAGE:
-                lacking = [hour for hour, entry in self.series(*series).items() if not entry.complete]
+                hours = {hour for hour, state in self.series(*key).items() if not state.complete}
             else:
-                found = self._chosen(
-                    lambda stored: stored.of_tables(series.__eq__) & ~stored.flags("complete"),
-                    lambda node, entry: node.series == series and not entry.complete,
-                )
-                lacking = [node.hour for node, _ in found]
-            self._incomplete[series] = sorted(hour for hour in lacking if hour in due)
-        return self._incomplete[series]
+                incomplete = self._hour_set(lambda part: part.of_tables(key.__eq__) & ~part.flags("complete"))
+                hours = set(incomplete)
+            self._incomplete[key] = sorted(hours & self.required_hours_of(*key))
+        return self._incomplete[key]
 
-    @cached_property
-    def _incomplete(self) -> dict[TableKey, list[datetime]]:
-        return {}
+    def updated(self, states: Mapping[PartitionKey, PartitionState | None]) -> "LedgerSnapshot":
+        """Return this snapshot with some states replaced, and those that are None removed."""
+        return LedgerSnapshot({**self._states, **states}, self._external, self._stored)
 
-    def updated(self, entries: Mapping[PartitionKey, PartitionState | None]) -> "LedgerSnapshot":
-        """This book with some nodes replaced, and those that are None forgotten."""
-        return LedgerSnapshot({**self._entries, **entries}, self._fillers, self._stored)
-
-    def with_external(
-        self, fillers: Mapping[TableKey, Mapping[datetime, PartitionState]]
-    ) -> "LedgerSnapshot":
-        """This book with the hours of what is not in the ledger."""
-        return LedgerSnapshot(self._entries, fillers, self._stored) if fillers else self
+    def with_external(self, external: Mapping[TableKey, StatesByHour]) -> "LedgerSnapshot":
+        """Return this snapshot with the hours of external tables."""
+        return LedgerSnapshot(self._states, external, self._stored) if external else self
 
 
 class _Items(ItemsView[PartitionKey, PartitionState]):
-    """The nodes of a book, with what the ledger says of them."""
-
     _mapping: LedgerSnapshot
 
-    def __iter__(self) -> Iterator[tuple[PartitionKey, PartitionState]]:
-        return self._mapping._chosen(
-            lambda stored: stored.of_tables(lambda _: True), lambda node, entry: True
-        )
+    def __iter__(self) -> Items:
+        return self._mapping._select(lambda part: np.ones(len(part.hours), dtype=bool))
 
 
 class _Hours(Mapping[datetime, PartitionState]):
-    """The hours of one block's table, with what a book says of them."""
+    """The states of a block's table by hour."""
 
-    def __init__(self, book: LedgerSnapshot, series: TableKey) -> None:
-        self._book, self._series = book, series
+    def __init__(self, snapshot: LedgerSnapshot, table: TableKey) -> None:
+        self._snapshot, self._table = snapshot, table
 
     def __getitem__(self, hour: datetime) -> PartitionState:
-        return self._book[PartitionKey(*self._series, hour)]
+        return self._snapshot[PartitionKey(*self._table, hour)]
 
     def __iter__(self) -> Iterator[datetime]:
-        return iter(self._book.hours_of(*self._series))
+        return iter(self._snapshot.hours_of(*self._table))
 
     def __len__(self) -> int:
-        return len(self._book.hours_of(*self._series))
+        return len(self._snapshot.hours_of(*self._table))
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, _Hours) and self._series == other._series and self._book._same(other._book)
-        return same or super().__eq__(other)
+        if isinstance(other, _Hours) and self._table == other._table:
+            return self._snapshot._is_same(other._snapshot) or super().__eq__(other)
+        return super().__eq__(other)

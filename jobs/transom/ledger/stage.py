@@ -1,12 +1,12 @@
-"""What a stage declares of itself, so that the lake can run it.
+"""The declaration of a stage: what the engine needs to run it.
 
-A stage is functions from DataFrames to rows and this declaration: which tables it writes, block
-by block, what each block reads and how far a change there reaches, and which part of the specification
-shapes the rows. Staleness, repair, pinning, claims, digests, checks and publication follow from it
-(`transom.engine.runner`); a stage does not have to know about them.
+A stage consists of functions from DataFrames to rows and of this declaration: the tables that it writes, what
+each block reads and how far a change reaches, and the part of the specification that shapes the rows. The
+engine derives staleness, repair, pinning, claims, digests, checks and publication from it
+(`transom.engine.runner`).
 
-A definition needs no session and loads no Spark: metrics and filters are SQL texts, and the functions that
-compute are imported when a run calls them.
+A definition loads no Spark: metrics and filters are SQL texts, and the functions that compute are imported
+when a run calls them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def rows_where(condition: str) -> str:
-    """Return the metric that counts the rows which meet a condition; null where all are null for it."""
+    """Return the metric that counts the rows that meet a condition; null if it is null for all."""
     return f"sum(cast(({condition}) AS bigint))"
 
 
@@ -38,13 +38,12 @@ def rows_where(condition: str) -> str:
 class InputRange:
     """A table that a block reads, from `back` hours before an hour to `forward` hours after it.
 
-    A block may read its own table: of earlier hours alone, so `forward` is -1. Its hours are a chain then:
-    one is out of date with any that it reads, and what is withheld blocks what comes after it.
+    A block may read earlier hours of its own table (`forward` is -1). These hours form a chain: a stale hour
+    makes its readers stale, and a quarantined one blocks them.
 
     Attributes:
-        back_of: instead of `back`, how many hours back one reads, where that depends on which it is; -1 where
-            it reads none, not even its own.
-        requested: whether the rows depend on which of the hours were requested, and not on their rows alone.
+        back_of: instead of `back`, the number of hours back by hour; -1 if the hour reads none at all.
+        requested: whether the rows depend on which hours were requested, and not on their rows alone.
     """
 
     stage: str
@@ -61,20 +60,19 @@ class InputRange:
         return self.stage, self.block, self.table
 
     def span(self, hour: datetime) -> tuple[datetime, datetime]:
-        """The first and the last of the hours that one reads; the first is the later one where there is
-        none."""
+        """Return the first and the last hour that an hour reads; the first is later if it reads none."""
         back = self.back if self.back_of is None else self.back_of(hour)
         return hour - back * HOUR, hour + self.forward * HOUR
 
 
 @dataclass(frozen=True)
 class BlockOutput:
-    """One block's share of a table.
+    """A block's share of a table.
 
     Attributes:
-        spec_fingerprint: canonical JSON of the part of the specification that shapes the rows, and nothing
-            more: a changed title or check makes no hour stale.
-        columns: the columns that this block fills; the digest is over these.
+        spec_fingerprint: canonical JSON of the part of the specification that shapes the rows. A change of
+            anything else, such as a title or a check, makes no hour stale.
+        columns: the columns that this block fills; its digests are of these.
     """
 
     reads: tuple[InputRange, ...]
@@ -84,15 +82,14 @@ class BlockOutput:
 
 @dataclass(frozen=True)
 class StepRequest:
-    """What a step is asked to compute.
+    """What a step has to compute.
 
     Attributes:
         targets: the hours to compute, by block.
-        incomplete: hours of what a block reads of other tables in which something is missing, by block. Of
-            its own table none is told: whether a target is complete is known when its checks have been
-            judged. Rows that are to say it carry it from hour to hour.
-        rows: how many rows stand in each hour of what is read, by its block and table. Of an hour that is
-            not among these nothing is read: nobody asked for it, and it counts as empty.
+        incomplete: incomplete hours of other tables that a block reads, by block. Its own table is left out:
+            completeness of a target is known after its checks. Rows that need it pass it from hour to hour.
+        rows: the number of rows in each required hour of an input, by its block and table. Other hours count
+            as empty, and are not read.
     """
 
     pins: "PinnedTables"
@@ -102,19 +99,19 @@ class StepRequest:
 
 
 PartitionFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What a task makes of the rows of its partition."""
+"""Computes the rows of a Spark partition."""
 CountingPartitionFunction = Callable[[Iterable[pa.RecordBatch], TaskCounters], Iterator[pa.RecordBatch]]
-"""The same, of a task that counts what it does."""
+"""Computes the rows of a Spark partition, and counts."""
 
 
 @dataclass(frozen=True)
 class BlockTask:
-    """The rows of one block, as tasks come by them.
+    """How tasks compute the rows of a block.
 
     Attributes:
-        frame: what tasks are given.
-        compute: what they make of it, with the columns of the block's part; None where that is the frame.
-        compute_counting: instead of that, what counts as well.
+        frame: the input.
+        compute: computes the block's columns from it; None if the frame has the rows.
+        compute_counting: used instead of `compute`, if given.
     """
 
     block: str
@@ -129,9 +126,9 @@ class StepResult:
 
     Attributes:
         tasks: the rows of the targets, with `hour`.
-        metrics: further numbers to check, as frames of block, hour and metrics, made of the rows as they
-            will be published.
-        precomputed_metrics: those that need no frame, by block and hour.
+        metrics: returns further metrics of the rows as they will be published: frames of block, hour and
+            metrics.
+        precomputed_metrics: metrics that need no frame, by block and hour.
     """
 
     tasks: Sequence[BlockTask]
@@ -144,18 +141,17 @@ class TableStep:
     """One table that a stage writes, for all its blocks.
 
     Attributes:
-        metrics: aggregate expressions over the rows of one block and hour, as Spark SQL, by metric name.
-        counters: metrics that its tasks count; 0 of an hour of which they say nothing.
-        bounds: what theory allows for some of the counters: another one, by name. Both go to the ledger.
-        derived: metrics that follow from a node's other ones.
-        failing_row_filters: for a check, by its name, the condition, as Spark SQL, that the rows at fault
-            meet; up to 20 of them are kept with a failure. Of a check that tasks note something for, these
-            notes are.
-        withholds: whether rows of an hour that fails a check of severity error stay out of the table. Else
-            they are published, and the hour is quarantined.
-        compute: is asked once for all targets. A step without it is given its rows. Of a chain it goes
-            through them in order, and reads of its own table the hours in reach that are no targets; hours
-            that are not due have no rows.
+        parts: what each block contributes.
+        compute: computes all targets at once; a step without it gets its rows elsewhere. A chain is computed
+            in order, from its own hours in reach that are no targets.
+        metrics: Spark SQL aggregates over the rows of a block and hour, by name.
+        counters: metrics that its tasks count; 0 for an hour that they do not mention.
+        bounds: for some counters, the counter with the theoretical limit. Both go to `runs`.
+        derived: metrics computed from the other metrics of a partition.
+        failing_row_filters: by check, a Spark SQL condition that the failing rows meet; up to 20 are recorded
+            with a failure. Notes of tasks go first.
+        withholds: whether a failed check of severity error keeps the rows out of the table. Otherwise they
+            are written, and the hour is quarantined.
     """
 
     table: Table
@@ -170,13 +166,12 @@ class TableStep:
     withholds: bool = True
 
     def back(self, block: str) -> int:
-        """How many earlier hours of its own table a block reads; 0 where its hours are no chain."""
-        part = self.parts.get(block)
-        own = (reads.back for reads in part.reads if reads.table == self.table.name) if part else ()
-        return next(iter(own), 0)
+        """Return how many earlier hours of its own table a block reads; 0 if it is no chain."""
+        reads = self.parts[block].reads if block in self.parts else ()
+        return next((read.back for read in reads if read.table == self.table.name), 0)
 
     def external_inputs(self, block: str) -> tuple[InputRange, ...]:
-        """What a block reads of other tables."""
+        """Return what a block reads of other tables."""
         return tuple(reads for reads in self.parts[block].reads if reads.table != self.table.name)
 
 
@@ -184,10 +179,13 @@ class TableStep:
 class Stage:
     """A stage: its name, the version of its code, and its steps in order.
 
-    The version is raised when the code changes what comes out; every hour is stale then.
+    A new version makes every hour stale: increase it if the code computes other rows.
 
     Attributes:
-        fillers: what its blocks read that is not the stream's own.
+        fillers: external tables that its blocks read.
+
+    Raises:
+        ValueError: a block reads its own table in a way that is no chain.
     """
 
     name: str
@@ -197,10 +195,9 @@ class Stage:
 
     @property
     def ledger_stages(self) -> tuple[str, ...]:
-        """The stages whose nodes say what of this one is out of date: those that it reads, and itself."""
-        reads = (reads for step in self.steps for part in step.parts.values() for reads in part.reads)
-        read = {reads.stage for reads in reads} - {EXTERNAL_STAGE}
-        return tuple(sorted({SOURCE_STAGE, self.name, *read}))
+        """The stages whose partitions decide which hours of this one are stale: its inputs and itself."""
+        reads = {reads.stage for step in self.steps for part in step.parts.values() for reads in part.reads}
+        return tuple(sorted({SOURCE_STAGE, self.name, *reads} - {EXTERNAL_STAGE}))
 
     def __post_init__(self) -> None:
         for step in self.steps:

@@ -1,4 +1,4 @@
-"""Which hours a run sees to, and what the inputs of an hour are: arithmetic on the ledger."""
+"""Which hours a run covers, and what the inputs of an hour are: arithmetic on the ledger."""
 
 import hashlib
 import json
@@ -16,25 +16,29 @@ from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange
 from transom.ledger.waivers import Waiver
 
+Inputs = Mapping[str, str]
+Waivers = Iterable[Waiver]
+CHECKS = "checks"
+"""Among the inputs of a quarantined partition: the checks that quarantined it."""
+
 
 def fingerprint(value: object) -> str:
-    """A short stable hash of plain data."""
+    """Return a short stable hash of plain data."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:24]
 
 
-_of_shape = cache(fingerprint)
+_spec_hash = cache(fingerprint)
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Which hours a run sees to.
+    """Which hours a run covers.
 
     Attributes:
-        requested: the hours that were asked for: the chunk's, and of the first stage those of a gap beside
-            it.
-        chunk: the part of the run's interval that is at hand.
+        requested: the requested hours: those of the chunk and, for the first stage, of a gap beside it.
+        chunk: the part of the run's interval that is computed now.
         run_interval: the run's whole interval.
-        repair_window: how far around it stale hours are seen to.
+        repair_window: how far around it stale hours are computed, too.
     """
 
     requested: frozenset[datetime]
@@ -43,211 +47,188 @@ class Scope:
     repair_window: timedelta
 
     @classmethod
-    def within(cls, chunk: Interval, stretch: Interval, repair_window: timedelta) -> "Scope":
-        """The scope of a chunk of a stage that follows the first one: gaps are hours that the first one has
-        seen to, and stale in this one."""
-        return cls(frozenset(chunk.hours()), chunk, stretch, repair_window)
+    def within(cls, chunk: Interval, run_interval: Interval, repair_window: timedelta) -> "Scope":
+        """Return the scope of a chunk of a later stage, in which hours of gaps are just stale."""
+        return cls(frozenset(chunk.hours()), chunk, run_interval, repair_window)
 
     @classmethod
     def of(
-        cls, chunk: Interval, stretch: Interval, repair_window: timedelta, known: Iterable[datetime]
+        cls, chunk: Interval, run_interval: Interval, repair_window: timedelta, known: Iterable[datetime]
     ) -> "Scope":
-        """The scope of a chunk.
+        """Return the scope of a chunk of the first stage.
 
-        A gap lies between the stretch and the next hour that has a row, on either side, and is shorter
-        than `repair_window`: a scheduler that slept. A longer one is a decision, and left alone. So the hours
-        that runs have asked for are, in whatever order they ran, their intervals and the gaps between these.
+        A gap lies between the run's interval and the next known hour on either side, and is shorter than
+        `repair_window`: a scheduler was down. A longer gap is intended. So the requested hours are, in any
+        order of runs, their intervals and the gaps between them.
 
         Args:
             known: the hours that the stage has rows of.
         """
         known = HourSet.of(known)
-        last, after = known.last_before(chunk.start), None
-        before = chunk.start if last is None else last + HOUR
-        if chunk.end == stretch.end:
-            after = known.first_from(chunk.end)
-        after = chunk.end if after is None else after
-        start = before if chunk.start - before < repair_window else chunk.start
-        end = after if after - chunk.end < repair_window else chunk.end
-        return cls(frozenset(Interval(start, end).hours()), chunk, stretch, repair_window)
+        previous, following = known.last_before(chunk.start), None
+        start = chunk.start if previous is None else previous + HOUR
+        if chunk.end == run_interval.end:
+            following = known.first_from(chunk.end)
+        end = chunk.end if following is None else following
+        start = start if chunk.start - start < repair_window else chunk.start
+        end = end if end - chunk.end < repair_window else chunk.end
+        return cls(frozenset(Interval(start, end).hours()), chunk, run_interval, repair_window)
 
-    def still_valid(self, book: LedgerSnapshot, stage: str) -> bool:
-        """Whether no gap has come to lie beside the run since: another one, begun before it was seen, would
-        not ask for it either."""
-        now = Scope.of(self.chunk, self.run_interval, self.repair_window, book.hours(stage))
+    def still_valid(self, snapshot: LedgerSnapshot, stage: str) -> bool:
+        """Return whether no gap has appeared beside the run since it was planned. Otherwise two concurrent
+        runs could each leave it to the other."""
+        now = Scope.of(self.chunk, self.run_interval, self.repair_window, snapshot.hours(stage))
         return now.requested <= self.requested
 
     def covers(self, hour: datetime) -> bool:
-        """Whether a stale hour is computed now; one inside the stretch is, with its own chunk."""
-        return hour in self.requested or (hour not in self.run_interval and hour in self._around(self.chunk))
+        """Return whether a stale hour is computed now; an hour of the run's interval is with its chunk."""
+        return hour in self.requested or (hour not in self.run_interval and hour in self._around_chunk)
 
     def covers_last_chunk(self, hour: datetime) -> bool:
-        """Whether a stale hour is computed now, though it may be computed from what later chunks make: one
-        behind the stretch is by the last of them."""
+        """Return the same, where inputs may come from later chunks: hours after the run's interval are
+        computed with its last chunk."""
         ahead = hour < self.chunk.end or self.chunk.end == self.run_interval.end
         return hour in self.requested or (ahead and self.covers(hour))
 
     def out_of_reach(self, hour: datetime) -> bool:
-        """Whether a stale hour is too far for every chunk of the run."""
-        return hour not in self.requested and hour not in self._around(self.run_interval)
+        """Return whether a stale hour is out of reach of every chunk of the run."""
+        return hour not in self.requested and hour not in self._around_run
 
     def lists_files_of(self, hour: datetime, known: bool, waiting: bool = False) -> bool:
-        """Whether the files of an hour are looked at.
+        """Return whether the run looks at the files of an hour.
 
         Args:
-            known: whether somebody asked for the hour before, or the files are known.
-            waiting: whether they wait; an earlier chunk may have left them to this one.
+            known: whether the hour was requested before, or the files are known.
+            waiting: whether the files wait; an earlier chunk may have left them to this one.
         """
-        sees_to = self.may_publish(hour, known) if waiting else self.covers(hour)
-        return hour in self.requested or (known and sees_to)
+        covered = self.may_publish(hour, known) if waiting else self.covers(hour)
+        return hour in self.requested or (known and covered)
 
     def may_publish(self, hour: datetime, known: bool) -> bool:
-        """Whether rows of a file may be published in an hour: not in one that a later chunk will see to,
-        nor beyond `repair_window`, nor after the stretch in one that nobody asked for.
+        """Return whether rows of a file may be published in an hour: not if a later chunk covers it, if it is
+        out of reach, or if it lies after the run's interval and was never requested.
 
         Args:
-            known: whether somebody asked for the hour before.
+            known: whether the hour was requested before.
         """
         if hour in self.run_interval:
             return hour < self.chunk.end
-        if hour in self.requested:
-            return True
-        return hour in self._around(self.run_interval) and (known or hour < self.run_interval.start)
+        near = hour in self._around_run and (known or hour < self.run_interval.start)
+        return hour in self.requested or near
 
     @property
     def around(self) -> HourSet:
-        """Every hour that a run may see to."""
-        return HourSet.of([*self.requested, *self._repair_interval.hours()])
-
-    def _around(self, interval: Interval) -> Interval:
-        return self._chunk_repair_interval if interval is self.chunk else self._repair_interval
+        """Every hour that the run may compute."""
+        return HourSet.of([*self.requested, *self._around_run.hours()])
 
     @cached_property
-    def _chunk_repair_interval(self) -> Interval:
+    def _around_chunk(self) -> Interval:
         return self.chunk.widen(before=self.repair_window, after=self.repair_window)
 
     @cached_property
-    def _repair_interval(self) -> Interval:
+    def _around_run(self) -> Interval:
         return self.run_interval.widen(before=self.repair_window, after=self.repair_window)
 
 
 def partitions_read(reads: InputRange, hour: datetime) -> list[PartitionKey]:
-    """Every node of one table that an hour reads."""
+    """Return every partition of one table that an hour reads."""
     first, last = reads.span(hour)
-    read = (first + offset * HOUR for offset in range((last - first) // HOUR + 1))
-    return [PartitionKey(reads.stage, reads.block, reads.table, hour) for hour in read]
+    offsets = range((last - first) // HOUR + 1)
+    return [PartitionKey(*reads.series, first + offset * HOUR) for offset in offsets]
 
 
 def slice_hours(hours: Sequence[datetime], hour: datetime, reads: InputRange) -> Sequence[datetime]:
-    """Those of some hours, in order, that one reads."""
+    """Return those of some ascending hours that an hour reads."""
     first, last = reads.span(hour)
     return hours[bisect_left(hours, first) : bisect_right(hours, last)]
 
 
-def incomplete_hours(reads: Iterable[InputRange], hour: datetime, book: LedgerSnapshot) -> set[datetime]:
-    """The incomplete hours of what an hour reads."""
-    of_each = ((read, book.incomplete(read.stage, read.block, read.table)) for read in reads)
-    return {found for read, hours in of_each for found in slice_hours(hours, hour, read)}
+def incomplete_hours(reads: Iterable[InputRange], hour: datetime, snapshot: LedgerSnapshot) -> set[datetime]:
+    """Return the incomplete hours that an hour reads."""
+    return {found for read in reads for found in slice_hours(snapshot.incomplete(*read.series), hour, read)}
 
 
-def checks_fingerprint(checks: Iterable[Check], accepted: Iterable[Waiver]) -> str:
-    """A hash of the checks of a table. They are no input of its rows: what they say decides only whether a
-    withheld hour is looked at again."""
-    return fingerprint([repr(checks), repr(accepted)])
+def checks_fingerprint(checks: Iterable[Check], waivers: Waivers) -> str:
+    """Return a hash of a table's checks. They are no input of its rows: a change only makes quarantined hours
+    stale."""
+    return fingerprint([repr(checks), repr(waivers)])
 
 
-def completeness(
-    stage: str, checks: Iterable[Check], accepted: Iterable[Waiver], hour: datetime | None
-) -> str:
-    """A hash of what decides, beside the rows, whether an hour is complete, which its rows may say.
+def completeness(stage: str, checks: Iterable[Check], waivers: Waivers, hour: datetime | None) -> str:
+    """Return a hash of what decides, apart from its rows, whether an hour is complete. Rows may depend on it.
 
     Args:
-        hour: None is one in which nothing is accepted.
+        hour: None for one without a waiver.
     """
     deciding = [check for check in checks if check.severity == "incomplete"]
     names = {check.name for check in deciding}
-    passed = [item for item in accepted if (item.stage, item.hour) == (stage, hour) and item.check in names]
-    return fingerprint([repr(deciding), repr(passed)])
+    waived = [item for item in waivers if (item.stage, item.hour) == (stage, hour) and item.check in names]
+    return fingerprint([repr(deciding), repr(waived)])
 
 
 def expected_inputs(
     part: BlockOutput,
     version: int,
     hour: datetime,
-    book: LedgerSnapshot,
+    snapshot: LedgerSnapshot,
     completeness: str,
     table: str | None = None,
 ) -> dict[str, str]:
-    """A hash for each thing that an hour of a block is computed from.
+    """Return a hash for each input of an hour of a block.
 
-    An hour that nobody asked for counts as empty; one that is due and not made is like no other.
+    An hour that was not requested counts as empty; a required hour that is not computed equals no other.
 
     Args:
-        table: the block's own table, which it may read earlier hours of.
+        table: the block's own table, of which it may read earlier hours.
     """
     contents: dict[str, int] = {}
     for reads in part.reads:
         own = reads.table == table
-        of_table = book.range_hash(
-            reads.stage, reads.block, reads.table, *reads.span(hour), own, reads.requested
-        )
-        contents[reads.table] = (contents.get(reads.table, 0) + of_table) % 2**BITS
-    return named_inputs(
-        {table: format_hash(number) for table, number in contents.items()}, part, version, completeness
-    )
+        of_reads = snapshot.range_hash(reads.series, *reads.span(hour), own, reads.requested)
+        contents[reads.table] = (contents.get(reads.table, 0) + of_reads) % 2**BITS
+    hashes = {name: format_hash(number) for name, number in contents.items()}
+    return named_inputs(hashes, part, version, completeness)
 
 
-def named_inputs(
-    hashes: Mapping[str, str], part: BlockOutput, version: int, completeness: str
-) -> dict[str, str]:
+def named_inputs(hashes: Inputs, part: BlockOutput, version: int, completeness: str) -> dict[str, str]:
     """Return all inputs of an hour by name.
 
     Args:
         hashes: of what it reads, by table.
     """
-    return {
-        **hashes,
-        "specification": _of_shape(part.spec_fingerprint),
-        "version": str(version),
-        "completeness": completeness,
-    }
+    specification = _spec_hash(part.spec_fingerprint)
+    own = {"specification": specification, "version": str(version), "completeness": completeness}
+    return {**hashes, **own}
 
 
 def is_defined_as(part: BlockOutput, version: int, inputs: Mapping[str, str]) -> bool:
-    """Return whether recorded inputs are of this specification of a block and this version of the code."""
-    return (inputs.get("specification"), inputs.get("version")) == (
-        _of_shape(part.spec_fingerprint),
-        str(version),
-    )
+    """Return whether recorded inputs have this specification of a block and this version of the code."""
+    defined = (_spec_hash(part.spec_fingerprint), str(version))
+    return (inputs.get("specification"), inputs.get("version")) == defined
 
 
 def format_hash(contents: int) -> str:
-    """What stands in some hours, as the ledger writes it among the inputs."""
+    """Return a hash as text, as in the inputs in the ledger."""
     return f"{contents:032x}"
 
 
-CHECKS = "checks"
-"""Among the inputs of a withheld node: what withheld it."""
-
-
 def recorded_inputs(status: Status, inputs: Mapping[str, str], checks: str) -> dict[str, str]:
-    """What the ledger holds as the inputs of a node of some status.
-
-    A withheld hour is looked at again, too, when the checks that withheld it have changed.
+    """Return the inputs of a partition of some status as the ledger records them. Those of a quarantined one
+    have its checks: it is computed again when they change.
 
     Args:
-        inputs: what its rows are computed from.
-        checks: the hash of the checks of its table, as `checks_fingerprint` gives it.
+        inputs: of its rows.
+        checks: the hash of the checks of its table (`checks_fingerprint`).
     """
     return {**inputs, CHECKS: checks} if status == "quarantined" else dict(inputs)
 
 
-def is_stale(entry: PartitionState, inputs: Mapping[str, str], checks: str) -> bool:
-    """Whether a node's recorded inputs differ from the expected ones.
+def is_stale(state: PartitionState, inputs: Mapping[str, str], checks: str) -> bool:
+    """Return whether a partition's recorded inputs differ from the expected ones.
 
     Args:
         inputs, checks: as in `recorded_inputs`.
     """
-    if entry.status in ("writing", "blocked", "damaged"):
+    if state.status in ("writing", "blocked", "damaged"):
         return True
-    return entry.input_hashes != recorded_inputs(entry.status, inputs, checks)
+    return state.input_hashes != recorded_inputs(state.status, inputs, checks)

@@ -1,50 +1,49 @@
-"""What tasks count beside the rows that they make, hour by hour.
+"""What tasks count beside their rows, by hour.
 
-Sums, maxima, and a few notes, the first in the order of their texts: so what comes of all tasks together does
-not depend on how the rows were divided among them.
+Sums, maxima, and the first few notes in order of their texts: the total does not depend on how the rows were
+divided among tasks.
 """
 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 NOTES = 20
-"""Notes that are kept of an hour under one name."""
-At = tuple[int, str]
-"""An hour, counted from the epoch, and a name."""
+"""The maximum number of notes of an hour under one name."""
+HourName = tuple[int, str]
+"""The number of an hour since the epoch, and a name."""
 
 
 @dataclass
 class TaskCounters:
-    """Counts of one block.
+    """Counters of one block.
 
     Attributes:
         sums: numbers that add up.
         maxima: numbers of which the largest counts.
-        notes: texts for a person.
+        notes: texts for people.
     """
 
-    sums: dict[At, int] = field(default_factory=dict)
-    maxima: dict[At, int] = field(default_factory=dict)
-    notes: dict[At, list[str]] = field(default_factory=dict)
+    sums: dict[HourName, int] = field(default_factory=dict)
+    maxima: dict[HourName, int] = field(default_factory=dict)
+    notes: dict[HourName, list[str]] = field(default_factory=dict)
 
     def add(self, name: str, hours: Iterable[int], amounts: Iterable[int]) -> None:
-        """Adds an amount to each of some hours, which may repeat."""
+        """Add an amount to each of some hours, which may repeat."""
         for hour, amount in zip(hours, amounts, strict=True):
             self.sums[int(hour), name] = self.sums.get((int(hour), name), 0) + int(amount)
 
     def set_max(self, name: str, hours: Iterable[int], amounts: Iterable[int]) -> None:
-        """Raises the maximum of each of some hours, which may repeat."""
+        """Raise the maximum of each of some hours, which may repeat."""
         for hour, amount in zip(hours, amounts, strict=True):
             self.maxima[int(hour), name] = max(self.maxima.get((int(hour), name), 0), int(amount))
 
     def note(self, name: str, hour: int, text: str) -> None:
-        """Notes something."""
+        """Add a note."""
         self.notes[hour, name] = sorted({*self.notes.get((hour, name), ()), text})[:NOTES]
 
     def merge(self, other: "TaskCounters") -> None:
-        """Adds what another task has counted."""
+        """Add the counters of another task."""
         for (hour, name), amount in other.sums.items():
             self.add(name, [hour], [amount])
         for (hour, name), amount in other.maxima.items():
@@ -54,19 +53,16 @@ class TaskCounters:
                 self.note(name, hour, text)
 
     def figures(self) -> Iterator[tuple[int, str, int]]:
-        """Every number with its hour and name."""
+        """Yield the hour, name and value of every sum and maximum."""
         for (hour, name), amount in (*self.sums.items(), *self.maxima.items()):
             yield hour, name, amount
 
     def to_json(self) -> str:
-        """This tally as text."""
-        return json.dumps([[[*at, value] for at, value in some.items()] for some in self._kinds])
+        """Return the counters as JSON text."""
+        kinds = (self.sums, self.maxima, self.notes)
+        return json.dumps([[[*key, value] for key, value in kind.items()] for kind in kinds])
 
     @classmethod
     def of_json(cls, text: str) -> "TaskCounters":
-        """Reads what `to_json` has written."""
-        return cls(*({(hour, name): value for hour, name, value in some} for some in json.loads(text)))
-
-    @property
-    def _kinds(self) -> tuple[dict[At, Any], ...]:
-        return self.sums, self.maxima, self.notes
+        """Return the counters from a text of `to_json`."""
+        return cls(*({(hour, name): value for hour, name, value in kind} for kind in json.loads(text)))

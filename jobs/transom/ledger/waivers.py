@@ -1,7 +1,7 @@
-"""What a check saw, and failed checks that a person lets pass.
+"""Results of checks as text, and waivers: failed checks that a person lets pass.
 
-These stand in the stream file, so that a fresh lake gives the same. One lapses when the observed value
-changes: what was accepted was that value, not the check.
+Waivers are in the stream file, so that a new lake gives the same. A waiver is for an observed value, not for
+a check: it lapses when the value changes.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from transom.spec.checks import WaiverSpec
 
 @dataclass(frozen=True)
 class Waiver:
-    """One failed check of one hour that somebody answers for."""
+    """A failed check of one hour that is waived, by whom and why."""
 
     hour: datetime
     stage: str
@@ -29,104 +29,94 @@ class Waiver:
 
 
 def check_result_of(
-    node: PartitionKey, finding: MetricResult, accepted: Sequence[Waiver], subject: str | None = None
+    partition: PartitionKey, metric: MetricResult, waivers: Sequence[Waiver], file: str | None = None
 ) -> CheckResult:
-    """What a finding says of a node, or of a file that belongs to it."""
-    check = finding.check
-    seen = CheckResult(
-        node, check.name, check.severity, finding.observed, check.expected, finding.success, check.column,
-        subject,
+    """Return the result of a check for a partition, or for a file that belongs to it."""
+    check = metric.check
+    result = CheckResult(
+        partition, check.name, check.severity, metric.observed, check.expected, metric.success, check.column,
+        file,
     )  # fmt: skip
-    return accept(seen, accepted)
+    return accept(result, waivers)
 
 
-def format_observation(verdict: CheckResult) -> str:
-    """What a check saw and expects."""
-    return f"observed {format_exact(verdict.observed)}, expected {verdict.expected}"
+def format_observation(result: CheckResult) -> str:
+    """Return the observed and the expected value."""
+    return f"observed {format_exact(result.observed)}, expected {result.expected}"
 
 
-def format_failure(verdict: CheckResult) -> str:
-    """A failed check as the cause of what becomes of an hour."""
-    return f"{verdict.check}: {format_observation(verdict)}"
+def format_failure(result: CheckResult) -> str:
+    """Return a failed check as the reason for the state of an hour."""
+    return f"{result.check}: {format_observation(result)}"
 
 
-def accept(verdict: CheckResult, accepted: Sequence[Waiver]) -> CheckResult:
-    """Return the verdict, passed where somebody accepted just this value."""
-    if verdict.success:
-        return verdict
-    for item in accepted:
-        if _is_of(item, verdict) and item.observed == verdict.observed:
-            return replace(verdict, success=True, accepted=f"{item.who}: {item.why}")
-    return verdict
+def accept(result: CheckResult, waivers: Sequence[Waiver]) -> CheckResult:
+    """Return the result, as passed if a waiver has exactly its value."""
+    if not result.success:
+        for waiver in waivers:
+            if _is_for(waiver, result) and waiver.observed == result.observed:
+                return replace(result, success=True, accepted=f"{waiver.who}: {waiver.why}")
+    return result
 
 
-def _is_of(item: Waiver, verdict: CheckResult) -> bool:
-    node = verdict.node
-    return (item.hour, item.stage, item.check) == (node.hour, node.stage, verdict.check)
+def _is_for(waiver: Waiver, result: CheckResult) -> bool:
+    return (waiver.hour, waiver.stage, waiver.check) == (result.node.hour, result.node.stage, result.check)
 
 
-def near_misses(verdict: CheckResult, accepted: Sequence[Waiver], others: Sequence[CheckResult]) -> list[str]:
-    """Return what the stream file accepts for a failed check and its hour, and the check did not see.
+def near_misses(result: CheckResult, waivers: Sequence[Waiver], others: Sequence[CheckResult]) -> list[str]:
+    """Return messages about waivers of a failed check and its hour with another value.
 
-    An entry does not say which file it is for. One is left out where it is another verdict's value; of a
-    check on a file it must also be the value but for its last digits.
+    A waiver does not name its file. It is left out if its value is that of another result. For a check of a
+    file it must also be the observed value without its last digits.
 
     Args:
-        others: the verdicts that are known beside this one.
+        others: the other known results.
     """
-    node = verdict.node
-    theirs = {
-        other.observed
-        for other in others
-        if (other.node.stage, other.node.hour, other.check) == (node.stage, node.hour, verdict.check)
-    }
+    key = (result.node.stage, result.node.hour, result.check)
+    known = {other.observed for other in others if (other.node.stage, other.node.hour, other.check) == key}
+    known.add(result.observed)
     return [
-        f"your file says {format_exact(item.observed)} for {verdict.check} of {format_hour(item.hour)}, and "
-        f"the "
-        f"check saw {format_exact(verdict.observed)}: `observed` must have every digit"
-        for item in accepted
-        if _is_of(item, verdict)
-        and item.observed not in (verdict.observed, *theirs)
-        and (verdict.file is None or _is_cut(item.observed, verdict.observed))
+        f"your file says {format_exact(waiver.observed)} for {result.check} of {format_hour(waiver.hour)}, "
+        f"and the check saw {format_exact(result.observed)}: `observed` must have every digit"
+        for waiver in waivers
+        if _is_for(waiver, result)
+        and waiver.observed not in known
+        and (result.file is None or _is_shortened(waiver.observed, result.observed))
     ]
 
 
-def _is_cut(said: float, observed: float | None) -> bool:
-    """Return whether a value is another one with fewer digits, cut or rounded."""
+def _is_shortened(value: float, observed: float | None) -> bool:
+    """Whether a value is the observed one with fewer digits, cut or rounded."""
     if observed is None:
         return False
-    short, whole = Decimal(format_exact(said)), Decimal(format_exact(observed))
-    unit = Decimal(1).scaleb(int(short.as_tuple().exponent))
-    return abs(whole - short) < unit
+    short, exact = Decimal(format_exact(value)), Decimal(format_exact(observed))
+    return abs(exact - short) < Decimal(1).scaleb(int(short.as_tuple().exponent))
 
 
-def entry_for(verdict: CheckResult) -> str | None:
-    """Return the item of `waivers` in a stream file that lets a failed check pass; None where none can.
+def entry_for(result: CheckResult) -> str | None:
+    """Return the item of `waivers` in a stream file that waives a failed check; None if none can.
 
-    `NAME` and `REASON` in it are for the person who answers for it.
+    The person who waives it replaces `NAME` and `REASON`.
     """
-    if verdict.observed is None:
+    if result.observed is None:
         return None
     return (
-        f"- {{hour: {format_hour(verdict.node.hour)}, stage: {verdict.node.stage}, check: {verdict.check}, "
-        f"observed: {format_exact(verdict.observed)}, who: NAME, why: REASON}}"
+        f"- {{hour: {format_hour(result.node.hour)}, stage: {result.node.stage}, check: {result.check}, "
+        f"observed: {format_exact(result.observed)}, who: NAME, why: REASON}}"
     )
 
 
-def format_waived(verdict: CheckResult) -> str:
-    """Return one line on a failed check that somebody answers for."""
-    subject = f" in {escape_control_chars(verdict.file)}" if verdict.file else ""
-    column = f", column {verdict.column}" if verdict.column else ""
-    when = "files without an hour" if verdict.node.hour == UNKNOWN_HOUR else format_hour(verdict.node.hour)
+def format_waived(result: CheckResult) -> str:
+    """Return one line on a waived check."""
+    file = f" in {escape_control_chars(result.file)}" if result.file else ""
+    column = f", column {result.column}" if result.column else ""
+    hour = "files without an hour" if result.node.hour == UNKNOWN_HOUR else format_hour(result.node.hour)
     return (
-        f"accepted: {verdict.node.stage} {verdict.node.block}, {when}: {verdict.check}{column}{subject}: "
-        f"{format_observation(verdict)}, by {escape_control_chars(verdict.accepted or '')}"
+        f"accepted: {result.node.stage} {result.node.block}, {hour}: {result.check}{column}{file}: "
+        f"{format_observation(result)}, by {escape_control_chars(result.accepted or '')}"
     )
 
 
-def entries_of(entries: Sequence[WaiverSpec]) -> list[Waiver]:
-    """Return the failed checks that a stream file lets pass, from its `waivers`."""
-    return [
-        Waiver(item.hour, item.stage, item.check, float(item.observed), item.who, item.why)
-        for item in entries
-    ]
+def entries_of(waivers: Sequence[WaiverSpec]) -> list[Waiver]:
+    """Return the waivers of a stream file."""
+    return [Waiver(w.hour, w.stage, w.check, float(w.observed), w.who, w.why) for w in waivers]

@@ -135,7 +135,7 @@ def test_a_chunk_goes_by_its_run(run: Ask, lake: Lake) -> None:
 def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     node = node_of("events", at(5))
-    lake.ledger.claim("ingest", [node], "r", unasked=[node])
+    lake.ledger.claim("ingest", [node], "r", unrequested=[node])
     lake.ledger.publish(
         "ingest", {node: PartitionState("published", "r", digest="3:1", rows=3, requested=False)}, "r"
     )

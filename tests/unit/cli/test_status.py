@@ -62,7 +62,7 @@ def test_an_hour_counts_once_by_the_worst_and_only_where_it_was_asked_for(run: A
     put(3, events=withheld, files=blocked)
     lake.ledger.claim("ingest", [node_of("rejected", at(3))], "killed")
     unasked = node_of("events", at(7))
-    lake.ledger.claim("ingest", [unasked], "u", unasked=[unasked])
+    lake.ledger.claim("ingest", [unasked], "u", unrequested=[unasked])
     assert rows(run("status", "web"))[0][:8] == ["web", "ingest", "5", "2", "0", "1", "1", "1"]
 
 

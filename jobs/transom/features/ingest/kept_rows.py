@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.engine.runner import measure
+from transom.engine.metrics import measure
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.lost_rows import WAITS, comes_back, format_awaited_files
 from transom.features.ingest.publish import IngestDecision, step_of

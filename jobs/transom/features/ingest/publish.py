@@ -10,10 +10,11 @@ from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, Par
 from transom.engine.check_builders import waivers_of
 from transom.engine.damage_marks import publish_marks
 from transom.engine.failing_rows import SAMPLE
+from transom.engine.metrics import evaluate, measure
 from transom.engine.outcomes import NO_ROWS, resolve_outcomes
 from transom.engine.planner import Plan, left_stale
 from transom.engine.publisher import is_published, publish
-from transom.engine.runner import Outcome, evaluate, measure
+from transom.engine.runner import Outcome
 from transom.features.ingest.checks import hour_checks
 from transom.features.ingest.equal_files import equal_files
 from transom.features.ingest.file_decisions import Decisions

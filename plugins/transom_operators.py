@@ -161,7 +161,7 @@ def _judged(
     from transom.app.command_lines import submit
     from transom.app.freshness import stale_hours
     from transom.engine.gate import evaluate_gate
-    from transom.features.registry import BUILT_IN
+    from transom.features.registry import BUILT_IN, OUTLETS
     from transom.ledger.ledger import Ledger
     from transom.ledger.waivers import entries_of
     from transom.storage.tables import LakeError
@@ -175,7 +175,16 @@ def _judged(
     except (LakeError, SpecificationError) as error:
         log.warning("stale hours are not looked for: %s", error)
     judgement = evaluate_gate(
-        ledger, stage, stream, interval, command, repair_window, entries_of(waivers), stale, BUILT_IN
+        ledger,
+        stage,
+        stream,
+        interval,
+        command,
+        repair_window,
+        entries_of(waivers),
+        stale,
+        BUILT_IN,
+        OUTLETS.get(stage),
     )
     for warning in judgement.warnings:
         log.warning(warning)

@@ -92,7 +92,7 @@ def definition(stream: Stream) -> Stage:
         for name, block in blocks.items()
     }
     step = TableStep(
-        Table.load("crowds").declare(key=key),
+        Table.load("crowds", Path(__file__).with_name("data")).declare(key=key),
         outputs,
         compute,
         checks=built_in(stream, "crowds_bounded", metric="too_many", at_most=0),

@@ -4,7 +4,6 @@ import copy
 import json
 import os
 import pickle
-import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -123,9 +122,6 @@ def test_feature_of_the_tests_is_read_computed_checked_and_found(
 ) -> None:
     """Block, table, check, finding and gate, without a change of the package."""
     monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
-    monkeypatch.setenv("TRANSOM_TABLES", str(tmp_path / "tables"))
-    shutil.copytree(ROOT / "schemas/tables", tmp_path / "tables")
-    shutil.copy(ROOT / "tests/data/crowds.yaml", tmp_path / "tables")
     stream = loader.parse(toy_feature.STREAM, ToyStream)
     folder = tmp_path / "landing/toy/2015-05-17"
     folder.mkdir(parents=True)
@@ -164,12 +160,9 @@ def test_feature_of_the_tests_is_described_and_validated() -> None:
 def test_job_of_the_feature_runs_under_spark_submit(tmp_path: Path) -> None:
     """An hour without a file is incomplete and has no crowd."""
     (tmp_path / "landing/toy").mkdir(parents=True)
-    shutil.copytree(ROOT / "schemas/tables", tmp_path / "tables")
-    shutil.copy(ROOT / "tests/data/crowds.yaml", tmp_path / "tables")
     (tmp_path / "toy.yaml").write_text(yaml.safe_dump(toy_feature.STREAM))
     places = {
         "TRANSOM_LANDING": str(tmp_path),
-        "TRANSOM_TABLES": str(tmp_path / "tables"),
         "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), os.environ["PYTHONPATH"]]),
     }
     arguments = [

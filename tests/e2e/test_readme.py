@@ -79,7 +79,7 @@ def test_what_a_stream_may_say_is_listed() -> None:
     listed = set(re.findall(r"[a-z_]+", README))
     said = (*BUILT_IN, *FUNCTIONS, *get_args(FormatName))
     assert [name for name in said if name not in listed] == ["startswith"]
-    presets = (ROOT / "schemas/presets").glob("*/*.yaml")
+    presets = (ROOT / "jobs/transom/spec/presets").glob("*/*.yaml")
     assert all(f"{path.parent.name}/{path.stem}" in README for path in presets)
 
 

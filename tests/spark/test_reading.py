@@ -215,5 +215,5 @@ def test_a_value_of_a_key_is_written_as_sql_has_it(value: object, text: str) -> 
 
 
 def test_every_table_that_is_neither_state_nor_ledger_is_a_result() -> None:
-    tables = {file.stem for file in descriptions().glob("*.yaml") if not Table.load(file.stem).state}
+    tables = {name for name in descriptions() if not Table.load(name).state}
     assert tables - {"ledger", "runs", "checks"} == {*RESULTS}

@@ -87,7 +87,8 @@ def test_a_stage_that_has_made_state_alone_has_not_run(ledger: Ledger) -> None:
     for of in (node(0), PartitionKey("aggregates", "site", "granules", DAY)):
         ledger.claim(of.stage, [of], "a")
         ledger.publish(of.stage, {of: published("a")}, "a")
-    judged = evaluate_gate(ledger, "aggregates", "web", Interval(DAY, DAY + HOUR), "run it")
+    hour = Interval(DAY, DAY + HOUR)
+    judged = evaluate_gate(ledger, "aggregates", "web", hour, "run it", outlets=["aggregates"])
     assert judged.failures == ("aggregates has not run for 2015-05-17T00:00; run it",)
 
 

@@ -12,7 +12,6 @@ WRITING = (
     *DRAWING,
     ROOT / "tools" / "bench" / "ingest.py",
     *(ROOT / "jobs" / name for name in ("ingest.py", "transom")),
-    *(ROOT / "schemas" / name for name in ("tables", "presets")),
 )
 """What the rows of a lake come from: the code of the jobs, the tables' forms, the stream, the log."""
 

@@ -15,6 +15,7 @@ from transom.app.freshness import stale_hours
 from transom.app.run_stage import root_of, run_stage
 from transom.app.verify import DamagedInputsError, explain_failure, mark_failure
 from transom.core.intervals import Interval
+from transom.core.partitions import SOURCE_STAGE
 from transom.engine.gate import GateResult, evaluate_gate
 from transom.engine.verification import Verification
 from transom.ledger.ledger import Ledger
@@ -127,9 +128,11 @@ def _evaluate_gate(
     """What the gate of a stage says."""
     stale = stale_hours(stream, ledger, stage, interval)
     accepted = entries_of(stream.waivers)
+    outlets = None if stage == SOURCE_STAGE else stream.feature(stage).outlets
     return evaluate_gate(
-        ledger, stage, stream.name, interval, command, stream.repair_window, accepted, stale, stream.built_in
-    )
+        ledger, stage, stream.name, interval, command, stream.repair_window, accepted, stale, stream.built_in,
+        outlets,
+    )  # fmt: skip
 
 
 def _past_damage(

@@ -4,7 +4,7 @@ It fails for hours of its own interval that are quarantined, blocked or not writ
 that a run repaired or left stale, and of incomplete hours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,7 +24,6 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.waivers import Waiver, format_waived
 from transom.spec.checks import OF_INGEST, BuiltIn
-from transom.storage.tables import Table
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,7 @@ def evaluate_gate(
     accepted: Sequence[Waiver] = (),
     stale: Mapping[str, Sequence[datetime]] | None = None,
     rules: Mapping[str, BuiltIn] = OF_INGEST,
+    outlets: Collection[str] | None = None,
 ) -> GateResult:
     """Decide whether a stage passes over an interval.
 
@@ -68,6 +68,7 @@ def evaluate_gate(
         accepted: the waivers of the stream file, to report those with another value.
         stale: stale hours of the interval by reason in words.
         rules: the built-in checks, by name.
+        outlets: the tables of results; None for all tables of the stage.
     """
     snapshot = ledger.snapshot([stage])
     around = interval.widen(before=repair_window, after=repair_window)
@@ -85,7 +86,9 @@ def evaluate_gate(
             f"{stage} leaves out {format_hours(left_out)}, which {SOURCE_STAGE} has not been asked for; "
             "jobs/run.py over these hours runs them all"
         )
-    missing = [hour for hour in hours if hour not in left_out and not _is_computed(snapshot, stage, hour)]
+    missing = [
+        hour for hour in hours if hour not in left_out and not _is_computed(snapshot, stage, hour, outlets)
+    ]
     if missing:
         failures.append(f"{stage} has not run for {format_hours(missing)}; {fill_hours(command, missing)}")
     warnings = _failures(snapshot, outside, results, command, interval, accepted, rules)
@@ -117,14 +120,16 @@ def evaluate_gate(
     return GateResult(tuple(failures), tuple(warnings), summary, waived)
 
 
-def _is_computed(snapshot: LedgerSnapshot, stage: str, hour: datetime) -> bool:
+def _is_computed(
+    snapshot: LedgerSnapshot, stage: str, hour: datetime, outlets: Collection[str] | None
+) -> bool:
     """Whether a stage has computed every result of an hour; its state alone may be for other hours."""
     if stage == SOURCE_STAGE:
         return hour in snapshot.required_hours
     computed: dict[str, bool] = {}
     for table in snapshot.names:
         computed[table[2]] = computed.get(table[2], False) or PartitionKey(*table, hour) in snapshot
-    results = [exists for table, exists in computed.items() if not Table.load(table).state]
+    results = [exists for table, exists in computed.items() if outlets is None or table in outlets]
     return bool(results) and all(results)
 
 

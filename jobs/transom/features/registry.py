@@ -24,6 +24,8 @@ BUILT_IN = built_in_of(FEATURES)
 """Every check that transom makes, by name."""
 FINDING_ORDER = finding_order_of(FEATURES)
 """Where the kinds of findings come that do not come with all others."""
+OUTLETS = {feature.name: feature.outlets for feature in FEATURES}
+"""The tables of results of each feature."""
 INGEST_OUTLETS = ("events", "duplicates", "rejected", "files")
 """The tables of results that ingest writes."""
 INGEST_COUNTERS = {

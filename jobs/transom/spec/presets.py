@@ -32,8 +32,8 @@ class Preset(Model):
 
 
 def folder() -> Path:
-    """Return where the presets are: TRANSOM_PRESETS, else schemas/presets of this checkout."""
-    return Path(os.environ.get("TRANSOM_PRESETS") or Path(__file__).parents[3] / "schemas" / "presets")
+    """Return where the presets are: TRANSOM_PRESETS, else the folder beside this module."""
+    return Path(os.environ.get("TRANSOM_PRESETS") or Path(__file__).with_name("presets"))
 
 
 def names() -> list[str]:

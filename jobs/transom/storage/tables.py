@@ -1,16 +1,17 @@
-"""The tables of the lake, as `schemas/tables` describes them.
+"""The tables of the lake, as their descriptions say.
+
+Each package keeps those of its tables in its folder `tables`.
 
 A description lists columns with their types, units and meaning. A column whose name begins with `*`
 stands for columns that the stream declares (`Table.declare`). Tables are created, and given new
 columns, from their description alone; what a description does not say is refused.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -77,15 +78,15 @@ class TableMismatch(ValueError):
     """A table in the lake has another form than its description."""
 
 
-def descriptions() -> Path:
-    """The folder of the descriptions: TRANSOM_TABLES, else schemas/tables of this checkout."""
-    named = os.environ.get("TRANSOM_TABLES")
-    return Path(named) if named else Path(__file__).parents[3] / "schemas" / "tables"
+@cache
+def descriptions() -> Mapping[str, Path]:
+    """Return where each table of the package is described."""
+    return {path.stem: path for path in Path(__file__).parents[1].glob("**/tables/*.yaml")}
 
 
-@lru_cache
+@cache
 def _description(path: Path) -> Mapping[str, Any]:
-    """A description as YAML has it. Cached, as a run asks for each of them many times."""
+    """Return a description as YAML has it. Cached, as a run needs each of them many times."""
     text: Mapping[str, Any] = yaml.safe_load(path.read_text())
     return text
 
@@ -110,9 +111,13 @@ class Table:
     unsearched: bool = False
 
     @classmethod
-    def load(cls, name: str) -> "Table":
-        """Reads `schemas/tables/<name>.yaml`."""
-        text = _description(descriptions() / f"{name}.yaml")
+    def load(cls, name: str, folder: Path | None = None) -> "Table":
+        """Read the description of a table.
+
+        Args:
+            folder: where `<name>.yaml` is; None for a table of this package.
+        """
+        text = _description(descriptions()[name] if folder is None else folder / f"{name}.yaml")
         columns = text["columns"]
         return cls(
             name,

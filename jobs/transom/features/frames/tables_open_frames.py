@@ -95,7 +95,7 @@ class FrameBuilder:
 
     Attributes:
         runs: the hours to compute as ranges, in microseconds, ascending.
-        schema: of the rows; tasks cannot read `schemas/tables`.
+        schema: of the rows; tasks do not read descriptions.
         turns: the number of missing readings that a key may have in an hour, and in the hours before it that
             were not requested; 0 if these begin no frame.
     """

@@ -1,6 +1,6 @@
-"""Shows wrong stream files as an import error of this file; the DAGs of the others stand in streams.py.
+"""Shows wrong stream files as an import error of this file; the DAGs of valid ones are in streams.py.
 
-Airflow holds back every DAG of a file with an import error, so the two are apart.
+Airflow loads no DAG of a file with an import error, so the two are separate.
 """
 
 from airflow.sdk import DAG  # noqa: F401  (Airflow looks for DAGs only in files that name it)

@@ -9,11 +9,13 @@ tables come out the same.
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import DAG, Asset, BaseOperator, CronDataIntervalTimetable, Param
 from jinja2 import StrictUndefined
 
 from transom.core.durations import format_duration
+from transom.core.partitions import SOURCE_STAGE
 from transom.features.registry import INGEST_OUTLETS
 from transom.spec.stream import Stream
 from transom_operators import Gate, Report, Settle, SubmitStage, hour_text, trigger
@@ -26,9 +28,10 @@ class Job:
     """A spark-submit of the DAG.
 
     Attributes:
-        name: the task.
+        name: the id of the task.
         stages: the stages that it runs.
-        script: None is `jobs/<name>.py`.
+        doc: the text of the task's page, Markdown.
+        script: the job's script; None is `jobs/<name>.py`.
     """
 
     name: str
@@ -38,53 +41,46 @@ class Job:
 
 
 def jobs_of(stream: Stream) -> tuple[Job, ...]:
-    """The spark-submits of a stream, in order."""
+    """Return the spark-submits of a stream, in order."""
     if stream.submit == "single":
         doc = "Every stage in one application, as far as the gates between them pass."
         return (Job("run", stream.stages, doc),)
-    features = [stream.feature(stage) for stage in stream.stages if stage != "ingest"]
+    features = [stream.feature(stage) for stage in stream.stages if stage != SOURCE_STAGE]
     return (
-        Job("ingest", ("ingest",), "Files become events, duplicates, rejections and file records."),
+        Job(SOURCE_STAGE, (SOURCE_STAGE,), "Files become events, duplicates, rejections and file records."),
         *(Job(feature.name, (feature.name,), feature.doc, feature.script) for feature in features),
     )
 
 
 def outlets(stream: Stream, stage: str) -> list[Asset]:
-    """The tables of results that a stage of a stream writes."""
-    if stage == "ingest":
+    """Return the tables of results that a stage of a stream writes."""
+    if stage == SOURCE_STAGE:
         tables = [*INGEST_OUTLETS]
     else:
         feature = stream.feature(stage)
-        asked = feature.optional_outlets
-        tables = [table for table in feature.outlets if table not in asked or asked[table](stream)]
+        optional = feature.optional_outlets
+        tables = [table for table in feature.outlets if table not in optional or optional[table](stream)]
     return [Asset(f"transom://{stream.name}/{table}") for table in (*tables, "findings")]
 
 
 def _hour_params(stream: Stream) -> dict[str, Param]:
-    """The interval of a run by hand; what is wrong with one, the first task says in its first line."""
-    runs_now = stream.schedule and stream.until is None
-    empty = "Leave both empty for the last full hour." if runs_now else f"Fill in both: {_why_both(stream)}."
-    words = {
-        "from": ("From (UTC)", "First hour to run, on the hour, such as 2015-05-17T10:00."),
-        "to": ("To (UTC)", "End of the hours to run, not included, such as 2015-05-17T12:00."),
-    }
+    """Return the parameters of a run by hand; the first task checks them."""
+    if stream.schedule and stream.until is None:
+        rule = "Leave both empty for the last full hour."
+    else:
+        rule = f"Fill in both: the stream has {'ended' if stream.schedule else 'no schedule'}."
+    first = f"First hour to run, on the hour, such as 2015-05-17T10:00. {rule}"
+    end = f"End of the hours to run, not included, such as 2015-05-17T12:00. {rule}"
     again = "Compute and write these hours again, even where they are fresh."
     return {
-        **{
-            name: Param(None, title=title, description=f"{said} {empty}", type=["null", "string"])
-            for name, (title, said) in words.items()
-        },
+        "from": Param(None, title="From (UTC)", description=first, type=["null", "string"]),
+        "to": Param(None, title="To (UTC)", description=end, type=["null", "string"]),
         "recompute": Param(False, title="Recompute", description=again, type="boolean"),
     }
 
 
-def _why_both(stream: Stream) -> str:
-    """Why the last full hour is no interval of a stream."""
-    return "the stream has ended" if stream.schedule else "the stream has no schedule"
-
-
 def facts(stream: Stream) -> str:
-    """The stream's facts, below the module's text, for the DAG's page."""
+    """Return the text of the DAG's page: that of this module, and the stream's facts."""
     rows = [
         ("files", f"`{stream.source.path}`"),
         ("repairs", f"stale hours up to {format_duration(stream.repair_window)} around its interval"),
@@ -92,21 +88,26 @@ def facts(stream: Stream) -> str:
     for feature in stream.features:
         blocks = stream.blocks(feature.block)
         rows += [(f"{feature.noun} {name}", feature.facts(stream, name)) for name in blocks]
-    # A bar would end the cell of the table.
+    # A bar would end a cell of the table.
     cells = [(name, value.replace("|", "\\|")) for name, value in rows]
     table = "\n".join(f"| {name} | {value} |" for name, value in cells)
     return f"{__doc__}\n{stream.description or ''}\n\n| | |\n|---|---|\n{table}\n"
 
 
 def description(stream: Stream) -> str:
-    """What the list of DAGs says of a stream: its title, the first line of its description, or its files."""
-    said = (stream.description or "").strip().splitlines()
-    return stream.title or (said[0] if said else f"Figures and findings from {stream.source.path}")
+    """Return a line for the list of DAGs: the stream's title, the start of its description, or its files."""
+    lines = (stream.description or "").strip().splitlines()
+    return stream.title or (lines[0] if lines else f"Figures and findings from {stream.source.path}")
 
 
 def build(stream: Stream, file: Path) -> DAG:
-    """The DAG of a stream: settle, then the stages, each with its gate, then the report."""
-    stream_file = str(file)
+    """Return the DAG of a stream: settle, then the stages, each with its gate, then the report."""
+    judged: dict[str, Any] = {
+        "stream": stream.name,
+        "stream_file": str(file),
+        "repair_window": stream.repair_window,
+        "waivers": stream.waivers,
+    }
     dag = DAG(
         dag_id=stream.name,
         description=description(stream),
@@ -124,8 +125,8 @@ def build(stream: Stream, file: Path) -> DAG:
         default_args={
             "owner": stream.owner or "transom",
             "pool": POOL,
-            # A retry is for crashes: a killed driver, a lost machine. Withheld hours end a job well, and
-            # a gate's verdict does not change by asking again.
+            # Retries are for crashes: a killed driver, a lost machine. A job with quarantined hours succeeds,
+            # and a gate raises without a retry.
             "retries": 2,
             "retry_delay": timedelta(minutes=1),
             "execution_timeout": timedelta(hours=6),
@@ -134,43 +135,26 @@ def build(stream: Stream, file: Path) -> DAG:
     with dag:
         settle = Settle(seconds=stream.source.arrival_delay.total_seconds(), doc_md=Settle.__doc__)
         gates: dict[str, BaseOperator] = {}
-        jobs = jobs_of(stream)
-        for job in jobs:
+        for job in jobs_of(stream):
             submit = SubmitStage(
                 job=job.name,
                 stream=stream.name,
-                stream_file=stream_file,
+                stream_file=str(file),
                 script=job.script,
                 doc_md=job.doc,
                 outlets=[asset for stage in job.stages for asset in outlets(stream, stage)],
             )
             for stage in job.stages:
-                gate = gates[stage] = Gate(
-                    stage=stage,
-                    stream=stream.name,
-                    stream_file=stream_file,
-                    repair_window=stream.repair_window,
-                    waivers=stream.waivers,
-                    doc_md=Gate.__doc__,
-                )
-                before = stream.upstream_stage(stage)
-                inside = before in job.stages
-                if before is not None:
-                    gates[before] >> (gate if inside else submit)
-                if not inside:
+                gate = gates[stage] = Gate(stage=stage, doc_md=Gate.__doc__, **judged)
+                upstream = stream.upstream_stage(stage)
+                is_inside = upstream in job.stages
+                if upstream is not None:
+                    gates[upstream] >> (gate if is_inside else submit)
+                if not is_inside:
                     submit >> gate
             if not submit.upstream_task_ids:
                 settle >> submit
         last = [gate for gate in gates.values() if not gate.downstream_task_ids]
-        report = Report(
-            stages=stream.stages,
-            stream=stream.name,
-            stream_file=stream_file,
-            repair_window=stream.repair_window,
-            arrival_delay=stream.source.arrival_delay,
-            waivers=stream.waivers,
-            doc_md=Report.__doc__,
-        )
-        for ending in last:
-            ending >> report
+        delay = stream.source.arrival_delay
+        last >> Report(stages=stream.stages, arrival_delay=delay, doc_md=Report.__doc__, **judged)
     return dag

@@ -1,4 +1,4 @@
-"""One DAG for every sound stream file. Adding a stream adds no code."""
+"""One DAG for every valid stream file. A new stream needs no code."""
 
 import logging
 
@@ -8,13 +8,13 @@ from stream_dag import build
 from transom.stream_files import names_of, streams
 
 _sound, _wrong = streams()
-# In one go: a stream may be called as something here is.
+# In one call, as a stream can have the name of a variable of this module.
 globals().update({stream.name: build(stream, file) for file, stream in _sound.items()})
 
-# A task of a stream whose file is wrong finds no DAG, and is put off: its log says why.
-_asked = get_parsing_context().dag_id
+# Airflow finds no DAG for a task of a wrong stream file, and puts the task off: its log says why.
+_dag_id = get_parsing_context().dag_id
 for _error in _wrong:
-    if _asked in names_of(_error):
+    if _dag_id in names_of(_error):
         logging.getLogger(__name__).error(
-            "stream %s: its file is wrong, and its tasks wait until it is put right: %s", _asked, _error
+            "stream %s: its file is wrong, and its tasks wait until it is put right: %s", _dag_id, _error
         )

@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession
 import replay
 from failpoints import Killed, Side, watched
 from house import House, hour, line
-from transom.app.run_chunk import run_chunk
+from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.features.ingest.file_records import source_id
 from transom.storage import driver_io as small

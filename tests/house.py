@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from compare import Row, differences
 from transom.app import run_stage as job
 from transom.app.definitions import all_definitions
-from transom.app.run_chunk import run_chunk
+from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval, format_hour
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey
 from transom.engine.runner import Outcome

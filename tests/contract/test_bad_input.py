@@ -13,7 +13,7 @@ import pytest
 from pyarrow import RecordBatch
 
 from house import PLAIN, House, clock, hour, line
-from transom.app.run_chunk import Context, run_chunk
+from transom.app.run_stage import Context, run_chunk
 from transom.core.partitions import PartitionKey
 from transom.features.ingest.landing import FileNames, Landing, LandingError
 from transom.features.ingest.tables import Tables

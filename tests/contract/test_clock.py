@@ -163,4 +163,4 @@ def test_nothing_that_rows_come_from_asks_a_clock() -> None:
     """A job reads it to say how long it took and when it ended, and the command line for a person's sake."""
     modules = {str(path.relative_to(TRANSOM)): clocks(path.read_text()) for path in TRANSOM.rglob("*.py")}
     asking = {module for module, lines in modules.items() if lines and not module.startswith("cli/")}
-    assert asking == {"app/audit.py", "app/main.py", "app/run_chunk.py", "app/run_stage.py"}
+    assert asking == {"app/audit.py", "app/main.py", "app/run_stage.py"}

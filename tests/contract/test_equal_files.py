@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from failing import failed, makes_fail, noted
 from house import WEB, House, hour, line
-from transom.app.run_chunk import run_chunk
+from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
 from transom.features.ingest.specified import node_of

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from sample_logs import HOUR
 
 from house import House
-from transom.app.run_chunk import run_chunk
+from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.features.registry import BUILT_IN

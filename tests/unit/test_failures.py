@@ -87,5 +87,5 @@ def test_the_error_is_said_with_the_damage(lake: Lake, caplog: pytest.LogCapture
         raise FileNotFoundError(2, "No such file", "part-0")
 
     with pytest.raises(DamagedInputsError, match=r"failed with FileNotFoundError: .*part-0"):
-        together._past_damage(fail, lambda: None, "ingest", lake.stream, lake.ledger.root)  # type: ignore[arg-type,return-value]
+        together._retry_damaged(fail, "ingest", lake.stream, lake.ledger.root)  # type: ignore[arg-type]
     assert "failed with FileNotFoundError" in caplog.messages[0], "before it runs again, too"

@@ -16,7 +16,15 @@ from hypothesis import strategies as st
 from transom.core.intervals import HOUR
 from transom.storage import tables
 from transom.storage.store import Write
-from transom.storage.tables import LakeError, Table, TableMismatch, create, in_hours_sql, in_terms, read_rows
+from transom.storage.tables import (
+    LakeError,
+    Table,
+    TableMismatch,
+    create,
+    in_hours_sql,
+    read_rows,
+    split_hours,
+)
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 KEPT = "delta.enableExpiredLogCleanup"
@@ -30,7 +38,7 @@ def hours(*numbers: int) -> list[datetime]:
 @example({number for number in range(80) if number % 3})
 def test_hours_are_said_by_few_stretches_and_a_list_of_the_others(numbers: set[int]) -> None:
     asked = hours(*numbers)
-    stretches, others = in_terms(asked)
+    stretches, others = split_hours(asked)
     said = [hour for stretch in stretches for hour in stretch.hours()] + others
     assert sorted(said) == sorted(asked)
     assert len(stretches) <= tables.MAX_COMPARED_RANGES

@@ -60,11 +60,10 @@ def test_a_table_without_blocks_is_replaced_by_the_hour() -> None:
 def attempts(monkeypatch: pytest.MonkeyPatch, *outcomes: Exception | None) -> MagicMock:
     """Has Spark write rows, to which Delta says one thing after the other."""
     rows = MagicMock(spec=DataFrame)
-    save = rows.write.format.return_value.mode.return_value.option.return_value
-    save = save.option.return_value.option.return_value.option.return_value.save
+    save = rows.write.format.return_value.mode.return_value.options.return_value.save
     save.side_effect = outcomes
     monkeypatch.setattr(store, "DeltaTable", MagicMock())
-    monkeypatch.setattr(store, "_token", lambda *_: 7)
+    monkeypatch.setattr(store, "_last_token", lambda *_: 7)
     write = Write(TABLE, rows, {None: at(1)}, gathered=True)
     try:
         Store(MagicMock(), "lake").write(write, stage="aggregates", token=7, run_id="a")
@@ -151,8 +150,9 @@ def test_a_write_takes_its_hours_and_its_token_whether_it_is_of_rows_or_of_parts
 
 def test_parts_are_taken_only_where_no_other_block_has_their_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[object] = []
-    monkeypatch.setattr(store, "_take_parts", lambda of, name, parts, *_: taken.append(parts) or True)
-    monkeypatch.setattr(store, "_write_arrow", lambda of, name, rows, *_: taken.append(rows) or True)
+    monkeypatch.setattr(store, "_adder", lambda parts, _: parts)
+    monkeypatch.setattr(store, "_overwriter", lambda rows, _: rows)
+    monkeypatch.setattr(Store, "_commit", lambda *of: taken.append(of[-1]) or True)
     monkeypatch.setattr(small, "TableReader", MagicMock(return_value=MagicMock(size=lambda hours: 0)))
     monkeypatch.setattr(Store, "open", MagicMock())
     rows = TABLE.arrow_schema().empty_table()

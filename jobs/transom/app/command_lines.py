@@ -1,45 +1,52 @@
-"""Commands that a person is told to run: they work from any folder, in a shell that is set up or not."""
+"""Command lines shown to a person, which work from any folder, in a shell with or without the set-up."""
 
 import os
 import shlex
 import sys
+from datetime import datetime
 from pathlib import Path
+
+from transom.core.intervals import HOUR, format_hour
 
 
 def checkout() -> Path:
-    """The checkout: TRANSOM_HOME, else where this file is."""
+    """Return the folder of the checkout: TRANSOM_HOME, or where this file is."""
     return Path(os.environ.get("TRANSOM_HOME") or Path(__file__).resolve().parents[3]).absolute()
 
 
 def submit(job: str, stream_file: object, lake: str) -> str:
-    """What runs a job by hand, with `{from}` and `{to}`.
+    """Return the command line that runs a job, with `{from}` and `{to}` as placeholders.
 
-    Names what the present process has from its environment: where set-up's is in use it is read first, and
-    relative paths of the stream start where they start now.
+    It repeats this process's environment: it reads set-up's environment first if that is in use, and relative
+    paths of the stream start from the same folder.
     """
     settings, landing = os.environ.get("TRANSOM_SPARK_PROPERTIES"), os.environ.get("TRANSOM_LANDING")
     if landing is None and "TRANSOM_HOME" not in os.environ:
         landing = str(Path.cwd())
-    set_up = checkout() / ".transom" / "env"
-    # A container has an environment of its own, which set-up's would spoil.
-    known = "PYSPARK_SUBMIT_ARGS" in os.environ and set_up.is_file()
-    first = f". {shlex.quote(str(set_up))} && " if known else ""
-    named = f"TRANSOM_LANDING={shlex.quote(absolute(landing))} " if landing else ""
+    env_file = checkout() / ".transom" / "env"
+    # A container has its own environment, which must not be changed by set-up's.
+    is_set_up = "PYSPARK_SUBMIT_ARGS" in os.environ and env_file.is_file()
+    source = f". {shlex.quote(str(env_file))} && " if is_set_up else ""
+    variables = f"TRANSOM_LANDING={shlex.quote(_absolute(landing))} " if landing else ""
     words = [
-        "spark-submit", *(["--properties-file", absolute(settings)] if settings else []),
-        f"{checkout()}/jobs/{job}.py", "--stream", absolute(str(stream_file)), "--lake", absolute(lake),
+        "spark-submit", *(["--properties-file", _absolute(settings)] if settings else []),
+        f"{checkout()}/jobs/{job}.py", "--stream", _absolute(str(stream_file)), "--lake", _absolute(lake),
     ]  # fmt: skip
-    return f"{first}{named}{shlex.join(words)} --from {{from}} --to {{to}}"
+    return f"{source}{variables}{shlex.join(words)} --from {{from}} --to {{to}}"
 
 
-def absolute(place: str) -> str:
-    """A path as it is from any folder; a URI as it is."""
-    return place if "://" in place else str(Path(place).absolute())
+def submit_hours(stream_file: object, lake: str, first: datetime, last: datetime) -> str:
+    """Return the command line that runs every stage from one hour to another, inclusive."""
+    command = submit("run", stream_file, lake)
+    return command.replace("{from}", format_hour(first)).replace("{to}", format_hour(last + HOUR))
+
+
+def _absolute(location: str) -> str:
+    return location if "://" in location else str(Path(location).absolute())
 
 
 def cli_command(*arguments: object) -> str:
-    """A command of the command line, as this process was called: by name, by a path, or as a module."""
+    """Return a command of the command line, as this process was called: by name, path or module."""
     called = os.environ.get("TRANSOM_CALLED") or sys.argv[0]
-    if Path(called).name == "__main__.py":
-        return shlex.join(["python", "-m", "transom.cli", *map(str, arguments)])
-    return shlex.join([called, *map(str, arguments)])
+    program = ["python", "-m", "transom.cli"] if Path(called).name == "__main__.py" else [called]
+    return shlex.join([*program, *map(str, arguments)])

@@ -16,22 +16,28 @@ def definition(stream: Stream, name: str) -> Stage:
 
 
 def stage_names(stream: Stream) -> tuple[str, ...]:
-    """Return every stage there is, whether or not the stream has it, in the order in which they run."""
+    """Return every stage that exists, whether or not the stream has it, in the order of runs."""
     return (SOURCE_STAGE, *(feature.name for feature in stream.features))
 
 
 def all_definitions(stream: Stream) -> dict[str, Stage]:
-    """Return every stage there is behind the first one, whether or not the stream has it."""
+    """Return every stage but the source stage, whether or not the stream has it."""
     return {name: definition(stream, name) for name in stage_names(stream)[1:]}
 
 
 def definitions_of(stream: Stream) -> dict[str, Stage]:
-    """Return every stage that a stream has behind the first one."""
+    """Return every stage of a stream but the source stage."""
     return {name: definition(stream, name) for name in stream.stages[1:]}
 
 
 def shared_state(stream: Stream, stage: str) -> frozenset[tuple[str, str]]:
-    """Return block and table of all of a stage that other stages read."""
-    steps = [step for name, of in all_definitions(stream).items() if name != stage for step in of.steps]
-    parts = [part for step in steps for part in step.parts.values()]
-    return frozenset((of.block, of.table) for part in parts for of in part.reads if of.stage == stage)
+    """Return block and table of everything of a stage that other stages read."""
+    return frozenset(
+        (read.block, read.table)
+        for name, other in all_definitions(stream).items()
+        if name != stage
+        for step in other.steps
+        for part in step.parts.values()
+        for read in part.reads
+        if read.stage == stage
+    )

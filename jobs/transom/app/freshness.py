@@ -1,4 +1,4 @@
-"""What of a stream is up to date, for every command that says so: without a JVM."""
+"""Freshness of a stream's partitions, for commands and gates, without a JVM."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,40 +17,40 @@ from transom.spec.stream import Stream
 
 
 def snapshot_of(stream: Stream, ledger: Ledger, stage: str | None = None) -> LedgerSnapshot:
-    """Return what the ledger says, with what the stream reads that is not its own.
+    """Return a snapshot of the ledger, with the external sources of the stream.
 
     Args:
-        stage: this stage and what it is computed from is enough; None is everything.
+        stage: only this stage and what it is computed from; None is everything.
 
     Raises:
-        LakeError: what it reads is not there, or is not as the stream's file says.
+        LakeError: an external source does not exist, or differs from its declaration.
     """
     stages = definitions_of(stream)
     fillers = tuple(filler for name, of in stages.items() if stage in (None, name) for filler in of.fillers)
-    of_ledger = ledger.snapshot(None if stage is None else _upstream(stages, stage))
-    return ExternalSources(ledger.root, fillers).beside(of_ledger)
+    snapshot = ledger.snapshot(None if stage is None else _upstream(stages, stage))
+    return ExternalSources(ledger.root, fillers).beside(snapshot)
 
 
 def freshness_of(stream: Stream, snapshot: LedgerSnapshot) -> Freshness:
-    """Return what of a stream is fresh, and why the rest is not."""
+    """Return what is fresh in a stream, and why the rest is not."""
     return Freshness(snapshot, definitions_of(stream).values(), waivers_of(stream), Specified(stream))
 
 
 def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) -> dict[str, list[datetime]]:
-    """Return the hours of an interval that are not up to date in a stage, by the reason in words.
+    """Return the hours of an interval that are stale in a stage, by the reason in words.
 
     Raises:
-        LakeError: what the stage reads that is not the stream's own is not there, or is not as declared.
+        LakeError: an external source of the stage does not exist, or differs from its declaration.
     """
-    book = snapshot_of(stream, ledger, stage)
-    stale = freshness_of(stream, book).stale(stage)
-    return format_roots({hour: root for hour, root in stale.items() if hour in interval}, book)
+    snapshot = snapshot_of(stream, ledger, stage)
+    stale = freshness_of(stream, snapshot).stale(stage)
+    return format_roots({hour: root for hour, root in stale.items() if hour in interval}, snapshot)
 
 
 def _upstream(stages: Mapping[str, Stage], stage: str) -> tuple[str, ...]:
-    """A stage and all that it is made of."""
-    found = {STAGE, stage}
+    """Return a stage and every stage that it is computed from."""
+    upstream = {STAGE, stage}
     for name in reversed(list(stages)):
-        if name in found:
-            found.update(stages[name].ledger_stages)
-    return tuple(sorted(found))
+        if name in upstream:
+            upstream.update(stages[name].ledger_stages)
+    return tuple(sorted(upstream))

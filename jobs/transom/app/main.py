@@ -1,16 +1,13 @@
-"""What every spark-submit job has in common: its arguments, its session, and what it says of errors."""
+"""The common part of every spark-submit job: arguments, session, and messages of errors."""
 
 import argparse
 import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 from transom.app.audit import audit
 from transom.app.command_lines import submit
@@ -33,9 +30,9 @@ class Job:
     """A script for spark-submit.
 
     Attributes:
-        stage: the stage that it runs; None of the one that runs several.
-        description: what `--help` prints.
-        stream_type: the type of the stream's file, with the features that it may have.
+        stage: the stage that it runs; None if it can run several.
+        description: the text of `--help`.
+        stream_type: the type of the stream file, with its features.
     """
 
     stage: str | None
@@ -43,7 +40,7 @@ class Job:
     stream_type: type[Stream] = StreamFile
 
     def arg_parser(self) -> argparse.ArgumentParser:
-        """Return a parser of the job's arguments."""
+        """Return the parser of the job's arguments."""
         parser = arg_parser(self.description)
         if self.stage is None:
             parser.add_argument(
@@ -62,18 +59,16 @@ class Job:
     def main(self) -> None:
         """Read the arguments and run."""
         arguments = self.arg_parser().parse_args()
-        stages = arguments.stages if self.stage is None else [self.stage]
         run(
             self.stage or "run",
             arguments,
-            stages,
-            partial(audit, stages) if vars(arguments).get("audit") else None,
+            arguments.stages if self.stage is None else [self.stage],
             self.stream_type,
         )
 
 
 def arg_parser(description: str | None) -> argparse.ArgumentParser:
-    """The arguments of every job."""
+    """Return a parser of the arguments that every job has."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -101,50 +96,34 @@ def arg_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def _switch(text: str) -> bool:
-    """Whether a switch is on, as the command line or a template of Airflow writes it."""
-    known = {"true": True, "yes": True, "false": False, "no": False, "": False}
-    if text.lower() not in known:
+    """Parse a switch of the command line or of an Airflow template."""
+    values = {"true": True, "yes": True, "false": False, "no": False, "": False}
+    if text.lower() not in values:
         raise argparse.ArgumentTypeError(f"must be true or false; got {text!r}")
-    return known[text.lower()]
+    return values[text.lower()]
 
 
-PostRunHook = Callable[[SparkSession, Stream, Interval, str], None]
-"""What else is done in the session: with the stream, the interval and the folder of the stream's tables."""
-
-
+@terminal_log()
 def run(
     name: str,
     arguments: argparse.Namespace,
     stages: Sequence[str] | None = None,
-    afterwards: PostRunHook | None = None,
     stream_type: type[Stream] = StreamFile,
 ) -> None:
-    """Runs stages in an application of its own.
+    """Run stages in an application, then their audits if the arguments request them.
 
-    A withheld hour is no failure of it: what the gates say is printed, and without Airflow nothing comes
-    after that.
+    A quarantined hour is not a failure: the results of the gates are printed.
 
     Args:
-        name: of the job, as its file is called.
-        stages: None are all that the stream has.
-        afterwards: None is nothing.
-        stream_type: the type of the stream's file.
+        name: the name of the job's script.
+        arguments: those of `arg_parser`, and `audit`.
+        stages: None is all stages of the stream.
+        stream_type: the type of the stream file.
 
     Raises:
-        SystemExit: a wrong argument or stream file, a lake or a landing folder that cannot be used, or
-            a run that another has overtaken: in one line.
+        SystemExit: an argument or the stream file is wrong, the lake or the landing folder cannot be used, or
+            a newer run has superseded this one; the message is one line.
     """
-    with terminal_log():
-        _run(name, arguments, stages, afterwards, stream_type)
-
-
-def _run(
-    name: str,
-    arguments: argparse.Namespace,
-    stages: Sequence[str] | None,
-    afterwards: PostRunHook | None,
-    stream_type: type[Stream],
-) -> None:
     began = time.monotonic()
     try:
         interval = Interval.parse(arguments.start, arguments.end)
@@ -161,17 +140,17 @@ def _run(
             lake=arguments.lake, command=submit(name, arguments.stream, arguments.lake), stages=stages,
             run_id=arguments.run_id, trigger=arguments.trigger, began=began, recompute=arguments.recompute,
         )  # fmt: skip
-        if afterwards is not None:
-            afterwards(spark, stream, interval, root_of(arguments.lake, stream))
+        if vars(arguments).get("audit"):
+            audit(stages, spark, stream, interval, root_of(arguments.lake, stream))
     except DamagedInputsError as error:
         sys.exit("\n".join(f"{name}: {line}" for line in str(error).splitlines()))
     except (LandingError, LakeError, TableMismatch, RunSuperseded) as error:
-        # What a library says in them may have lines of its own.
+        # The message of a library can have several lines.
         sys.exit(f"{name}: {' '.join(str(error).split())}")
     except Exception as error:
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         LOG.error(
-            f"{name}: failed: {type(error).__name__}: {_format_outcome(error)}{where}\n"
+            f"{name}: failed: {type(error).__name__}: {_first_line(error)}{where}\n"
             f"{name}: hours that were being written are marked so and not called fresh; mend the cause and "
             "run the interval again"
         )
@@ -180,7 +159,7 @@ def _run(
         spark.stop()
 
 
-def _format_outcome(error: Exception) -> str:
-    """The first line of an error, or of what a Python worker raised: Spark quotes that in a traceback."""
-    said = str(error).strip().rpartition("Traceback (most recent call last):\n")[2]
-    return next((line for line in said.splitlines() if not line.startswith(" ")), "")
+def _first_line(error: Exception) -> str:
+    """Return the first line of an error, or of the Python worker's error in a traceback that Spark quotes."""
+    message = str(error).strip().rpartition("Traceback (most recent call last):\n")[2]
+    return next((line for line in message.splitlines() if not line.startswith(" ")), "")

@@ -1,6 +1,6 @@
 """A stage's run over an interval: chunk by chunk, with its row in the ledger.
 
-It is told its interval and asks no clock what to compute; the clock is read once, for `runs`.
+The interval decides what is computed. The clock is read only for `runs`.
 """
 
 import logging
@@ -8,20 +8,25 @@ import resource
 import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pkgutil import resolve_name
+from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from transom import __version__
-from transom.app.run_chunk import Context, run_chunk
+from transom.app.definitions import definition, shared_state, stage_names
 from transom.core.intervals import Interval
 from transom.core.partitions import SOURCE_STAGE, PartitionKey, PartitionState
 from transom.core.terminal import counted
+from transom.engine.check_builders import waivers_of
 from transom.engine.compaction import compact
-from transom.engine.runner import Outcome
+from transom.engine.runner import Outcome, drop_removed_blocks, run_steps
+from transom.features.ingest.stage import ingest
+from transom.features.ingest.tables import Tables
 from transom.features.registry import INGEST_COUNTERS
 from transom.findings import store as findings
 from transom.findings import sync
@@ -33,41 +38,94 @@ from transom.storage.tables import LakeError, one_line_message
 LOG = logging.getLogger(__name__)
 
 
+@dataclass
+class Context:
+    """What a stage gets of a run.
+
+    Attributes:
+        interval: that of the run.
+        chunk: the part of it to compute.
+        seconds: duration of each phase of the run so far.
+        recompute: whether fresh hours of the chunk are computed and written, too.
+    """
+
+    store: Store
+    ledger: Ledger
+    stream: Stream
+    interval: Interval
+    run_id: str
+    chunk: Interval
+    seconds: dict[str, float] = field(default_factory=dict)
+    recompute: bool = False
+
+
 def root_of(lake: str, stream: Stream) -> str:
-    """Where the tables of a stream are."""
+    """Return the folder of a stream's tables."""
     return f"{lake.rstrip('/')}/{stream.name}"
 
 
-def _counted(stream: Stream, outcome: Outcome, figures: Mapping[str, int]) -> str:
-    """What a run has counted that a person sees."""
-    words = {**INGEST_COUNTERS, **{name: of for f in stream.features for name, of in f.counters.items()}}
-    text = ""
-    for name in filter(figures.get, words):
-        limit = f" of at most {outcome.limits[name]}" if name in outcome.limits else ""
-        text += f", {counted(figures[name], *words[name])}{limit}"
-    return text
-
-
 def require_inputs(stage: str, stream: Stream, lake: str) -> None:
-    """Looks for what a stage reads, before it makes anything in the lake.
+    """Check that a stage's input exists, before anything is created in the lake.
 
     Raises:
-        LakeError: the stage whose rows it reads has never run there.
+        LakeError: the upstream stage has never run there.
     """
-    before, root = stream.upstream_stage(stage), root_of(lake, stream)
-    if before is None:
+    upstream, root = stream.upstream_stage(stage), root_of(lake, stream)
+    if upstream is None:
         return
-    tables = {feature.name: feature.input_table for feature in stream.features}
-    table = tables.get(before) or "events"
+    table = {feature.name: feature.input_table for feature in stream.features}.get(upstream) or "events"
     try:
-        there = DeltaTable.is_deltatable(f"{root}/{table}")
+        exists = DeltaTable.is_deltatable(f"{root}/{table}")
     except (DeltaError, OSError) as error:
         raise LakeError(f"lake: {root} cannot be read: {one_line_message(error)}") from error
-    if not there:
+    if not exists:
         raise LakeError(
-            f"lake: {stage} reads the table {table}, and {before} of {stream.name} has never run in {root}; "
-            f"run jobs/{before}.py over the interval first, or jobs/run.py, which runs them all"
+            f"lake: {stage} reads the table {table}, and {upstream} of {stream.name} has never run in "
+            f"{root}; run jobs/{upstream}.py over the interval first, or jobs/run.py, which runs them all"
         )
+
+
+def run_chunk(stage: str, context: Context) -> Outcome:
+    """Bring a chunk of a stage up to date, and add its time to the phases of the run."""
+    compute = _ingest if stage == SOURCE_STAGE else _run_steps
+    tables = (
+        Tables.of(context.stream)
+        if stage == SOURCE_STAGE
+        else [step.table for step in definition(context.stream, stage).steps if step.parts]
+    )
+    context.store.create(tables)
+    start = time.monotonic()
+    outcome = compute(stage, context)
+    context.seconds[stage] = round(context.seconds.get(stage, 0.0) + time.monotonic() - start, 3)
+    return outcome
+
+
+def _ingest(_: str, context: Context) -> Outcome:
+    store, ledger, stream, run_id = context.store, context.ledger, context.stream, context.run_id
+    outcome = ingest(store, ledger, stream, context.chunk, run_id, context.interval, context.recompute)
+    # Stages that the stream has no longer do not run, so their rows are dropped here.
+    removed = [name for name in stage_names(stream) if name not in stream.stages]
+    if removed and ledger.snapshot(removed):
+        for name in removed:
+            drop_removed_blocks(store, ledger, definition(stream, name), run_id)
+    return outcome
+
+
+def _run_steps(stage: str, context: Context) -> Outcome:
+    stream = context.stream
+    return run_steps(
+        context.store,
+        context.ledger,
+        definition(stream, stage),
+        context.chunk,
+        stream.repair_window,
+        context.run_id,
+        waivers_of(stream),
+        context.interval,
+        stream.retention,
+        shared_state(stream, stage),
+        context.recompute,
+    )
 
 
 def run_stage(
@@ -77,78 +135,98 @@ def run_stage(
     interval: Interval,
     *,
     lake: str,
-    ledger: Ledger | None = None,
     run_id: str | None = None,
     trigger: str = "by hand",
+    ledger: Ledger | None = None,
     began: float | None = None,
     recompute: bool = False,
 ) -> Outcome:
-    """Run a stage over an interval, chunk by chunk, record the run, and log in a line what was done.
+    """Run a stage over an interval, chunk by chunk, record the run, and log a line of counts.
 
     Args:
-        run_id: a name for the run, None is the stage's. In the ledger it is followed by a mark that no other
-            run has: claims go by it, and two runs may be given one name, a retry beside the first try say.
-        ledger: the stream's, where there is one at hand.
-        began: when the run began on the monotonic clock, where that was before its session.
-        recompute: whether the interval's hours are computed and written even where they are fresh.
+        run_id: a name for the run; None is the stage's. The ledger appends a unique suffix, as claims are
+            identified by it, and two runs can have one name, such as a task and its retry.
+        ledger: that of the stream, if it is open already.
+        began: the start of the run on the monotonic clock, if that was before its session.
+        recompute: whether fresh hours of the interval are computed and written, too.
 
     Raises:
-        LakeError: the lake cannot be used, or a stage that this one builds on has never run there.
+        LakeError: the lake cannot be used, or the upstream stage has never run there.
     """
     require_inputs(stage, stream, lake)
-    entered = time.monotonic()
-    began = entered if began is None else began
+    now = time.monotonic()
+    began = now if began is None else began
     run_id = f"{run_id or stage} {uuid.uuid4().hex[:12]}"
     root = root_of(lake, stream)
-    seconds = {"session": round(entered - began, 3)}
+    seconds = {"session": round(now - began, 3)}
     total = Outcome()
     ledger = ledger or Ledger(root)
     chunks = list(interval.chunks(stream.chunk))
-    # What a chunk's checks saw is told from what an earlier chunk's saw in the same hour.
-    names = [run_id] if len(chunks) == 1 else [f"{run_id} {number}" for number in range(len(chunks))]
-    for name, chunk in zip(names, chunks, strict=True):
-        of_chunk = Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds, recompute)
-        total.add(run_chunk(stage, of_chunk))
+    for number, chunk in enumerate(chunks):
+        # A chunk has its own id: its check results must not mix with those of another chunk on the same hour.
+        name = run_id if len(chunks) == 1 else f"{run_id} {number}"
+        context = Context(Store(spark, root), ledger, stream, interval, name, chunk, seconds, recompute)
+        total.add(run_chunk(stage, context))
         compact(ledger, stage)
-    found = time.monotonic()
+    start = time.monotonic()
     sync_findings(ledger, stream, stage, total.stale)
-    seconds["findings"] = round(time.monotonic() - found, 3)
+    seconds["findings"] = round(time.monotonic() - start, 3)
     gauges = {} if stage == SOURCE_STAGE else stream.feature(stage).gauges(stream)
-    figures = {**total.counters, **total.gauges, **gauges}
-    published = f"{total.published} published"
-    if total.incomplete:
-        published += f" ({total.incomplete} of them incomplete)"
-    ledger.record_run(
-        Run(
-            run_id=run_id,
-            trigger=trigger,
-            stage=stage,
-            start=interval.start,
-            end=interval.end,
-            partitions_repaired=total.partitions_repaired,
-            stale_since=total.stale_since,
-            rows_read=total.counters.get("lines_read", 0),
-            rows_out=total.rows_out,
-            phase_seconds={**seconds, "total": round(time.monotonic() - began, 3)},
-            peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-            code_version=__version__,
-            finished_at=datetime.now(UTC),
-            counters=figures,
-            counter_limits=total.limits,
-        )
-    )
+    counters = {**total.counters, **total.gauges, **gauges}
+    run = finished_run(
+        run_id, trigger, stage, interval, began,
+        partitions_repaired=total.partitions_repaired, stale_since=total.stale_since,
+        rows_read=total.counters.get("lines_read", 0), rows_out=total.rows_out, phase_seconds=seconds,
+        counters=counters, counter_limits=total.limits,
+    )  # fmt: skip
+    ledger.record_run(run)
+    incomplete = f" ({total.incomplete} of them incomplete)" if total.incomplete else ""
     LOG.info(
-        f"{stage} {stream.name} {interval}: {published}, {total.quarantined} quarantined, "
-        f"{total.blocked} blocked, {total.partitions_repaired} of them repaired (tables' hours); "
-        f"{counted(total.rows_out, 'row')}" + _counted(stream, total, figures)
+        f"{stage} {stream.name} {interval}: {total.published} published{incomplete}, "
+        f"{total.quarantined} quarantined, {total.blocked} blocked, {total.partitions_repaired} of them "
+        f"repaired (tables' hours); {counted(total.rows_out, 'row')}"
+        + _format_counters(stream, counters, total.limits)
     )
     return total
+
+
+def finished_run(
+    run_id: str, trigger: str, stage: str, interval: Interval, began: float, **fields: Any
+) -> Run:
+    """Return the ledger's row of a run that ends now.
+
+    Args:
+        began: its start on the monotonic clock.
+        fields: further fields of `Run`; the phase `total` is added.
+    """
+    return Run(
+        run_id=run_id,
+        trigger=trigger,
+        stage=stage,
+        start=interval.start,
+        end=interval.end,
+        peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        code_version=__version__,
+        finished_at=datetime.now(UTC),
+        phase_seconds={**fields.pop("phase_seconds", {}), "total": round(time.monotonic() - began, 3)},
+        **fields,
+    )
+
+
+def _format_counters(stream: Stream, counters: Mapping[str, int], limits: Mapping[str, int]) -> str:
+    """Return the counters that have a noun, each after a comma."""
+    nouns = {**INGEST_COUNTERS, **{name: noun for f in stream.features for name, noun in f.counters.items()}}
+    return "".join(
+        f", {counted(counters[name], *nouns[name])}"
+        + (f" of at most {limits[name]}" if name in limits else "")
+        for name in filter(counters.get, nouns)
+    )
 
 
 def sync_findings(
     ledger: Ledger, stream: Stream, stage: str, stale: Mapping[PartitionKey, PartitionState | None]
 ) -> None:
-    """Bring the findings of a stage up to date, and with the first stage those of stages that are no more.
+    """Update the findings of a stage, and after the source stage those of stages that are removed.
 
     Args:
         stale: as in `findings.publish`.
@@ -156,9 +234,9 @@ def sync_findings(
     nouns = {feature.name: feature.rows for feature in stream.features}
     noun = nouns.get(stage, "events")
     findings.publish(ledger, stream.name, stage, stale, stream.built_in, noun)
-    gone = findings.stages(ledger.root) - {*stream.stages, stage} if stage == SOURCE_STAGE else set()
-    for name in gone:
+    removed = findings.stages(ledger.root) - {*stream.stages, stage} if stage == SOURCE_STAGE else set()
+    for name in removed:
         findings.publish(ledger, stream.name, name, {}, stream.built_in, nouns.get(name, "rows"))
     for feature in stream.features:
-        if feature.name in {stage, *gone} and feature.findings is not None:
+        if feature.name in {stage, *removed} and feature.findings is not None:
             sync.publish(ledger, stream, resolve_name(feature.findings))

@@ -1,4 +1,4 @@
-"""Finds what is damaged in a stream's tables, and marks it so that the next run makes it again."""
+"""Search for damage in a stream's tables, and marks that make the next run compute it again."""
 
 import uuid
 from collections.abc import Mapping, Sequence, Set
@@ -34,23 +34,23 @@ from transom.storage.file_faults import DamagedFile
 from transom.storage.store import Store
 from transom.storage.tables import LakeError, in_hours_sql, read_rows
 
-OF_STREAM = ("events", "duplicates")
-"""The tables of the first stage whose columns the stream declares."""
+DECLARED_TABLES = ("events", "duplicates")
+"""The tables of the source stage whose columns the stream declares."""
 SIGNS = (
     "failed_read_file", "filenotfound", "file_not_found", "path_does_not_exist", "not a parquet file",
     "parquetdecoding", "corrupt", "not_contiguous", "truncated_transaction_log", "state_recover",
     "arrowinvalid", "damagedfile",
 )  # fmt: skip
-"""What Spark says of a file or a log that it cannot read, in small letters: it gives no class of its own."""
+"""Parts of Spark's messages on unreadable files and logs, in lower case: they have no exception class."""
 
 
 @dataclass
 class StreamDamage:
-    """What is damaged of a stream.
+    """The damage of a stream.
 
     Attributes:
-        tables: None where the ledger has to be repaired first.
-        gone: files of the landing folder that are no longer what damaged hours were made of, by path, with
+        tables: None if the ledger must be repaired first.
+        gone: files of damaged hours that the landing folder lacks or has in another version, by path, with
             the number of their lines that became rows.
     """
 
@@ -60,60 +60,60 @@ class StreamDamage:
 
     @property
     def damages(self) -> list[Damage]:
-        """All of it."""
+        """All damage, that of the ledger first."""
         return [*self.ledger.damages, *(self.tables.damages if self.tables else ())]
 
 
 def layouts_of(stream: Stream) -> list[TableLayout]:
-    """Every table that the stages of a stream write."""
+    """Return every table that the stages of a stream write."""
     expected = cache(lambda hour: file_shape(stream, hour))
 
-    def ingested(node: PartitionKey, entry: PartitionState) -> bool:
-        if node.table not in OF_STREAM:
+    def is_ingested(partition: PartitionKey, state: PartitionState) -> bool:
+        if partition.table not in DECLARED_TABLES:
             return True
-        return (entry.input_hashes or {}).get("specification") == expected(node.hour)
+        return (state.input_hashes or {}).get("specification") == expected(partition.hour)
 
-    found = [
-        TableLayout(STAGE, table, {BLOCK: table.digest_columns()}, ingested) for table in Tables.of(stream)
+    layouts = [
+        TableLayout(STAGE, table, {BLOCK: table.digest_columns()}, is_ingested) for table in Tables.of(stream)
     ]
     for stage, defined in all_definitions(stream).items():
         for step in defined.steps:
-            computed = partial(_is_computed, step, defined.version)
             blocks = {block: part.columns for block, part in step.parts.items()}
-            found.append(TableLayout(stage, step.table, blocks, computed))
-    return found
+            is_computed = partial(_is_computed, step, defined.version)
+            layouts.append(TableLayout(stage, step.table, blocks, is_computed))
+    return layouts
 
 
-def _is_computed(step: TableStep, version: int, node: PartitionKey, entry: PartitionState) -> bool:
-    """Whether a node was computed by the present specification and code."""
-    part = step.parts.get(node.block)
-    return part is not None and is_defined_as(part, version, entry.input_hashes or {})
+def _is_computed(step: TableStep, version: int, partition: PartitionKey, state: PartitionState) -> bool:
+    """Return whether a partition was computed by the present specification and code."""
+    part = step.parts.get(partition.block)
+    return part is not None and is_defined_as(part, version, state.input_hashes or {})
 
 
 def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> StreamDamage:
-    """What is damaged of a stream's tables.
+    """Return the damage of a stream's tables.
 
     Args:
         root: the folder of its tables.
-        interval: only hours of it; None is everything. The ledger is looked at whole.
+        interval: only its hours; None is everything. The ledger is always examined as a whole.
     """
     layouts = layouts_of(stream)
-    found = StreamDamage(examine(root, stage_names(stream), [layout.table.name for layout in layouts]))
-    if not (found.ledger.broken or found.ledger.files or found.ledger.rows):
-        store, ledger = Store(spark, root), Ledger(root)
-        found.tables = verify(store, ledger, layouts, interval)
-        found.gone = _gone(stream, root, found.tables)
-    return found
+    damage = StreamDamage(examine(root, stage_names(stream), [layout.table.name for layout in layouts]))
+    if not (damage.ledger.broken or damage.ledger.files or damage.ledger.rows):
+        damage.tables = verify(Store(spark, root), Ledger(root), layouts, interval)
+        damage.gone = _lost_files(stream, root, damage.tables)
+    return damage
 
 
 def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> "MarkedDamage":
-    """Marks what is damaged, the ledger first.
+    """Repair the ledger, and mark the damage of the other tables.
 
     Args:
-        root, interval: as of `find`.
+        root: as in `find`.
+        interval: as in `find`.
 
     Raises:
-        Overtaken: a run has come in between.
+        RunSuperseded: a run has started meanwhile.
         LakeError: a table that cannot be opened cannot be moved aside.
     """
     store, layouts, stages = Store(spark, root), layouts_of(stream), stage_names(stream)
@@ -123,38 +123,34 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     if ledger_damage.damages:
         notes = repair_ledger(store, ledger_damage, layouts, stages, stream.repair_window, run_id)
     ledger = Ledger(root)
-    found = verify(store, ledger, layouts, interval)
-    gone = _gone(stream, root, found)
-    repair(store, ledger, layouts, found, run_id)
-    waiting = {
-        node for node, entry in ledger.snapshot().items() if entry.damaged or entry.input_hashes is None
-    }
-    there = _landed(stream)
-    files = _touching(root, {node.hour for node in waiting if node.stage == STAGE})
-    taken = (file.touched for file in files if comes_back(file, there))
-    hours = frozenset(node.hour for node in waiting).union(*taken) - {UNKNOWN_HOUR}
-    return MarkedDamage(notes, sorted(waiting), gone, hours)
+    damage = verify(store, ledger, layouts, interval)
+    gone = _lost_files(stream, root, damage)
+    repair(store, ledger, layouts, damage, run_id)
+    marked = {key for key, state in ledger.snapshot().items() if state.damaged or state.input_hashes is None}
+    landed = _landed(stream)
+    files = _touching(root, {partition.hour for partition in marked if partition.stage == STAGE})
+    touched = (file.touched for file in files if comes_back(file, landed))
+    hours = frozenset(partition.hour for partition in marked).union(*touched) - {UNKNOWN_HOUR}
+    return MarkedDamage(notes, sorted(marked), gone, hours)
 
 
 class DamagedInputsError(LakeError):
-    """A stage cannot go on, as tables that it reads are damaged: place and remedy, in lines."""
+    """Tables that a stage reads are damaged; the message has lines with the place and the remedy."""
 
 
 def explain_failure(stream: Stream, root: str, stage: str, error: Exception) -> Verification | None:
-    """What is damaged of the tables that a stage reads, where that is why it has failed. No Spark.
+    """Return the damage of the tables that a stage reads, or None if the error has another cause.
 
-    Sizes of files are compared; files are decoded where the error speaks of reading one.
+    Without Spark. Files are decoded only if all their sizes are right.
     """
-    if not of_reading(error):
-        return None
     try:
-        return _failed_by(stream, root, stage)
+        return _damaged_inputs(stream, root, stage) if of_reading(error) else None
     except (DeltaError, pa.ArrowException, OSError):
-        return None  # what has failed first says more
+        return None  # the first error says more
 
 
 def of_reading(error: BaseException | None) -> bool:
-    """Return whether an error says that a file or a table of the lake cannot be read."""
+    """Return whether an error means that a file or a table of the lake cannot be read."""
     match error:
         case LandingError() | CommitFailedError() | ConnectionError() | TimeoutError():
             return False
@@ -163,96 +159,91 @@ def of_reading(error: BaseException | None) -> bool:
         case DeltaError() | pa.ArrowInvalid() | DamagedFile() | FileNotFoundError():
             return True
         case OSError():
-            return error.errno is None or error.errno == EIO  # Arrow gives no number to what it cannot decode
+            return error.errno is None or error.errno == EIO  # decoding errors of Arrow have no number
         case PySparkException() | Py4JError():
             return any(sign in str(error).lower() for sign in SIGNS)
     return False
 
 
 def read_by(stream: Stream, stage: str) -> set[str]:
-    """Return the tables that a stage reads: its own, and what these are computed from."""
+    """Return the tables that a stage reads: its own, and those that these are computed from."""
     tables = {layout.table.name for layout in layouts_of(stream) if layout.stage == stage}
     steps = () if stage == STAGE else definition(stream, stage).steps
-    return tables.union(of.table for step in steps for part in step.parts.values() for of in part.reads)
+    return tables.union(read.table for step in steps for part in step.parts.values() for read in part.reads)
 
 
-def _failed_by(stream: Stream, root: str, stage: str) -> Verification | None:
+def _damaged_inputs(stream: Stream, root: str, stage: str) -> Verification | None:
     tables = read_by(stream, stage)
     layouts = [layout for layout in layouts_of(stream) if layout.table.name in tables]
-    broken = examine(root, stage_names(stream), ())
-    if any(damage.kind == "unreadable" or damage.file for damage in broken.damages):
-        return Verification(broken.damages, broken={damage.table: damage.detail for damage in broken.damages})
+    damages = examine(root, stage_names(stream), ()).damages
+    if any(damage.kind == "unreadable" or damage.file for damage in damages):
+        return Verification(damages, broken={damage.table: damage.detail for damage in damages})
     ledger = Ledger(root)
-    # Sizes are soon compared; to decode every file takes long.
+    # Comparing sizes is fast, decoding every file is slow.
     for decode in (False, True):
-        found = unreadable(root, layouts, ledger.snapshot(), decode)
-        if found.damages:
-            return found
+        result = unreadable(root, layouts, ledger.snapshot(), decode)
+        if result.damages:
+            return result
     return None
 
 
-def mark_failure(root: str, found: Verification) -> bool:
-    """Marks the hours whose files cannot be read.
-
-    Returns:
-        Whether any is marked that was not: the stage may go on with what does not need them.
-    """
-    return bool(mark_unreadable(Ledger(root), found, f"damage {uuid.uuid4().hex[:12]}"))
+def mark_failure(root: str, damage: Verification) -> bool:
+    """Mark the hours whose files cannot be read, and return whether any of the marks is new."""
+    return bool(mark_unreadable(Ledger(root), damage, f"damage {uuid.uuid4().hex[:12]}"))
 
 
 @dataclass(frozen=True)
 class MarkedDamage:
-    """What has been marked.
+    """The result of `mark`.
 
     Attributes:
-        notes: what was done to the ledger, in words.
-        nodes: what the next run makes again.
+        notes: the repairs of the ledger, in words.
+        partitions: those that the next run computes again.
         gone: as in `StreamDamage`.
-        hours: what a run has to be over so that it makes them again: theirs, and all that the files of those
-            of the first stage touch, as a file is taken whole.
+        hours: the hours that this run must cover: those of `partitions`, and all hours of their files, as
+            files are ingested as a whole.
     """
 
     notes: Sequence[str]
-    nodes: Sequence[PartitionKey]
+    partitions: Sequence[PartitionKey]
     gone: dict[str, int]
     hours: frozenset[datetime]
 
 
-def _gone(stream: Stream, root: str, found: Verification) -> dict[str, int]:
-    """The files of damaged hours of the first stage that the landing folder does not hold any more."""
-    damaged = {node for node in found.reasons if node.stage == STAGE}
-    hours = {node.hour for node in damaged}
-    unread = {node.hour for node in damaged if node.table == "files"}
-    # Those that a job has marked are known already, and still cannot be read.
-    unread |= {hour for _, hour in found.surplus.get("files", ()) if hour is not None}
-    if "files" in found.broken:
+def _lost_files(stream: Stream, root: str, damage: Verification) -> dict[str, int]:
+    """Return the files of damaged hours that cannot be read again, as in `StreamDamage.gone`."""
+    if "files" in damage.broken:
         return {}
-    there, gone = _landed(stream), {}
-    for file in _touching(root, hours, unread):
+    damaged = [partition for partition in damage.reasons if partition.stage == STAGE]
+    unreadable_hours = {partition.hour for partition in damaged if partition.table == "files"}
+    # Those that a job has marked before, and that still cannot be read.
+    unreadable_hours |= {hour for _, hour in damage.surplus.get("files", ()) if hour is not None}
+    landed, lost = _landed(stream), {}
+    for file in _touching(root, {partition.hour for partition in damaged}, unreadable_hours):
         if file.source_id is None or file.status == "duplicate":
             continue
-        now = there.get(file.path)
-        if now is None or (now.size != file.size and file.status != "conflict") or file.status == "conflict":
-            gone[file.path] = file.parsed + file.rejected
-    return gone
+        current = landed.get(file.path)
+        if current is None or file.status == "conflict" or current.size != file.size:
+            lost[file.path] = file.parsed + file.rejected
+    return lost
 
 
 def _landed(stream: Stream) -> Mapping[str, ListedFile]:
-    """The files of the landing folder; none where it is not there."""
+    """Return the files of the landing folder; none if it does not exist."""
     try:
         return list_files(stream.path_pattern)
     except LandingError:
         return {}
 
 
-def _touching(root: str, hours: Set[datetime], unread: Set[datetime] = frozenset()) -> list[FileRecord]:
-    """The known files that touch some hours.
+def _touching(root: str, hours: Set[datetime], excluded: Set[datetime] = frozenset()) -> list[FileRecord]:
+    """Return the recorded files with lines in some hours.
 
     Args:
-        unread: hours whose rows of `files` cannot be read.
+        excluded: hours whose rows of `files` cannot be read.
     """
     if not hours or not DeltaTable.is_deltatable(f"{root}/files"):
         return []
-    where = f"NOT {in_hours_sql(unread)}" if unread else "TRUE"
+    where = f"NOT {in_hours_sql(excluded)}" if excluded else "TRUE"
     files = map(FileRecord.of_row, read_rows(DeltaTable(f"{root}/files"), where))
     return [file for file in files if not file.touched.isdisjoint(hours)]

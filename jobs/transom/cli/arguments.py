@@ -1,18 +1,19 @@
-"""What a command is asked about, and how it says that something is wrong with that.
+"""Arguments of commands, and messages of what is wrong with them.
 
 Every command ends with one of three exit codes:
 
-- 0: what it looked at is as it should be;
-- 1: it could look, and something is not: a check withholds rows, an hour is not fresh or was never run, no
-  line is an event, `check` finds a stream file wrong;
-- 2: it could not look: an argument is wrong; a file, a stream, the lake or Spark is missing or cannot be
-  read; the stream file is wrong, for all commands but `check`.
+- 0: everything is as it should be;
+- 1: something is not: a check quarantines rows, an hour is stale or was never run, no line is an event, or
+  `check` finds an error in a stream file;
+- 2: the command could not look: an argument is wrong; a file, a stream, the lake or Spark is missing or
+  unreadable; the stream file is wrong, for all commands but `check`.
 """
 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -22,24 +23,23 @@ from transom.stream import SpecificationError, Stream, load
 from transom.stream_files import folder, streams
 
 LOG = logging.getLogger(__name__)
-NOT_WELL, CANNOT_LOOK = 1, 2
-"""Exit codes: what was looked at is not as it should be; it could not be looked at."""
+StreamArgument = Annotated[str, typer.Argument(metavar="STREAM", help="A stream file, or a stream's name.")]
 
 
 class UsageError(ValueError):
-    """Something is wrong with what was asked about: place, rule and value, for a person."""
+    """An argument or its target is wrong; the message has the place, the rule and the value."""
 
-    code = CANNOT_LOOK
+    code = 2
 
 
 class NoEventsError(UsageError):
-    """A file was read, and nothing in it can be used."""
+    """A file was read, and no line of it is an event."""
 
-    code = NOT_WELL
+    code = 1
 
 
 def command_log(rewrite: Callable[[str], str] = str) -> AbstractContextManager[None]:
-    """Print what is logged beside the results of a command.
+    """Print log messages on standard error, apart from the results of a command.
 
     Args:
         rewrite: changes each message.
@@ -49,10 +49,10 @@ def command_log(rewrite: Callable[[str], str] = str) -> AbstractContextManager[N
 
 @contextmanager
 def cli_errors(*others: type[Exception]) -> Iterator[None]:
-    """Says in one message what is wrong, and ends the command with its exit code.
+    """Log the message of an exception, and end the command with its exit code.
 
     Args:
-        others: further exceptions whose text is such a message.
+        others: exceptions with such a message, beside `UsageError` and `SpecificationError`.
     """
     expected: tuple[type[Exception], ...] = (UsageError, SpecificationError, *others)
     with command_log():
@@ -60,34 +60,35 @@ def cli_errors(*others: type[Exception]) -> Iterator[None]:
             yield
         except expected as error:
             LOG.error(error)
-            raise typer.Exit(error.code if isinstance(error, UsageError) else CANNOT_LOOK) from None
+            raise typer.Exit(error.code if isinstance(error, UsageError) else 2) from None
 
 
-def stream_file(named: str) -> Path:
-    """The file of a stream, by its path or by its name.
+def stream_file(argument: str) -> Path:
+    """Return the file of a stream by its path or by the stream's name.
 
     Raises:
         typer.BadParameter: there is neither such a file nor such a stream.
     """
-    if Path(named).is_file():
-        return Path(named)
-    if Path(named).suffix in (".yaml", ".yml") or "/" in named:
-        raise typer.BadParameter(f"no stream file {named!r}", param_hint="STREAM")
-    by_name = {stream.name: file for file, stream in streams()[0].items()}
-    # The file of a stream with a mistake is named as its stream would be.
-    by_name = {file.stem: file for file in sorted(folder().glob("*.yaml"))} | by_name
-    if named in by_name:
-        return by_name[named]
-    hint = did_you_mean(named, sorted(by_name))
-    raise typer.BadParameter(f"no stream {named!r} in {folder()}{hint}", param_hint="STREAM")
+    file = Path(argument)
+    if file.is_file():
+        return file
+    if file.suffix in (".yaml", ".yml") or "/" in argument:
+        raise typer.BadParameter(f"no stream file {argument!r}", param_hint="STREAM")
+    # The name of an invalid stream is that of its file.
+    by_name = {file.stem: file for file in sorted(folder().glob("*.yaml"))}
+    by_name |= {stream.name: file for file, stream in streams()[0].items()}
+    if argument in by_name:
+        return by_name[argument]
+    hint = did_you_mean(argument, sorted(by_name))
+    raise typer.BadParameter(f"no stream {argument!r} in {folder()}{hint}", param_hint="STREAM")
 
 
-def stream_of(named: str) -> tuple[Path, Stream]:
-    """A stream and its file, by the file's path or by the stream's name.
+def stream_of(argument: str) -> tuple[Path, Stream]:
+    """Return the file of a stream, as `stream_file`, and the stream.
 
     Raises:
         typer.BadParameter: as `stream_file`.
-        SpecificationError: its file is wrong.
+        SpecificationError: the file is wrong.
     """
-    file = stream_file(named)
+    file = stream_file(argument)
     return file, load(file)

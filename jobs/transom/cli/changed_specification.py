@@ -1,4 +1,4 @@
-"""Which part of the stream's file may have changed since a partition was computed, in words."""
+"""The parts of the stream file that may have changed since a partition was computed, in words."""
 
 import json
 from collections.abc import Mapping
@@ -22,42 +22,40 @@ LABELS = {
     "rest": "`extra_fields`",
     "unique": "`unique`",
 }
-"""What the keys of ingest's fingerprint are called in the stream's file."""
+"""The names in the stream file of the keys of ingest's fingerprint."""
 
 
 def changed_specification(stream: Stream, freshness: Freshness, partition: PartitionKey) -> str:
-    """Return what may have changed of all that shapes a partition.
+    """Return which keys of a partition's fingerprint may have changed.
 
-    The ledger has one hash of it. Another table of the block that still has the same hash excludes what
-    shapes that one.
+    The ledger has one hash of all keys. If another table of the block still has the same hash, its keys are
+    excluded.
     """
-    names = set(_shape(stream, partition))
+    names = set(_fingerprint(stream, partition))
     if not names:
         return "the stream's file has this block no longer"
     for other in freshness.partitions(partition.stage, partition.hour):
-        beside = other.block == partition.block and other.table != partition.table
-        if beside and other in freshness.snapshot and not _is_changed(freshness, other):
-            # The types that each of them depends on are of other columns.
-            names -= set(_shape(stream, other)) - {"types"}
+        if (other.block, other.table == partition.table) != (partition.block, False):
+            continue
+        reasons = {reason.code for reason in freshness.why_not(other)}
+        if other in freshness.snapshot and not reasons & {"specification", "dropped"}:
+            # The types of each table are of other columns.
+            names -= set(_fingerprint(stream, other)) - {"types"}
     is_source = partition.stage == SOURCE_STAGE
     labels = LABELS if is_source else _feature(stream, partition).labels
     parts = list(dict.fromkeys(words for name, words in labels.items() if name in names))
     if is_source:
         parts.append("a check or a waiver that decides whether files are complete")
-    *most, last = parts
-    listed = f"{', '.join(most)} or {last}" if most else last
+    *others, last = parts
+    listed = f"{', '.join(others)} or {last}" if others else last
     return f"the stream's file says something else of what shapes it than when it was computed: {listed}"
-
-
-def _is_changed(freshness: Freshness, partition: PartitionKey) -> bool:
-    return any(reason.code in ("specification", "dropped") for reason in freshness.why_not(partition))
 
 
 def _feature(stream: Stream, partition: PartitionKey) -> Feature[Stream]:
     return next(feature for feature in stream.features if partition.table in feature.fingerprints)
 
 
-def _shape(stream: Stream, partition: PartitionKey) -> Mapping[str, object]:
+def _fingerprint(stream: Stream, partition: PartitionKey) -> Mapping[str, object]:
     if partition.stage == SOURCE_STAGE:
         return cast(dict[str, object], json.loads(stream.ingest_shape()))
     feature = _feature(stream, partition)

@@ -1,4 +1,4 @@
-"""`transom check`: whether stream files can be used, and what they declare."""
+"""`transom check`: validate stream files, and describe them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,27 +30,26 @@ def check(
     sound: dict[Path, Stream] = {}
     wrong: list[str] = []
     missing = False
-    if named:
-        for name in named:
-            try:
-                file, stream = stream_of(name)
-                sound[file] = stream
-            except typer.BadParameter as error:
-                missing = True
-                wrong.append(error.message)
-            except SpecificationError as error:
-                wrong.append(str(error))
-    else:
-        sound, mistaken = streams()
-        wrong = [str(error) for error in mistaken]
+    for name in named or ():
+        try:
+            file, stream = stream_of(name)
+            sound[file] = stream
+        except typer.BadParameter as error:
+            missing = True
+            wrong.append(error.message)
+        except SpecificationError as error:
+            wrong.append(str(error))
+    if not named:
+        sound, errors = streams()
+        wrong = list(map(str, errors))
         if not sound and not wrong:
             raise typer.BadParameter(f"no stream file in {folder()}", param_hint="STREAM")
     for file, stream in sound.items():
         typer.echo(f"{file}: {describe_stream(stream)}")
         for words in impossible(stream):
             typer.echo(f"  {words}")
-    for mistakes in wrong:
-        typer.echo(mistakes, err=True)
+    for message in wrong:
+        typer.echo(message, err=True)
     if wrong:
         if len(sound) + len(wrong) > 1:
             typer.echo(f"{len(wrong)} of {len(sound) + len(wrong)} cannot be used", err=True)
@@ -58,12 +57,10 @@ def check(
 
 
 def describe_stream(stream: Stream) -> str:
-    """What a stream declares, in two lines, and in one more for each block."""
+    """Return a line about a stream, and one for each block."""
     kind = stream.preset or stream.source.format
-    lines = [
-        f"stream {stream.name}, {kind}, {counted(len(stream.event_columns), 'column')}, "
-        f"from {stream.source.path}"
-    ]
+    columns = counted(len(stream.event_columns), "column")
+    lines = [f"stream {stream.name}, {kind}, {columns}, from {stream.source.path}"]
     for feature in stream.features:
         blocks = stream.blocks(feature.block)
         lines += [f"  {feature.noun} {name}: {feature.summary(stream, name)}" for name in blocks]

@@ -1,4 +1,4 @@
-"""What Spark needs of the shell in which a command runs: looked for before the work begins."""
+"""Checks of the environment that Spark needs, before the work begins."""
 
 import os
 import re
@@ -11,17 +11,17 @@ from pathlib import Path
 from transom.app.command_lines import checkout
 from transom.cli.arguments import UsageError
 
-OLDEST = 17
+MIN_JAVA = 17
 
 
 def require_spark() -> None:
-    """Looks for Spark's settings, for Java, and for the Python of its workers.
+    """Check Spark's settings, Java, and the Python of the workers.
 
     Raises:
-        Refusal: one of them is not there, or Java is too old.
+        UsageError: one of them is missing, or Java is too old.
     """
-    words = _settings()
-    _java()
+    words = _submit_arguments()
+    _require_java()
     python = os.environ.get("PYSPARK_PYTHON")
     if python and shutil.which(python) is None:
         raise UsageError(f"PYSPARK_PYTHON: must be a Python that can be run; got {python}{_remedy()}")
@@ -30,7 +30,7 @@ def require_spark() -> None:
             raise UsageError(f"PYSPARK_SUBMIT_ARGS: there is no {file}{_remedy()}")
 
 
-def _settings() -> list[str]:
+def _submit_arguments() -> list[str]:
     text = os.environ.get("PYSPARK_SUBMIT_ARGS")
     if text is None:
         raise UsageError(f"PYSPARK_SUBMIT_ARGS: must say Spark's settings; it is not set{_remedy()}")
@@ -43,23 +43,22 @@ def _settings() -> list[str]:
     return words
 
 
-def _java() -> None:
-    named = os.environ.get("JAVA_HOME")
-    place = f"JAVA_HOME: {named}/bin" if named else "PATH"
-    java = shutil.which("java", path=f"{named}/bin" if named else None)
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    place = f"JAVA_HOME: {home}/bin" if home else "PATH"
+    java = shutil.which("java", path=f"{home}/bin" if home else None)
     if java is None:
         raise UsageError(f"{place}: must hold java, by which Spark runs; there is none{_remedy()}")
     try:
         command = [java, "-version"]
-        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stderr
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stderr
     except (OSError, subprocess.SubprocessError):
         raise UsageError(f"{place}: {java} does not run{_remedy()}") from None
-    version = re.search(r'version "(?:1\.)?(\d+)', shown)
-    if version is not None and int(version[1]) < OLDEST:
-        raise UsageError(f"{place}: Spark needs Java {OLDEST} or 21; {java} is {version[1]}{_remedy()}")
+    version = re.search(r'version "(?:1\.)?(\d+)', output)
+    if version is not None and int(version[1]) < MIN_JAVA:
+        raise UsageError(f"{place}: Spark needs Java {MIN_JAVA} or 21; {java} is {version[1]}{_remedy()}")
 
 
 def _remedy() -> str:
-    return (
-        f". `make setup` in {checkout()} brings what is missing, and `. {checkout()}/.transom/env` names it"
-    )
+    home = checkout()
+    return f". `make setup` in {home} brings what is missing, and `. {home}/.transom/env` names it"

@@ -1,4 +1,4 @@
-"""Why an hour is as it is, in words."""
+"""The reasons for the state of an hour, in words."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -25,25 +25,26 @@ from transom.spec.stream import Stream
 
 REMEDY = "mend the data, or accept the value in the stream's file"
 MAX_SHOWN = 5
-NOT_THERE: Mapping[Code, str] = {
+"""Maximum of causes that are listed one by one."""
+NOT_COMPUTED: Mapping[Code, str] = {
     "not_computed": "it has not been computed",
     "block_added": "the block has come since the hour was computed",
 }
-CHANGED: Mapping[Code, str] = {
+STALE: Mapping[Code, str] = {
     "unknown_inputs": "what it was made of cannot be told: rows of several specifications, or of a killed "
     "run",
     "completeness": "what decides whether it is complete has changed: a check, `expected_files`, or a waiver",
     "checks": "its checks, or what is accepted of them, have changed since they withheld it",
 }
-"""Reasons, in words."""
+"""Reasons for stale partitions, in words."""
 
 
 class HourExplanation:
-    """What is said of one hour.
+    """The explanation of one hour.
 
     Attributes:
-        lines: in words, stage by stage.
-        troubled: whether something of it is not fresh.
+        lines: the state of each stage and its reasons.
+        troubled: whether anything of the hour is not fresh.
     """
 
     def __init__(self, stream: Stream, ledger: Ledger, hour: datetime) -> None:
@@ -52,16 +53,16 @@ class HourExplanation:
         self.freshness = freshness_of(stream, self.snapshot)
         self.troubled = False
         self._recorded = dict(sorted(self.snapshot.within(Interval.of_hour(hour))))
-        self._withheld: set[PartitionKey] = set()
+        self._quarantined: set[PartitionKey] = set()
         self._printed: set[str] = set()
-        self._at_work: str | None = None
+        self._active_run: str | None = None
         self._remedy = REMEDY
-        # Whether a run changes anything before a file comes.
+        # Whether a run would change anything, and whether a file is missing.
         self._to_run = self._missing = False
         self._hours = {hour}
         runs = ledger.runs()
         self._finished = {run["run_id"]: run["finished_at"] for run in runs}
-        # Its files lay under other names, which are gone; what lies in the landing folder is another matter.
+        # Its files had other names, which no longer exist; the landing folder is unrelated.
         self._tried = bool(runs) and all(run["trigger"] == TRY_TRIGGER for run in runs)
         self.lines = [line for stage in stream.stages for line in self._stage(stage)]
         if self._tried:
@@ -69,15 +70,15 @@ class HourExplanation:
 
     @property
     def run_interval(self) -> tuple[datetime, datetime]:
-        """The hours to run, the first and the last."""
+        """The first and the last hour to run."""
         return min(self._hours), max(self._hours)
 
     @property
     def advice(self) -> str:
-        """What to do; once `files` has been asked, by what is there."""
-        if self._at_work:
-            return f"nothing is to be done while run {self._at_work} is at work; if it was killed, run"
-        if self._withheld:
+        """What to do; it depends on the landing folder after a call of `files`."""
+        if self._active_run:
+            return f"nothing is to be done while run {self._active_run} is at work; if it was killed, run"
+        if self._quarantined:
             return f"{self._remedy}, then run"
         if self._missing and not self._to_run:
             return "a run changes nothing before the file is there; then run"
@@ -86,85 +87,78 @@ class HourExplanation:
     def _stage(self, stage: str) -> Iterator[str]:
         if self.hour not in self.snapshot.hours(stage):
             self.troubled = self._to_run = True
-            yield f"{stage}: {self._not_asked(stage)}"
+            yield f"{stage}: {self._not_requested(stage)}"
             return
         partitions = self.freshness.partitions(stage, self.hour)
-        # Tables that are as they are for one cause stand together, and the cause below them, once.
+        # Consecutive tables with the same causes are listed together, with the causes below them.
         for causes, tables in groupby(map(self._partition, partitions), itemgetter(1)):
-            yield from (head for head, _ in tables)
+            yield from map(itemgetter(0), tables)
             new = [line for line in causes if line not in self._printed]
             self._printed.update(causes)
             yield from (f"  {line}" for line in new)
             if len(new) < len(causes):
                 yield "  and as above" if new else "  as above"
-        for verdict in self.ledger.accepted(self.snapshot, stage):
-            if verdict.node.hour == self.hour:
-                yield f"  {format_waived(verdict)}"
+        for result in self.ledger.accepted(self.snapshot, stage):
+            if result.node.hour == self.hour:
+                yield f"  {format_waived(result)}"
 
-    def _not_asked(self, stage: str) -> str:
-        at_work = self._unfinished(stage)
-        if at_work:
-            return self._being_computed(at_work)
+    def _not_requested(self, stage: str) -> str:
+        if unfinished := self._unfinished(stage):
+            return unfinished
         if self.hour in self.snapshot.required_hours:
             return f"stale: ingest has been asked for it, and {stage} has not run since"
-        own = (
-            state.rows for of, state in self._recorded.items() if (of.stage, of.table) == (stage, "events")
-        )
-        events = sum(own)
-        beside = f"; files of other hours have put {counted(events, 'event')} in it" if events else ""
-        return f"nobody has asked for it, so it counts as empty{beside}"
-
-    def _being_computed(self, run: str) -> str:
-        self._at_work = run
-        return f"not computed yet; run {run} is at work, or was killed"
+        tables = self._recorded.items()
+        events = sum(state.rows for of, state in tables if (of.stage, of.table) == (stage, "events"))
+        more = f"; files of other hours have put {counted(events, 'event')} in it" if events else ""
+        return f"nobody has asked for it, so it counts as empty{more}"
 
     def _unfinished(self, stage: str) -> str | None:
-        """A run that has published or begun some of the hour, of the stage or of one before it, and that has
-        not ended: it will come to the rest, or was killed."""
+        """Return words about a run of the stage, or of an earlier one, that has not ended; None if none.
+
+        The run has published or begun some of the hour: it will compute the rest, or was killed.
+        """
         stages = self.stream.stages[: self.stream.stages.index(stage) + 1]
         for of, state in self._recorded.items():
-            if of.stage in stages and state.requested and self._when(state) is None:
-                return state.run_id
+            if of.stage in stages and state.requested and self._end(state) is None:
+                self._active_run = state.run_id
+                return f"not computed yet; run {state.run_id} is at work, or was killed"
         return None
 
     def _partition(self, partition: PartitionKey) -> tuple[str, list[str]]:
-        """What has become of a partition, and why."""
+        """Return the state of a partition, and its causes."""
         of_table = "" if partition.series == EVENTS else f", {partition.table}"
         name = f"{partition.stage} {partition.block}{of_table}"
         state, reasons = self._recorded.get(partition), self.freshness.why_not(partition)
         if state is None:
             self.troubled = self._to_run = True
-            at_work = self._unfinished(partition.stage)
-            if at_work:
-                return f"{name}: {self._being_computed(at_work)}", []
-            why = NOT_THERE[reasons[0].code if reasons else "not_computed"]
-            return f"{name}: stale: {why}", []
+            reason = NOT_COMPUTED[reasons[0].code if reasons else "not_computed"]
+            return f"{name}: {self._unfinished(partition.stage) or f'stale: {reason}'}", []
         causes = list(chain.from_iterable(self._reason(partition, state, reason) for reason in reasons))
         causes += self._incomplete(partition, state)
         stale = any(reason.code not in ("writing", "quarantined", "blocked") for reason in reasons)
         self.troubled |= bool(causes)
         self._to_run |= stale or state.status not in READABLE
-        when = self._when(state)
+        end = self._end(state)
         parts = [
             str(state.status),
             *(["incomplete"] if state.status == "published" and not state.complete else []),
             *(["stale"] if stale else []),
             counted(state.rows, "row"),
             f"by run {state.run_id}",
-            *([f"{when:%Y-%m-%d %H:%M}"] if when else []),
+            *([f"{end:%Y-%m-%d %H:%M}"] if end else []),
         ]
         return f"{name}: {', '.join(parts)}", causes
 
     def _reason(self, partition: PartitionKey, state: PartitionState, reason: StaleReason) -> Iterator[str]:
-        """A reason in words; what to run, and what else helps, is noted."""
+        """Yield a reason in words, and collect the hours to run and the remedy."""
         hours = [of.hour for of in reason.partitions]
         match reason.code:
             case "writing":
-                self._at_work = state.run_id
+                self._active_run = state.run_id
                 yield "a run has begun to write it and has not published it: it is at work, or was killed"
             case "damaged":
                 if partition.stage == SOURCE_STAGE:
-                    # Files are taken whole.
+                    # Files are ingested as a whole.
                     files = [file for file in self._known if file.source_id and self.hour in file.touched]
                     self._hours |= frozenset().union(*(file.touched for file in files)) - {UNKNOWN_HOUR}
                 yield f"its rows are damaged; a run over the hour makes them again: {state.reason}"
@@ -174,7 +168,7 @@ class HourExplanation:
                 versions = f"version {reason.recorded} then, {reason.expected} now"
                 yield f"transom computes it otherwise since: {versions}"
             case "unknown_inputs" | "completeness" | "checks":
-                yield CHANGED[reason.code]
+                yield STALE[reason.code]
             case "input_missing":
                 yield f"the {reason.name} of {format_hours(hours)}, which it reads, have not been computed"
             case "input_changed":
@@ -191,16 +185,16 @@ class HourExplanation:
                 upstream = format_root(reason.partitions[0], self.snapshot)
                 yield f"computed from what is stale in turn: {upstream}"
             case "quarantined":
-                self._withheld.add(partition)
+                self._quarantined.add(partition)
                 yield f"withheld, what was published before stays: {state.reason}"
                 yield from self._failed_checks(partition, "error")
             case "blocked":
                 yield f"not computed: {state.reason}"
 
     def _changed_input(self, reason: StaleReason, state: PartitionState) -> str:
-        table, mine = reason.name, self._when(state)
-        written = {of.hour: self._when(self.snapshot[of]) for of in reason.partitions if of in self.snapshot}
-        since = [hour for hour, when in written.items() if mine and when and when > mine]
+        table, computed = reason.name, self._end(state)
+        written = {of.hour: self._end(self.snapshot[of]) for of in reason.partitions if of in self.snapshot}
+        since = [hour for hour, end in written.items() if computed and end and end > computed]
         self._hours.update(since)
         if since:
             return f"the {table} of {format_hours(since)} have changed since it was computed from them"
@@ -209,13 +203,13 @@ class HourExplanation:
         hours = format_hours(of.hour for of in reason.partitions)
         return f"the {table} of {hours}, which it reads now, are not those that it was computed from"
 
-    def _when(self, state: PartitionState) -> datetime | None:
-        """When the run ended that a partition is of; a chunk of it has the run's name and a number."""
+    def _end(self, state: PartitionState) -> datetime | None:
+        """Return the end of a partition's run; the id of a chunk is that of the run and a number."""
         run, _, _ = state.run_id.rpartition(" ")
         return self._finished.get(state.run_id) or self._finished.get(run)
 
     def _incomplete(self, partition: PartitionKey, state: PartitionState) -> Iterator[str]:
-        """What is missing in a partition, or kept it from being computed."""
+        """Yield what is missing in a partition, or why it was not computed."""
         if not state.complete and state.status not in ("quarantined", "blocked"):
             yield f"something is missing: {state.reason}"
             yield from self._failed_checks(partition, "incomplete")
@@ -227,7 +221,7 @@ class HourExplanation:
                 self._hours.add(of.hour)
                 upstream = self.snapshot[of]
                 status = "incomplete" if upstream.status in READABLE else str(upstream.status)
-                self._withheld |= {of} if status == "quarantined" else set()
+                self._quarantined |= {of} if status == "quarantined" else set()
                 key = f"{of.stage} {of.block}", status, upstream.reason or ""
                 by_cause.setdefault(key, []).append(of.hour)
         for (name, status, cause), hours in list(by_cause.items())[:MAX_SHOWN]:
@@ -236,20 +230,23 @@ class HourExplanation:
             yield f"and for {len(by_cause) - MAX_SHOWN} further causes"
 
     def _failed_checks(self, partition: PartitionKey, severity: str) -> Iterator[str]:
-        """The failed checks of a severity, and how to let them pass."""
-        verdicts = self.ledger.checks(self.snapshot, partition.stage, {self.hour})
-        for verdict in verdicts:
-            if verdict.node.series != partition.series or verdict.success or verdict.severity != severity:
+        """Yield the failed checks of a severity, and the waivers that would let them pass."""
+        results, is_error = (
+            self.ledger.checks(self.snapshot, partition.stage, {self.hour}),
+            severity == "error",
+        )
+        for result in results:
+            if result.node.series != partition.series or result.success or result.severity != severity:
                 continue
-            entry, withheld = entry_for(verdict), severity == "error"
-            if withheld:
-                built_in = self.stream.built_in.get(verdict.check)
+            entry = entry_for(result)
+            if is_error:
+                built_in = self.stream.built_in.get(result.check)
                 if built_in and built_in.mended:
                     self._remedy, entry = built_in.mended, None
-                yield from format_check_result(verdict).split("\n")
-            yield from near_misses(verdict, entries_of(self.stream.waivers), verdicts if withheld else ())
+                yield from format_check_result(result).split("\n")
+            yield from near_misses(result, entries_of(self.stream.waivers), results if is_error else ())
             if entry:
-                when = "to accept it" if withheld else "if it never comes"
+                when = "to accept it" if is_error else "if it never comes"
                 yield f"{when}, add this to waivers in the stream file: {entry}"
 
     @cached_property
@@ -257,13 +254,12 @@ class HourExplanation:
         return known_files(self.ledger.root)
 
     def remarks(self) -> list[str]:
-        """Return what a person should know of the hour's files; nothing of it makes the hour less fresh."""
-        return remarks_of_hour(
-            self.stream, sorted(self._known, key=lambda file: file.path), self.snapshot, self.hour
-        )
+        """Return remarks on the hour's files, which do not affect its freshness."""
+        files = sorted(self._known, key=lambda file: file.path)
+        return remarks_of_hour(self.stream, files, self.snapshot, self.hour)
 
     def files(self) -> list[str]:
-        """What has changed in the landing folder since, of the files of this hour.
+        """Return the changes of this hour's files in the landing folder since they were read.
 
         Raises:
             LandingError: the folder cannot be listed.
@@ -271,59 +267,58 @@ class HourExplanation:
         if self._tried:
             return []
         known = {file.path: file for file in self._known}
-        there = list_files(self.stream.path_pattern)
-        withheld = [file for file in known.values() if file.status == "quarantined"]
-        as_read = [file for file in withheld if not _changed(file, there.get(file.path))]
-        # A run decides anew about files that have changed.
-        decided_anew = {file.hour for file in withheld} - {file.hour for file in as_read}
-        self._withheld = {
-            of for of in self._withheld if of.stage != SOURCE_STAGE or of.hour not in decided_anew
+        landed = list_files(self.stream.path_pattern)
+        quarantined = [file for file in known.values() if file.status == "quarantined"]
+        unchanged = [file for file in quarantined if not _changed(file, landed.get(file.path))]
+        # A run judges changed files again.
+        changed_hours = {file.hour for file in quarantined} - {file.hour for file in unchanged}
+        self._quarantined = {
+            of for of in self._quarantined if of.stage != SOURCE_STAGE or of.hour not in changed_hours
         }
-        self._withheld |= {node_of("events", file.hour) for file in as_read if self.hour in file.touched}
+        self._quarantined |= {node_of("events", file.hour) for file in unchanged if self.hour in file.touched}
         shape = Specified(self.stream).shape
-        lines = list(self._expected(there))
-        expected, self._missing = len(lines), bool(lines)
-        for path in sorted(known.keys() | there.keys()):
-            file, now = known.get(path), there.get(path)
+        lines = list(self._missing_files(landed))
+        missing, self._missing = len(lines), bool(lines)
+        for path in sorted(known.keys() | landed.keys()):
+            file, now = known.get(path), landed.get(path)
             if file is None:
                 if now is not None and self.hour in now.named:
                     lines.append(f"file {path}: new, {now.size} bytes; no run has seen it")
                 elif now is not None and now.start is None:
                     lines.append(f"file {path}: new, no run has seen it; its hours are known when it is read")
             elif self.hour in file.touched:
-                # Taken, or read again, with all its hours.
+                # Ingested, or read again, with all its hours.
                 if file.status == "waiting" or (now and file.spec_hash != shape(file.hour)):
                     self._hours |= file.touched - {UNKNOWN_HOUR}
                 if file.status == "quarantined":
                     self._hours |= {file.hour} - {UNKNOWN_HOUR}
                 changed = _changed(file, now)
                 if file.status in ("waiting", "quarantined", "conflict"):
-                    lines.append(
-                        f"file {path}: {file.status}: {file.status_reason}{changed and f'; {changed}'}"
-                    )
+                    change = changed and f"; {changed}"
+                    lines.append(f"file {path}: {file.status}: {file.status_reason}{change}")
                 elif changed and (now is not None or file.status != "missing"):
                     lines.append(f"file {path}: {changed}")
-        self._to_run |= len(lines) > expected
+        self._to_run |= len(lines) > missing
         return lines
 
-    def _expected(self, there: Mapping[str, ListedFile]) -> Iterator[str]:
-        """The files that the hour ought to have, and has not."""
-        expected, pattern = self.stream.source.expected_files or 0, self.stream.path_pattern
-        named = sum(self.hour in now.named for now in there.values())
+    def _missing_files(self, landed: Mapping[str, ListedFile]) -> Iterator[str]:
+        """Yield the expected files of the hour that are missing."""
         if not scheduled(self.stream, self.hour):
             return
+        expected, pattern = self.stream.source.expected_files or 0, self.stream.path_pattern
+        named = sum(self.hour in file.named for file in landed.values())
         if named < expected:
-            found = "not there" if expected == 1 else f"{named} of {expected} are there"
-            yield f"file {pattern.format_hour_path(self.hour)}: expected, {found}"
+            count = "not there" if expected == 1 else f"{named} of {expected} are there"
+            yield f"file {pattern.format_hour_path(self.hour)}: expected, {count}"
         periods = Periods.of(self.stream)
         if periods is not None:
-            for start in periods.uncovered(there, self.hour):
+            for start in periods.uncovered(landed, self.hour):
                 end = start + periods.length
                 yield f"file {periods.name(start)}: expected, not there; of {start:%H:%M} to {end:%H:%M}"
 
 
 def _changed(file: FileRecord, now: ListedFile | None) -> str:
-    """How a file differs from what is known of it, in words; none where it does not."""
+    """Return how a file differs from its record, in words; empty if it does not."""
     if now is None:
         return "gone; its rows stay" if file.source_id else "gone; the next run forgets it"
     if (file.size, file.modified) == (now.size, now.modified):

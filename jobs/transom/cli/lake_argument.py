@@ -1,10 +1,12 @@
-"""The lake that a command is asked about: whether there is one, and the ledgers in it. Nothing is made."""
+"""The lake of a command, and the ledgers in it; nothing is created."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from transom.app.command_lines import checkout
 from transom.cli.arguments import UsageError
@@ -13,17 +15,21 @@ from transom.spec.errors import did_you_mean
 if TYPE_CHECKING:
     from transom.ledger.ledger import Ledger
 
+LakeOption = Annotated[
+    str | None,
+    typer.Option("--lake", metavar="URI", help="The lake; TRANSOM_LAKE else, or the checkout's."),
+]
 TRY_TRIGGER = "try"
-"""How the ledger names why `transom try` runs."""
+"""The trigger of the runs of `transom try` in the ledger."""
 
 
-def lake(named: str | None) -> str:
-    """The lake that is asked about: as named, else TRANSOM_LAKE, else the checkout's own.
+def lake(option: str | None) -> str:
+    """Return the lake: the option, or TRANSOM_LAKE, or that of the checkout, which may not exist yet.
 
     Raises:
-        Refusal: it is named, and is no lake or cannot be read; the checkout's may not be there yet.
+        UsageError: the lake of the option or the variable is no lake or cannot be read.
     """
-    for place, uri in (("--lake", named), ("TRANSOM_LAKE", os.environ.get("TRANSOM_LAKE"))):
+    for place, uri in (("--lake", option), ("TRANSOM_LAKE", os.environ.get("TRANSOM_LAKE"))):
         if uri:
             folder = uri.removeprefix("file://")
             if "://" not in folder:
@@ -36,39 +42,37 @@ def _require_lake(place: str, folder: Path) -> None:
     rule = "must be a lake, the folder that holds those of streams"
     try:
         if not folder.exists():
-            beside = sorted(path.name for path in folder.parent.iterdir()) if folder.parent.is_dir() else []
-            hint = did_you_mean(folder.name, beside)
+            names = [path.name for path in folder.parent.iterdir()] if folder.parent.is_dir() else []
+            hint = did_you_mean(folder.name, sorted(names))
             raise UsageError(f"{place}: there is no {folder}{hint if 'nearest' in hint else ''}")
         if not folder.is_dir():
             raise UsageError(f"{place}: {rule}; {folder} is a file")
-        held = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
         if (folder / "ledger" / "_delta_log").is_dir():
             raise UsageError(f"{place}: {rule}; {folder} is that of a stream, take {folder.parent}")
-        if held and not any((folder / name / "ledger").exists() for name in held):
-            more = ", ..." if held[3:] else ""
-            raise UsageError(
-                f"{place}: {rule}; {folder} holds {', '.join(held[:3])}{more} and no stream's hours"
-            )
+        if names and not any((folder / name / "ledger").exists() for name in names):
+            shown = ", ".join(names[:3]) + (", ..." if names[3:] else "")
+            raise UsageError(f"{place}: {rule}; {folder} holds {shown} and no stream's hours")
     except OSError as error:
         raise UsageError(f"{place}: cannot read {error.filename}: {error.strerror}") from None
 
 
 def streams_in(uri: str) -> list[str]:
-    """The names of the streams that a lake holds something of."""
+    """Return the names of the streams that have a ledger in a lake."""
     from pyarrow import fs
 
     from transom.storage.filesystem import resolve_filesystem
 
     with reading(uri):
         system, folder = resolve_filesystem(uri)
-        inside = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-        names = sorted(entry.base_name for entry in inside if entry.type == fs.FileType.Directory)
+        files = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        names = sorted(file.base_name for file in files if file.type == fs.FileType.Directory)
         logs = system.get_file_info([f"{folder}/{name}/ledger/_delta_log" for name in names])
     return [name for name, log in zip(names, logs, strict=True) if log.type != fs.FileType.NotFound]
 
 
 def ledger_of(root: str) -> "Ledger | None":
-    """The ledger of a stream, where there is one: asking makes none.
+    """Return the ledger of a stream, or None if there is none.
 
     Raises:
         LakeError: the lake cannot be read.
@@ -90,10 +94,10 @@ def ledger_of(root: str) -> "Ledger | None":
 
 @contextmanager
 def reading(root: str) -> Iterator[None]:
-    """Says in one line what a table cannot be read for.
+    """Replace the exceptions of libraries by one with a one-line message.
 
     Raises:
-        LakeError: instead of what a library raises.
+        LakeError: a table cannot be read.
     """
     import pyarrow as pa
     from deltalake.exceptions import DeltaError
@@ -102,7 +106,7 @@ def reading(root: str) -> Iterator[None]:
 
     try:
         yield
-    except (LakeError, BrokenPipeError):  # the latter is of what is printed
+    except (LakeError, BrokenPipeError):  # the latter comes from printing
         raise
     except (DeltaError, pa.ArrowException, OSError) as error:
         raise LakeError(f"lake: {root} cannot be read: {one_line_message(error)}") from error

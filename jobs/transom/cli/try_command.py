@@ -1,4 +1,4 @@
-"""`transom try`: what a stream finds in some files, on a lake of its own."""
+"""`transom try`: run a stream on some files, in a temporary lake."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transom.app.command_lines import cli_command
-from transom.cli.arguments import UsageError, cli_errors, command_log, stream_file
+from transom.cli.arguments import StreamArgument, UsageError, cli_errors, command_log, stream_file
 from transom.cli.environment import require_spark
 from transom.core.terminal import counted
 from transom.features.frames.spec import Frame
@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 
 
 def try_(
-    stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream file, or a stream's name.")],
+    stream: StreamArgument,
     files: Annotated[list[Path], typer.Argument(help="Files of its log, of any name.")],
     lake: Annotated[
         str | None, typer.Option(metavar="DIR", help="Keep the tables here, in a folder that is not there.")
@@ -77,7 +77,7 @@ def try_(
 
 @contextmanager
 def _folder(lake: str | None) -> Iterator[tuple[Path, str]]:
-    """A folder for the landing links, and the lake: inside of it unless it is named."""
+    """Return a temporary folder for the landing links, and the lake: in it, or at the option's path."""
     if lake is not None and Path(lake).exists():
         raise UsageError(f"--lake: must not be there yet, so that nothing is mixed; got {lake}")
     folder = Path(tempfile.mkdtemp(prefix="transom-try-"))
@@ -85,7 +85,7 @@ def _folder(lake: str | None) -> Iterator[tuple[Path, str]]:
         yield folder, str(Path(lake).absolute()) if lake else str(folder / "lake")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        # What fails before the first stage leaves none.
+        # A failure before the first stage leaves none.
         if lake is not None and Path(lake).exists():
             typer.echo(f"kept: {lake}", err=True)
 
@@ -98,22 +98,19 @@ def try_in(
     spark: "SparkSession | None" = None,
     hours: "Interval | None" = None,
 ) -> bool:
-    """Tries a stream on some files, in a folder of its own, and prints what comes out.
+    """Run a stream on some files, print the results, and return whether every gate passed.
 
     Args:
-        folder: for links to the files.
-        lake: where the tables will be.
-        spark: the session to use; else one is started, and stopped.
-        hours: those to run; None are all that the files cover.
-
-    Returns:
-        Whether every gate passed.
+        folder: an empty folder, for links to the files.
+        lake: the lake of the tables.
+        spark: the session to use; None starts one, and stops it.
+        hours: those to run; None is all that the files cover.
 
     Raises:
-        Refusal: a file is no log, no line is an event, or times cover too many hours.
-        SpecificationError: the stream's file is wrong.
+        UsageError: a file is no log, no line is an event, or the times cover too many hours.
+        SpecificationError: the stream file is wrong.
     """
-    from transom.cli import try_report as outcome
+    from transom.cli import try_report as report
     from transom.cli.adhoc_files import (
         first_remarks,
         hours_cut_to,
@@ -130,32 +127,32 @@ def try_in(
 
     stream = load(file)
     files = [sample.path for sample in read_samples(files)]
-    found = []
+    scanned = []
     for path in files:
         LOG.info(f"reading {path}")
-        found.append(scan_file(stream, path))
-    outcome.print_files(found)
+        scanned.append(scan_file(stream, path))
+    report.print_files(scanned)
     holes = [
         f"{file.path}: {counted(file.nul_bytes, 'NUL byte')} before lines skipped: lines may be missing there"
-        for file in found
+        for file in scanned
         if file.nul_bytes
     ]
-    doubts = list(filter(None, (other_hours(stream, file) for file in found)))
+    doubts = list(filter(None, (other_hours(stream, file) for file in scanned)))
     for remark in [*first_remarks(holes), *first_remarks(doubts)]:
         LOG.warning(remark)
     try:
-        covered = hours or interval_of(found)
+        covered = hours or interval_of(scanned)
     except UsageError:
-        outcome.print_rejected(found)
+        report.print_rejected(scanned)
         raise
-    only = hours_cut_to(found, hours) if hours is not None else None
+    only = hours_cut_to(scanned, hours) if hours is not None else None
     interval = _reporting_interval(stream, covered)
     if interval != covered:
         LOG.info(
             f"the hours to {format_hour(interval.end)} run as well, as slow episodes and frames of a stretch "
             "are told that late; an episode may still grow then, and says so"
         )
-    landed = link_into_landing(read_mapping(file), stream, found, folder, interval, covered.end, only)
+    landed = link_into_landing(read_mapping(file), stream, scanned, folder, interval, covered.end, only)
     for note in landed.notes:
         LOG.info(note)
     began = time.monotonic()
@@ -163,43 +160,44 @@ def try_in(
         from transom.app.pipeline import run_stages
 
         with command_log(landed.named):
-            judged = run_stages(
+            gates = run_stages(
                 session, landed.stream, interval,
                 lake=lake, command=cli_command("try", file, *files), trigger=TRY_TRIGGER, began=began,
                 past_gates=True,
             )  # fmt: skip
         root = f"{lake}/{stream.name}"
-        outcome.print_results(landed.stream, root, interval, judged, landed.named)
-    outcome.print_equal_files(landed.stream, root, landed.paths)
-    outcome.print_duplicates(landed.stream, root, landed.paths)
-    outcome.print_rejected(found)
-    outcome.print_cost(root, interval)
-    return all(judgement.passed for judgement in judged)
+        report.print_results(landed.stream, root, interval, gates, landed.named)
+    report.print_equal_files(landed.stream, root, landed.paths)
+    report.print_duplicates(landed.stream, root, landed.paths)
+    report.print_rejected(scanned)
+    report.print_cost(root, interval)
+    return all(gate.passed for gate in gates)
 
 
 def _reporting_interval(stream: "Stream", covered: "Interval") -> "Interval":
-    """The hours of some files, and those in which it is told what they hold: slow episodes come some time
-    after their last record, the longest frames of a stretch with its end."""
+    """Return the hours of some files, and the later ones that report their slow episodes and long frames.
+
+    An episode is reported some time after its last record, the longest frames of a period at its end.
+    """
     from transom.core.intervals import EPOCH, HOUR, Interval
 
     longest = max((pattern.top for pattern in stream.blocks(Pattern).values()), default=timedelta(0))
-    stretches = [frame.period for frame in stream.blocks(Frame).values() if frame.period is not None]
-    ends = [EPOCH - (EPOCH - covered.end) // stretch * stretch for stretch in stretches]
+    periods = [frame.period for frame in stream.blocks(Frame).values() if frame.period is not None]
+    ends = [EPOCH - (EPOCH - covered.end) // period * period for period in periods]
     return Interval(covered.start, max(covered.end - -longest // HOUR * HOUR, *ends, covered.end))
 
 
 @contextmanager
 def _landing(folder: Path) -> Iterator[None]:
-    """Relative paths of streams start from a folder."""
-    before = os.environ.get("TRANSOM_LANDING")
+    """Make a folder the root of relative paths of streams."""
+    previous = os.environ.get("TRANSOM_LANDING")
     os.environ["TRANSOM_LANDING"] = str(folder)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["TRANSOM_LANDING"]
-        else:
-            os.environ["TRANSOM_LANDING"] = before
+        del os.environ["TRANSOM_LANDING"]
+        if previous is not None:
+            os.environ["TRANSOM_LANDING"] = previous
 
 
 @contextmanager

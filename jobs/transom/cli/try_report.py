@@ -1,7 +1,8 @@
-"""What a try has found, printed: findings, first rows, refused lines, what an hour costs."""
+"""The report of `transom try`: findings, sample rows, rejected lines, cost of an hour."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import typer
 from deltalake import DeltaTable
@@ -18,12 +19,12 @@ from transom.ledger.ledger import Ledger
 from transom.spec.stream import Stream
 from transom.storage.tables import read_rows
 
-MOST, EACH = 50, 5
-"""Findings that are shown, in all and of each kind and block."""
+MAX_FINDINGS, MAX_OF_BLOCK = 50, 5
+"""Maximum of findings that are shown, in all and of each kind and block."""
 
 
 def print_files(files: Sequence[ScannedFile]) -> None:
-    """Prints how many lines of each file are events."""
+    """Print the number of lines and events of each file."""
     rows = [
         (
             str(file.path), file.lines, file.header_lines, file.events, sum(file.reasons.values()),
@@ -31,20 +32,18 @@ def print_files(files: Sequence[ScannedFile]) -> None:
         )
         for file in files
     ]  # fmt: skip
-    columns = ("file", "lines", "headers", "events", "refused", "first hour", "last hour")
-    if not any(row[-1] for row in rows):
-        table("files", columns, [row[:-1] for row in rows])
-    else:
-        table("files", (*columns, "broken"), rows)
+    columns = ("file", "lines", "headers", "events", "refused", "first hour", "last hour", "broken")
+    shown = len(columns) if any(row[-1] for row in rows) else -1
+    table("files", columns[:shown], [row[:shown] for row in rows])
 
 
 def print_rejected(files: Sequence[ScannedFile]) -> None:
-    """Prints the lines that are no events: how many of how many files for each reason, and the first ones."""
+    """Print the rejected lines: for each reason their number, that of their files, and the first ones."""
     total = sum((file.reasons for file in files), Counter[str]())
     rows = []
     for reason, times in total.most_common():
         of_reason = [file for file in files if file.reasons[reason]]
-        # Of many files one line each shows more than all lines of the first.
+        # A line from each of many files shows more than all lines of the first.
         examples = sorted(
             (index, number, file.path.name, *example)
             for number, file in enumerate(of_reason)
@@ -52,34 +51,35 @@ def print_rejected(files: Sequence[ScannedFile]) -> None:
         )[:EXAMPLES]
         for index, (_, _, name, line, raw, detail) in enumerate(examples):
             about = (reason, times, len(of_reason)) if index == 0 else ("", "", "")
-            rows.append((*about, name, line, _shorten_detail(detail), raw[:60]))
+            actual, separator, expected = detail.partition("; expected ")
+            seen = f"{_cut(actual, 50)}{separator}{_cut(expected, 100)}"
+            rows.append((*about, name, line, seen, raw[:60]))
     if rows:
         columns = ("reason", "lines", "files", "file", "line", "seen", "text")
         table(f"lines that are no event, the first {EXAMPLES} of each reason", columns, rows)
 
 
-def _shorten_detail(detail: str) -> str:
-    """What was seen and what was expected; where it is long, of both as much as tells them."""
-    seen, expects, expected = detail.partition("; expected ")
-    return f"{_cut(seen, 50)}{expects}{_cut(expected, 100)}"
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+def _file_rows(root: str) -> dict[str, dict[str, Any]]:
+    """Return the rows of the table `files` by path; none if there is no table."""
+    uri = f"{root}/files"
+    if not DeltaTable.is_deltatable(uri):
+        return {}
+    return {row["path"]: row for row in read_rows(DeltaTable(uri))}
 
 
 def print_equal_files(stream: Stream, root: str, paths: Mapping[str, ScannedFile]) -> None:
-    """Print which files hold the same bytes as another one, and whether both count.
+    """Print the files with the same bytes as another one, and whether both count.
 
     Args:
         stream: as it was tried.
         root: its folder in the lake.
-        paths: the files by the paths under which they have landed.
+        paths: the files by their paths in the landing folder.
     """
-    uri = f"{root}/files"
-    if not DeltaTable.is_deltatable(uri):
-        return
-    files = {row["path"]: row for row in read_rows(DeltaTable(uri))}
+    files = _file_rows(root)
     equal = equal_files(map(FileRecord.of_row, files.values()), names_of(stream))
     first = {row["source_id"]: path for path, row in files.items() if row["status"] != "duplicate"}
     rows = []
@@ -94,19 +94,20 @@ def print_equal_files(stream: Stream, root: str, paths: Mapping[str, ScannedFile
 
 
 def print_duplicates(stream: Stream, root: str, paths: Mapping[str, ScannedFile]) -> None:
-    """Prints how many events of each file repeat another one, where the stream says what makes them one.
+    """Print the number of duplicate events of each file, if the stream has `unique`.
 
     Args:
-        paths: as of `print_equal_files`.
+        stream: as it was tried.
+        root: its folder in the lake.
+        paths: as in `print_equal_files`.
     """
-    uri = f"{root}/files"
-    if stream.unique is None or not DeltaTable.is_deltatable(uri):
+    if stream.unique is None:
         return
-    found = {row["path"]: row for row in read_rows(DeltaTable(uri))}
+    files = _file_rows(root)
     rows = [
-        (str(file.path), file.events, row["duplicates"], row["accepted"])
+        (str(file.path), file.events, files[path]["duplicates"], files[path]["accepted"])
         for path, file in paths.items()
-        if (row := found.get(path)) is not None and row["duplicates"]
+        if path in files and files[path]["duplicates"]
     ]
     if rows:
         columns = ", ".join(stream.unique.columns)
@@ -118,24 +119,25 @@ def print_results(
     stream: Stream,
     root: str,
     interval: Interval,
-    judged: Sequence[GateResult],
-    named: Callable[[str], str] = str,
+    gates: Sequence[GateResult],
+    rename: Callable[[str], str] = str,
 ) -> None:
-    """Prints what the gates say, and the first rows of each result; of a stage that did not run it says so.
+    """Print the findings and sample rows of each result, and which blocks did not run.
 
     Args:
-        named: names files in a text as a person knows them.
+        gates: the results of the gates of all stages that have run.
+        rename: replaces the landing paths in a text by the paths of the user's files.
     """
     typer.echo(f"\nfindings in {interval}")
-    found = select_findings(root, MOST, EACH, stream.finding_order, interval)
-    for finding in found.findings:
-        typer.echo(f"  {plain(named(str(finding)))}")
+    selected = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, stream.finding_order, interval)
+    for finding in selected.findings:
+        typer.echo(f"  {plain(rename(str(finding)))}")
         for words in finding.evidence:
-            typer.echo(f"    {plain(named(words))[:200]}")
-    if found.rest:
-        typer.echo(f"  {plain(found.rest)}")
-    passed = all(judgement.passed for judgement in judged)
-    if not found.findings:
+            typer.echo(f"    {plain(rename(words))[:200]}")
+    if selected.rest:
+        typer.echo(f"  {plain(selected.rest)}")
+    passed = all(gate.passed for gate in gates)
+    if not selected.findings:
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
     ran = {run["stage"] for run in Ledger(root).runs()}
     for feature in stream.features:
@@ -147,30 +149,29 @@ def print_results(
 
 
 def print_cost(root: str, interval: Interval) -> None:
-    """Prints what the stages took together, and between what one hour alone would cost.
+    """Print the time of each stage, and bounds of the time of one hour.
 
-    A run of one hour starts Spark as well, and makes every commit of a longer run: it costs more than its
-    share of the rows, and hardly more than all hours together.
+    A run of one hour starts Spark, too, and makes every commit of a longer run. So it takes more than its
+    share of the rows, and not much more than all hours together.
     """
     rows = []
-    start = took = 0.0
+    start = work = 0.0
     for run in Ledger(root).runs():
-        seconds = run["phase_seconds"]
-        start += seconds["session"]
-        took += seconds["total"] - seconds["session"]
-        rows.append(
-            (run["stage"], run["rows_read"] or None, run["rows_out"], seconds["total"] - seconds["session"])
-        )
+        session = run["phase_seconds"]["session"]
+        seconds = run["phase_seconds"]["total"] - session
+        start += session
+        work += seconds
+        rows.append((run["stage"], run["rows_read"] or None, run["rows_out"], seconds))
     hours = len(interval)
     alone = "on its own" if hours == 1 else "together"
     columns = ("stage", "lines read", "rows out", "seconds")
     table(f"cost of {counted(hours, 'hour')}, run {alone}", columns, rows)
-    least, most = start + took / hours, start + took
+    spark = f"{start + work:.1f} s, of which {start:.1f} s are the start of Spark"
     if hours == 1:
-        typer.echo(f"\nOne hour on its own: {most:.1f} s, of which {start:.1f} s are the start of Spark.")
+        typer.echo(f"\nOne hour on its own: {spark}.")
         return
     typer.echo(
-        f"\nOne hour on its own: {least:.1f} to {most:.1f} s, of which {start:.1f} s are the start of Spark "
-        f"and {took / hours:.2f} s its share of the rest.\nThe fewer lines an hour has, the nearer it is to "
-        "the upper end: every run makes the same commits and checks."
+        f"\nOne hour on its own: {start + work / hours:.1f} to {spark} and {work / hours:.2f} s its share of "
+        "the rest.\nThe fewer lines an hour has, the nearer it is to the upper end: every run makes the same "
+        "commits and checks."
     )

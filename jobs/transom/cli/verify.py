@@ -1,13 +1,13 @@
-"""`transom verify`: whether the tables still hold what the ledger says, and what to do where they do not."""
+"""`transom verify`: compare the tables with the ledger, and mark damage."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transom.app.command_lines import submit
-from transom.cli.arguments import UsageError, cli_errors, stream_of
-from transom.cli.lake_argument import lake
+from transom.app.command_lines import submit_hours
+from transom.cli.arguments import StreamArgument, UsageError, cli_errors, stream_of
+from transom.cli.lake_argument import LakeOption, lake
 from transom.core.terminal import counted, escape_control_chars
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from transom.spec.stream import Stream
 
 MAX_DAMAGES_SHOWN = 50
-"""Damages that are printed one by one."""
+"""Maximum of damages, and of files, that are printed one by one."""
 
 
 def verify(
-    stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream file, or a stream's name.")],
+    stream: StreamArgument,
     start: Annotated[
         str | None, typer.Option("--from", metavar="HOUR", help="The first hour, such as 2015-05-17T10:00.")
     ] = None,
@@ -31,10 +31,7 @@ def verify(
     repair: Annotated[
         bool, typer.Option("--repair", help="Mark what is damaged, so that the next run makes it again.")
     ] = False,
-    lake_named: Annotated[
-        str | None,
-        typer.Option("--lake", metavar="URI", help="The lake; TRANSOM_LAKE else, or the checkout's."),
-    ] = None,
+    lake_named: LakeOption = None,
 ) -> None:
     """Read all tables of a stream, and compare them with the digests in the ledger.
 
@@ -63,15 +60,22 @@ def verify(
         except ValueError as error:
             raise UsageError(str(error)) from None
         uri = lake(lake_named)
-        if not _is_there(f"{uri}/{declared.name}"):
+        if not _exists(f"{uri}/{declared.name}"):
             typer.echo(f"{declared.name}: no run yet in {uri}")
             raise typer.Exit(1)
-        if not _verified(declared, file, uri, interval, repair):
+        from transom.storage.session import session
+
+        spark = session(f"transom verify {declared.name}")
+        try:
+            sound = verify_in(spark, declared, file, uri, interval, repair)
+        finally:
+            spark.stop()
+        if not sound:
             raise typer.Exit(1)
 
 
-def _is_there(root: str) -> bool:
-    """Whether a stream has tables in the lake; its ledger may be damaged."""
+def _exists(root: str) -> bool:
+    """Return whether a stream has tables in the lake; its ledger may be damaged."""
     from pyarrow import fs
 
     from transom.cli.lake_argument import reading
@@ -82,16 +86,6 @@ def _is_there(root: str) -> bool:
         return bool(system.get_file_info(folder).type == fs.FileType.Directory)
 
 
-def _verified(stream: "Stream", file: Path, uri: str, interval: "Interval | None", repair: bool) -> bool:
-    from transom.storage.session import session
-
-    spark = session(f"transom verify {stream.name}")
-    try:
-        return verify_in(spark, stream, file, uri, interval, repair)
-    finally:
-        spark.stop()
-
-
 def verify_in(
     spark: "SparkSession",
     stream: "Stream",
@@ -100,34 +94,29 @@ def verify_in(
     interval: "Interval | None" = None,
     repair: bool = False,
 ) -> bool:
-    """Prints what is damaged, and marks it where that is asked for.
+    """Print the damage of a stream, and return whether there is none.
 
     Args:
-        file: the stream's file.
+        file: the stream file.
         uri: the lake.
         interval: only its hours; None is everything.
-
-    Returns:
-        Whether nothing is damaged.
+        repair: whether to mark the damage.
     """
     from transom.app.verify import find, mark
-    from transom.core.intervals import HOUR, format_hour
 
     root = f"{uri}/{stream.name}"
-    found = find(spark, stream, root, interval)
-    damages = found.damages
-    for damage in damages[:MAX_DAMAGES_SHOWN]:
-        typer.echo(escape_control_chars(f"{stream.name}: {damage}"))
+    damage = find(spark, stream, root, interval)
+    damages, tables = damage.damages, damage.tables
+    for line in damages[:MAX_DAMAGES_SHOWN]:
+        typer.echo(escape_control_chars(f"{stream.name}: {line}"))
     if len(damages) > MAX_DAMAGES_SHOWN:
         typer.echo(f"... and {len(damages) - MAX_DAMAGES_SHOWN} more")
-    if found.tables is None:
+    if tables is None:
         typer.echo("the other tables are compared once the ledger is repaired: transom verify --repair")
     else:
-        typer.echo(
-            f"{stream.name}: {counted(found.tables.partitions, 'hour')} of tables compared, "
-            f"{counted(len(damages), 'damage')}"
-        )
-    _print_gone(found.gone)
+        compared = f"{counted(tables.partitions, 'hour')} of tables compared"
+        typer.echo(f"{stream.name}: {compared}, {counted(len(damages), 'damage')}")
+    _print_gone(damage.gone)
     if not damages:
         return True
     if not repair:
@@ -136,21 +125,19 @@ def verify_in(
     marked = mark(spark, stream, root, interval)
     for note in marked.notes:
         typer.echo(escape_control_chars(note))
-    if found.tables is None:
+    if tables is None:
         _print_gone(marked.gone)
-    typer.echo(f"{counted(len(marked.nodes), 'hour')} of tables marked")
-    command = submit("run", file, uri)
+    typer.echo(f"{counted(len(marked.partitions), 'hour')} of tables marked")
     if marked.hours:
-        command = command.replace("{from}", format_hour(min(marked.hours)))
-        command = command.replace("{to}", format_hour(max(marked.hours) + HOUR))
+        command = submit_hours(file, uri, min(marked.hours), max(marked.hours))
         typer.echo(f"to make them again:\n  {command}")
-    elif marked.nodes:
+    elif marked.partitions:
         typer.echo("any run makes them again")
     return False
 
 
 def _print_gone(gone: dict[str, int]) -> None:
-    """Prints which files cannot be read again."""
+    """Print which files cannot be read again."""
     for path, lines in sorted(gone.items())[:MAX_DAMAGES_SHOWN]:
         typer.echo(
             f"gone: {escape_control_chars(path)} is not in the landing folder as it was read, "

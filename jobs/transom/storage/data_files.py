@@ -1,8 +1,8 @@
-"""Data files of a table that a task writes itself, with Arrow, and that a commit takes as they stand.
+"""Data files of a table that a task writes by Arrow, and that a commit adds as they are.
 
-Spark writes Parquet row by row, which takes longer than all else that an ingest of many rows does; Arrow
-writes it whole columns at a time. A part lies in its table's folder and belongs to no version of the table
-until a commit names it: until then, or where a run is killed before, no reader of the table sees it.
+Spark writes Parquet row by row, which takes longer than the rest of a large ingest; Arrow writes whole
+columns. A file is in its table's folder and in no version of the table until a commit names it. So if a run
+is killed, no reader sees its files.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -22,21 +22,22 @@ from transom.core.intervals import moment_of
 from transom.storage.filesystem import resolve_filesystem
 
 FLUSH_BYTES = 64 * 2**20
-"""Bytes of rows, as Arrow holds them, that wait until they make a row group."""
+"""Bytes of buffered rows, as Arrow holds them, that make a row group."""
 MOST_HOURS = 500
-"""Hours into which rows are divided, each with a file open; rows of more stay together."""
+"""Hours into which rows are split, each with an open file; rows of more hours stay together."""
 MICROS = 3_600_000_000
+"""Microseconds of an hour."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file that no commit has taken yet.
+    """A data file that no commit has added yet.
 
     Attributes:
-        path: below the table's folder, as a commit names it.
-        hour: the hour that all its rows are of; None where they are of several.
-        bytes: as it is stored.
-        modified: when it was written, as its file system says, in milliseconds since 1970.
+        path: relative to the table's folder, as a commit names it.
+        hour: the hour of all its rows; None if they are of several.
+        bytes: its size.
+        modified: when it was written, by its file system's clock, in milliseconds since 1970.
     """
 
     path: str
@@ -47,7 +48,7 @@ class DataFile:
 
     @property
     def name(self) -> str:
-        """Unlike that of any other part."""
+        """The name of the file, unique in its table."""
         return self.path.rpartition("/")[2]
 
 
@@ -60,54 +61,51 @@ def write_data_files(
     threads: int = 1,
     partition: bool = False,
 ) -> Iterator[DataFile]:
-    """Writes rows into a file for each hour of them, in the order in which they come.
+    """Write rows to a file for each hour of them, in their order.
 
     Args:
         table: absolute path or URI of the table.
-        folder: below it, to write into.
-        name: what the files' names begin with.
-        time_column: the column, a timestamp in microseconds, by whose hours they are divided; None where
-            they stay together.
-        threads: that write, each a file at a time.
-        partition: whether that column is the one by which the table is partitioned, which its files do not
-            hold.
+        folder: relative to it, to write into.
+        name: the start of the files' names.
+        time_column: the column, a timestamp in microseconds, whose hours split the rows; None for one file.
+        threads: number of threads, each writing one file at a time.
+        partition: whether the table is partitioned by that column, so that its files leave it out.
     """
     writer: _Writer | None = None
     for batch in batches:
         if writer is None:
-            names = [column for column in batch.schema.names if not (partition and column == time_column)]
-            writer = _Writer(table, folder, name, pa.schema([batch.schema.field(n) for n in names]), threads)
+            fields = [field for field in batch.schema if not (partition and field.name == time_column)]
+            writer = _Writer(table, folder, name, pa.schema(fields), threads)
         writer.add(batch, time_column)
     if writer is not None:
         yield from writer.close()
 
 
 class _Writer:
-    """Files that grow side by side, one for each hour."""
+    """Files that are written side by side, one for each hour since the epoch, or a single one for None."""
 
     def __init__(self, table: str, folder: str, name: str, schema: pa.Schema, threads: int) -> None:
         self.system, self.root = resolve_filesystem(table)
         self.folder, self.name, self.schema, self.threads = folder, name, schema, threads
-        self.waiting: dict[int | None, list[pa.RecordBatch]] = {}
-        self.held = 0
+        self.buffers: dict[int | None, list[pa.RecordBatch]] = {}
+        self.buffered_bytes = 0
         self.files: dict[int | None, tuple[str, pq.ParquetWriter]] = {}
         self.rows: dict[int | None, int] = {}
         self.system.create_dir(f"{self.root}/{folder}")
 
     def add(self, batch: pa.RecordBatch, time_column: str | None) -> None:
-        divided = [(None, batch)] if time_column is None else _by_hour(batch, time_column)
-        for hour, rows in divided:
-            self.waiting.setdefault(hour, []).append(rows.select(self.schema.names))
-        self.held += batch.nbytes
-        if self.held > FLUSH_BYTES:
+        for hour, rows in [(None, batch)] if time_column is None else _split_by_hour(batch, time_column):
+            self.buffers.setdefault(hour, []).append(rows.select(self.schema.names))
+        self.buffered_bytes += batch.nbytes
+        if self.buffered_bytes > FLUSH_BYTES:
             self._flush()
 
     def _flush(self) -> None:
-        jobs = (partial(self._write, hour, batches) for hour, batches in self.waiting.items())
+        jobs = (partial(self._write, hour, batches) for hour, batches in self.buffers.items())
         for _ in ordered_map(jobs, self.threads):
             pass
-        self.waiting.clear()
-        self.held = 0
+        self.buffers.clear()
+        self.buffered_bytes = 0
 
     def _write(self, hour: int | None, batches: list[pa.RecordBatch]) -> None:
         if hour not in self.files:
@@ -121,46 +119,46 @@ class _Writer:
 
     def close(self) -> Iterator[DataFile]:
         self._flush()
-        for hour, (path, file) in sorted(self.files.items()):
-            file.close()
-            stored = self.system.get_file_info(f"{self.root}/{path}")
-            of = None if hour is None else moment_of(hour)
-            yield DataFile(path, of, self.rows[hour], stored.size, stored.mtime_ns // 1_000_000)
+        for number, (path, writer) in sorted(self.files.items()):
+            writer.close()
+            file = self.system.get_file_info(f"{self.root}/{path}")
+            hour = None if number is None else moment_of(number)
+            yield DataFile(path, hour, self.rows[number], file.size, file.mtime_ns // 1_000_000)
 
 
 def hours_of(times: pa.Array) -> npt.NDArray[np.int64]:
-    """The hour of each time, a timestamp in microseconds; counted from the epoch."""
-    found: npt.NDArray[np.int64] = times.cast(pa.int64()).to_numpy() // MICROS
-    return found
+    """Return the hour since the epoch of each time, a timestamp in microseconds."""
+    hours: npt.NDArray[np.int64] = times.cast(pa.int64()).to_numpy() // MICROS
+    return hours
 
 
-def _by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _split_by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[int, pa.RecordBatch]]:
     hours = hours_of(batch.column(time_column))
-    if hours[0] == hours[-1] and (hours == hours[0]).all():
+    if (hours == hours[0]).all():
         yield int(hours[0]), batch
         return
-    # Stable, so that an hour's rows keep their order.
+    # Stable, so that the rows of an hour keep their order.
     order = np.argsort(hours, kind="stable")
-    ordered, sorted_hours = batch.take(pa.array(order)), hours[order]
-    starts = np.flatnonzero(np.r_[True, np.diff(sorted_hours) > 0])
-    for start, end in zip(starts, [*starts[1:], len(hours)], strict=True):
-        yield int(sorted_hours[start]), ordered.slice(start, end - start)
+    batch, hours = batch.take(pa.array(order)), hours[order]
+    starts = np.flatnonzero(np.diff(hours, prepend=hours[0] - 1))
+    for start, stop in zip(starts, [*starts[1:], len(hours)], strict=True):
+        yield int(hours[start]), batch.slice(start, stop - start)
 
 
 def delete_uncommitted(table: str, folder: str, kept: Collection[DataFile]) -> None:
-    """Removes the parts of a folder but for some, and the folder where none is kept.
+    """Delete the files of a folder except `kept`, and the folder if it has none of these.
 
-    What cannot be removed stays; no reader sees it.
+    A file that cannot be deleted stays; no reader sees it.
 
     Args:
         table: absolute path or URI of the table.
     """
     system, root = resolve_filesystem(table)
-    names = {part.path for part in kept}
+    paths = {file.path for file in kept}
     with suppress(OSError):
-        for entry in system.get_file_info(fs.FileSelector(f"{root}/{folder}", allow_not_found=True)):
-            if f"{folder}/{entry.base_name}" not in names:
+        for file in system.get_file_info(fs.FileSelector(f"{root}/{folder}", allow_not_found=True)):
+            if f"{folder}/{file.base_name}" not in paths:
                 with suppress(OSError):
-                    system.delete_file(entry.path)
-        if not any(part.path.startswith(f"{folder}/") for part in kept):
+                    system.delete_file(file.path)
+        if not any(path.startswith(f"{folder}/") for path in paths):
             system.delete_dir(f"{root}/{folder}")

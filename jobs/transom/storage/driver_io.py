@@ -1,7 +1,7 @@
-"""Rows that are few enough for the driver: read and written by delta-rs, and not through Spark.
+"""Rows that are few enough for the driver: read and written by delta-rs instead of Spark.
 
-An hour of a quiet log is some hundred rows. Spark's Delta takes half a second for each table that it writes,
-and in an application that has just started several for its code alone; delta-rs takes milliseconds.
+An hour of a quiet log has a few hundred rows. Spark's Delta takes half a second to write a table, and several
+to load its code in a new application; delta-rs takes milliseconds.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 MAX_DRIVER_BYTES = 8 * 2**20
-"""Bytes that the driver takes at most, as Arrow holds them; of files, as they are stored."""
+"""Maximum of bytes on the driver: of rows in Arrow's memory, and of files."""
 FIXED = 16
-"""Bytes of a value that is no text, generously."""
+"""Upper estimate of the bytes of a value that is not text."""
 
 
 def bytes_of(rows: "DataFrame") -> "Column":
-    """About how many bytes a row takes as Arrow holds it."""
+    """Return the approximate bytes of a row in Arrow's memory."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, StringType
 
@@ -41,12 +41,16 @@ def bytes_of(rows: "DataFrame") -> "Column":
 
 
 def collect_arrow(rows: "DataFrame", schema: pa.Schema) -> pa.Table:
-    """Rows on the driver, in a table's own types."""
+    """Return rows on the driver, in a table's own types."""
     return rows.toArrow().select(schema.names).cast(schema)
 
 
 class TableReader:
-    """A table as it stood at one version, which nobody brings up to date."""
+    """A table at one version.
+
+    Args:
+        table: opened at the version; nothing may update it.
+    """
 
     def __init__(self, table: DeltaTable) -> None:
         self.table = table
@@ -58,7 +62,7 @@ class TableReader:
 
     @property
     def sources(self) -> Mapping[int, str]:
-        """The data files of each hour, counted from the epoch, as one text."""
+        """The paths of each hour's data files, joined to one text, by hour since the epoch."""
         files: dict[int, str] = {}
         _, of_hours, paths = self._files.columns
         for hour, path in sorted(zip(hours_of(of_hours).tolist(), paths.to_pylist(), strict=True)):
@@ -66,47 +70,45 @@ class TableReader:
         return files
 
     def size(self, hours: Collection[datetime]) -> int:
-        """The bytes of the files that hold the rows of some hours."""
+        """Return the bytes of the files with the rows of some hours."""
         sizes, of_hours, _ = self._files.columns
-        wanted = pc.is_in(of_hours, pa.array(hours, of_hours.type))
-        return pc.sum(sizes.filter(wanted)).as_py() or 0
+        selected = pc.is_in(of_hours, pa.array(hours, of_hours.type))
+        return pc.sum(sizes.filter(selected)).as_py() or 0
 
     def unpacked(self, hours: Collection[datetime]) -> int:
-        """About how many bytes the rows of some hours take: files hold a text that repeats once."""
+        """Return the approximate bytes of the rows of some hours: a file has a repeated text once."""
         fields = self.table.schema().fields
         size = " + ".join([f"{FIXED * len(fields)}", *filter(None, map(_length, fields))])
-        [total] = self._ask(f"sum({size}) AS bytes", hours).to_pylist()
-        return total["bytes"] or 0
+        return self._select(f"sum({size}) AS bytes", hours)["bytes"][0].as_py() or 0
 
     def rows(self, hours: Collection[datetime]) -> pa.Table:
-        """The rows of some hours."""
-        # What reads the files has types of its own for text.
-        return self._ask("*", hours).cast(pa.schema(self.table.schema().to_arrow()))
+        """Return the rows of some hours."""
+        # The reader of the files has types of its own for text.
+        return self._select("*", hours).cast(pa.schema(self.table.schema().to_arrow()))
 
-    def _ask(self, what: str, hours: Collection[datetime]) -> pa.Table:
-        return query(self.table, f"SELECT {what} FROM t WHERE {in_hours_sql(hours)}")
+    def _select(self, columns: str, hours: Collection[datetime]) -> pa.Table:
+        return query(self.table, f"SELECT {columns} FROM t WHERE {in_hours_sql(hours)}")
 
 
 def read_if_small(parts: Iterable[tuple[TableReader, Collection[datetime]]]) -> pa.Table | None:
-    """The rows of some hours of a table, None where they may be too many.
+    """Return the rows of some hours of a table, or None if there are none or they may be too many.
 
     Args:
-        parts: the hours, with the version that they are read at.
+        parts: the hours, with the version to read them at.
     """
-    parts = [(stored, hours) for stored, hours in parts if hours]
-    # The files' sizes are known; what they unpack to is asked before it is taken.
+    parts = [(reader, hours) for reader, hours in parts if hours]
+    # First the sizes of the files, which need no reading, then those of the rows.
     if not parts or any(
-        sum(size(stored, hours) for stored, hours in parts) > MAX_DRIVER_BYTES
+        sum(size(reader, hours) for reader, hours in parts) > MAX_DRIVER_BYTES
         for size in (TableReader.size, TableReader.unpacked)
     ):
         return None
-    return pa.concat_tables(
-        (stored.rows(hours) for stored, hours in parts), promote_options="default"
-    ).combine_chunks()
+    tables = (reader.rows(hours) for reader, hours in parts)
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()
 
 
 def _length(field: Field) -> str | None:
-    """What a column takes beside what is fixed."""
+    """Return the bytes of a column beyond its fixed part, as SQL; None if there are none."""
     if isinstance(field.type, ArrayField):
         return f'{FIXED} * coalesce(cardinality("{field.name}"), 0)'
     return f'coalesce(octet_length("{field.name}"), 0)' if field.type.type == "string" else None

@@ -12,22 +12,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TIME = "event_time"
-
-
 Rows = Callable[["SparkSession", Collection[datetime]], "DataFrame"]
-"""The rows of some hours, as they stood when it was made: `TIME` and the declared columns."""
+"""Reads the rows of some hours at a pinned version: `TIME` and the declared columns."""
 
 
 @dataclass(frozen=True)
 class ExternalSource:
-    """What is read from outside.
+    """A Delta table or a stream that is read as an input.
 
     Attributes:
-        place: where the stream's file says so, for errors.
-        name: what it is called there.
-        table: the path or URI of a Delta table; None where it is a stream.
-        time: its column that says when a row was; None of a list, whose rows are of all time.
-        columns: what is read, by the name that it has in conditions.
+        place: where the stream file names it, for errors.
+        name: its name in the stream file.
+        table: the path or URI of a Delta table; None for a stream.
+        time: its column with the time of a row; None for a list, whose rows hold at any time.
+        columns: the columns to read, by their names in conditions.
     """
 
     place: str
@@ -38,5 +36,5 @@ class ExternalSource:
 
     @property
     def series(self) -> TableKey:
-        """The stage, block and table under which a book has its hours."""
+        """The stage, block and table of its hours in a ledger snapshot."""
         return EXTERNAL_STAGE, self.name, f"rows of {self.name}"

@@ -1,6 +1,6 @@
-"""Opening paths and URIs with `pyarrow.fs`, which speaks of local disks and of object stores alike.
+"""Paths and URIs of `pyarrow.fs`, on local disks and in object stores.
 
-The library is only told a URI's scheme and host, never a path to decode: names are taken as they stand.
+The library gets only the scheme and host of a URI, and no path to decode: names are used as they are.
 """
 
 import os
@@ -12,14 +12,14 @@ from pyarrow import fs
 from transom.core.path_pattern import split_scheme
 
 SAME = {"s3a://": "s3://", "s3n://": "s3://"}
-"""Schemes that Hadoop has names of its own for."""
+"""Hadoop's names of schemes, with the standard ones."""
 
 
 def resolve_filesystem(where: str) -> tuple[fs.FileSystem, str]:
-    """The file system of an absolute path or a URI, and the path on it.
+    """Return the file system of an absolute path or a URI, and the path on it.
 
     Raises:
-        pyarrow.ArrowException, OSError: a scheme that is not known, or a host that is none.
+        pyarrow.ArrowException, OSError: an unknown scheme or an invalid host.
     """
     scheme, rest = split_scheme(where)
     if not scheme:
@@ -31,19 +31,19 @@ def resolve_filesystem(where: str) -> tuple[fs.FileSystem, str]:
 
 @cache
 def _host(uri: str) -> tuple[fs.FileSystem, str]:
-    """Opened once: an object store may be asked where a bucket lies."""
+    """Open a file system, once: an object store may have to look up the region of a bucket."""
     system, root = fs.FileSystem.from_uri(uri)
     return system, root
 
 
 def landing_root() -> str:
-    """The folder, or the URI of one, that relative paths of a stream file start from; no slash at its end."""
-    named = os.environ.get("TRANSOM_LANDING") or os.environ.get("TRANSOM_HOME") or str(Path.cwd())
-    scheme, folder = split_scheme(named)
-    # The jobs' and the executors' working folders may differ.
+    """Return the folder or URI that relative paths of a stream file start from, without a final slash."""
+    root = os.environ.get("TRANSOM_LANDING") or os.environ.get("TRANSOM_HOME") or str(Path.cwd())
+    scheme, folder = split_scheme(root)
+    # The working folders of the jobs and of the executors may differ.
     return scheme + (folder if scheme else str(Path(folder).absolute())).rstrip("/")
 
 
 def absolute(path: str) -> str:
-    """The path as an executor has to be told it, whatever folder it runs in."""
+    """Return a path that is valid in any working folder, such as an executor's."""
     return path if path.startswith("/") or split_scheme(path)[0] else f"{landing_root()}/{path}"

@@ -1,9 +1,9 @@
-"""Rows of a table by hours, read from one file beside its data files as far as that has them.
+"""A copy of a table's rows in one file, as a cache of its data files.
 
-A table that is partitioned by hours has a data file for each, and to open one takes half a millisecond: a
-year of them takes seconds. Data files never change. So the copy keeps, with the rows of an hour, which data
-files the hour consisted of, and they are right as long as it consists of these. The copy is no part of the
-table: it may be missing, damaged or out of date, and is made again from the data files.
+A table that is partitioned by hours has a data file for each, which takes half a millisecond to open: a year
+takes seconds. Data files never change. So the copy has, with the rows of an hour, the names of the hour's
+data files, and the rows are valid while the hour has these files. The copy is no part of the table. If it is
+missing, damaged or out of date, it is written again from the data files.
 """
 
 import uuid
@@ -20,64 +20,64 @@ from transom.storage.driver_io import TableReader
 from transom.storage.filesystem import resolve_filesystem
 
 NAME = "_packed.parquet"
-"""What looks for data files that no version names passes over names that begin so."""
+"""Searches for data files that no version names ignore names that begin with an underscore."""
 SOURCE = "__source"
-"""The column of the copy that says which data files a row's hour consisted of."""
+"""The column of the copy with the data files of a row's hour."""
 SCATTERED = 64
-"""Hours that the copy does not have, up to which it is left as it is."""
+"""Maximum of hours that the copy may lack before it is written again."""
 
 
 class PackedCopy:
     """The rows of a table at one version.
 
     Attributes:
-        kept: the rows that the copy has, with its own columns beside those of the table.
-        fresh: all others.
-        old: whether the copy lacks much, or has much that is of no use any more.
+        kept: the valid rows of the copy, with its own columns after those of the table.
+        fresh: all other rows of the table.
+        old: whether the copy lacks many hours, or has many rows that are not valid.
 
     Args:
-        uri: where the table is, absolute.
-        but: hours that are left out, and whose data files are not opened.
-        beside: the columns of the copy.
+        uri: absolute path or URI of the table.
+        but: hours that are excluded, and whose data files are not opened.
+        beside: the copy's own columns.
     """
 
     def __init__(self, uri: str, stored: TableReader, but: Collection[datetime], beside: pa.Schema) -> None:
         self._uri = uri
-        left_out = set(map(number_of, but))
-        self._sources = {hour: source for hour, source in stored.sources.items() if hour not in left_out}
+        excluded = set(map(number_of, but))
+        self._sources = {hour: source for hour, source in stored.sources.items() if hour not in excluded}
         schema = [*pa.schema(stored.table.schema().to_arrow()), *beside, pa.field(SOURCE, pa.string())]
-        held = self._read(pa.schema(schema))
-        of_rows = zip(hours_of(held["hour"]).tolist(), held[SOURCE].to_pylist(), strict=True)
-        good = pa.array([self._sources.get(hour) == source for hour, source in of_rows], pa.bool_())
-        self.kept = held.filter(good).drop_columns(SOURCE)
+        rows = self._read(pa.schema(schema))
+        sources = zip(hours_of(rows["hour"]).tolist(), rows[SOURCE].to_pylist(), strict=True)
+        valid = pa.array([self._sources.get(hour) == source for hour, source in sources], pa.bool_())
+        self.kept = rows.filter(valid).drop_columns(SOURCE)
         missing = self._sources.keys() - set(hours_of(self.kept["hour"]).tolist())
         self.fresh = stored.rows(list(map(moment_of, missing)))
-        left = held.num_rows - self.kept.num_rows
-        self.old = len(missing) > SCATTERED or left > max(SCATTERED, self.kept.num_rows)
+        invalid = rows.num_rows - self.kept.num_rows
+        self.old = len(missing) > SCATTERED or invalid > max(SCATTERED, self.kept.num_rows)
 
     def keep(self, rows: pa.Table) -> None:
-        """Makes the copy anew; where the lake cannot be written it stays as it is.
+        """Write the copy again; if the lake cannot be written, the old one stays.
 
         Args:
-            rows: all of them, with the columns of the copy.
+            rows: all rows of the table, with the copy's own columns.
         """
         sources = pa.array([self._sources[hour] for hour in hours_of(rows["hour"]).tolist()], pa.string())
         with suppress(pa.ArrowException, OSError):
             system, folder = resolve_filesystem(self._uri)
-            # A reader sees the old one or the new one, and nothing between.
-            made = f"{folder}/_{uuid.uuid4().hex}.parquet"
+            # Moved into place, so that a reader sees the old copy or the new one.
+            temporary = f"{folder}/_{uuid.uuid4().hex}.parquet"
             rows = rows.append_column(SOURCE, sources)
             try:
-                pq.write_table(rows, made, filesystem=system, write_page_checksum=True)
-                system.move(made, f"{folder}/{NAME}")
+                pq.write_table(rows, temporary, filesystem=system, write_page_checksum=True)
+                system.move(temporary, f"{folder}/{NAME}")
             except (pa.ArrowException, OSError):
-                system.delete_file(made)
+                system.delete_file(temporary)
 
     def _read(self, schema: pa.Schema) -> pa.Table:
         try:
             system, folder = resolve_filesystem(self._uri)
-            held = pq.read_table(f"{folder}/{NAME}", filesystem=system, page_checksum_verification=True)
-            return held.select(schema.names).cast(schema)
-        # What a decoder raises of bytes that are none of its format is not listed anywhere.
+            rows = pq.read_table(f"{folder}/{NAME}", filesystem=system, page_checksum_verification=True)
+            return rows.select(schema.names).cast(schema)
+        # A decoder's exceptions for bytes that are not of its format are not documented.
         except Exception:
             return schema.empty_table()

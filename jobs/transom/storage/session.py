@@ -1,8 +1,7 @@
 """The only place that builds a Spark session.
 
-What is set here is what correctness needs, wherever the job runs. What makes a small local run quick
-(one partition for a snapshot, the short compiler, no UI) stands in the configuration that set-up
-writes, and is never forced on a cluster.
+It sets only what correctness needs on any cluster. Settings for the speed of small local runs (one partition
+for a snapshot, the short compiler, no UI) are in the configuration that `make setup` writes.
 """
 
 import os
@@ -15,15 +14,15 @@ REQUIRED = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Readers without Spark (delta-rs) have to follow every table.
+    # Readers without Spark (delta-rs) must be able to read every table.
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
-    # A batch is what the vectorised passes work on at a time.
+    # The batch size of the vectorised passes.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 
 
 def session(name: str) -> SparkSession:
-    """The Spark session of a job, in UTC throughout."""
+    """Return the Spark session of a job, with UTC as the time zone of Spark and of the process."""
     os.environ["TZ"] = "UTC"
     time.tzset()
     builder = SparkSession.builder.appName(name)

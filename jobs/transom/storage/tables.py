@@ -2,9 +2,9 @@
 
 Each package keeps those of its tables in its folder `tables`.
 
-A description lists columns with their types, units and meaning. A column whose name begins with `*`
-stands for columns that the stream declares (`Table.declare`). Tables are created, and given new
-columns, from their description alone; what a description does not say is refused.
+A description lists columns with their types, units and meaning. A column whose name begins with `*` is a
+placeholder for columns that the stream declares (`Table.declare`). Tables, and columns added later, come only
+from descriptions.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -33,49 +33,44 @@ _PLAIN: dict[str, pa.DataType] = {
     "binary": pa.binary(),
 }
 _STRUCTS = (
-    {"id": "string", "time": "timestamp", "count": "bigint"},
-    {"name": "string", "value": "string"},
-    {"event_time": "timestamp", "source_id": "string", "source_line": "bigint"},
+    "id:string,time:timestamp,count:bigint",
+    "name:string,value:string",
+    "event_time:timestamp,source_id:string,source_line:bigint",
 )
 ARROW_TYPES: dict[str, pa.DataType] = {
     **_PLAIN,
     **{f"array<{name}>": pa.list_(kind) for name, kind in _PLAIN.items()},
     **{f"map<string,{name}>": pa.map_(pa.string(), _PLAIN[name]) for name in ("bigint", "double")},
     **{
-        f"array<struct<{','.join(f'{name}:{kind}' for name, kind in fields.items())}>>": pa.list_(
-            pa.struct([(name, _PLAIN[kind]) for name, kind in fields.items()])
+        f"array<struct<{fields}>>": pa.list_(
+            pa.struct([(name, _PLAIN[kind]) for name, kind in re.findall(r"(\w+):(\w+)", fields)])
         )
         for fields in _STRUCTS
     },
 }
-"""How Arrow holds each type of a description."""
+"""The Arrow type of each type of a description."""
 
 SPARK_TYPES = {
-    "string": "string",
-    "integer": "bigint",
-    "number": "double",
-    "boolean": "boolean",
-    "timestamp": "timestamp",
-}
-"""The type of a column that a stream declares."""
-
-
+    "string": "string", "integer": "bigint", "number": "double",
+    "boolean": "boolean", "timestamp": "timestamp",
+}  # fmt: skip
+"""The Spark SQL type of each type of a declared column."""
 TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
-"""Of tables of rows by hour: rows that a killed run has begun to replace stand in an earlier version, until
-their hour is run again."""
-SHORT = {"delta.logRetentionDuration": "interval 2 days"}
-"""Of the ledger: nobody reads it as it was, and each look at a table lists its whole log, to which a run adds
-dozens of commits. It has to reach back as far as `Ledger.idle_time` is asked for."""
+"""For tables with a partition by hour: rows that a killed run has begun to replace are in an earlier version
+until their hour is run again."""
+SHORT_LOG = {"delta.logRetentionDuration": "interval 2 days"}
+"""For the ledger: old versions of it are not read, and opening a table lists its whole log, to which a run
+adds dozens of commits. The log must reach back as far as `Ledger.idle_time` looks."""
 NO_BOUNDS = {"delta.dataSkippingNumIndexedCols": "0"}
-"""Of tables of which nobody searches a column: bounds of each of them would be most of the table's log."""
+"""For tables whose columns are not searched: bounds of columns would be most of the table's log."""
 ATTEMPTS = 20
-"""How often a commit that has met another one is tried again."""
+"""Attempts of a commit that conflicts with others."""
 MAX_COMPARED_RANGES = 20
-"""Stretches of hours up to which a condition has a comparison for each."""
+"""Maximum of intervals of hours that a condition compares one by one."""
 
 
 class TableMismatch(ValueError):
-    """A table in the lake has another form than its description."""
+    """A table in the lake differs from its description."""
 
 
 @cache
@@ -98,9 +93,9 @@ class Table:
     Attributes:
         columns: the Spark SQL type of each column, in order.
         partition: columns that the table is partitioned by.
-        excluded_from_digest: columns that the promise leaves out: run ids and modification hints.
-        state: whether it is private and may be dropped, as it can be made again.
-        unsearched: whether nobody looks for rows by the bounds of their columns.
+        excluded_from_digest: columns that may differ between runs: run ids and modification hints.
+        state: whether the table is private and may be dropped, as it can be computed again.
+        unsearched: whether the table needs no bounds of columns, as no reader skips data by them.
     """
 
     name: str
@@ -129,7 +124,11 @@ class Table:
         )
 
     def declare(self, **declared: Mapping[str, str]) -> "Table":
-        """This table with its placeholders (`*columns` is given as `columns=`) filled in."""
+        """Return the table with its placeholders replaced; the argument of `*columns` is `columns`.
+
+        Raises:
+            TableMismatch: a column is declared twice.
+        """
         columns: dict[str, str] = {}
         for name, type_ in self.columns.items():
             for column, kind in declared[name[1:]].items() if name.startswith("*") else [(name, type_)]:
@@ -140,10 +139,12 @@ class Table:
                     )
         return replace(self, columns=columns)
 
-    def with_added_columns(self, held: pa.Schema) -> "Table":
-        """This table with the columns as well that the lake has of earlier specifications. They are outside
-        the promise: rows that stay keep what they hold there, new rows hold nothing."""
-        former = {field.name: _type_text(field.type) for field in held if field.name not in self.columns}
+    def with_added_columns(self, existing: pa.Schema) -> "Table":
+        """Return the table with the columns, too, that the lake has of earlier specifications.
+
+        They are excluded from the digest: old rows keep their values, new rows have none.
+        """
+        former = {field.name: _type_name(field.type) for field in existing if field.name not in self.columns}
         return replace(
             self,
             columns={**self.columns, **former},
@@ -151,38 +152,35 @@ class Table:
         )
 
     def digest_columns(self) -> tuple[str, ...]:
-        """The columns inside the promise, in order."""
+        """Return the columns of the digest, in the table's order."""
         return tuple(column for column in self.columns if column not in self.excluded_from_digest)
 
     def arrow_schema(self) -> pa.Schema:
-        """The schema as Arrow sees it."""
+        """Return the Arrow schema."""
         return pa.schema([(column, ARROW_TYPES[type_]) for column, type_ in self.columns.items()])
 
     def block_schema(self) -> pa.Schema:
-        """The schema of a block's rows, which do not say whose they are."""
+        """Return the Arrow schema of the rows of one block, without the column `block`."""
         return pa.schema([field for field in self.arrow_schema() if field.name != "block"])
 
 
-def _type_text(kind: pa.DataType) -> str:
-    # By comparison: lists of one type are equal whatever their elements are called, and are hashed by that.
+def _type_name(kind: pa.DataType) -> str:
+    # By comparison: equal list types can differ in the name of their element, and so in their hash.
     return next(name for name, known in ARROW_TYPES.items() if known == kind)
 
 
 class LakeError(OSError):
-    """A table of the lake cannot be opened or created."""
+    """A table of the lake cannot be read, opened or created."""
 
 
 def create(root: str, table: Table) -> DeltaTable:
-    """Creates a table where there is none, and gives it columns and properties that it lacks.
+    """Open a table; create it if it does not exist, and add missing columns and properties.
 
     Several runs may do so at a time.
 
-    Returns:
-        The table, opened.
-
     Raises:
         LakeError: the lake cannot be read or written.
-        TableMismatch: a column stands in the lake with another type.
+        TableMismatch: a column of the table in the lake has another type.
     """
     uri = f"{root}/{table.name}"
     try:
@@ -190,39 +188,39 @@ def create(root: str, table: Table) -> DeltaTable:
             try:
                 return _create(uri, table)
             except CommitFailedError as error:
-                # Another run has changed the table since it was opened: perhaps to what it lacks.
-                met = error
-        raise met
+                # Another run has changed the table since it was opened, perhaps in the same way.
+                conflict = error
+        raise conflict
     except (DeltaError, OSError) as error:
         raise LakeError(f"lake: {uri} cannot be opened or created: {one_line_message(error)}") from error
 
 
 def one_line_message(error: Exception) -> str:
-    """What a library says of an error, without colours and without the frames of its own code."""
-    said = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error))
-    told = takewhile(lambda line: not re.match(r"\s*\d+: ", line), said.splitlines())
-    return " ".join(" ".join(told).split()) or type(error).__name__
+    """Return a library's message without colours and without stack frames of its own code."""
+    message = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error))
+    lines = takewhile(lambda line: not re.match(r"\s*\d+: ", line), message.splitlines())
+    return " ".join(" ".join(lines).split()) or type(error).__name__
 
 
 def _create(uri: str, table: Table) -> DeltaTable:
-    wanted = Schema.from_arrow(table.arrow_schema())
-    properties = (TABLE_PROPERTIES if "hour" in table.partition else SHORT) | (
-        NO_BOUNDS if table.unsearched else {}
-    )
+    schema = Schema.from_arrow(table.arrow_schema())
+    properties = TABLE_PROPERTIES if "hour" in table.partition else SHORT_LOG
+    if table.unsearched:
+        properties = properties | NO_BOUNDS
     try:
         existing = DeltaTable(uri)
     except TableNotFoundError:
         return DeltaTable.create(
-            uri, wanted, mode="ignore", partition_by=list(table.partition), configuration=properties
+            uri, schema, mode="ignore", partition_by=list(table.partition), configuration=properties
         )
-    held: dict[str, Field] = {field.name: field for field in existing.schema().fields}
-    missing = []
-    for field in wanted.fields:
-        if field.name not in held:
+    types = {field.name: field.type for field in existing.schema().fields}
+    missing: list[Field] = []
+    for field in schema.fields:
+        if field.name not in types:
             missing.append(field)
-        elif held[field.name].type != field.type:
+        elif types[field.name] != field.type:
             raise TableMismatch(
-                f"table {uri}: column {field.name} is {held[field.name].type} in the lake and {field.type} "
+                f"table {uri}: column {field.name} is {types[field.name]} in the lake and {field.type} "
                 "in the specification; give the column another name or the stream another lake"
             )
     if missing:
@@ -233,60 +231,58 @@ def _create(uri: str, table: Table) -> DeltaTable:
 
 
 def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
-    """The rows of a table that meet an SQL condition, read without Spark.
+    """Return the rows of a table that meet an SQL condition, read without Spark.
 
-    By delta-rs alone: pyarrow's reader of Delta tables calls Python from threads of its own, and now
-    and then one of them aborts the process as it ends.
+    By delta-rs alone: threads of pyarrow's reader of Delta tables call Python, and sometimes abort the
+    process at its end.
     """
-    read: list[dict[str, Any]] = query(table, f"SELECT * FROM t WHERE {where}").to_pylist(
-        maps_as_pydicts="strict"
-    )
-    return read
+    rows: list[dict[str, Any]]
+    rows = query(table, f"SELECT * FROM t WHERE {where}").to_pylist(maps_as_pydicts="strict")
+    return rows
 
 
 def query(table: DeltaTable, sql: str, **others: DeltaTable) -> pa.Table:
-    """What an SQL query gives over a table, `t`, and over others by their names."""
+    """Return the result of an SQL query over a table, `t`, and over others by their names."""
     builder = QueryBuilder()
-    for name, of in {**others, "t": table}.items():
-        builder = builder.register(name, of)
+    for name, source in {**others, "t": table}.items():
+        builder = builder.register(name, source)
     return pa.RecordBatchReader.from_stream(builder.execute(sql)).read_all()
 
 
 def instant(moment: datetime) -> str:
-    """A time as a condition of `read_rows` writes it."""
+    """Return a time as a literal of the SQL of `query`."""
     return f"""arrow_cast('{moment.astimezone(UTC).isoformat()}', 'Timestamp(Microsecond, Some("UTC"))')"""
 
 
 def literal(text: str) -> str:
-    """A text as a condition of `read_rows` writes it."""
+    """Return a text as a literal of the SQL of `query`."""
     escaped = text.replace("'", "''")
     return f"'{escaped}'"
 
 
-def in_terms(hours: Iterable[datetime]) -> tuple[list[Interval], list[datetime]]:
-    """Hours as a condition says them: as a few stretches, and one by one where they are scattered.
+def split_hours(hours: Iterable[datetime]) -> tuple[list[Interval], list[datetime]]:
+    """Split hours for a condition: the `MAX_COMPARED_RANGES` longest intervals, and the other hours.
 
-    What plans a condition of hundreds of comparisons takes seconds, and longer the deeper they nest; a
-    list of values it looks up.
+    A planner takes seconds for hundreds of comparisons, more the deeper they nest; it looks up a list of
+    values.
     """
-    found = sorted(merge_hours(hours), key=len, reverse=True)
-    return sorted(found[:MAX_COMPARED_RANGES]), sorted(
-        hour for stretch in found[MAX_COMPARED_RANGES:] for hour in stretch.hours()
-    )
+    intervals = sorted(merge_hours(hours), key=len, reverse=True)
+    others = chain.from_iterable(interval.hours() for interval in intervals[MAX_COMPARED_RANGES:])
+    return sorted(intervals[:MAX_COMPARED_RANGES]), sorted(others)
 
 
-def in_hours_sql(hours: Iterable[datetime], spelled: Callable[[datetime], str] = instant) -> str:
-    """An SQL condition that the column `hour` is one of some hours.
+def in_hours_sql(hours: Iterable[datetime], to_literal: Callable[[datetime], str] = instant) -> str:
+    """Return the SQL condition that the column `hour` is in `hours`.
 
     Args:
-        spelled: how a time is written.
+        to_literal: writes a time as a literal.
     """
-    stretches, others = in_terms(hours)
-    terms = [f"hour >= {spelled(s.start)} AND hour < {spelled(s.end)}" for s in stretches]
+    intervals, others = split_hours(hours)
+    terms = [f"hour >= {to_literal(of.start)} AND hour < {to_literal(of.end)}" for of in intervals]
     if others:
-        terms.append(f"hour IN ({', '.join(map(spelled, others))})")
+        terms.append(f"hour IN ({', '.join(map(to_literal, others))})")
     return f"({' OR '.join(f'({term})' for term in terms) or 'FALSE'})"
 
 
 class RunSuperseded(RuntimeError):
-    """Another run has claimed hours of this one since; nothing of this run is called fresh."""
+    """A newer run has claimed some of this run's hours; the results of this run are discarded."""

@@ -105,16 +105,16 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
     house: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = house()
-    looked_into = Landing.looked_into
+    read = Landing.read
 
     def ingest_without(goes: Path) -> None:
         def listed_then_gone(names: FileNames) -> Landing:
-            found = looked_into(names)
+            found = read(names)
             goes.unlink()
             return found
 
         with monkeypatch.context() as patch:
-            patch.setattr(Landing, "looked_into", listed_then_gone)
+            patch.setattr(Landing, "read", listed_then_gone)
             day.ingest(2, 4)
 
     def statuses() -> dict[str, str]:

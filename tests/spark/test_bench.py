@@ -30,7 +30,6 @@ from transom.features.frames.resolve import frame_block_of
 from transom.features.ingest.file_records import ListedFile
 from transom.features.ingest.read_files import FileReadTask
 from transom.features.ingest.staged_rows import StagedRows
-from transom.features.ingest.tables import event_types
 from transom.storage.store import Store
 from transom.stream import load
 
@@ -46,7 +45,7 @@ def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str
     listed = ListedFile(plain.name, plain.stat().st_size, EPOCH, {})
     reading = FileReadTask(listed, str(plain))
     rows = StagedRows(Store(spark, str(tmp_path / "read")), stream)
-    ours = rows.events(rows.read([reading]).values()).select("event_time", *event_types(stream)).persist()
+    ours = rows.events(rows.read([reading]).values()).select("event_time", *stream.event_columns).persist()
     columns = ours.columns
     cut = getattr(peer_ingest, name)(spark.read.text(str(plain)))
     theirs = cut.select(*(F.col(c).cast(ours.schema[c].dataType) for c in columns))

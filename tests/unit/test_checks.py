@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from transom.engine.check_builders import built_in, columns_read, declared
-from transom.features.ingest.checks import file_checks
-from transom.features.ingest.key_checks import required_keys
+from transom.features.ingest.checks import file_checks, required_keys
 from transom.ledger.staleness import checks_fingerprint, completeness
 from transom.stream import parse
 
@@ -56,7 +55,7 @@ def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
 def held(**changes: Any) -> list[tuple[str, str | None, str]]:
     """The columns that may not be null: of which events, and for whom."""
     stream = parse({**data(), "checks": {}, **changes})
-    return [(key.column, key.where, key.of) for key in required_keys(stream)]
+    return [(key.column, key.where, key.blocks) for key in required_keys(stream)]
 
 
 def test_a_key_is_held_against_the_events_that_a_block_takes() -> None:

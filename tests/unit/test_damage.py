@@ -16,10 +16,16 @@ from transom.core.partitions import EMPTY_DIGEST, PartitionState
 from transom.engine.damage_marks import set_aside
 from transom.engine.ledger_repair import examine
 from transom.engine.publisher import readable
+from transom.features.ingest.damaged_rows import (
+    LOST,
+    cause_of,
+    differing,
+    hours_with_kept_rows,
+    waiting_partitions,
+    with_losses,
+)
 from transom.features.ingest.file_decisions import Decisions, decide
 from transom.features.ingest.file_records import FileRecord, ListedFile
-from transom.features.ingest.kept_rows import cause_of, differing, hours_with_kept_rows
-from transom.features.ingest.lost_rows import LOST, waiting_partitions, with_losses
 from transom.features.ingest.publish import IngestDecision
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import node_of

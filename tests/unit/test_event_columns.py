@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from transom.engine.check_builders import columns_read
-from transom.features.ingest.key_checks import required_keys
+from transom.features.ingest.checks import required_keys
 from transom.features.registry import FEATURES
 from transom.stream import Stream, StreamFile, parse
 

@@ -156,7 +156,7 @@ class Lake:
             return {path: read_of(path, self.disk[path], names) for path in paths}, []
 
         with (
-            patch.object(ingest, "_readings", lambda stream, scene, paths: sorted(paths)),
+            patch.object(ingest, "_read_task", lambda stream, scene, path: path),
             patch.object(ingest, "check_files", contents),
         ):
             rows = Mock(read=lambda paths: dict.fromkeys(paths))

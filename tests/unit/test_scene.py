@@ -14,9 +14,9 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.checks import hour_checks
 from transom.features.ingest.file_records import FilePolicy, FileRecord, ListedFile
 from transom.features.ingest.hour_states import HourState
-from transom.features.ingest.publish import _entries
+from transom.features.ingest.publish import _hour_outcomes
 from transom.features.ingest.snapshot import IngestSnapshot, late_files, take_snapshot
-from transom.features.ingest.specified import STAGE, Specified, expected_of, file_shape, node_of, scheduled
+from transom.features.ingest.specified import STAGE, Specified, node_of, scheduled
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
@@ -148,7 +148,7 @@ def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None
 def test_what_an_hour_is_made_from() -> None:
     def inputs(**changes: Any) -> tuple[str, Mapping[str, str]]:
         stream = parse(changed(**changes))
-        return file_shape(stream, at(1)), expected_of(stream, at(1))
+        return Specified(stream).shape(at(1)), Specified(stream).expected(at(1))
 
     shape, plain = inputs()
     assert plain.keys() == {"specification", "version", "completeness"}
@@ -201,10 +201,12 @@ def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
     inside = [False, True, True, False, True]
     assert [scheduled(bound, hour) for hour in hours] == inside
     assert [scheduled(expecting, hour) for hour in hours] == [True] * 5
-    assert [expected_of(bound, hour) == expected_of(expecting, hour) for hour in hours] == inside
-    assert [expected_of(parse(changed(**bounds)), hour) == expected_of(bare, hour) for hour in hours] == [
-        True
-    ] * 5
+    assert [
+        Specified(bound).expected(hour) == Specified(expecting).expected(hour) for hour in hours
+    ] == inside
+    assert [
+        Specified(parse(changed(**bounds))).expected(hour) == Specified(bare).expected(hour) for hour in hours
+    ] == [True] * 5
 
 
 @pytest.mark.parametrize(("files", "seen"), [(0, None), (1, 1)])
@@ -213,7 +215,7 @@ def test_only_an_hour_without_any_file_is_excused(files: int, seen: int | None) 
     of_scope = Mock(requested={at(9), at(10)})
     scene = Mock(scope=of_scope, inputs=lambda hour, mixed: {}, ledger_state=LedgerSnapshot({}))
     states = {at(9): HourState(files=files), at(10): HourState(files=files)}
-    entries, verdicts = _entries(stream, Tables.of(stream), scene, states, "a")
+    entries, verdicts = _hour_outcomes(stream, Tables.of(stream), scene, states, "a")
     assert [(v.node.hour, v.observed) for v in verdicts] == [
         (hour, observed) for hour, observed in ((at(9), files), (at(10), seen)) if observed is not None
     ]
@@ -264,7 +266,7 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [hour for hour in range(5, 16) if rules.permitted(at(hour))] == [8, 9, 10, 11]
     assert rules.permitted(UNKNOWN_HOUR)
     assert rules.replace_changed
-    assert rules.shape(at(1)) == file_shape(stream, at(1))
+    assert rules.shape(at(1)) == Specified(stream).shape(at(1))
 
 
 def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
@@ -290,7 +292,7 @@ def test_the_specification_is_compiled_once_for_all_hours(monkeypatch: pytest.Mo
     }  # fmt: skip
     stream = parse(changed(source__expected_files=1, until="2015-05-17T10:00", waivers=[accepted]))
     hours = [at(number) for number in range(12)]
-    each = [(expected_of(stream, hour), file_shape(stream, hour)) for hour in hours]
+    each = [(Specified(stream).expected(hour), Specified(stream).shape(hour)) for hour in hours]
     specified = Specified(stream)
     monkeypatch.setattr(type(stream), "ingest_shape", Mock(side_effect=AssertionError))
     assert [(specified.expected(hour), specified.shape(hour)) for hour in hours] == each

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from errno import EIO
-from functools import cache, partial
+from functools import partial
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -20,10 +20,10 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.damage_marks import mark_unreadable, repair
 from transom.engine.ledger_repair import LedgerDamage, examine, repair_ledger
 from transom.engine.verification import TableLayout, Verification, unreadable, verify
+from transom.features.ingest.damaged_rows import comes_back
 from transom.features.ingest.file_records import FileRecord, ListedFile
 from transom.features.ingest.landing import LandingError, list_files
-from transom.features.ingest.lost_rows import comes_back
-from transom.features.ingest.specified import BLOCK, STAGE, file_shape
+from transom.features.ingest.specified import BLOCK, STAGE, Specified
 from transom.features.ingest.tables import Tables
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import Ledger
@@ -66,7 +66,7 @@ class StreamDamage:
 
 def layouts_of(stream: Stream) -> list[TableLayout]:
     """Return every table that the stages of a stream write."""
-    expected = cache(lambda hour: file_shape(stream, hour))
+    expected = Specified(stream).shape
 
     def is_ingested(partition: PartitionKey, state: PartitionState) -> bool:
         if partition.table not in DECLARED_TABLES:

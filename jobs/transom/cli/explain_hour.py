@@ -15,8 +15,8 @@ from transom.core.partitions import READABLE, SOURCE_STAGE, PartitionKey, Partit
 from transom.core.terminal import counted
 from transom.engine.gate_text import format_check_result, format_root
 from transom.features.ingest.file_records import FileRecord, ListedFile
+from transom.features.ingest.hour_states import Periods
 from transom.features.ingest.landing import list_files
-from transom.features.ingest.periods import Periods
 from transom.features.ingest.specified import Specified, node_of, scheduled
 from transom.ledger.freshness import EVENTS, Code, StaleReason
 from transom.ledger.ledger import Ledger

@@ -13,7 +13,7 @@ from transom.cli.explain import WHY
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.core.reasons import Reason
 from transom.features.aggregates.stage import VERSION
-from transom.features.ingest.specified import expected_of, node_of
+from transom.features.ingest.specified import Specified, node_of
 from unit.cli.by_hand import WEB, Lake, at, file_row
 
 Ask = Callable[..., Result]
@@ -238,7 +238,11 @@ def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
     ]
     lake.files(known)
     bad = PartitionState(
-        "quarantined", "a", False, input_hashes=expected_of(lake.stream, at(1)), reason=f"{names[0]}: {cause}"
+        "quarantined",
+        "a",
+        False,
+        input_hashes=Specified(lake.stream).expected(at(1)),
+        reason=f"{names[0]}: {cause}",
     )
     lacks = f"{names[0]}: withheld, the finding of 2015-05-17T01:00 says why"
     entry = lake.ledger.snapshot()[node_of("events", at(0))]

@@ -1,8 +1,7 @@
-"""Which events say again what another one of their hour says, by `unique` and by `time.on_duplicate_time`.
+"""Marks of duplicate events, by `unique` and by `time.on_duplicate_time`.
 
-Only events of one hour are compared, so that what an hour's rows are depends on that hour's events alone,
-and a late record makes no other hour stale. Which one stays is a matter of the rows themselves: of a total
-order, never of the order in which files came.
+Only events of the same hour are compared: so the rows of an hour depend on its own events, and a late record
+makes no other hour stale. A total order of the rows decides which one stays, never the order of arrival.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -17,7 +16,7 @@ ORDER = ("event_time", "source_id", "source_line")
 
 
 def compares(stream: Stream) -> bool:
-    """Whether events are compared at all, which takes a shuffle."""
+    """Return whether events are compared, which takes a shuffle."""
     return stream.unique is not None or _has_ties(stream)
 
 
@@ -26,24 +25,20 @@ def _has_ties(stream: Stream) -> bool:
 
 
 def mark_duplicates(rows: DataFrame, stream: Stream) -> DataFrame:
-    """Rows with a column that says which of them repeat others: by `unique`, and of those that are left, by
-    `on_duplicate_time`.
+    """Return rows with the column `IS_DUPLICATE`: by `unique`, and among the others by `on_duplicate_time`.
 
     Args:
-        rows: events, and all of an hour's where there is one of it.
+        rows: all events of each hour.
     """
-    repeats = F.lit(False)
-    if stream.unique is not None:
-        repeats = _repeats_record(stream)
-    marked = rows.withColumn(IS_DUPLICATE, repeats)
+    rows = rows.withColumn(IS_DUPLICATE, F.lit(False) if stream.unique is None else _repeats_record(stream))
     if _has_ties(stream):
-        marked = marked.withColumn(IS_DUPLICATE, F.col(IS_DUPLICATE) | _repeats_turn(stream))
-    return marked
+        rows = rows.withColumn(IS_DUPLICATE, F.col(IS_DUPLICATE) | _repeats_time(stream))
+    return rows
 
 
 def _repeats_record(stream: Stream) -> Column:
-    """Whether an event agrees with an earlier one, or one of a larger value, in all unique columns. One
-    that lacks one of them is in a group of its own."""
+    """Return whether an event equals one before it in all unique columns. The largest `longest`, then the
+    first one, stays. An event with a null in these columns equals none."""
     unique = stream.unique
     assert unique is not None
     columns = [F.col(f"`{name}`") for name in unique.columns]
@@ -54,15 +49,15 @@ def _repeats_record(stream: Stream) -> Column:
     return F.row_number().over(window) > 1
 
 
-def _repeats_turn(stream: Stream) -> Column:
-    """Whether an event is not the first, or the last, of its key and turn. Those that are out already are in
-    groups of their own."""
+def _repeats_time(stream: Stream) -> Column:
+    """Return whether an event is not the first, or the last, of its key and time slot. Duplicates by `unique`
+    form groups of their own."""
     time = stream.time
     assert time is not None
     assert time.interval is not None
     since = F.unix_micros("event_time")
-    turn = since - F.pmod(since, F.lit(microseconds(time.interval)))
+    slot = since - F.pmod(since, F.lit(microseconds(time.interval)))
     order = [F.desc(name) if time.on_duplicate_time == "last" else F.asc(name) for name in ORDER]
     key = [F.col(f"`{name}`") for name in stream.key]
-    window = Window.partitionBy("hour", turn, *key, IS_DUPLICATE).orderBy(*order)
+    window = Window.partitionBy("hour", slot, *key, IS_DUPLICATE).orderBy(*order)
     return F.row_number().over(window) > 1

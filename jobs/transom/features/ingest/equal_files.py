@@ -1,7 +1,6 @@
-"""Files that hold the same bytes under names that packing and rotation do not explain. No Spark, no disk.
+"""Files of equal bytes whose names do not differ by compression and rotation alone. No Spark, no disk.
 
-Such files may be copies, or what two sources wrote that had nothing to tell them apart, such as health
-checks. Nothing in the bytes says which.
+Such files may be copies, or the logs of two sources that wrote the same, such as health checks.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,11 +13,11 @@ from transom.spec.stream import Stream
 
 @dataclass(frozen=True)
 class EqualFile:
-    """A file whose bytes another file holds, too.
+    """A file with the same bytes as another one.
 
     Attributes:
         path: of the file.
-        other: the smallest path that holds the same bytes.
+        other: the smallest path with the same bytes.
         counted: whether the lines of both count.
     """
 
@@ -28,7 +27,7 @@ class EqualFile:
 
     @property
     def words(self) -> str:
-        """The fact, for a person."""
+        """The fact, as a text."""
         count = "both count" if self.counted else "they count once"
         return f"{self.path} holds the same bytes as {self.other}; {count}"
 
@@ -36,21 +35,21 @@ class EqualFile:
 def equal_files(
     files: Iterable[FileRecord], name_of: Callable[[str], FileName | None]
 ) -> Mapping[str, EqualFile]:
-    """Return the files that hold the same bytes as one of a smaller path, by path.
+    """Return the files with the same bytes as a file of a smaller path, by path.
 
-    Files without an event, names that differ only by what packing and rotation add, and names that differ in
-    a capture are left out: a capture is a column, so nobody takes such files for one.
+    Left out are files without an event, names that differ only by compression and rotation, and names that
+    differ in a capture: a capture is a column, so it tells the files apart.
 
     Args:
-        files: those of which something is published count.
-        name_of: as in `FilePolicy`.
+        files: only those with published rows count.
+        name_of: as of `FilePolicy`.
     """
     contents: dict[str | None, list[FileRecord]] = {}
     for file in files:
         if file.source_id is not None and file.parsed:
             contents.setdefault(file.content_sha256, []).append(file)
     groups: dict[tuple[object, ...], list[tuple[FileRecord, FileName]]] = {}
-    # Of the thousands of files of a year hardly any has an equal one: the names of these alone are read.
+    # Few files have an equal one; only the names of these are parsed.
     for content, equal in contents.items():
         for file in sorted(equal, key=lambda file: file.path) if len(equal) > 1 else ():
             name = name_of(file.path)
@@ -58,29 +57,28 @@ def equal_files(
                 groups.setdefault((content, name.captures), []).append((file, name))
     found = {}
     for group in groups.values():
-        for index, mine in enumerate(group):
-            file, before = mine[0], group[:index]
-            explained = any(one[0].source_id == file.source_id and not _differ(one, mine) for one in before)
-            other = next((one[0] for one in before if _differ(one, mine)), None)
-            if other is not None and not explained:
-                found[file.path] = EqualFile(file.path, other.path, other.source_id != file.source_id)
+        for index, (file, name) in enumerate(group):
+            earlier = [(other, _differ(file, name, other, alias)) for other, alias in group[:index]]
+            first = next((other for other, differs in earlier if differs), None)
+            same_log = any(other.source_id == file.source_id and not differs for other, differs in earlier)
+            if first is not None and not same_log:
+                found[file.path] = EqualFile(file.path, first.path, first.source_id != file.source_id)
     return found
 
 
-def _differ(one: tuple[FileRecord, FileName], other: tuple[FileRecord, FileName]) -> bool:
-    """Return whether packing and rotation do not explain two names for sure. Of a file that is rotated one
-    number is there at a time, where it is known to be rotated."""
-    (file, name), (other_file, other_name) = one, other
+def _differ(file: FileRecord, name: FileName, other_file: FileRecord, other_name: FileName) -> bool:
+    """Return whether compression and rotation do not explain two names. A rotated file has one number at a
+    time, so two numbers present at once are two files."""
     if name.plain != other_name.plain:
         return True
     if not (name.rotation and other_name.rotation) or name.rotation == other_name.rotation:
         return False
-    there = file.status in OWNS_ROWS and other_file.status in OWNS_ROWS
-    return there or (may_be_host(name.plain, name.rotation) and may_be_host(name.plain, other_name.rotation))
+    present = file.status in OWNS_ROWS and other_file.status in OWNS_ROWS
+    return present or all(may_be_host(name.plain, each.rotation) for each in (name, other_name))
 
 
 def names_of(stream: Stream) -> Callable[[str], FileName | None]:
-    """Return what a path of a stream says of where its file comes from."""
+    """Return the function that parses paths of a stream, as of `FilePolicy`."""
     pattern = stream.path_pattern
     by_name = stream.time is not None and stream.time.by_name
 

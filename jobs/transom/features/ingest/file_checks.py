@@ -1,4 +1,4 @@
-"""What a run reads of each file, and what the checks of a file say of it."""
+"""Checks of the files that a run reads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +9,19 @@ from pyspark.sql import functions as F
 
 from transom.core.intervals import UNKNOWN_HOUR, moment_of
 from transom.core.partitions import CheckResult, PartitionKey
-from transom.engine.check_builders import Declared, columns_read, declared, row_meets, waivers_of
+from transom.engine.check_builders import columns_read, declared, row_meets, waivers_of
 from transom.engine.checks import evaluate_checks
 from transom.engine.failing_rows import SAMPLE, format_row, sample_failing_rows
 from transom.engine.staging import PART
-from transom.features.ingest.checks import CAPTURES, SCATTERED, file_checks
+from transom.features.ingest.checks import (
+    CAPTURES,
+    KEYS,
+    SCATTERED,
+    RequiredKeyColumn,
+    file_checks,
+    required_keys,
+)
 from transom.features.ingest.file_records import FileContent, ListedFile, source_id
-from transom.features.ingest.key_checks import CHECK as KEYS
-from transom.features.ingest.key_checks import RequiredKeyColumn, required_keys
 from transom.features.ingest.landing import LandingError, is_there
 from transom.features.ingest.read_files import FileReadResult, FileReadTask
 from transom.features.ingest.staged_rows import StagedRows
@@ -29,86 +34,114 @@ from transom.spec.checks import MIN_LINES_FOR_SHARE
 from transom.spec.stream import Stream
 
 SECOND = timedelta(seconds=1)
+Counts = Mapping[str, Mapping[str, int]]
+"""Numbers of events by part and metric."""
 
 
 def check_files(
     stream: Stream,
-    node: PartitionKey,
-    there: Mapping[str, ListedFile],
-    readings: Sequence[FileReadTask],
+    partition: PartitionKey,
+    listed: Mapping[str, ListedFile],
+    tasks: Sequence[FileReadTask],
     reads: Mapping[str, FileReadResult],
     rows: StagedRows,
 ) -> tuple[dict[str, FileContent], list[CheckResult]]:
-    """Judges what was read, file by file.
+    """Check the files that were read.
 
     Args:
-        node: the events' node; its hour is that of each file.
-        reads: what was read, by path.
+        partition: of events; results have the hour of their file instead of its hour.
+        listed: the files of the landing folder.
+        tasks: that read the files.
+        reads: their results, by path.
+        rows: of these results.
 
     Returns:
-        The content of each file that was still there, and what the checks saw.
+        The content of each file that was still there, and the results of its checks.
 
     Raises:
         LandingError: an executor does not see a file that the driver sees.
     """
-    spans = {reading.file.path: reading.span for reading in readings}
-    rules = _Rules.of(stream)
-    scattered = {
-        path for path, read in reads.items() if _spans_too_many_hours(rules, node, there[path], read)
-    }
-    found: dict[str, FileContent] = {}
+    spans, rules = {task.file.path: task.span for task in tasks}, _Rules.of(stream)
+    scattered = {path for path, read in reads.items() if _is_scattered(rules, partition, listed[path], read)}
+    contents: dict[str, FileContent] = {}
     for path, read in reads.items():
-        if read.summary is None and read.unreadable is None:
-            if is_there(path):
-                raise LandingError(f"{path}: the driver sees this file and an executor does not")
-            continue
-        found[path] = _content(there[path], read, scattered=path in scattered)
-    counts = _counts(rules, [reads[path] for path in found.keys() - scattered], rows)
+        if read.summary is not None or read.unreadable is not None:
+            contents[path] = _content(listed[path], read, path in scattered)
+        elif is_there(path):
+            raise LandingError(f"{path}: the driver sees this file and an executor does not")
+    counts = _counts(rules, [reads[path] for path in contents.keys() - scattered], rows)
     metrics: dict[str, dict[str, float | None]] = {}
     drift: dict[str, Mapping[str, list[str]]] = {}
-    for path, content in found.items():
+    for path, content in contents.items():
         drift[path] = _drift(rules, reads[path], None if path in scattered else counts)
         if path in scattered:
             metrics[path] = {"hours": len(reads[path].hours)}
         else:
             metrics[path] = _metrics(content, reads[path], counts, spans[path], rules)
         metrics[path] |= {check: len(names) for check, names in drift[path].items()}
-        metrics[path][CAPTURES] = int(there[path].misnamed is not None)
-    return _evaluated(rules, node, there, found, metrics, drift, reads, rows)
+        metrics[path][CAPTURES] = int(listed[path].misnamed is not None)
+    paths, results = sorted(metrics), []
+    for measured in evaluate_checks(rules.checks, [metrics[path] for path in paths]):
+        path, check = paths[measured.row], measured.check
+        content, named = contents[path], listed[path].hour
+        # The times of a scattered file are in doubt, and so is its first hour.
+        doubted = check.name == SCATTERED and check.severity == "error" and not measured.success
+        first = content.hours[0] if content.hours else UNKNOWN_HOUR
+        hour = named or (UNKNOWN_HOUR if doubted else first)
+        result = check_result_of(replace(partition, hour=hour), measured, rules.waivers, path)
+        if not result.success:
+            if check.name == CAPTURES:
+                sample = list(filter(None, [listed[path].misnamed]))
+            elif check.name in drift[path]:
+                sample = drift[path][check.name]
+            else:
+                sample = _sample(rules, rows, reads[path], check)
+            result = result.with_failing_rows(sample[:SAMPLE])
+            contents[path] = _marked(content, result)
+        elif doubted:
+            # A waiver accepts its times, so its hour is that of any other file.
+            result = replace(result, node=replace(partition, hour=named or content.hours[0]))
+        results.append(result)
+    return contents, results
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """What files are judged by, compiled once for all of them.
+    """The rules for files, compiled once.
 
     Attributes:
-        declared: the stream's own checks of events.
-        keys: the columns that events must have.
-        uses: what blocks read in some events only.
+        declared: SQL conditions of the stream's own checks of events, by metric.
+        keys: the columns that events need.
+        uses: columns that blocks read in some events only.
         checks: all checks of a file.
-        accepted: the failed checks that the stream lets pass.
-        used: which columns something is computed from, where some of `uses` are reached, by their metrics.
+        waivers: of the stream.
+        used: return the columns that are read, by the metrics of the `uses` that some event needs.
     """
 
     stream: Stream
-    declared: Sequence[Declared]
+    declared: Mapping[str, str]
     keys: Sequence[RequiredKeyColumn]
     uses: Sequence[Use]
     checks: Sequence[Check]
-    accepted: Sequence[Waiver]
+    waivers: Sequence[Waiver]
     used: Callable[[frozenset[str]], set[str]]
 
     @classmethod
     def of(cls, stream: Stream) -> "_Rules":
-        """The rules that a stream declares."""
+        """Return the rules of a stream."""
         uses = (use for block in stream.columns_read for use in block.all_uses)
+        rules = declared(stream, "ingest")
 
         def used(reached: frozenset[str]) -> set[str]:
             return columns_read(stream, lambda use: use.where is None or use.metric in reached)
 
         return cls(
             stream,
-            [rule for rule in declared(stream, "ingest") if rule.every is not None],
+            {
+                rule.metric: row_meets(rule.every, stream.event_types)
+                for rule in rules
+                if rule.every is not None
+            },
             required_keys(stream),
             [use for use in uses if use.columns and use.where is not None],
             file_checks(stream),
@@ -117,81 +150,62 @@ class _Rules:
         )
 
 
-def _counts(rules: _Rules, reads: Sequence[FileReadResult], rows: StagedRows) -> dict[str, dict[str, int]]:
-    """How many events of each part, by its name, lack a column of a key, and how many meet each rule; where a
-    file lacks a column altogether, also how many each block reads columns in."""
+def _counts(rules: _Rules, reads: Sequence[FileReadResult], rows: StagedRows) -> Counts:
+    """Return by part how many events lack each key column, meet each declared rule and, if some file lacks a
+    column, need the columns of each use."""
     if not any(read.events for read in reads):
         return {}
-    types = rules.stream.event_types
-    counted = {key.metric: key.lacking for key in rules.keys}
+    conditions = {key.metric: key.lacking for key in rules.keys}
     if any(read.summary is not None and read.summary.absent for read in reads):
-        counted |= {use.metric: _reads(use) for use in rules.uses}
-    counted |= {
-        rule.metric: row_meets(rule.every, types) for rule in rules.declared if rule.every is not None
-    }
-    if not counted:
+        conditions |= {use.metric: f"coalesce({use.where}, {str(use.decides).lower()})" for use in rules.uses}
+    conditions |= rules.declared
+    if not conditions:
         return {}
-    counts = (F.expr(rows_where(condition)).alias(name) for name, condition in counted.items())
-    groups = rows.events(reads).groupBy(PART).agg(*counts)
+    columns = (F.expr(rows_where(sql)).alias(name) for name, sql in conditions.items())
+    groups = rows.events(reads).groupBy(PART).agg(*columns)
     return {row.pop(PART): row for row in groups.toArrow().to_pylist()}
 
 
-def _spans_too_many_hours(rules: _Rules, node: PartitionKey, there: ListedFile, read: FileReadResult) -> bool:
-    """Whether a file is withheld for the many hours that its events fall in.
+def _is_scattered(rules: _Rules, partition: PartitionKey, listed: ListedFile, read: FileReadResult) -> bool:
+    """Return whether a file is withheld for the number of hours of its events.
 
-    They may be as many as its lines, where a field is taken for a time that is none. So nothing more is said
-    of such a file, neither to the driver nor, hour by hour, to the ledger: it is withheld in the hour of its
-    name.
+    A field that is wrongly taken for the time can give as many hours as lines. So the driver and the ledger
+    get nothing else of such a file: it is withheld in the hour of its name.
     """
     for check in rules.checks:
-        if (
-            check.name == SCATTERED
-            and check.severity == "error"
-            and check.at_most is not None
-            and len(read.hours) > check.at_most
-        ):
-            named = replace(node, hour=there.hour or UNKNOWN_HOUR)
-            finding = MetricResult(check, 0, len(read.hours), success=False)
-            return not check_result_of(named, finding, rules.accepted).success
+        bound = check.at_most if check.name == SCATTERED and check.severity == "error" else None
+        if bound is not None and len(read.hours) > bound:
+            key = replace(partition, hour=listed.hour or UNKNOWN_HOUR)
+            measured = MetricResult(check, 0, len(read.hours), success=False)
+            return not check_result_of(key, measured, rules.waivers).success
     return False
 
 
-def _drift(
-    rules: _Rules, read: FileReadResult, counts: Mapping[str, Mapping[str, int]] | None
-) -> dict[str, list[str]]:
-    """For each check of a file's fields, the names at fault.
+def _drift(rules: _Rules, read: FileReadResult, counts: Counts | None) -> dict[str, list[str]]:
+    """Return the names at fault by each check of a file's fields.
 
     Args:
-        counts: None where nothing was counted of the file.
+        counts: None if nothing was counted of the file; then every use counts as needed.
     """
-    summary = read.summary
-    unknown, absent = ([], []) if summary is None else (list(summary.unknown), list(summary.absent))
+    unknown = [] if read.summary is None else list(read.summary.unknown)
+    absent = [] if read.summary is None else list(read.summary.absent)
     used: set[str] = set()
     if absent:
         reached = (use for use in rules.uses if counts is None or _total(counts, read, use.metric))
         used = rules.used(frozenset(use.metric for use in reached))
-    return {
-        "fields_known": unknown,
-        "fields_present": absent,
-        "used_fields_present": [name for name in absent if name in used],
-    }
+    used_absent = [name for name in absent if name in used]
+    return {"fields_known": unknown, "fields_present": absent, "used_fields_present": used_absent}
 
 
-def _reads(use: Use) -> str:
-    """Return the condition, as Spark SQL, of events in which the columns of a use are needed."""
-    return "true" if use.where is None else f"coalesce({use.where}, {str(use.decides).lower()})"
-
-
-def _total(counts: Mapping[str, Mapping[str, int]], read: FileReadResult, name: str) -> int:
+def _total(counts: Counts, read: FileReadResult, name: str) -> int:
     return sum(counts[part.name][name] for part in read.events)
 
 
-def _content(file: ListedFile, read: FileReadResult, *, scattered: bool) -> FileContent:
+def _content(file: ListedFile, read: FileReadResult, scattered: bool) -> FileContent:
     summary = read.summary
     if summary is None:
-        return FileContent(
-            "", "", 0, 0, 0, 0, 0, None, None, (), (), {}, None, f"cannot be read: {read.unreadable}"
-        )
+        failed = f"cannot be read: {read.unreadable}"
+        return FileContent("", "", 0, 0, 0, 0, 0, None, None, (), (), {}, failed=failed)
     return FileContent(
         source_id=source_id(summary.sha256, **file.identity),
         digest=summary.sha256,
@@ -210,11 +224,7 @@ def _content(file: ListedFile, read: FileReadResult, *, scattered: bool) -> File
 
 
 def _metrics(
-    content: FileContent,
-    read: FileReadResult,
-    counts: Mapping[str, Mapping[str, int]],
-    span: Span | None,
-    rules: _Rules,
+    content: FileContent, read: FileReadResult, counts: Counts, span: Span | None, rules: _Rules
 ) -> dict[str, float | None]:
     events = sum(part.rows for part in read.events)
     # A break has a check of its own, and the line that it cuts may be the only one.
@@ -223,9 +233,8 @@ def _metrics(
     share = (content.rejected - cut) / data_lines if data_lines else 0.0
     few = events > 0 and data_lines < MIN_LINES_FOR_SHARE and "rejected_share" not in rules.stream.checks
     nul_bytes = 0 if read.summary is None else read.summary.nul_bytes
-
-    figures: dict[str, float | None] = {
-        # Which of the events repeat others is told later: those are rows of `duplicates`.
+    metrics: dict[str, float | None] = {
+        # Events include duplicates, which are marked later.
         "unaccounted": content.lines - events - content.rejected - content.header_lines,
         "rejected_share": None if few else share,
         "rejected_share_of_few": share if few else None,
@@ -237,96 +246,54 @@ def _metrics(
     }
     time = rules.stream.time
     if time is not None and time.is_local and read.summary is not None:
-        figures["ambiguous"] = read.summary.ambiguous
-    figures |= {key.metric: _total(counts, read, key.metric) for key in rules.keys}
-    return figures | {
-        rule.metric: _total(counts, read, rule.metric) / events if events else None for rule in rules.declared
+        metrics["ambiguous"] = read.summary.ambiguous
+    metrics |= {key.metric: _total(counts, read, key.metric) for key in rules.keys}
+    return metrics | {
+        name: _total(counts, read, name) / events if events else None for name in rules.declared
     }
 
 
 def _seconds_outside(content: FileContent, span: Span | None) -> float:
-    """How far a file's events reach beyond what it may hold; lines beyond have been rejected before."""
+    """Return how many seconds a file's events are outside of its span; the parser rejects such lines."""
     if span is None or content.first_event is None or content.last_event is None:
         return 0.0
     last = span.end - timedelta.resolution
     return max((span.start - content.first_event) / SECOND, (content.last_event - last) / SECOND, 0.0)
 
 
-def _evaluated(
-    rules: _Rules,
-    node: PartitionKey,
-    there: Mapping[str, ListedFile],
-    contents: dict[str, FileContent],
-    metrics: Mapping[str, Mapping[str, float | None]],
-    drift: Mapping[str, Mapping[str, list[str]]],
-    reads: Mapping[str, FileReadResult],
-    rows: StagedRows,
-) -> tuple[dict[str, FileContent], list[CheckResult]]:
-    paths = sorted(metrics)
-    verdicts = []
-    for finding in evaluate_checks(rules.checks, [metrics[path] for path in paths]):
-        path = paths[finding.row]
-        content = contents[path]
-        # Of a file whose times are in doubt, the first one says nothing: as in `_spans_too_many_hours`.
-        doubted = (
-            finding.check.name == SCATTERED and finding.check.severity == "error" and not finding.success
-        )
-        hour = there[path].hour or (content.hours[0] if content.hours and not doubted else UNKNOWN_HOUR)
-        verdict = check_result_of(replace(node, hour=hour), finding, rules.accepted, path)
-        if not verdict.success:
-            sample = drift[path].get(verdict.check)
-            if verdict.check == CAPTURES:
-                sample = list(filter(None, [there[path].misnamed]))
-            elif sample is None:
-                sample = _sample(rules, rows, reads[path], finding.check)
-            verdict = verdict.with_failing_rows(sample[:SAMPLE])
-            contents[path] = _marked(content, verdict)
-        elif doubted:
-            # Somebody answers for its times: what it was asked by is told where the file stands now.
-            verdict = replace(verdict, node=replace(node, hour=there[path].hour or content.hours[0]))
-        verdicts.append(verdict)
-    return contents, verdicts
-
-
-def _marked(content: FileContent, verdict: CheckResult) -> FileContent:
-    """A content with what a failed check says of it."""
-    words = format_failure(verdict)
-    if verdict.check == "file_readable" and content.broken is not None:
-        words = f"{verdict.check}: {content.broken}"
-    elif verdict.check == CAPTURES and verdict.failing_rows:
-        words = f"{verdict.check}: {verdict.failing_rows[0]}"
-    match verdict.severity:
+def _marked(content: FileContent, result: CheckResult) -> FileContent:
+    """Return a content with the text of a failed check."""
+    text = format_failure(result)
+    if result.check == "file_readable" and content.broken is not None:
+        text = f"{result.check}: {content.broken}"
+    elif result.check == CAPTURES and result.failing_rows:
+        text = f"{result.check}: {result.failing_rows[0]}"
+    match result.severity:
         case "error":
-            return replace(content, failed="; ".join(filter(None, (content.failed, words))))
+            return replace(content, failed="; ".join(filter(None, (content.failed, text))))
         case "incomplete":
-            return replace(content, lacks="; ".join(filter(None, (content.lacks, words))))
+            return replace(content, lacks="; ".join(filter(None, (content.lacks, text))))
         case "warning":
             return content
 
 
 def _sample(rules: _Rules, rows: StagedRows, read: FileReadResult, check: Check) -> list[str]:
-    """Some of the rows at fault: events where the check is of events, else rejected lines."""
-    stream = rules.stream
-    faults = {
-        rule.metric: f"NOT {row_meets(rule.every, stream.event_types)}"
-        for rule in rules.declared
-        if rule.every is not None
-    }
-    if check.name == KEYS:
-        faults = {key.metric: key.lacking for key in rules.keys}
-    if check.metric in faults:
-        found = rows.events([read]).where(faults[check.metric])
-        shown = sample_failing_rows(found, ["source_line", *stream.event_columns], order=["source_line"])
-        return [f"line {row.pop('source_line')}: {format_row(row)}" for row in shown]
-    if check.name == SCATTERED:
-        earliest = sample_failing_rows(
-            rows.events([read]), ["source_line", "event_time"], order=["event_time", "source_line"]
-        )
-        return [f"line {row.pop('source_line')}: {format_row(row)}" for row in earliest]
+    """Return some rows at fault: events if the check is of events, else rejected lines."""
     if check.metric == "ambiguous":
         line = None if read.summary is None else read.summary.ambiguous_line
         return [f"line {line} is the first of them"]
-    shown = sample_failing_rows(
-        rows.rejected([read]), ["source_line", "reason", "raw"], order=["source_line"]
-    )
+    faults = {metric: f"NOT {meets}" for metric, meets in rules.declared.items()}
+    if check.name == KEYS:
+        faults = {key.metric: key.lacking for key in rules.keys}
+    if check.metric in faults or check.name == SCATTERED:
+        columns, order = ["source_line", *rules.stream.event_columns], ["source_line"]
+        events = rows.events([read])
+        if check.metric in faults:
+            events = events.where(faults[check.metric])
+        else:
+            columns, order = ["source_line", "event_time"], ["event_time", "source_line"]
+        shown = sample_failing_rows(events, columns, order=order)
+        return [f"line {row.pop('source_line')}: {format_row(row)}" for row in shown]
+    columns = ["source_line", "reason", "raw"]
+    shown = sample_failing_rows(rows.rejected([read]), columns, order=["source_line"])
     return [f"line {row['source_line']}: {row['reason']}: {row['raw']}" for row in shown]

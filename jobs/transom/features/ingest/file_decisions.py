@@ -1,13 +1,11 @@
-"""What a run does with each file that it sees. Pure decisions, no Spark, no disk.
+"""Decisions on files: ingest, replace, withhold or drop. Pure functions, no Spark, no disk.
 
-Equal contents of one identity (`source_id`) are one file, whose canonical name is the smallest path that
-holds it. A file that has
-grown is replaced by the new one; one that shrank or differs is held back as a conflict; one that is gone
-keeps its rows. A file is accepted or withheld whole, and a run takes it only when it may publish every
-hour that it touches.
-
-A name that no longer holds the content that stands of it keeps that content only where the rows came
-from there and no other name holds it: each content has either names that hold it or one that did.
+- Contents of one `source_id` count once. The canonical path is the smallest one that holds the content.
+- A file that has grown replaces its former content. One that shrank or differs is a conflict.
+- A file that is gone keeps its rows.
+- A file is ingested whole, and only by a run that may publish every hour that it touches.
+- A path that no longer holds its published content keeps it only if the rows came from this path and no
+  other path holds the content. So each content has paths that hold it, or one path that did.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -26,17 +24,21 @@ from transom.features.ingest.file_records import (
     Status,
 )
 
+DETERMINES_ROWS = attrgetter("hour", "spec_hash", "lines", "parsed", "rejected", "incomplete_reason")
+"""The fields of a record that, with its content, determine its rows: the hour in the name bounds the times,
+the specification how lines are read, and a broken file has one line more."""
+
 
 @dataclass(frozen=True)
 class Decisions:
-    """What a run does.
+    """The decisions of a run.
 
     Attributes:
         files: the rows of `files` that change, by path.
-        removed: sources whose rows leave the tables, with the hours that they touched.
-        added: for each source whose rows enter, the path to take them from.
-        dropped: known paths that are gone and of which nothing stands.
-        unread: paths whose content has to be read before anything can be decided.
+        removed: sources whose rows are deleted, with the hours that they touched.
+        added: the path to read from, by source whose rows are inserted.
+        dropped: recorded paths that are gone and own no rows.
+        unread: paths that have to be read before the decision is final.
     """
 
     files: Mapping[str, FileRecord]
@@ -54,15 +56,14 @@ def decide(
     rules: FilePolicy,
     reread: Collection[datetime] = (),
 ) -> Decisions:
-    """Decides on every path in scope.
+    """Decide on every path in scope, and on other paths of their contents.
 
     Args:
         known: the rows of `files`.
-        listed: the files that are there.
-        read: what was read; paths in scope that are not among it are as they were.
-        in_scope: paths, listed or known, that this run sees to; it sees to other names of their contents
-            as well.
-        reread: hours whose rows are taken from their files again, where these still hold what stands.
+        listed: the files of the landing folder.
+        read: contents that were read; other paths in scope are unchanged.
+        in_scope: paths, listed or known, that the run checks.
+        reread: hours whose rows are ingested again from files that still hold their published content.
     """
     after = dict(known)
     contents = {known[path].source_id for path in in_scope if path in known}
@@ -71,12 +72,8 @@ def decide(
     for path in sorted(namesakes.union(in_scope)):
         if path not in listed:
             if path in known and known[path].source_id is not None:
-                after[path] = replace(
-                    known[path],
-                    status="missing",
-                    pending_hours=(),
-                    status_reason="no longer in the landing folder",
-                )
+                reason = "no longer in the landing folder"
+                after[path] = replace(known[path], status="missing", pending_hours=(), status_reason=reason)
             elif path in known:
                 del after[path]
         elif path in read:
@@ -84,18 +81,18 @@ def decide(
     before = _published_files(known)
     unread = _release_lost_paths(after, known, before, listed, read, rules)
     _name_canonical(after)
-    # A file that is gone says nothing: a lake that has never seen it has the same rows.
-    there = [file for file in after.values() if file.status in OWNS_ROWS]
-    for path, equal in equal_files(there, rules.name_of).items():
+    # Files that are gone do not count: a lake that never had them gets the same rows.
+    present = [file for file in after.values() if file.status in OWNS_ROWS]
+    for path, equal in equal_files(present, rules.name_of).items():
         if after[path].status == "ingested" and equal.counted:
             after[path] = replace(after[path], status_reason=f"the same bytes as {equal.other}; both count")
-    now = _published_files(after)
+    published = _published_files(after)
     removed: dict[str, frozenset[datetime]] = {}
     added: dict[str, str] = {}
-    for source in before.keys() | now.keys():
-        old, new = before.get(source), now.get(source)
+    for source in before.keys() | published.keys():
+        old, new = before.get(source), published.get(source)
         again = new is not None and new.path in listed and _can_reread(new, reread, rules)
-        if old is not None and new is not None and _same_rows(old, new) and not again:
+        if old is not None and new is not None and DETERMINES_ROWS(old) == DETERMINES_ROWS(new) and not again:
             continue
         if old is not None:
             removed[source] = old.touched
@@ -108,7 +105,7 @@ def decide(
 
 
 def _can_reread(file: FileRecord, reread: Collection[datetime], rules: FilePolicy) -> bool:
-    """Whether a file that holds what stands of it has rows to take again, and a run may publish them all."""
+    """Return whether a file holds its published content and the run may ingest its rows again."""
     permitted = all(map(rules.permitted, file.touched - {UNKNOWN_HOUR}))
     return file.status in OWNS_ROWS and permitted and not file.touched.isdisjoint(reread)
 
@@ -121,23 +118,23 @@ def _release_lost_paths(
     read: Mapping[str, FileContent],
     rules: FilePolicy,
 ) -> set[str]:
-    """Takes what stands from names that no longer hold it, where others do or the rows were never theirs.
+    """Release published contents from paths that no longer hold them, where another path owns the rows.
 
     Returns:
-        The paths among them whose content is to be looked at anew, and has not been read.
+        The released paths that have to be read.
     """
     unread: set[str] = set()
     while True:
-        losing = [
+        released = [
             file
             for source, holders in _holders(after.values()).items()
             for file in holders
             if file.status not in OWNS_ROWS
             and (holders[0].status in OWNS_ROWS or before[source].path != file.path)
         ]
-        if not losing:
+        if not released:
             return unread
-        for file in losing:
+        for file in released:
             if file.status == "missing":
                 del after[file.path]
             elif file.path in read:
@@ -172,46 +169,38 @@ def _record_of(
         size=listed.size,
         modified=listed.modified,
     )
-    stands = known if known is not None and known.source_id is not None else None
-    if not content.readable:
-        return _held_back(stands, fresh, content, listed, "quarantined", content.failed or "cannot be read")
-    if stands is not None and stands.source_id != content.source_id and not rules.replace_changed:
-        grown = stands.content_sha256 in (content.digest, content.prefixes.get(stands.bytes))
-        if not grown:
-            return _held_back(
-                stands, fresh, content, listed, "conflict",
-                f"{content.bytes} bytes now differ from the {stands.bytes} bytes that stand; "
-                "`on_conflict: replace` takes the new ones",
-            )  # fmt: skip
-    if content.failed:
-        return _held_back(stands, fresh, content, listed, "quarantined", content.failed)
-    touched = (fresh.touched | replace(stands or fresh, pending_hours=()).touched) - {UNKNOWN_HOUR}
-    if not all(map(rules.permitted, touched)):
-        first, last = min(touched), max(touched)
-        span = f"{format_hour(first)} to {format_hour(last + HOUR)}"
-        detail = f"its events lie in {span}; a run of that interval takes it"
-        return _held_back(stands, fresh, content, listed, "waiting", detail)
-    return fresh
-
-
-def _held_back(
-    stands: FileRecord | None,
-    fresh: FileRecord,
-    content: FileContent,
-    listed: ListedFile,
-    status: Status,
-    detail: str,
-) -> FileRecord:
-    """A file that is not taken, beside what stands of it."""
-    if stands is None:
-        return replace(fresh, status=status, status_reason=detail, source_id=None, size=listed.size)
+    published = known if known is not None and known.source_id is not None else None
+    touched = (fresh.touched | replace(published or fresh, pending_hours=()).touched) - {UNKNOWN_HOUR}
+    status: Status
+    if not content.source_id:
+        status, reason = "quarantined", content.failed or "cannot be read"
+    elif (
+        published is not None
+        and published.source_id != content.source_id
+        and not rules.replace_changed
+        and published.content_sha256 not in (content.digest, content.prefixes.get(published.bytes))
+    ):
+        status = "conflict"
+        reason = (
+            f"{content.bytes} bytes now differ from the {published.bytes} bytes that stand; "
+            "`on_conflict: replace` takes the new ones"
+        )
+    elif content.failed:
+        status, reason = "quarantined", content.failed
+    elif not all(map(rules.permitted, touched)):
+        span = f"{format_hour(min(touched))} to {format_hour(max(touched) + HOUR)}"
+        status, reason = "waiting", f"its events lie in {span}; a run of that interval takes it"
+    else:
+        return fresh
+    if published is None:
+        return replace(fresh, status=status, status_reason=reason, source_id=None)
     return replace(
-        stands,
+        published,
         status=status,
         last_read_source_id=content.source_id,
-        # Nothing of a conflict is missing, as long as the stream says so.
+        # A conflict lacks no events: the published content stays the valid one.
         pending_hours=() if status == "conflict" else content.hours,
-        status_reason=detail,
+        status_reason=reason,
         size=listed.size,
         modified=listed.modified,
     )
@@ -226,7 +215,7 @@ def _name_canonical(files: dict[str, FileRecord]) -> None:
 
 
 def _holders(files: Iterable[FileRecord]) -> dict[str, list[FileRecord]]:
-    """The files of which each content stands: first those that hold it, by path."""
+    """Return the files of each published content, ordered: those that hold it, then by path."""
     holders: dict[str, list[FileRecord]] = {}
     for file in sorted(files, key=lambda file: (file.status not in OWNS_ROWS, file.path)):
         if file.source_id is not None:
@@ -235,12 +224,5 @@ def _holders(files: Iterable[FileRecord]) -> dict[str, list[FileRecord]]:
 
 
 def _published_files(files: Mapping[str, FileRecord]) -> dict[str, FileRecord]:
-    """The canonical file of each source whose rows stand in the tables."""
+    """Return the canonical file of each source whose rows are in the tables."""
     return {source: holders[0] for source, holders in _holders(files.values()).items()}
-
-
-def _same_rows(old: FileRecord, new: FileRecord) -> bool:
-    """Whether two canonical files of one content give the same rows: what a file may hold depends on the
-    hour in its name, how it is read on the specification, and one that breaks off has a line more."""
-    told = attrgetter("hour", "spec_hash", "lines", "parsed", "rejected", "incomplete_reason")
-    return bool(told(old) == told(new))

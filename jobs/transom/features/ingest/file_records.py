@@ -1,7 +1,7 @@
-"""Files as content: what the landing folder shows, what was read, what stands, and which are looked at.
+"""Records of files: as listed in the landing folder, as read, and as recorded in `files`. No Spark, no disk.
 
-A file is its decompressed bytes, the captures of its path, what `*` stands for in it, and, where times count
-from its name, that start (`source_id`). No Spark, no disk.
+The identity of a file (`source_id`) is a hash of its decompressed bytes, the captures of its path, the texts
+that `*` matches, and, where times count from its name, that start.
 """
 
 import hashlib
@@ -16,19 +16,20 @@ from transom.core.intervals import HOUR, UNKNOWN_HOUR, hour_of
 
 Status = Literal["ingested", "duplicate", "waiting", "conflict", "quarantined", "missing"]
 OWNS_ROWS: tuple[Status, ...] = ("ingested", "duplicate")
-"""A file that holds the content that stands of it; the others did once."""
+"""Statuses of files that hold the content whose rows are published; files of other statuses once did."""
 
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file as the landing folder shows it.
+    """A file of the landing folder.
 
     Attributes:
-        start, end: the stretch that its name declares, None without a time in it.
         hour: the hour of `start`.
-        origin: the instant from which the times of its lines count, None where they say their own.
-        varies: the texts that tell files of equal bytes apart, beside the captures.
-        misnamed: what is wrong with its name, in words.
+        start: of the interval in the file's name, None if the name has no time.
+        end: of that interval.
+        origin: the instant from which the times of its lines count, None if they are absolute.
+        varies: texts of the path that are part of the file's identity, beside the captures.
+        misnamed: the fault of its name, as a text.
     """
 
     path: str
@@ -44,12 +45,12 @@ class ListedFile:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What its name says of its content's identity, as `source_id` takes it."""
+        """The arguments of `source_id` that come from the name."""
         return {"captures": self.captures, "origin": self.origin, "varies": self.varies}
 
     @property
     def named(self) -> Iterator[datetime]:
-        """The hours that its name declares."""
+        """The hours in the file's name; `UNKNOWN_HOUR` if it has none."""
         if self.start is None or self.end is None:
             yield UNKNOWN_HOUR
             return
@@ -61,14 +62,15 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class FileContent:
-    """What was read of a file.
+    """The content of a file that was read.
 
     Attributes:
-        hours: hours that its events fall in, ascending.
-        prefixes: the digest of the first n decompressed bytes, for lengths that were asked for.
+        source_id: empty if the file cannot be read at all.
+        hours: hours of its events, ascending.
+        prefixes: digests of the first n decompressed bytes, by n.
         broken: why it could not be read to its end.
-        failed: checks of severity error that it fails, in words.
-        lacks: checks of severity incomplete that it fails, in words.
+        failed: texts of the checks of severity error that it fails.
+        lacks: texts of the checks of severity incomplete that it fails.
     """
 
     source_id: str
@@ -87,24 +89,19 @@ class FileContent:
     failed: str | None = None
     lacks: str | None = None
 
-    @property
-    def readable(self) -> bool:
-        """Whether there are bytes of it at all."""
-        return self.source_id != ""
-
 
 @dataclass(frozen=True, kw_only=True)
 class FileRecord:
-    """A row of `files`: a path, and what stands of it in the tables.
+    """A row of `files`: a path, and its content in the tables.
 
     Attributes:
         source_id: of the content whose rows are in the tables; None if there is none.
-        last_read_source_id: of the content last read. Of a conflict or a quarantined file it differs from
-            `source_id`.
-        size, modified: of the content last read.
-        pending_hours: the hours that lack events of the content last read.
+        last_read_source_id: of the content last read; differs from `source_id` in conflicts and quarantine.
+        pending_hours: hours that lack events of the content last read.
         incomplete_reason: what is missing of the ingested content.
         status_reason: why the file is not ingested.
+        size: in bytes as stored, of the content last read.
+        modified: of the content last read.
     """
 
     path: str
@@ -132,37 +129,33 @@ class FileRecord:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "FileRecord":
-        """A file from its row, as Arrow gives it."""
-        return cls(
-            **{
-                **row,
-                "hour": row["hour"].astimezone(UTC),
-                "modified": row["modified"].astimezone(UTC),
-                "columns": tuple(row["columns"] or ()),
-                "hours": tuple(hour.astimezone(UTC) for hour in row["hours"] or ()),
-                "pending_hours": tuple(hour.astimezone(UTC) for hour in row["pending_hours"] or ()),
-            }
-        )
+        """Return the record of an Arrow row."""
+        times = {name: row[name].astimezone(UTC) for name in ("hour", "modified")}
+        lists = {
+            name: tuple(hour.astimezone(UTC) for hour in row[name] or ())
+            for name in ("hours", "pending_hours")
+        }
+        return cls(**{**row, **times, **lists, "columns": tuple(row["columns"] or ())})
 
     @property
     def parsed(self) -> int:
-        """Lines that became records, duplicates included: what reading the file alone tells."""
+        """Number of lines that became records, duplicates included; it depends on this file alone."""
         return self.accepted + self.duplicates
 
     @property
     def touched(self) -> frozenset[datetime]:
-        """Every hour whose tables hold something of this file, or lack something for it."""
+        """The hours that hold rows of this file, or lack some of them."""
         return frozenset((self.hour, *self.hours, *self.pending_hours))
 
 
 @dataclass(frozen=True)
 class FileName:
-    """What a path says of where its file comes from.
+    """The parts of a path that identify the origin of its file.
 
     Attributes:
         captures: of the path, and the start of its times where they count from it.
-        plain: the path without what packing and rotation add.
-        rotation: what rotation has added.
+        plain: the path without suffixes of compression and rotation.
+        rotation: the suffix of rotation.
     """
 
     captures: tuple[tuple[str, str], ...]
@@ -170,25 +163,21 @@ class FileName:
     rotation: str = ""
 
 
-def _plain(path: str) -> FileName:
-    return FileName((), *split_name(path))
-
-
 @dataclass(frozen=True)
 class FilePolicy:
     """What decisions depend on, beside the files.
 
     Attributes:
-        shape: hash of the specification that the files of an hour are read under.
-        replace_changed: whether a file that differs from what stands replaces it.
-        permitted: whether a run may publish an hour.
-        name_of: what a path says of where its file comes from, None where it is not the stream's.
+        shape: return the hash of the specification by which the files of an hour are read.
+        replace_changed: whether a changed file replaces its published content.
+        permitted: whether the run may publish an hour.
+        name_of: return the name of a path, None if the path does not match the stream's pattern.
     """
 
     shape: Callable[[datetime], str]
     replace_changed: bool
     permitted: Callable[[datetime], bool]
-    name_of: Callable[[str], FileName | None] = _plain
+    name_of: Callable[[str], FileName | None] = lambda path: FileName((), *split_name(path))
 
 
 def source_id(
@@ -199,33 +188,34 @@ def source_id(
     Args:
         digest: of its bytes.
         captures: of its path.
-        origin: the instant from which its times count, None where they say their own.
-        varies: what else in its path tells it from another file of the same bytes. Empty texts tell nothing.
+        origin: as of `ListedFile`.
+        varies: as of `ListedFile`; ignored if all are empty.
     """
-    said = [digest, sorted(captures.items()), *([] if origin is None else [origin.isoformat()])]
-    said += [["varies", *varies]] if any(varies) else []
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+    parts = [digest, sorted(captures.items()), *([] if origin is None else [origin.isoformat()])]
+    parts += [["varies", *varies]] if any(varies) else []
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def in_scope(
     known: Mapping[str, FileRecord],
     listed: Mapping[str, ListedFile],
-    looked_at: Callable[[datetime, Status | None], bool],
+    covers: Callable[[datetime, Status | None], bool],
 ) -> set[str]:
-    """The paths that a run sees to: by the hours in their names, and by the hour under which they are known.
+    """Return the paths that a run checks, by the hours in their names and their recorded hours.
 
     Args:
-        looked_at: whether a run sees to an hour, for a file of that status; None for a name.
+        known: the rows of `files`.
+        listed: the files of the landing folder.
+        covers: whether the run checks files of an hour and a status; the status is None for a name.
     """
-    paths = {path for path, file in listed.items() if any(looked_at(hour, None) for hour in file.named)}
-    return paths | {path for path, file in known.items() if looked_at(file.hour, file.status)}
+    paths = {path for path, file in listed.items() if any(covers(hour, None) for hour in file.named)}
+    return paths | {path for path, file in known.items() if covers(file.hour, file.status)}
 
 
 def needs_read(listed: ListedFile, known: FileRecord | None, rules: FilePolicy) -> bool:
-    """Whether a file's content may differ from what is known, or may be wanted now.
+    """Return whether a file has to be read: its content, or the decision on it, may have changed.
 
-    Size and modification time are hints that save reading; a file whose hints are as they were is read
-    again only where what was decided last time may come out otherwise.
+    Equal size and modification time save reading a file whose decision cannot change.
     """
     if known is None or (known.size, known.modified) != (listed.size, listed.modified):
         return True
@@ -239,31 +229,32 @@ def needs_read(listed: ListedFile, known: FileRecord | None, rules: FilePolicy) 
 
 
 def metadata_changed(listed: ListedFile, known: FileRecord) -> bool:
-    """Whether a file's name says another hour, or other captures, than are known of it, or another start of
-    its times: the pattern of the paths has changed."""
+    """Return whether a file's name gives another hour or identity than recorded, under a new path pattern."""
     if not known.content_sha256:
         return False
-    said = source_id(known.content_sha256, **listed.identity)
-    return listed.hour not in (None, known.hour) or said != (known.source_id or known.last_read_source_id)
+    recorded = known.source_id or known.last_read_source_id
+    identity = source_id(known.content_sha256, **listed.identity)
+    return listed.hour not in (None, known.hour) or identity != recorded
 
 
 def with_duplicates(
     files: Mapping[str, FileRecord],
     known: Mapping[str, FileRecord],
     added: Collection[str],
-    more: Mapping[str, int],
+    deltas: Mapping[str, int],
 ) -> dict[str, FileRecord]:
-    """The rows of `files` with their duplicates, which depend on the other files of an hour.
+    """Return the rows of `files` with their numbers of duplicates, which depend on other files.
 
     Args:
-        known: the rows as they stand.
-        added: sources whose rows enter anew, and that have no duplicates yet.
-        more: how many each source gains, or loses.
+        files: the new rows.
+        known: the recorded rows.
+        added: sources whose rows are inserted anew; they start without duplicates.
+        deltas: change of the number of duplicates, by source.
     """
-    counts = {file.source_id: file.duplicates for file in known.values()}
-    counted = {}
+    counts: dict[str | None, int] = {file.source_id: file.duplicates for file in known.values()}
+    counts |= dict.fromkeys(added, 0) | {None: 0}
+    updated = {}
     for path, file in files.items():
-        before = 0 if file.source_id in added else counts.get(file.source_id, 0)
-        count = before + more.get(file.source_id, 0) if file.source_id is not None else 0
-        counted[path] = replace(file, accepted=file.parsed - count, duplicates=count)
-    return counted
+        count = counts.get(file.source_id, 0) + deltas.get(file.source_id or "", 0)
+        updated[path] = replace(file, accepted=file.parsed - count, duplicates=count)
+    return updated

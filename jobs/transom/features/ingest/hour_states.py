@@ -1,31 +1,77 @@
-"""What the files say of an hour: what is withheld, missing, held back. No Spark, no disk."""
+"""The state of an hour by its files: what is quarantined, missing or in conflict. No Spark, no disk."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
 from transom.core.partitions import WITHHELD_FILE
+from transom.core.path_pattern import PathPattern
 from transom.core.reasons import Kind, Reason
 from transom.features.ingest.equal_files import EqualFile
 from transom.features.ingest.file_records import FileRecord
-from transom.features.ingest.periods import Periods
+from transom.spec.stream import Stream
 
-NONE_EQUAL: Mapping[str, EqualFile] = {}
+
+@dataclass(frozen=True)
+class Periods:
+    """The periods of an hour, each of which needs files.
+
+    Attributes:
+        pattern: of the files' paths.
+        length: of a period, a divisor of one hour.
+    """
+
+    pattern: PathPattern
+    length: timedelta
+
+    @classmethod
+    def of(cls, stream: Stream) -> "Periods | None":
+        """Return the periods of a stream, None if it declares none or does not check them."""
+        source = stream.source
+        return cls(source.pattern, source.covers) if source.covers and source.periods_checked else None
+
+    def uncovered(self, paths: Iterable[str], hour: datetime) -> tuple[datetime, ...]:
+        """Return the starts of the periods of an hour that files do not cover.
+
+        Files may start and end at other times than the periods: they cover the time between.
+
+        Args:
+            paths: of files of this hour or the one before; others change nothing.
+        """
+        matches = [match for path in paths if (match := self.pattern.match(path)) is not None]
+        covered = sorted((match.start, match.end) for match in matches if match.start and match.end)
+        starts = (hour + number * self.length for number in range(HOUR // self.length))
+        return tuple(start for start in starts if not _covers(covered, start, start + self.length))
+
+    def name(self, start: datetime) -> str:
+        """Return an example name of the file of a period."""
+        return self.pattern.format_hour_path(start)
+
+    def words(self, start: datetime) -> str:
+        """Return a period without a file, as a text."""
+        return f"no file of {start:%Y-%m-%dT%H:%M:%S} to {start + self.length:%H:%M:%S}: {self.name(start)}"
+
+
+def _covers(intervals: Iterable[tuple[datetime, datetime]], start: datetime, end: datetime) -> bool:
+    """Return whether ordered intervals cover `[start, end)` without a gap."""
+    for first, last in intervals:
+        if first <= start < last:
+            start = last
+    return start >= end
 
 
 @dataclass
 class HourState:
-    """What the files say of an hour.
+    """The state of an hour by its files.
 
     Attributes:
-        wrong: the files for which the hour is quarantined, with the reason.
+        wrong: reasons why the hour is quarantined.
         missing: what is missing of it.
-        files: how many files have come for the hour, withheld ones included.
-        mixed_specifications: whether rows stand in it that were read under another specification, and can be
-            read again.
-        at_fault: what its checks are about, in words, by the name of the check: files that differ from what
-            stands, files whose bytes another one holds, too, and periods that no file covers.
+        files: number of files of the hour, withheld ones included.
+        mixed_specifications: whether some rows were read by another specification and can be read again.
+        at_fault: texts of what fails a check, by its name: files in conflict, files of equal bytes, and
+            uncovered periods.
     """
 
     wrong: list[Reason] = field(default_factory=list)
@@ -37,10 +83,10 @@ class HourState:
     )
 
     def metrics(self, scheduled: bool) -> dict[str, int | None]:
-        """Return the numbers that the checks of the hour judge, None where one does not apply.
+        """Return the metrics of the hour's checks, None for those that do not apply.
 
         Args:
-            scheduled: whether the stream's schedule has the hour.
+            scheduled: whether the stream's schedule contains the hour.
         """
         return {
             "files": self.files if self.files or scheduled else None,
@@ -54,18 +100,17 @@ def hour_states(
     files: Iterable[FileRecord],
     hours: Collection[datetime],
     shape: Callable[[datetime], str],
-    there: Collection[str] = (),
-    equal: Mapping[str, EqualFile] = NONE_EQUAL,
+    listed: Collection[str] = (),
+    equal: Mapping[str, EqualFile] = {},
     periods: Periods | None = None,
 ) -> dict[datetime, HourState]:
-    """The state of some hours. A file counts for the hour that it belongs to; what is missing of it is
-    missing in every hour that it touches.
+    """Return the state of hours. A file counts for its hour; what it lacks is missing in all that it touches.
 
     Args:
-        shape: as in `FilePolicy`; rows of another specification are as missing.
-        there: the paths of the landing folder, which can be read again.
-        equal: as `equal_files` finds them.
-        periods: which periods an hour has; None where nobody says.
+        shape: as of `FilePolicy`; rows of another specification count as missing.
+        listed: paths of the landing folder.
+        equal: as `equal_files` returns them.
+        periods: None if the stream declares none.
     """
     states = {hour: HourState() for hour in sorted(hours)}
     paths: dict[datetime, list[str]] = {}
@@ -73,17 +118,17 @@ def hour_states(
         paths.setdefault(file.hour, []).append(file.path)
         if (own := states.get(file.hour)) is not None:
             own.files += 1
-            words = f"{file.path}: {file.status_reason}"
+            text = f"{file.path}: {file.status_reason}"
             if file.path in equal:
                 own.at_fault["files_distinct"].append(equal[file.path].words)
             if file.status == "quarantined":
-                own.wrong.append(Reason("file", words, file.path))
+                own.wrong.append(Reason("file", text, file.path))
             elif file.status == "conflict":
-                own.at_fault["files_unchanged"].append(words)
+                own.at_fault["files_unchanged"].append(text)
         kind: Kind = "quarantined_file" if file.status == "quarantined" else "file"
-        missing, mixed = _missing(file, shape(file.hour), file.path in there)
+        missing, mixed = _missing(file, shape(file.hour), file.path in listed)
         for hour in file.touched & states.keys():
-            states[hour].missing += [Reason(kind, f"{file.path}: {words}", file.path) for words in missing]
+            states[hour].missing += [Reason(kind, f"{file.path}: {text}", file.path) for text in missing]
             states[hour].mixed_specifications |= mixed
     if periods is not None:
         for hour in states.keys() - {UNKNOWN_HOUR}:
@@ -92,25 +137,24 @@ def hour_states(
     return states
 
 
-def _missing(file: FileRecord, shape: str, there: bool) -> tuple[list[str], bool]:
-    """What is missing of a file, in words; and whether that is so as its rows were read under another
-    specification, and it can be read again."""
+def _missing(file: FileRecord, shape: str, listed: bool) -> tuple[list[str], bool]:
+    """Return what is missing of a file, and whether rows of another specification can be read again."""
     missing, mixed = [str(file.status_reason)] if file.status == "waiting" else [], False
     if file.status == "quarantined":
-        # The checks that withhold it are told where it belongs; nothing more will come here.
         where = "files without an hour" if file.hour == UNKNOWN_HOUR else format_hour(file.hour)
         missing = [f"{WITHHELD_FILE} {where} says why"]
     if file.source_id is not None:
         missing += [file.incomplete_reason] if file.incomplete_reason else []
         if file.status != "duplicate" and file.spec_hash != shape:
-            # Where another content is held back, what stands was read for the last time.
+            # A file whose new content is withheld does not give its published rows again.
             same = file.status in ("waiting", "quarantined") and file.last_read_source_id == file.source_id
-            mixed = there and (same or file.status in ("ingested", "missing"))
-            again = f"; a run from {_span(file)} reads it again" if mixed else ""
+            mixed = listed and (same or file.status in ("ingested", "missing"))
+            again = f"; a run from {format_span(file.touched)} reads it again" if mixed else ""
             missing.append(f"its rows were read under another specification{again}")
     return missing, mixed
 
 
-def _span(file: FileRecord) -> str:
-    hours = file.touched - {UNKNOWN_HOUR} or file.touched
+def format_span(touched: Collection[datetime]) -> str:
+    """Return the interval that covers hours, apart from `UNKNOWN_HOUR` if there are others."""
+    hours = set(touched) - {UNKNOWN_HOUR} or touched
     return f"{format_hour(min(hours))} to {format_hour(max(hours) + HOUR)}"

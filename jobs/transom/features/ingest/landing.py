@@ -1,8 +1,7 @@
-"""The landing folder: which files of a stream are there, listed and opened by a file-system library.
+"""The landing folder: the files of a stream, listed and opened by `pyarrow.fs`.
 
-Hadoop's globs refuse names with colons, and its text reader gives no line numbers; so files are listed
-and read with `pyarrow.fs`, which speaks of local disks and of object stores alike. Names are taken as
-they stand, in a URI too: the library is only told a URI's scheme and host, never a path to decode.
+Hadoop's globs refuse names with colons, and its text reader gives no line numbers. Names are used as they
+are: of a URI, the library gets the scheme and the host only, and so decodes no path.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,10 +25,10 @@ class LandingError(OSError):
 
 
 def locate(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path, and the path on it.
+    """Return the file system of a path, and the path on it.
 
     Raises:
-        LandingError: a URI of a kind that is not known, or of a host that is none.
+        LandingError: the URI's scheme is not known, or its host is invalid.
     """
     where = absolute(path)
     try:
@@ -40,11 +39,11 @@ def locate(path: str) -> tuple[fs.FileSystem, str]:
 
 @dataclass(frozen=True)
 class FileNames:
-    """What the names of a stream's files say.
+    """A parser of the paths of a stream's files.
 
     Attributes:
-        times_by_name: whether the times of their lines count from what their names say.
-        star_matters: whether what `*` stands for tells files of equal bytes apart.
+        times_by_name: whether the times of their lines count from the time in the name.
+        star_matters: whether texts that `*` matches are part of a file's identity.
     """
 
     pattern: PathPattern
@@ -53,14 +52,16 @@ class FileNames:
 
     @classmethod
     def of(cls, stream: Stream) -> "FileNames":
-        """Return the rules of a stream."""
+        """Return the parser of a stream."""
         by_name = stream.time is not None and stream.time.by_name
         return cls(stream.path_pattern, by_name, stream.source.equal_files == "keep")
 
     def read(self, path: str, size: int = -1, modified: int = 0) -> ListedFile | None:
-        """Return a file as it is listed, None where it is not the stream's.
+        """Return a listed file, None if its path does not match.
 
         Args:
+            path: as the stream file would write it.
+            size: in bytes.
             modified: in microseconds since the epoch.
         """
         match = self.pattern.match(path)
@@ -78,89 +79,77 @@ class Landing:
     """The files below the fixed folder of a pattern, whatever their names say.
 
     Attributes:
-        files: size and time of change, in microseconds since the epoch, by the path as the stream file would
-            write it.
+        files: size in bytes and time of change in microseconds since the epoch, by path.
     """
 
     names: FileNames
     files: Mapping[str, tuple[int, int]]
 
     @classmethod
-    def looked_into(cls, names: FileNames) -> "Landing":
-        """Return the landing folder as it is.
+    def read(cls, names: FileNames) -> "Landing":
+        """List the landing folder.
 
         Raises:
-            LandingError: the fixed folder of the pattern, or a folder below it that may hold files of the
-                stream, is not there or cannot be read; or a name below is no text.
+            LandingError: a folder that may have files of the stream cannot be listed, or a name is not UTF-8.
         """
         entries = _entries(names.pattern)
         files = ((path, entry) for path, entry in entries if entry.type == fs.FileType.File)
         return cls(names, {path: (entry.size or 0, (entry.mtime_ns or 0) // 1000) for path, entry in files})
 
     def listed(self, path: str) -> ListedFile | None:
-        """Return a file, None where it is not there or not the stream's."""
+        """Return a file, None if it is not there or does not match."""
         return self.names.read(path, *self.files[path]) if path in self.files else None
 
 
 def list_files(pattern: PathPattern, times_by_name: bool = False) -> dict[str, ListedFile]:
-    """Every file that a pattern matches, by its path as the stream file would write it.
+    """Return every file that a pattern matches, by path; raise as `Landing.read`.
 
     Args:
-        times_by_name: as in `FileNames`.
-
-    Raises:
-        LandingError: as `Landing.looked_into`.
+        times_by_name: as of `FileNames`.
     """
-    landing = Landing.looked_into(FileNames(pattern, times_by_name))
-    files = map(landing.listed, landing.files)
-    return {file.path: file for file in files if file is not None}
+    landing = Landing.read(FileNames(pattern, times_by_name))
+    return {path: file for path in landing.files if (file := landing.listed(path)) is not None}
 
 
 def _entries(pattern: PathPattern) -> Iterator[tuple[str, fs.FileInfo]]:
-    """What is below a pattern's fixed folder, by the path as the stream file would write it."""
+    """Return the entries below a pattern's fixed folder, by the path as the stream file would write it."""
     system, base = locate(pattern.base)
     above = len(base.rstrip("/")) + 1
     prefix = pattern.base if pattern.base in ("", "/") else pattern.base + "/"
 
-    def named(entries: Iterable[fs.FileInfo]) -> Iterator[tuple[str, fs.FileInfo]]:
-        return ((prefix + _path(entry)[above:], entry) for entry in entries)
+    def name(entry: fs.FileInfo) -> str:
+        try:
+            return prefix + cast(str, entry.path)[above:]
+        except UnicodeDecodeError as error:
+            raise LandingError(f"source.path: the name {error.object!r} is not UTF-8") from None
 
-    def walked(folder: str) -> Iterator[tuple[str, fs.FileInfo]]:
+    def walk(folder: str) -> Iterator[fs.FileInfo]:
         try:
             entries = system.get_file_info(fs.FileSelector(folder))
         except OSError as error:
             raise LandingError(f"source.path: landing folder {folder} cannot be listed: {error}") from error
-        for path, entry in named(entries):
-            yield path, entry
-            if entry.type == fs.FileType.Directory and pattern.can_contain(path):
-                yield from walked(entry.path)
+        for entry in entries:
+            yield entry
+            if entry.type == fs.FileType.Directory and pattern.can_contain(name(entry)):
+                yield from walk(entry.path)
 
+    entries: Iterable[fs.FileInfo]
     try:
-        return named(system.get_file_info(fs.FileSelector(base, recursive=True)))
+        entries = system.get_file_info(fs.FileSelector(base, recursive=True))
     except OSError:
-        # Folder by folder takes many requests and says which one it is. It only matters where it may
-        # hold files of the stream, as a disk's lost+found does not; those would be missed in silence.
-        return walked(base)
-
-
-def _path(entry: fs.FileInfo) -> str:
-    try:
-        return cast(str, entry.path)
-    except UnicodeDecodeError as error:
-        raise LandingError(f"source.path: the name {error.object!r} is not UTF-8") from None
+        # One request a folder is slow, but skips unreadable folders without files of the stream, such as
+        # lost+found, and names the others in the error.
+        entries = walk(base)
+    return ((name(entry), entry) for entry in entries)
 
 
 def is_there(path: str) -> bool:
-    """Whether a file is there as the driver sees it."""
+    """Return whether the driver sees a file."""
     system, inside = locate(path)
     return bool(system.get_file_info(inside).type == fs.FileType.File)
 
 
 def open_file(where: str) -> BinaryIO:
-    """The raw bytes of a file, by its absolute path.
-
-    Raises:
-        OSError: it has vanished or cannot be read.
-    """
+    """Open the stored bytes of a file by its absolute path; raise OSError if it cannot be read."""
     system, inside = locate(where)
     return cast(BinaryIO, system.open_input_stream(inside, compression=None))

@@ -1,15 +1,14 @@
-"""Reading files on the executors: a task opens its files, parses them with Arrow and writes what they hold.
+"""Readers of files, on the executors: they parse with Arrow and write parts of the tables.
 
-One pass gives events, rejections and what the file was, all of one reading of the bytes: a file that is
-still being written is taken as it was at that moment, and replaced when it has grown. The rows are written
-as parts of their tables (`transom.storage.data_files`) at once. So nothing is parsed a second time, were an
-executor lost, and what is decided on is what was read.
+One pass over the bytes gives events, rejections and the file's summary. So a file that is still written is
+read at one moment, and replaced when it has grown. The rows are written at once as parts of their tables
+(`transom.storage.data_files`), so decisions are about the bytes that were read, and nothing is parsed again.
 """
 
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from tempfile import SpooledTemporaryFile
 from typing import IO
@@ -27,9 +26,9 @@ from transom.storage.data_files import DataFile, hours_of, write_data_files
 from transom.storage.tables import ARROW_TYPES
 
 TASK_BYTES = 32 * 2**20
-"""Stored bytes that one task reads, where files are small enough to share one."""
+"""Stored bytes that a task reads, if it reads several files."""
 SPOOLED = 64 * 2**20
-"""Bytes of rows that wait in memory until their file has been read, and its identity is known."""
+"""Bytes of rows that are buffered in memory, until the identity of their file is known."""
 REJECTED = {
     "source_id": "string",
     "source_line": "bigint",
@@ -44,8 +43,8 @@ class FileReadTask:
 
     Attributes:
         where: its absolute path.
-        span: outside of which its rows are refused.
-        known: decompressed lengths at which a digest of what comes before is wanted.
+        span: outside of which its rows are rejected.
+        known: decompressed lengths of prefixes whose digest is computed.
     """
 
     file: ListedFile
@@ -56,12 +55,13 @@ class FileReadTask:
 
 @dataclass(frozen=True)
 class FileReadResult:
-    """What was read of a file; nothing of one that has vanished since it was listed.
+    """The result of reading a file; the default is of one that vanished since it was listed.
 
     Attributes:
-        unreadable: why there are no bytes of it.
-        hours: of its events, counted from the epoch, ascending.
-        events, rejected: where its rows are.
+        unreadable: why the file cannot be read.
+        hours: of its events, in hours since the epoch, ascending.
+        events: parts of its events.
+        rejected: parts of its rejected lines.
     """
 
     summary: FileSummary | None = None
@@ -74,23 +74,19 @@ class FileReadResult:
 
 
 def event_columns(columns: Mapping[str, str]) -> dict[str, str]:
-    """All the columns of an event as it is read, with their Spark types.
+    """Return all columns of an event as read, with their Spark types.
 
     Args:
-        columns: the declared ones, the rest where it is kept, captures.
+        columns: the declared ones, the rest if it is kept, captures.
     """
     return {"event_time": "timestamp", **columns, "source_id": "string", "source_line": "bigint"}
 
 
-def _arrow(columns: Mapping[str, str]) -> pa.Schema:
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
-
-
 def divide(readings: Sequence[FileReadTask], tasks: int) -> list[list[FileReadTask]]:
-    """Return files in shares of similar size, for one task each: none far above `TASK_BYTES`.
+    """Return shares of files of similar size, one a task, none far above `TASK_BYTES`.
 
     Args:
-        tasks: how many there are at least.
+        tasks: minimum number of shares, if there are as many files.
     """
     total = sum(reading.file.size for reading in readings)
     count = min(len(readings), max(tasks, -(-total // TASK_BYTES)))
@@ -104,19 +100,20 @@ def divide(readings: Sequence[FileReadTask], tasks: int) -> list[list[FileReadTa
 
 
 class _Unreadable(Exception):
-    """A file cannot be read; what cannot be written is another matter."""
+    """A file cannot be read; errors of writing are not of this class."""
 
 
 @dataclass(frozen=True)
 class FileReader:
-    """Reads a share of the files, and writes their events and rejections as parts, each file's by itself.
+    """A task: it reads a share of the files, and writes the events and rejections of each as parts.
 
     Attributes:
-        columns: `event_columns`.
-        tables: absolute path or URI of the tables `events` and `rejected`.
-        folder: below each of them, for the parts of this reading alone.
-        most_hours: `MOST_HOURS`.
-        threads: that work at a file, as far as the executor's machine has cores.
+        layout: of the records.
+        columns: as `event_columns` returns them.
+        tables: absolute paths or URIs of the tables `events` and `rejected`.
+        folder: below each of them, for the parts of this run alone.
+        most_hours: number of hours up to which a file's events are divided into parts by hour.
+        threads: maximum per file, bounded by the cores of the machine.
     """
 
     layout: RecordFormat
@@ -127,7 +124,7 @@ class FileReader:
     threads: int
 
     def __call__(self, share: Iterable[FileReadTask]) -> Iterator[tuple[str, FileReadResult]]:
-        """Return what was read, by path."""
+        """Yield the paths and results of a share."""
         for reading in share:
             try:
                 yield reading.file.path, self._read(reading)
@@ -137,7 +134,7 @@ class FileReader:
                 yield reading.file.path, FileReadResult(unreadable=None if gone else str(error))
 
     def _read(self, reading: FileReadTask) -> FileReadResult:
-        seen, first, last = [], [], []
+        hours, bounds = [np.empty(0, dtype=np.int64)], []
         with _scratch() as event_file, _scratch() as rejected_file:
             events, rejected = _BatchBuffer(event_file), _BatchBuffer(rejected_file)
             for part in self._parsed(reading):
@@ -148,25 +145,19 @@ class FileReader:
                 if part.events.num_rows:
                     events.add(part.events)
                     times = part.events.column("event_time")
-                    seen.append(np.unique(hours_of(times)))
-                    bounds = pc.min_max(times).as_py()
-                    first.append(bounds["min"])
-                    last.append(bounds["max"])
-            read = FileReadResult(
+                    hours.append(np.unique(hours_of(times)))
+                    bounds.append(pc.min_max(times).as_py())
+            identity = source_id(summary.sha256, **reading.file.identity)
+            constant = {**reading.file.captures, "source_id": identity}
+            all_hours = np.unique(np.concatenate(hours))
+            divided = "event_time" if len(all_hours) <= self.most_hours else None
+            return FileReadResult(
                 summary,
-                None,
-                np.unique(np.concatenate(seen)) if seen else FileReadResult().hours,
-                min(first, default=None),
-                max(last, default=None),
-            )
-            constant = {
-                **reading.file.captures, "source_id": source_id(summary.sha256, **reading.file.identity)
-            }  # fmt: skip
-            divided = "event_time" if len(read.hours) <= self.most_hours else None
-            return replace(
-                read,
-                events=tuple(self._written("events", _with(constant, events, _arrow(self.columns)), divided)),
-                rejected=tuple(self._written("rejected", _with(constant, rejected, _arrow(REJECTED)))),
+                hours=all_hours,
+                first_event=min((bound["min"] for bound in bounds), default=None),
+                last_event=max((bound["max"] for bound in bounds), default=None),
+                events=tuple(self._written("events", _with(constant, events, self.columns), divided)),
+                rejected=tuple(self._written("rejected", _with(constant, rejected, REJECTED))),
             )
 
     def _parsed(self, reading: FileReadTask) -> Iterator[Chunk | FileSummary]:
@@ -188,7 +179,7 @@ class FileReader:
     def _written(
         self, table: str, batches: Iterator[pa.RecordBatch], time_column: str | None = None
     ) -> Iterator[DataFile]:
-        # A second try of a task writes files of its own.
+        # A retried task writes files of its own.
         name = f"part-{uuid.uuid4()}"
         return write_data_files(self.tables[table], self.folder, name, batches, time_column, self._threads)
 
@@ -198,13 +189,13 @@ class FileReader:
 
 
 def _scratch() -> SpooledTemporaryFile[bytes]:
-    # Spark names its scratch folders to the workers.
+    # Spark sets this variable in its workers.
     folders = os.environ.get("SPARK_LOCAL_DIRS")
     return SpooledTemporaryFile(SPOOLED, dir=folders.split(",")[0] if folders else None)
 
 
 class _BatchBuffer:
-    """Rows that wait for what is known only when their file has been read, in memory or on disk."""
+    """Rows in memory or on disk, until their file has been read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -225,15 +216,15 @@ class _BatchBuffer:
 
 
 def _with(
-    constant: Mapping[str, str], batches: Iterable[pa.RecordBatch], schema: pa.Schema
+    constant: Mapping[str, str], batches: Iterable[pa.RecordBatch], columns: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    """Batches in a schema, with columns that hold one value."""
+    """Yield batches with the given columns; those in `constant` have one value."""
+    schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
     for batch in batches:
-        rows = batch.num_rows
-
-        def array(field: pa.Field, batch: pa.RecordBatch = batch, rows: int = rows) -> pa.Array:
-            if field.name in constant:
-                return pa.repeat(pa.scalar(constant[field.name], field.type), rows)
-            return batch.column(field.name).cast(field.type)
-
-        yield pa.RecordBatch.from_arrays([array(field) for field in schema], schema=schema)
+        arrays = [
+            pa.repeat(pa.scalar(constant[field.name], field.type), batch.num_rows)
+            if field.name in constant
+            else batch.column(field.name).cast(field.type)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,4 +1,4 @@
-"""What a run of ingest finds, and which hours it sees to."""
+"""The state that a run of ingest starts from, and the hours that it has to check."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -36,16 +36,20 @@ from transom.storage.store import PinnedTables, Store
 
 @dataclass(frozen=True)
 class IngestSnapshot:
-    """What a run finds: the ledger and the tables as they stand, the files, the hours that it sees to.
+    """The ledger, the tables and the files as a run starts, and the hours of its scope.
 
     Attributes:
-        recorded: the rows of `files` that the run has to do with.
-        listed: the files of these that are in the landing folder, and those that are not known.
-        inventory: all of them; None where these are all.
-        like: hours that a book says at one look to be made by this specification.
-        recompute: hours that are made again from their files even where they are fresh.
-        files_kept: nodes that are damaged and stay so, with the cause; the run publishes nothing in their
-            hours.
+        ledger_state: of the stage.
+        pins: the tables at fixed versions.
+        scope: hours that the run may publish.
+        recorded: the rows of `files` that concern the run.
+        listed: the files of these in the landing folder, and those that are not recorded.
+        rules: for decisions on files.
+        expected: return the inputs of an hour by the specification.
+        recompute: hours that are computed from their files even if they are fresh.
+        files_kept: partitions that stay damaged, with the cause; the run does not publish their hours.
+        inventory: all files; None if `recorded` and `listed` are all.
+        like: return hours that are known to be fresh without checking each.
     """
 
     ledger_state: LedgerSnapshot
@@ -58,28 +62,27 @@ class IngestSnapshot:
     recompute: frozenset[datetime] = frozenset()
     files_kept: Mapping[PartitionKey, str] = field(default_factory=dict)
     inventory: Inventory | None = None
-    like: Callable[[LedgerSnapshot], HourSet] = lambda book: HourSet()
+    like: Callable[[LedgerSnapshot], HourSet] = lambda ledger: HourSet()
 
     @cached_property
     def kept_hours(self) -> frozenset[datetime]:
-        """The hours in which the run publishes nothing."""
-        return frozenset(node.hour for node in self.files_kept)
+        """The hours that the run does not publish."""
+        return frozenset(partition.hour for partition in self.files_kept)
 
-    def holding(self, nodes: Mapping[PartitionKey, str]) -> "IngestSnapshot":
-        """Return this scene with more nodes that stay damaged: files that touch their hours wait.
+    def holding(self, partitions: Mapping[PartitionKey, str]) -> "IngestSnapshot":
+        """Return this snapshot with more partitions that stay damaged; files that touch their hours wait.
 
         Args:
-            nodes: each with the cause.
+            partitions: each with the cause.
         """
-        hours, permitted = {node.hour for node in nodes}, self.rules.permitted
+        hours, permitted = {partition.hour for partition in partitions}, self.rules.permitted
         rules = replace(self.rules, permitted=lambda hour: hour not in hours and permitted(hour))
-        return replace(self, files_kept={**self.files_kept, **nodes}, rules=rules)
+        return replace(self, files_kept={**self.files_kept, **partitions}, rules=rules)
 
     @cached_property
     def to_reread(self) -> frozenset[datetime]:
-        """The hours whose files are read again, whatever is known of them: those that the user names, and
-        those that are marked as damaged and that this run publishes."""
-        damaged = {node.hour for node, entry in self.ledger_state.troubled() if entry.damaged}
+        """The hours whose files are read again: to recompute, or damaged and published by the run."""
+        damaged = {key.hour for key, state in self.ledger_state.troubled() if state.damaged}
         reached = {
             hour
             for hour in damaged
@@ -90,69 +93,59 @@ class IngestSnapshot:
         return (self.recompute | reached) - self.kept_hours
 
     def lost(self, table: str) -> frozenset[datetime]:
-        """The hours to read again of which a table has no row that can be read, and had some."""
-        held = {hour: self.ledger_state.get(node_of(table, hour)) for hour in self.to_reread}
+        """Return the hours to reread in which a table had rows and none of them can be read."""
+        states = {hour: self.ledger_state.get(node_of(table, hour)) for hour in self.to_reread}
         return frozenset(
             hour
-            for hour, entry in held.items()
-            if entry is not None and entry.damaged and not entry.rows and entry.digest != EMPTY_DIGEST
+            for hour, state in states.items()
+            if state is not None and state.damaged and not state.rows and state.digest != EMPTY_DIGEST
         )
 
     def in_scope(self, hour: datetime, status: Status | None) -> bool:
-        """Whether the run sees to the files of an hour."""
+        """Return whether the run checks the files of an hour and a status; None is of a name."""
         known = status is not None or self.was_requested(hour)
         return hour == UNKNOWN_HOUR or self.scope.lists_files_of(hour, known, status == "waiting")
 
     def was_requested(self, hour: datetime) -> bool:
-        """Whether somebody has asked for an hour before."""
+        """Return whether an earlier run requested an hour."""
         return hour in self.ledger_state.hours(STAGE)
 
     def stale(self) -> list[datetime]:
-        """Hours that a killed run has left, that are damaged, or that another specification has made."""
-        both = [path for path in self.recorded if path in self.listed]
-        differing = (self.recorded[path].touched for path in both if self.may_differ(path))
+        """Return hours that are damaged, unfinished by a killed run, or of another specification."""
+        present = self.recorded.keys() & self.listed.keys()
+        differing = (self.recorded[path].touched for path in present if self._may_differ(path))
         return sorted(self._stale_in_ledger.union(*differing))
 
     @cached_property
     def _stale_in_ledger(self) -> frozenset[datetime]:
-        left = (
-            node.hour
-            for node, entry in self.ledger_state.troubled()
-            if entry.status in ("writing", "damaged")
-        )
-        return frozenset(
-            (
-                *left,
-                *self.ledger_state.unlike(
-                    STAGE, BLOCK, "events", self.expected, self.like(self.ledger_state)
-                ),
-            )
+        ledger = self.ledger_state
+        broken = (key.hour for key, state in ledger.troubled() if state.status in ("writing", "damaged"))
+        return frozenset(broken).union(
+            ledger.unlike(STAGE, BLOCK, "events", self.expected, self.like(ledger))
         )
 
-    def may_differ(self, path: str) -> bool:
-        """Whether a file may say something else than what stands of it: no part of any hour's inputs."""
-        known, there = self.recorded[path], self.listed[path]
-        # Others are held back or wait, and what they lack is said.
-        stands = known.status in (*OWNS_ROWS, "missing")
-        return metadata_changed(there, known) or (stands and needs_read(there, known, self.rules))
+    def _may_differ(self, path: str) -> bool:
+        """Return whether a file may differ from its published content, which hours' inputs do not show."""
+        known, listed = self.recorded[path], self.listed[path]
+        # Files of other statuses are withheld or wait, which the ledger records.
+        published = known.status in (*OWNS_ROWS, "missing")
+        return metadata_changed(listed, known) or (published and needs_read(listed, known, self.rules))
 
     def inputs(self, hour: datetime, mixed: bool = False) -> Mapping[str, str] | None:
-        """What an hour is made from once it is published; None, which is stale under any specification, where
-        nobody can say.
+        """Return the inputs of an hour once it is published; None, which is always stale, if unknown.
 
-        That is so of an hour with rows of several specifications; and of one that was stale, that a file
-        touches, and whose own files the run does not look at: it is no longer what it was, and not what it
-        should be.
+        They are unknown if rows of several specifications are in the hour. They are unknown, too, if the hour
+        was stale, a file touches it, and the run does not check the hour's own files.
 
         Args:
-            mixed: as in `HourState`.
+                mixed: whether it has rows of several specifications.
         """
-        held, expected = self.ledger_state.get(node_of("events", hour)), self.expected(hour)
-        # An earlier chunk of the run has seen to what lies before this one, as far as `repair_window`.
-        seen_to = self.scope.covers(hour) or (
+        state, expected = self.ledger_state.get(node_of("events", hour)), self.expected(hour)
+        # An earlier chunk of the run checked the hours up to `repair_window` before this one.
+        checked = self.scope.covers(hour) or (
             hour < self.scope.chunk.start and not self.scope.out_of_reach(hour)
         )
-        fresh = held is None or hour == UNKNOWN_HOUR or seen_to or held.input_hashes == expected
+        fresh = state is None or hour == UNKNOWN_HOUR or checked or state.input_hashes == expected
         return expected if fresh and not mixed else None
 
 
@@ -162,74 +155,77 @@ def take_snapshot(
     stream: Stream,
     tables: Tables,
     interval: Interval,
-    stretch: Interval,
+    whole: Interval,
     recompute: bool = False,
 ) -> IngestSnapshot:
-    """What a run finds: the tables are pinned, the landing folder is listed.
+    """Pin the tables, list the landing folder, and return both.
 
     Args:
-        stretch: the whole of which the interval is a chunk.
-        recompute: whether the interval's hours are made again from their files even where they are fresh.
+        whole: the run's interval, of which `interval` is a chunk.
+        recompute: whether the hours are computed from their files even if they are fresh.
 
     Raises:
         LandingError: the landing folder is not there.
     """
-    book, pins = pin_consistently(
+    state, pins = pin_consistently(
         lambda: ledger.snapshot([STAGE]),
-        lambda book: store.pin((table.name for table in tables), book.previous_versions()),
+        lambda state: store.pin((table.name for table in tables), state.previous_versions()),
         [(STAGE, BLOCK, table.name) for table in tables],
     )
-    asked_before = book.hours(STAGE)
-    scope = Scope.of(interval, stretch, stream.repair_window, asked_before)
-
-    specified = Specified(stream)
+    requested = state.hours(STAGE)
+    scope, specified = Scope.of(interval, whole, stream.repair_window, requested), Specified(stream)
     rules = FilePolicy(
         specified.shape,
         stream.source.on_conflict == "replace",
-        lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in asked_before),
+        lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in requested),
         names_of(stream),
     )
-    inventory = _inventory(store, book, pins, stream, specified)
+    inventory = _inventory(store, state, pins, stream, specified)
     inventory.near(scope.around)
-    forced = frozenset(interval.hours()) if recompute else frozenset()
+    hours = frozenset(interval.hours()) if recompute else frozenset()
     return IngestSnapshot(
-        book, pins, scope, inventory.known, inventory.there, rules, specified.expected, forced,
+        state, pins, scope, inventory.known, inventory.there, rules, specified.expected, hours,
         inventory=inventory, like=specified.like,
     )  # fmt: skip
 
 
 def _inventory(
-    store: Store, book: LedgerSnapshot, pins: PinnedTables, stream: Stream, specified: Specified
+    store: Store, ledger: LedgerSnapshot, pins: PinnedTables, stream: Stream, specified: Specified
 ) -> Inventory:
-    """All known files and the landing folder."""
-    unread = {node.hour for node, entry in book.troubled() if node.table == "files" and entry.damaged}
+    """Return all recorded files and the landing folder."""
+    unreadable = {key.hour for key, state in ledger.troubled() if key.table == "files" and state.damaged}
     names, of_names = FileNames.of(stream), names_rules(stream)
     packed = PackedCopy(
-        store.uri("files"), pins.stored("files"), {*unread, *pins.partially_written.get("files", {})}, BESIDE
+        store.uri("files"),
+        pins.stored("files"),
+        {*unreadable, *pins.partially_written.get("files", {})},
+        BESIDE,
     )
-    kept, fresh, torn = packed.kept, packed.fresh, pins.read_partially_written("files", unread)
-    others = pc.not_equal(kept[RULES], of_names)
-    if packed.old or (pc.sum(others).as_py() or 0) > SCATTERED:
-        as_named = kept.filter(pc.invert(others))
-        kept = pa.concat_tables(
-            [as_named, *(with_names(rows, names, of_names) for rows in (kept.filter(others), fresh))]
-        )
+    kept, fresh = packed.kept, packed.fresh
+    partial = pins.read_partially_written("files", unreadable)
+    outdated = pc.not_equal(kept[RULES], of_names)
+    if packed.old or (pc.sum(outdated).as_py() or 0) > SCATTERED:
+        parsed = [with_names(rows, names, of_names) for rows in (kept.filter(outdated), fresh)]
+        kept = pa.concat_tables([kept.filter(pc.invert(outdated)), *parsed])
         fresh = fresh.slice(0, 0)
         packed.keep(kept)
-    rows = pa.concat_tables([kept, fresh, torn], promote_options="default")
-    landing = Landing.looked_into(names)
-    return Inventory(rows, landing, specified.usual_shape, of_names, specified.unlike)
+    rows = pa.concat_tables([kept, fresh, partial], promote_options="default")
+    return Inventory(rows, Landing.read(names), specified.usual_shape, of_names, specified.unlike)
 
 
-def late_files(scene: IngestSnapshot, paths: Collection[str]) -> dict[str, FileRecord]:
-    """Files that came too late for this run, of hours that were asked for before: listed as waiting."""
+def late_files(snapshot: IngestSnapshot, paths: Collection[str]) -> dict[str, FileRecord]:
+    """Return the files that came too late for this run, of requested hours, as waiting.
+
+    Args:
+        paths: that the run checks.
+    """
     return {
         path: FileRecord(
-            path=path, hour=file.hour, status="waiting", spec_hash=scene.rules.shape(file.hour),
+            path=path, hour=file.hour, status="waiting", spec_hash=snapshot.rules.shape(file.hour),
             status_reason=f"came later than `repair_window`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
             size=-1, modified=file.modified,
         )
-        for path, file in scene.listed.items()
-        if path not in paths and path not in scene.recorded
-        and file.hour is not None and scene.was_requested(file.hour) and scene.scope.out_of_reach(file.hour)
+        for path, file in snapshot.listed.items()
+        if path not in paths and path not in snapshot.recorded and file.hour is not None
+        and snapshot.was_requested(file.hour) and snapshot.scope.out_of_reach(file.hour)
     }  # fmt: skip

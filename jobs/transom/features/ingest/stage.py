@@ -1,20 +1,16 @@
-"""The ingest stage: files of the landing folder become events, duplicates, rejections and rows of `files`.
+"""The ingest stage: from files of the landing folder to `events`, `duplicates`, `rejected` and `files`.
 
-A run looks at the files of its hours, reads those that may have changed, decides on each as a whole
-(`transom.features.ingest.file_decisions`), and publishes in one go every hour that a new, changed or
-withdrawn file touches: the stored rows of the other files and the new ones.
+A run checks the files of its hours, reads those that may have changed, and decides on each as a whole
+(`file_decisions`). It publishes at once every hour that a new, changed or removed file touches.
 """
-
-from collections.abc import Iterable, Mapping
 
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import CheckResult, PartitionKey
 from transom.engine.runner import Outcome
+from transom.features.ingest.damaged_rows import damaged_partitions, waiting_partitions, with_losses
 from transom.features.ingest.file_checks import check_files
-from transom.features.ingest.file_decisions import Decisions, decide
+from transom.features.ingest.file_decisions import decide
 from transom.features.ingest.file_records import FileContent, FileRecord, in_scope, needs_read
-from transom.features.ingest.kept_rows import damaged_partitions
-from transom.features.ingest.lost_rows import waiting_partitions, with_losses
 from transom.features.ingest.publish import (
     IngestDecision,
     changed_hours,
@@ -38,103 +34,106 @@ def ingest(
     stream: Stream,
     interval: Interval,
     run_id: str,
-    stretch: Interval | None = None,
+    whole: Interval | None = None,
     recompute: bool = False,
 ) -> Outcome:
-    """Brings `events`, `rejected` and `files` up to date over an interval.
+    """Bring the tables up to date over an interval.
 
     Args:
-        stretch: the whole of which the interval is a chunk; None is the interval itself.
-        recompute: whether the interval's hours are made again from their files even where they are fresh.
+        whole: the run's interval, of which `interval` is a chunk; None is `interval`.
+        recompute: whether the hours are computed from their files even if they are fresh.
 
     Raises:
         LandingError: the landing folder is not there.
+        LakeError: Arrow cannot write where the tables are, or staged rows are missing.
+        Overtaken: another run claimed or wrote the same.
     """
     tables, rows = Tables.of(stream), StagedRows(store, stream)
-    scene = take_snapshot(store, ledger, stream, tables, interval, stretch or interval, recompute)
-    tables = tables.as_recorded(scene.pins)
-    scene = scene.holding(waiting_partitions(scene))
+    snapshot = take_snapshot(store, ledger, stream, tables, interval, whole or interval, recompute)
+    tables = tables.as_recorded(snapshot.pins)
+    snapshot = snapshot.holding(waiting_partitions(snapshot))
     try:
-        node = node_of("events", interval.start)
-        found = _decide(stream, scene, rows, node)
-        different = damaged_partitions(stream, tables, scene, found)
+        partition = node_of("events", interval.start)
+        found = _decide(stream, snapshot, rows, partition)
+        different = damaged_partitions(stream, tables, snapshot, found)
         if different:
-            # Their hours stay as they are, and what touches them waits: all is decided again.
+            # These hours are not published, and files that touch them wait: decide again.
             rows.discard()
-            rows, scene = StagedRows(store, stream), scene.holding(different)
-            scene = scene.holding(waiting_partitions(scene))
-            found = _decide(stream, scene, rows, node)
-        outcome = publish_decision(ledger, tables, scene, found, rows, run_id)
-        publish_kept_damage(ledger, scene, run_id)
+            rows, snapshot = StagedRows(store, stream), snapshot.holding(different)
+            snapshot = snapshot.holding(waiting_partitions(snapshot))
+            found = _decide(stream, snapshot, rows, partition)
+        outcome = publish_decision(ledger, tables, snapshot, found, rows, run_id)
+        publish_kept_damage(ledger, snapshot, run_id)
     finally:
         rows.discard()
+    contents, inventory = found.contents.values(), snapshot.inventory
+    changed = [file.status for file in found.decisions.files.values()]
+    waiting = sum(file.status == "waiting" for file in found.files.values())
     outcome.counters |= {
-        "files_read": len(found.contents),
-        "lines_read": sum(content.lines for content in found.contents.values()),
-        "lines_rejected": sum(content.rejected for content in found.contents.values()),
-        "files_conflicting": sum(file.status == "conflict" for file in found.decisions.files.values()),
-        "files_missing": sum(file.status == "missing" for file in found.decisions.files.values()),
+        "files_read": len(contents),
+        "lines_read": sum(content.lines for content in contents),
+        "lines_rejected": sum(content.rejected for content in contents),
+        "files_conflicting": changed.count("conflict"),
+        "files_missing": changed.count("missing"),
     }
     outcome.gauges |= {
-        "files_listed": len(scene.listed) if scene.inventory is None else scene.inventory.listed,
-        "files_waiting": sum(file.status == "waiting" for file in found.files.values())
-        + (0 if scene.inventory is None else scene.inventory.waiting),
+        "files_listed": len(snapshot.listed) if inventory is None else inventory.listed,
+        "files_waiting": waiting + (0 if inventory is None else inventory.waiting),
     }
     return outcome
 
 
-def _decide(stream: Stream, scene: IngestSnapshot, rows: StagedRows, node: PartitionKey) -> IngestDecision:
-    """Reads what may have changed, and decides on it; more is read where that takes more to be known."""
-    paths = in_scope(scene.recorded, scene.listed, scene.in_scope)
-    paths |= {path for path, file in scene.recorded.items() if not file.touched.isdisjoint(scene.to_reread)}
+def _decide(
+    stream: Stream, snapshot: IngestSnapshot, rows: StagedRows, partition: PartitionKey
+) -> IngestDecision:
+    """Read the files that may have changed and decide on them; repeat while decisions need more contents."""
+    paths = in_scope(snapshot.recorded, snapshot.listed, snapshot.in_scope)
+    paths |= {
+        path for path, file in snapshot.recorded.items() if not file.touched.isdisjoint(snapshot.to_reread)
+    }
     to_read = {
         path
-        for path in paths & scene.listed.keys()
-        if needs_read(scene.listed[path], scene.recorded.get(path), scene.rules)
+        for path in paths & snapshot.listed.keys()
+        if needs_read(snapshot.listed[path], snapshot.recorded.get(path), snapshot.rules)
     }
-    read: dict[str, FileContent] = {}
+    contents: dict[str, FileContent] = {}
     reads: dict[str, FileReadResult] = {}
-    verdicts: list[CheckResult] = []
+    results: list[CheckResult] = []
     vanished: set[str] = set()
     while True:
         if to_read:
-            readings = _readings(stream, scene, to_read)
-            now = rows.read(readings)
-            of_files, seen = check_files(stream, node, scene.listed, readings, now, rows)
-            read |= of_files
-            verdicts += seen
-            reads |= {path: now[path] for path in of_files}
-            if scene.inventory is not None:
-                scene.inventory.alike(of_files.values())
-        # A file that vanished between listing and reading is as good as never listed.
-        vanished |= to_read - read.keys()
-        present = {path: file for path, file in scene.listed.items() if path not in vanished}
-        decisions = decide(scene.recorded, present, read, paths, scene.rules, scene.to_reread)
+            tasks = [_read_task(stream, snapshot, path) for path in sorted(to_read)]
+            new = rows.read(tasks)
+            checked, of_checks = check_files(stream, partition, snapshot.listed, tasks, new, rows)
+            contents |= checked
+            results += of_checks
+            reads |= {path: new[path] for path in checked}
+            if snapshot.inventory is not None:
+                snapshot.inventory.alike(checked.values())
+        # A file that vanishes between listing and reading counts as not listed.
+        vanished |= to_read - contents.keys()
+        present = {path: file for path, file in snapshot.listed.items() if path not in vanished}
+        decisions = decide(snapshot.recorded, present, contents, paths, snapshot.rules, snapshot.to_reread)
         if not decisions.unread:
             break
         to_read = set(decisions.unread)
-    decisions = with_losses(scene, decisions)
-    late = late_files(scene, paths)
-    if scene.inventory is not None:
-        found = _file_records_after(scene, late, decisions)
-        changed = changed_hours(scene, found, decisions)
-        scene.inventory.touching({hour - before for hour in changed for before in (0 * HOUR, HOUR)})
-    return IngestDecision(decisions, _file_records_after(scene, late, decisions), read, reads, verdicts)
+    decisions, late = with_losses(snapshot, decisions), late_files(snapshot, paths)
+
+    def files_after() -> dict[str, FileRecord]:
+        files = {**snapshot.recorded, **late, **decisions.files}
+        return {path: file for path, file in files.items() if path not in decisions.dropped}
+
+    files = files_after()
+    if snapshot.inventory is not None:
+        changed = changed_hours(snapshot, files, decisions)
+        snapshot.inventory.touching(changed | {hour - HOUR for hour in changed})
+        # More rows are recorded now.
+        files = files_after()
+    return IngestDecision(decisions, files, contents, reads, results)
 
 
-def _file_records_after(
-    scene: IngestSnapshot, late: Mapping[str, FileRecord], decisions: Decisions
-) -> dict[str, FileRecord]:
-    """The rows of `files` that the run has to do with, as they will stand."""
-    files = {**scene.recorded, **late, **decisions.files}
-    return {path: file for path, file in files.items() if path not in decisions.dropped}
-
-
-def _readings(stream: Stream, scene: IngestSnapshot, paths: Iterable[str]) -> list[FileReadTask]:
-    readings = []
-    for path in sorted(paths):
-        match, held = stream.path_pattern.match(path), scene.recorded.get(path)
-        assert match is not None  # it would not be listed
-        lengths = (held.bytes,) if held is not None and held.source_id is not None else ()
-        readings.append(FileReadTask(scene.listed[path], absolute(path), stream.span(match), lengths))
-    return readings
+def _read_task(stream: Stream, snapshot: IngestSnapshot, path: str) -> FileReadTask:
+    match, known = stream.path_pattern.match(path), snapshot.recorded.get(path)
+    assert match is not None  # it would not be listed
+    lengths = (known.bytes,) if known is not None and known.source_id is not None else ()
+    return FileReadTask(snapshot.listed[path], absolute(path), stream.span(match), lengths)

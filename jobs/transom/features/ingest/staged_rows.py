@@ -1,12 +1,16 @@
-"""What files hold, once they have been read: Spark's frames over the parts that tasks have written."""
+"""The rows of the files that a run reads: Spark frames over the parts that its tasks wrote."""
 
 import uuid
 from collections.abc import Collection, Iterable
 
-from pyspark.sql import DataFrame
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
+from transom.core import rounding
 from transom.engine.staging import read_staged, require_system
-from transom.features.ingest.derived_columns import with_derived
 from transom.features.ingest.read_files import (
     REJECTED,
     FileReader,
@@ -15,6 +19,8 @@ from transom.features.ingest.read_files import (
     divide,
     event_columns,
 )
+from transom.formats.record_format import Field
+from transom.formats.typed_columns import LARGEST_INTEGER, MAX_STEPS
 from transom.spec.stream import Stream
 from transom.storage.data_files import MOST_HOURS, DataFile, delete_uncommitted
 from transom.storage.store import Store
@@ -28,7 +34,7 @@ class StagedRows:
     """The rows of the files that a run reads.
 
     Attributes:
-        taken: the parts that the run has begun to make a table's, by table.
+        taken: parts that may have become part of a table, by table.
     """
 
     def __init__(self, store: Store, stream: Stream) -> None:
@@ -40,50 +46,80 @@ class StagedRows:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The Spark types of an event's columns as it is read, derived ones not among them."""
-        declared = {name: SPARK_TYPES[field.type] for name, field in self.stream.read_columns.items()}
-        return event_columns(declared)
+        """The Spark types of an event's columns as read, without derived columns."""
+        return event_columns({name: SPARK_TYPES[of.type] for name, of in self.stream.read_columns.items()})
 
     def read(self, readings: Iterable[FileReadTask]) -> dict[str, FileReadResult]:
-        """Read files, and return by path what was read.
+        """Read files, and return the results by path.
 
         Raises:
-            LakeError: the lake lies where Arrow cannot write.
+            LakeError: Arrow cannot write where the tables are.
         """
         for name in TABLES:
             require_system(self.store, name)
-        tables = {name: self.store.uri(name) for name in TABLES}
-        tasks = self.store.spark.sparkContext.defaultParallelism
-        shares = divide(list(readings), tasks)
-        # Known before anything is read, so that what a failed task has left is found.
+        context = self.store.spark.sparkContext
+        shares = divide(list(readings), context.defaultParallelism)
+        # Noted before anything is read, so that the files of a failed task are deleted.
         folder = f"read-{uuid.uuid4().hex}"
         self._folders.append(folder)
-        threads = max(tasks // max(len(shares), 1), 1)
+        tables = {name: self.store.uri(name) for name in TABLES}
+        threads = max(context.defaultParallelism // max(len(shares), 1), 1)
         reader = FileReader(self.stream.layout(), self.columns, tables, folder, MOST_HOURS, threads)
-        # What comes back is a few words for each file; the rows are written where they will stand.
-        found = self.store.spark.sparkContext.parallelize(shares, max(len(shares), 1)).flatMap(reader)
-        return dict(found.collect())
+        return dict(context.parallelize(shares, max(len(shares), 1)).flatMap(reader).collect())
 
     def events(self, reads: Iterable[FileReadResult]) -> DataFrame:
-        """The events of some files, derived columns among them, each with the name of its part."""
+        """Return the events of files with derived columns, each with the name of its part."""
         parts = [part for read in reads for part in read.events]
-        rows = read_staged(self.store, "events", self.columns, parts)
-        return with_derived(rows, self.stream)
+        return with_derived(read_staged(self.store, "events", self.columns, parts), self.stream)
 
     def rejected(self, reads: Iterable[FileReadResult]) -> DataFrame:
-        """The rejected lines of some files."""
+        """Return the rejected lines of files."""
         parts = [part for read in reads for part in read.rejected]
         return read_staged(self.store, "rejected", REJECTED, parts)
 
     def persist(self, frame: DataFrame) -> DataFrame:
-        """Keep rows that are read several times, until `discard`."""
+        """Persist rows that are read several times, until `discard`."""
         self._persisted.append(frame)
         return frame.persist()
 
     def discard(self) -> None:
-        """Removes all that was read but the parts that are the tables' or may have become so."""
+        """Delete all parts but those in `taken`."""
         for frame in self._persisted:
             frame.unpersist()
         for table in TABLES:
             for folder in self._folders:
                 delete_uncommitted(self.store.uri(table), folder, self.taken.get(table, ()))
+
+
+def with_derived(rows: DataFrame, stream: Stream) -> DataFrame:
+    """Return rows with the stream's derived columns.
+
+    Values that a parser would refuse become null: integers beyond 2**53, numbers that are not finite or
+    beyond 2**50 steps of the resolution.
+    """
+    fields = stream.event_columns
+    return rows.withColumns(
+        {name: _fit(F.expr(derived.sql), fields[name]) for name, derived in stream.derived.items()}
+    )
+
+
+def _fit(value: Column, field: Field) -> Column:
+    match field.type:
+        case "integer":
+            return F.when(value.between(-LARGEST_INTEGER, LARGEST_INTEGER), value)
+        case "number":
+            return _round(value.cast("double"), field.resolution)
+        case _:
+            return value.cast(SPARK_TYPES[field.type])
+
+
+def _round(value: Column, resolution: str) -> Column:
+    """Round by decimal digits, as parsers do; Spark's own rounding goes by doubles."""
+    step = rounding.ratio(resolution)
+
+    def rounded(values: pa.Array) -> pa.Array:
+        whole, fits = rounding.steps(values.to_numpy(zero_copy_only=False), step)
+        none = ~(fits & (np.abs(whole) <= MAX_STEPS))
+        return pa.array(rounding.value(np.where(none, 0, whole), step), mask=none)
+
+    return arrow_udf(rounded, "double", ArrowUDFType.SCALAR)(value)

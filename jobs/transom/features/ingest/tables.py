@@ -1,13 +1,12 @@
-"""The tables of the ingest stage, and the rows that a run puts into them."""
+"""The tables of the ingest stage, and the rows that a run writes into them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transom.engine.metrics import SIZE, hashed
@@ -22,11 +21,6 @@ from transom.storage.store import PinnedTables, cast_to_table
 from transom.storage.tables import SPARK_TYPES, Table
 
 
-def event_types(stream: Stream) -> dict[str, str]:
-    """The Spark types of the columns that a stream declares, captures included."""
-    return {name: SPARK_TYPES[field.type] for name, field in stream.event_columns.items()}
-
-
 @dataclass(frozen=True)
 class Tables:
     """The tables of a stream's ingest."""
@@ -38,18 +32,16 @@ class Tables:
 
     @classmethod
     def of(cls, stream: Stream) -> "Tables":
-        """The tables, with the columns that the stream declares."""
-        types = event_types(stream)
+        """Return the tables with the columns that the stream declares."""
+        types = {name: SPARK_TYPES[field.type] for name, field in stream.event_columns.items()}
         events, duplicates = (Table.load(name).declare(columns=types) for name in ("events", "duplicates"))
         return cls(events, duplicates, Table.load("rejected"), Table.load("files"))
 
     def as_recorded(self, pins: PinnedTables) -> "Tables":
-        """These tables with the columns as well that they have of earlier specifications. What is read again
-        holds nothing in them; rows that stay, because their file is another run's to read, or gone, have to
-        be what they were when the specification is put back."""
-        return replace(
-            self, events=pins.current_schema(self.events), duplicates=pins.current_schema(self.duplicates)
-        )
+        """Return these tables with the columns of earlier specifications, too. Rows that are not read again
+        keep their values, for the case that a specification is restored; new rows have nulls."""
+        events, duplicates = map(pins.current_schema, (self.events, self.duplicates))
+        return replace(self, events=events, duplicates=duplicates)
 
     def __iter__(self) -> Iterator[Table]:
         return iter((self.events, self.duplicates, self.rejected, self.files))
@@ -60,7 +52,9 @@ class HourRows:
     """The rows of the hours that a run publishes.
 
     Attributes:
-        stored: for each table, the hours of them in which it holds rows.
+        reads: results of reading, by path.
+        rows: of these results.
+        stored: the published hours in which a table already has rows, by table.
     """
 
     tables: Tables
@@ -71,8 +65,8 @@ class HourRows:
     stored: Mapping[str, Sequence[datetime]]
 
     def by_table(self, files: Mapping[str, FileRecord]) -> tuple[dict[str, DataFrame], dict[str, int] | None]:
-        """Return the rows of every table but `files`; and how many duplicates more each source has, None
-        where the stream compares no records."""
+        """Return the rows of all tables but `files`, and the change in the number of duplicates by source,
+        None if the stream compares no events."""
         stream, tables = self.rows.stream, self.tables
         records, rejected = self._records(), self._rejected(files)
         if not compares(stream) and not self.stored["duplicates"]:
@@ -81,11 +75,16 @@ class HourRows:
         duplicates = cast_to_table(records.where(IS_DUPLICATE), tables.duplicates)
         before = _union(self._staying("duplicates", tables.duplicates), self.pins, tables.duplicates)
         events = records.where(~F.col(IS_DUPLICATE)).drop(IS_DUPLICATE)
+        signed = [
+            rows.select("source_id", F.lit(sign).alias("sign"))
+            for rows, sign in ((duplicates, 1), (before, -1))
+        ]
+        deltas = reduce(DataFrame.unionByName, signed).groupBy("source_id").agg(F.sum("sign").alias("delta"))
         by_table = {"events": events, "duplicates": duplicates, "rejected": rejected}
-        return by_table, _duplicate_deltas(duplicates, before)
+        return by_table, {row["source_id"]: row["delta"] for row in deltas.toArrow().to_pylist()}
 
     def _records(self) -> DataFrame:
-        """Every record of the hours, whether it will stand in `events` or in `duplicates`."""
+        """Return all records of the hours, events and duplicates."""
         table = self.tables.events
         frames = [frame for name in ("events", "duplicates") for frame in self._staying(name, table)]
         entering = [self.reads[path] for path in self.decisions.added.values()]
@@ -95,49 +94,40 @@ class HourRows:
         return _union(frames, self.pins, table)
 
     def _rejected(self, files: Mapping[str, FileRecord]) -> DataFrame:
-        """Rejected lines as they will stand, each in the hour that its file belongs to."""
+        """Return the rejected lines. They have no time, so they are in the hour of their file."""
         table = self.tables.rejected
         frames = self._staying("rejected", table)
-        with_lines = {
-            source: path for source, path in self.decisions.added.items() if self.reads[path].rejected
-        }
-        if with_lines:
-            # A rejected line has no time of its own.
-            hours = {source: files[path].hour for source, path in with_lines.items()}
-            new = self.rows.rejected(self.reads[path] for path in with_lines.values())
-            frames.append(cast_to_table(new.withColumn("hour", _lookup("source_id", hours)), table))
+        paths = {source: path for source, path in self.decisions.added.items() if self.reads[path].rejected}
+        if paths:
+            pairs = [F.lit(item) for source, path in paths.items() for item in (source, files[path].hour)]
+            new = self.rows.rejected(self.reads[path] for path in paths.values())
+            new = new.withColumn("hour", F.create_map(*pairs)[F.col("source_id")])
+            frames.append(cast_to_table(new, table))
         return _union(frames, self.pins, table)
 
-    def _staying(self, name: str, form: Table) -> list[DataFrame]:
-        """The rows of a table that stay, in the form of a table."""
+    def _staying(self, name: str, schema: Table) -> list[DataFrame]:
+        """Return the kept rows of a table, in the schema of another one."""
         if not self.stored[name]:
             return []
-        rows = cast_to_table(self.pins.read(name, self.stored[name]), form)
+        rows = cast_to_table(self.pins.read(name, self.stored[name]), schema)
         leaving = sorted(self.decisions.removed.keys() | self.decisions.added.keys())
         return [rows.where(~F.col("source_id").isin(leaving)) if leaving else rows]
 
 
 def hashed_rows(tables: Tables, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the rows of all tables together, as `measure` takes them."""
-    of_tables = (
-        hashed(rows, digests.row_hash_sql(rows.schema, table.digest_columns())).select(
-            F.lit(table.name).alias("table"), "hour", digests.HASH, SIZE
-        )
-        for table, rows in ((table, frames[table.name]) for table in tables)
-    )
-    return reduce(DataFrame.unionByName, of_tables)
+    """Return the hashed rows of all tables, as `measure` reads them."""
+
+    def of_table(table: Table) -> DataFrame:
+        rows = frames[table.name]
+        with_hash = hashed(rows, digests.row_hash_sql(rows.schema, table.digest_columns()))
+        return with_hash.select(F.lit(table.name).alias("table"), "hour", digests.HASH, SIZE)
+
+    return reduce(DataFrame.unionByName, map(of_table, tables))
 
 
 def file_rows(table: Table, files: Sequence[FileRecord]) -> pa.Table:
-    """The rows of `files`."""
+    """Return rows of `files` in Arrow."""
     return pa.Table.from_pylist([*map(vars, files)], schema=table.arrow_schema())
-
-
-def _duplicate_deltas(now: DataFrame, before: DataFrame) -> dict[str, int]:
-    """How many duplicates more each source has than before."""
-    signed = [rows.select("source_id", F.lit(sign).alias("sign")) for rows, sign in ((now, 1), (before, -1))]
-    counts = reduce(DataFrame.unionByName, signed).groupBy("source_id").agg(F.sum("sign").alias("more"))
-    return {row["source_id"]: row["more"] for row in counts.toArrow().to_pylist()}
 
 
 def _union(frames: Sequence[DataFrame], pins: PinnedTables, table: Table) -> DataFrame:
@@ -145,8 +135,3 @@ def _union(frames: Sequence[DataFrame], pins: PinnedTables, table: Table) -> Dat
         ddl = ", ".join(f"`{name}` {kind}" for name, kind in table.columns.items())
         return pins.store.spark.createDataFrame([], ddl)
     return reduce(DataFrame.unionByName, frames)
-
-
-def _lookup(column: str, values: Mapping[Any, Any]) -> Column:
-    pairs = [F.lit(item) for pair in values.items() for item in pair]
-    return F.create_map(*pairs)[F.col(column)]

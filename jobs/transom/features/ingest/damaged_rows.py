@@ -1,0 +1,165 @@
+"""Damaged rows: those that are lost, those that wait for their file, and kept rows that were changed.
+
+Rows whose file cannot be read again are lost. The file records it, so the hours count as incomplete, and the
+rows return once the landing folder has the content again. If a file is there but touches hours beyond the
+run, the hour stays damaged until a run ingests the file whole.
+
+Only the digest in the ledger proves that kept rows are those of their file. A new digest would hide a change,
+so the rows of recomputed hours are compared with it first.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from transom.core.intervals import format_hour
+from transom.core.partitions import PartitionKey, PartitionState
+from transom.engine.metrics import measure
+from transom.features.ingest.file_decisions import Decisions
+from transom.features.ingest.file_records import OWNS_ROWS, FileRecord, ListedFile
+from transom.features.ingest.hour_states import format_span
+from transom.features.ingest.publish import IngestDecision, step_of
+from transom.features.ingest.snapshot import IngestSnapshot
+from transom.features.ingest.specified import node_of
+from transom.features.ingest.tables import Tables, hashed_rows
+from transom.ledger.stage import StepResult
+from transom.spec.stream import Stream
+from transom.storage.store import cast_to_table
+
+LOST = "rows were damaged and are lost until the landing folder holds the same file again"
+"""The text of a file with lost rows, before the hours."""
+WAITS = "; its rows come back with "
+"""The text before the files that a damaged hour waits for."""
+DIFFERENT = "rows stand that are not those of the digest in the ledger"
+GONE = "has changed or is gone, so they cannot be read again"
+
+
+def comes_back(file: FileRecord, listed: Mapping[str, ListedFile]) -> bool:
+    """Return whether a run over all hours that a file touches reads its published content again."""
+    again = file.status in (*OWNS_ROWS, "waiting", "missing")
+    return again and file.source_id is not None and file.path in listed
+
+
+def waiting_partitions(snapshot: IngestSnapshot) -> dict[PartitionKey, str]:
+    """Return the damaged partitions that wait for a file which this run may not ingest, with the cause.
+
+    A file is ingested whole. So a file that touches a waiting hour makes its other damaged hours wait, too.
+    """
+    events, rejected = snapshot.lost("events") | snapshot.lost("duplicates"), snapshot.lost("rejected")
+    losing = [
+        (file, hours)
+        for _, file in sorted(snapshot.recorded.items() if events or rejected else ())
+        if comes_back(file, snapshot.listed) and (hours := _lost(file, events, rejected))
+    ]
+    waiting: dict[datetime, list[FileRecord]] = {}
+    while True:
+        free = []
+        for file, hours in losing:
+            if waiting.keys().isdisjoint(file.touched) and all(map(snapshot.rules.permitted, file.touched)):
+                free.append((file, hours))
+            else:
+                for hour in hours:
+                    waiting.setdefault(hour, []).append(file)
+        if len(free) == len(losing):
+            break
+        losing = free
+    return {
+        partition: (state.reason or "").partition(WAITS)[0] + WAITS + format_files(waiting[partition.hour])
+        for partition, state in snapshot.ledger_state.troubled()
+        if partition.hour in waiting and state.damaged
+    }
+
+
+def format_files(files: Sequence[FileRecord]) -> str:
+    """Return the files that an hour waits for, and the run that ingests them."""
+    touched = frozenset().union(*(file.touched for file in files))
+    others = " and others" if len(files) > 1 else ""
+    return f"{files[0].path}{others}, by a run from {format_span(touched)}"
+
+
+def with_losses(snapshot: IngestSnapshot, decisions: Decisions) -> Decisions:
+    """Return decisions in which files record their lost rows.
+
+    A file loses its rows of a recomputed hour if no row of the table can be read and the content is not
+    ingested anew.
+    """
+    events, rejected = snapshot.lost("events") | snapshot.lost("duplicates"), snapshot.lost("rejected")
+    if not events and not rejected:
+        return decisions
+    losing = {}
+    for path, file in {**snapshot.recorded, **decisions.files}.items():
+        hours = _lost(file, events, rejected)
+        published = file.source_id is not None and file.status != "duplicate"
+        if hours and published and file.source_id not in decisions.added and path not in decisions.dropped:
+            losing[path] = replace(file, incomplete_reason=f"{LOST}: {', '.join(map(format_hour, hours))}")
+    return replace(decisions, files={**decisions.files, **losing})
+
+
+def _lost(file: FileRecord, events: frozenset[datetime], rejected: frozenset[datetime]) -> list[datetime]:
+    """Return the hours in which a file's rows are lost, ascending."""
+    hours = events.intersection(file.hours)
+    return sorted(hours | ({file.hour} & rejected if file.rejected else frozenset()))
+
+
+def hours_with_kept_rows(snapshot: IngestSnapshot, found: IngestDecision) -> dict[datetime, list[FileRecord]]:
+    """Return the recomputed hours in which rows of files are kept, with these files."""
+    hours: dict[datetime, list[FileRecord]] = {}
+    for _, file in sorted(found.files.items() if snapshot.recompute else ()):
+        stays = file.source_id is not None and file.source_id not in found.decisions.added
+        if stays and file.status != "duplicate":
+            for hour in file.touched & snapshot.recompute:
+                hours.setdefault(hour, []).append(file)
+    return hours
+
+
+def damaged_partitions(
+    stream: Stream, tables: Tables, snapshot: IngestSnapshot, found: IngestDecision
+) -> dict[PartitionKey, str]:
+    """Return the partitions of such hours whose rows differ from their digest, with the cause."""
+    files, ledger = hours_with_kept_rows(snapshot, found), snapshot.ledger_state
+    partitions = (node_of(table.name, hour) for table in tables for hour in files)
+    states = {partition: ledger[partition] for partition in partitions if partition in ledger}
+    states = {p: state for p, state in states.items() if not state.damaged and state.status != "expired"}
+    if not states:
+        return {}
+    hours = {table.name: [key.hour for key in states if key.table == table.name] for table in tables}
+    frames = {
+        table.name: cast_to_table(snapshot.pins.read(table.name, hours[table.name]), table)
+        for table in tables
+    }
+    rows, step = hashed_rows(tables, frames), step_of(stream, tables)
+    wrong = differing(snapshot, states, measure(step, rows, StepResult(()), states, {}, by="table"))
+    return {partition: cause_of(files[partition.hour], snapshot) for partition in wrong}
+
+
+def differing(
+    snapshot: IngestSnapshot,
+    states: Mapping[PartitionKey, PartitionState],
+    metrics: Mapping[PartitionKey, Mapping[str, Any]],
+) -> list[PartitionKey]:
+    """Return the partitions whose rows differ from the ledger.
+
+    Digests of declared columns are comparable only under the specification that they were computed by; else
+    the numbers of rows are compared.
+
+    Args:
+        metrics: `count` and `digest` of the rows as read.
+    """
+    wrong = []
+    for partition, state in states.items():
+        recorded = (state.state_before_claim().input_hashes or {}).get("specification")
+        same_columns = recorded == snapshot.expected(partition.hour)["specification"]
+        comparable = same_columns or partition.table not in ("events", "duplicates")
+        actual = metrics[partition]
+        if actual["digest"] != state.digest if comparable else actual["count"] != state.rows:
+            wrong.append(partition)
+    return wrong
+
+
+def cause_of(files: list[FileRecord], snapshot: IngestSnapshot) -> str:
+    """Return why kept rows of files are damaged."""
+    back = [file for file in files if comes_back(file, snapshot.listed)]
+    lost = [file for file in files if file not in back]
+    gone = f"; {lost[0].path} {GONE}" if lost else ""
+    return f"{DIFFERENT}{gone}{WAITS + format_files(back) if back else ''}"

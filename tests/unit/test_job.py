@@ -18,6 +18,7 @@ from transom.app.command_lines import submit
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.runner import Outcome
+from transom.features.registry import OUTLETS
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger
 from transom.storage.tables import LakeError, RunSuperseded
@@ -162,7 +163,7 @@ def performed(
         ran.append((stage, run_id))
         ledger = Ledger(f"{lake}/{stream.name}")
         nodes = [
-            PartitionKey(stage, "b", "events" if stage == "ingest" else "aggregates", hour)
+            PartitionKey(stage, "b", "events" if stage == "ingest" else OUTLETS[stage][0], hour)
             for hour in interval.hours()
         ]
         entries = {

@@ -29,10 +29,10 @@ typing: setup ## mypy
 	@$(ENV) mypy
 
 test-unit: setup ## quick tests without a JVM (under a minute)
-	@$(ENV) $(PYTEST) tests/unit --hypothesis-profile=unit
+	@$(ENV) $(PYTEST) --ignore tests/e2e --ignore tests/dags --hypothesis-profile=unit -m "not spark and not full and not long"
 
 test-spark: setup ## quick tests of the stages and of the promise, on Spark and Delta
-	@$(ENV) $(PYTEST) tests/spark tests/contract
+	@$(ENV) $(PYTEST) --ignore tests/e2e -m "spark and not full and not long"
 
 test-dags: setup ## tests of the DAGs, without a server
 	@$(ENV) pytest tests/dags
@@ -65,7 +65,7 @@ attack: setup ## a day of a real log, drivers of every stage killed at their wor
 	@$(ENV) pytest tests/long/test_attack.py -m long -s
 
 # What `make histories` runs: any randomised test, by the name that its failure prints.
-TEST ?= tests/contract/test_drawn_histories.py tests/contract/test_promise.py tests/unit/test_chains.py
+TEST ?= tests/promise/test_drawn_histories.py tests/promise/test_promise.py tests/engine/test_chains.py
 PROFILE ?= full
 histories: setup ## randomised tests with another seed, or one again (TRANSOM_SEED, TRANSOM_LAKES=20, TEST, PROFILE)
 	@$(ENV) export TRANSOM_LAKES=$${TRANSOM_LAKES:-20} TRANSOM_SEED=$${TRANSOM_SEED:-$$(date +%s)} && \

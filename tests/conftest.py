@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from replay import FIXED_SEED, replay_command
+from tests.support.replay import FIXED_SEED, replay_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from typer.testing import Result
 
-    from house import House, Templates
+    from tests.cli.ledger_by_hand import Lake
+    from tests.support.stream_harness import House, Templates
 
 # No deadline: a test may run beside other work. `unit` is for `make test-unit`, `full` for `make test-full`.
 for _profile, _examples in (("unit", 8), ("quick", 25), ("full", 100)):
@@ -30,8 +32,8 @@ for _profile, _examples in (("unit", 8), ("quick", 25), ("full", 100)):
     )
 hypothesis.settings.load_profile("quick")
 
-FOLDERS = ("e2e", "contract", "spark", "dags", "unit")
-"""The order in which test folders run: those with the longest tests first, so that no worker ends alone."""
+SPARK_FIXTURES = {"spark", "house"}
+"""Fixtures that start a JVM."""
 
 ZONE = "Asia/Kolkata"
 """Of the machine that the tests run on: half an hour off the hours, so that a time which goes by it shows."""
@@ -54,14 +56,22 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the folders with the longest tests first."""
+    """Marks the tests that need a JVM, and puts the longest first, so that no worker ends alone."""
     tests = Path(__file__).parent
 
     def place(item: pytest.Item) -> int:
         folder = item.path.relative_to(tests).parts[0]
-        return FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
+        return (
+            ["e2e", "promise"].index(folder)
+            if folder in ("e2e", "promise")
+            else 2 + (item.get_closest_marker("spark") is None)
+        )
 
+    for item in items:
+        if SPARK_FIXTURES & {*getattr(item, "fixturenames", ())}:
+            item.add_marker("spark")
     items.sort(key=place)
 
 
@@ -120,7 +130,7 @@ def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
 @pytest.fixture(scope="session")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> "Templates":
     """Lakes that are built once and copied into the tests that begin with them."""
-    from house import Templates
+    from tests.support.stream_harness import Templates
 
     return Templates(tmp_path_factory.mktemp("templates"))
 
@@ -134,7 +144,7 @@ def house(
     With `ready`, a function that lands files and runs stages, the lake and its landing folder are a copy of a
     template that this function has built.
     """
-    from house import WEB, House
+    from tests.support.stream_harness import WEB, House
 
     monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
 
@@ -157,3 +167,26 @@ def run_seed() -> int:
 def dice(run_seed: int) -> random.Random:
     """A generator for cuts and orders that a test draws once."""
     return random.Random(run_seed)
+
+
+@pytest.fixture
+def run() -> "Callable[..., Result]":
+    """Runs a command of the command line."""
+    from typer.testing import CliRunner
+
+    from transom.cli.__main__ import app
+
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Lake":
+    """A lake, its stream file found by its name."""
+    monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
+    monkeypatch.delenv("TRANSOM_LANDING", raising=False)
+    monkeypatch.delenv("TRANSOM_SPARK_PROPERTIES", raising=False)
+    monkeypatch.setenv("TRANSOM_STREAMS", str(tmp_path / "streams"))
+    monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path / "lake"))
+    from tests.cli.ledger_by_hand import Lake
+
+    return Lake(tmp_path)

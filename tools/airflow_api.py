@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
 from processes import ServerError
 
 OVER = frozenset({"success", "failed", "upstream_failed", "skipped", "removed"})

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+
 from processes import ServerError, alone, end, free_port, until_interrupted
 
 ROOT = Path(__file__).resolve().parents[1]

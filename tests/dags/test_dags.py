@@ -436,16 +436,15 @@ def test_the_page_of_a_dag_says_what_its_stream_asks_for() -> None:
 
 
 def test_feature_of_the_tests_has_a_task_of_its_own_behind_the_gate_of_ingest() -> None:
-    import toy_feature
-    import toy_job
     from stream_dag import build
+    from tests.support import toy_feature, toy_job
     from transom.spec import loader
 
     dag = build(loader.parse(toy_feature.STREAM, toy_feature.ToyStream), ROOT / "toy.yaml")
     task = dag.get_task("crowds")
     assert task.upstream_task_ids == {"ingest_gate"}
     assert task.downstream_task_ids == {"crowds_gate"}
-    assert task.application == str(ROOT / "tests/toy_job.py")
+    assert task.application == str(ROOT / "tests/support/toy_job.py")
     assert {asset.uri for asset in task.outlets} == {"transom://toy/crowds", "transom://toy/findings"}
     assert "many" in dag.doc_md
     assert toy_job.JOB.stream_type is toy_feature.ToyStream

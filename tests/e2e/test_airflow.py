@@ -8,13 +8,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import airflow_server
 import pytest
+from deltalake import DeltaTable
+
+import airflow_server
 import sample_logs
 from airflow_api import Airflow
-from deltalake import DeltaTable
 from sample_logs import WEB, Hours, land
-
 from transom.core.intervals import format_hour
 from transom.features.patterns.algorithm.reference import Widening
 from transom.features.registry import STAGES

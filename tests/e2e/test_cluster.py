@@ -5,13 +5,13 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-import cluster
 import pytest
+from pyspark.sql import SparkSession
+
+import cluster
 import sample_logs
 from processes import members
-from pyspark.sql import SparkSession
 from sample_logs import HOUR, WEB, land
-
 from transom.app.pipeline import run_stages
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-import airflow_server
 import httpx
 import pytest
+
+import airflow_server
 from processes import free_port
 
 SCRIPT = Path(airflow_server.__file__)

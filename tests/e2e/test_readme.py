@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-import sample_logs
 import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from sample_logs import HOUR
 
-from house import House
+import sample_logs
+from sample_logs import HOUR
+from tests.support.stream_harness import House
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState

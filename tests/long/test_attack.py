@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import sample_logs
 
-from histories import told_anew
-from house import House
-from siege import Siege
+import sample_logs
+from tests.support.fault_injection import Siege
+from tests.support.scenarios import told_anew
+from tests.support.stream_harness import House
 from transom.core.intervals import HOUR, Interval
 from transom.features.ingest.file_records import FileRecord
 from transom.features.registry import STAGES

@@ -9,13 +9,13 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-import airflow_server
 import pytest
+
+import airflow_server
 import sample_logs
 from airflow_api import Airflow
 from sample_logs import HOUR, WEB, land
-
-from house import House
+from tests.support.stream_harness import House
 from transom.core.intervals import format_hour
 from transom.ledger.ledger import Ledger
 

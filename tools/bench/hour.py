@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import airflow_server
 import psutil
-from airflow_api import Airflow
 
+import airflow_server
+from airflow_api import Airflow
 from bench.draw import END, FIRST, HOURS, LOGS, drawn
 from bench.ingest import in_turn
 from bench.measure import MIB, Failed, Watch, run

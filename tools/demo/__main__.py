@@ -15,9 +15,6 @@ from typing import IO
 import airflow_server
 import sample_logs
 from airflow_api import OVER, Airflow
-from processes import alone, until_interrupted
-from sample_logs import CONN, HOUR, WEB, Hours, land
-
 from demo.busy import busy
 from demo.figures import (
     WEB_STREAM,
@@ -32,6 +29,8 @@ from demo.figures import (
 from demo.frequent import most_asked_for
 from demo.page import DEMO, LAKE, book, console, rows, show, step, stretches
 from demo.persistent import always_here, beacons
+from processes import alone, until_interrupted
+from sample_logs import CONN, HOUR, WEB, Hours, land
 from transom.core.intervals import format_hour
 from transom.features.registry import STAGES
 from transom.ledger.ledger import Ledger

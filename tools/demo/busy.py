@@ -8,10 +8,10 @@ from typing import Any
 
 import altair as alt
 import pandas as pd
-import sample_logs
-from sample_logs import HOUR, Hours
 
+import sample_logs
 from demo.page import console, rows, show
+from sample_logs import HOUR, Hours
 from transom.core.intervals import format_hour
 
 MOST, LEAST = 120, 3

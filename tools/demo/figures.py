@@ -4,10 +4,10 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-import sample_logs
-from sample_logs import HOUR, Hours
 
+import sample_logs
 from demo.page import LAKE, book, console, rows, show, stretches
+from sample_logs import HOUR, Hours
 from transom.core.durations import format_duration_long
 from transom.core.intervals import format_hour
 from transom.features.patterns.spec import Pattern

@@ -3,10 +3,9 @@
 from collections import Counter
 from datetime import datetime
 
-from sample_logs import HOUR, Hours
-
 from demo.figures import WEB_STREAM
 from demo.page import LAKE, console, rows, show
+from sample_logs import HOUR, Hours
 from transom.api import read
 from transom.core.intervals import format_hour
 

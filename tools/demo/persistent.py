@@ -3,9 +3,8 @@
 from datetime import datetime
 
 import sample_logs
-from sample_logs import HOUR, Hours
-
 from demo.page import console, rows, show
+from sample_logs import HOUR, Hours
 from transom.core.intervals import format_hour
 
 SLOTS, ENOUGH, GUARANTEED = 72, 51, 36

@@ -15,10 +15,10 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-import sample_logs
 import yaml
 from deltalake import write_deltalake
 
+import sample_logs
 from reference import draw
 from reference.draw import FIRST, HOUR, HOURS
 from transom.stream import load, parse

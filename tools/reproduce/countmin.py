@@ -17,10 +17,10 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pandas as pd
-from bench.measure import machine
 from rich.console import Console
 from rich.progress import track
 
+from bench.measure import machine
 from reproduce.item_streams import (
     ITEMS,
     NAMES,

@@ -18,12 +18,12 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pandas as pd
-from bench import version
-from bench.measure import machine, run, spark_submit
-from bench.ways import paths
 from deltalake import write_deltalake
 from rich.console import Console
 
+from bench import version
+from bench.measure import machine, run, spark_submit
+from bench.ways import paths
 from reproduce import freeway
 from reproduce.framing import (
     BOUNDS,

@@ -17,9 +17,9 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pandas as pd
-from bench.measure import machine
 from rich.console import Console
 
+from bench.measure import machine
 from reproduce.connections import PROTOCOLS, Connections, drawn
 from reproduce.operations import Aggregation, Operation, Recurrence, Regression
 from reproduce.told import all_so, markdown, verdict

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bench.measure import LONG
-from bench.peer_framing import computed, totals
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from bench.measure import LONG
+from bench.peer_framing import computed, totals
 from reproduce.freeway import EVERY, FIRST, LEAST
 from transom.core.intervals import Interval
 from transom.features.frames.resolve import frame_block_of

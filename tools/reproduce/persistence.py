@@ -20,9 +20,9 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pandas as pd
-from bench.measure import machine
 from rich.console import Console
 
+from bench.measure import machine
 from reproduce.presence import DATA, UNIVERSE, Bools, Data, Floats, hashes
 from reproduce.told import all_so, markdown, verdict
 from transom.features.persistence.algorithm.reference import PersistenceParams, TrackedItem

@@ -18,9 +18,9 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pandas as pd
-from bench.measure import machine
 from rich.console import Console
 
+from bench.measure import machine
 from reproduce.detection import Detected, fixed, listed, records, vectorised
 from reproduce.told import all_so, markdown, verdict
 from reproduce.trace import Calls, Episode, drawn, parsed

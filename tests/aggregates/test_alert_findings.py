@@ -1,0 +1,264 @@
+"""Alerts as findings without Spark: how they keep up with the table `alerts` and with the stream's words."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.support.ledger_factories import at
+from tests.support.stream_factories import changed
+from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
+from transom.engine import compaction as tidying
+from transom.features.aggregates.findings import SOURCE
+from transom.findings import sync
+from transom.findings.from_ledger import Finding
+from transom.findings.store import count_findings, findings
+from transom.findings.store import publish as publish_ledger
+from transom.ledger.ledger import Ledger
+from transom.ledger.staleness import fingerprint
+from transom.stream import Stream, parse
+
+MINUTES = timedelta(minutes=1)
+GROWING = {
+    "when": "slope_n > 0 and n > 2", "level": 0, "severity": "high", "title": "it's {user}, {n} times"
+}  # fmt: skip
+
+
+def stream_of(said: Any = None, key: tuple[str, ...] = ("user",)) -> Stream:
+    declared = {"growing": GROWING, "many": "n >= 7"} if said is None else said
+    return parse(
+        changed(
+            key=list(key),
+            aggregates__load__alert=declared,
+            aggregates__load__levels="RANGES 2 HOURS, 1 HOUR SLIDES 30 MINUTES, 10 MINUTES",
+            aggregates__load__fit="10 minutes",
+        )
+    )
+
+
+def row(number: int, alert: str, end: int, **more: Any) -> dict[str, Any]:
+    """A report of level 0 that ends so many minutes into an hour."""
+    until = at(number) + end * MINUTES
+    given = {"user": "o'brien", "status": None, "n": 5, "slope_n": 0.1 + 0.2, "count": 5, "complete": True}
+    return {
+        "hour": at(number), "block": "load", "alert": alert, "level": 0, "window_end": until,
+        "window_start": until - 60 * MINUTES, **given, **more,
+    }  # fmt: skip
+
+
+def hold(ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str = "published") -> None:
+    """A run that has published these rows, of hours 1 and 2 and others that they are of."""
+    schema = pa.schema(
+        [
+            *((name, pa.timestamp("us", "UTC")) for name in ("hour", "window_start", "window_end")),
+            *((name, pa.string()) for name in ("block", "alert", "user")),
+            *((name, pa.int64()) for name in ("level", "count", "n", "status")),
+            *[("slope_n", pa.float64()), ("complete", pa.bool_())],
+        ]
+    )
+    uri = f"{ledger.root}/alerts"
+    before = {"alerts": DeltaTable(uri).version()} if DeltaTable.is_deltatable(uri) else {}
+    write_deltalake(uri, pa.Table.from_pylist(rows, schema), mode="overwrite")
+    entries = {}
+    for number in sorted({1, 2, *(1 + (r["hour"] - at(1)) // (60 * MINUTES) for r in rows)}):
+        own = [r for r in rows if r["hour"] == at(number)]
+        inputs = {"specification": fingerprint(stream.fingerprint("alerts", "load"))}
+        entry = PartitionState(
+            "published", "run", digest=f"{len(own)}:{hash(str(own))}", input_hashes=inputs, rows=len(own)
+        )
+        entries[PartitionKey("aggregates", "load", "alerts", at(number))] = entry
+    ledger.claim("aggregates", entries, "run", versions=before)
+    if status == "published":
+        ledger.publish("aggregates", entries, "run")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path))
+
+
+def publish(ledger: Ledger, stream: Stream) -> bool:
+    return sync.publish(ledger, stream, SOURCE)
+
+
+def version(ledger: Ledger) -> int:
+    return DeltaTable(f"{ledger.root}/findings").version()
+
+
+def told(ledger: Ledger) -> list[tuple[str | None, str, datetime | None, datetime | None]]:
+    return [(f.key, f.title, f.start_time, f.end_time) for f in findings(ledger.root)]
+
+
+def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger: Ledger) -> None:
+    stream = stream_of()
+    rows = [
+        row(1, "growing", 20, n=3, count=3),
+        row(1, "growing", 10),
+        row(1, "many", 60, user=None, n=7, slope_n=None, complete=False, level=1),
+        row(2, "growing", 30, n=9, slope_n=0.0101),
+        row(2, "growing", 30, user="other"),
+    ]
+    hold(ledger, stream, rows)
+    assert publish(ledger, stream)
+    first, other, many = findings(ledger.root)
+    assert first == Finding(
+        stage="aggregates",
+        hour=at(2),
+        finding_id=first.finding_id,
+        kind="alert",
+        block="load",
+        severity="high",
+        title="app: it's o'brien, 9 times",
+        start_time=at(1),
+        end_time=at(2) + 30 * MINUTES,
+        ongoing=True,
+        evidence=(
+            "the rule: slope_n > 0 and n > 2",
+            "level 0, 1 hour every 10 minutes: 3 reports met it in 2 hours",
+            "n 3 to 9, slope_n 0.0101 to 0.3",
+            "the last one, to 2015-05-17T02:30:00: n 9, slope_n 0.0101, count 5",
+        ),
+        key="o'brien",
+        source_hash=first.source_hash,
+        first_hour=at(1),
+    )
+    assert str(first) == ("high alert: app: it's o'brien, 9 times (2015-05-17T01:00 to 2015-05-17T02:30)")
+    assert (other.key, other.start_time, other.hour, other.title) == (
+        "other", at(2), at(2), "app: it's other, 5 times"
+    )  # fmt: skip
+    assert (many.key, many.severity, many.ongoing, many.title) == (
+        "null", "medium", False,
+        "app: many of load, null, 2015-05-17T01:00 to 2015-05-17T02:00, 2 hours every 30 minutes, n 7",
+    )  # fmt: skip
+    assert many.evidence == (
+        "the rule: n >= 7",
+        "level 1, 2 hours every 30 minutes: 1 report met it in 1 hour",
+        "n 7",
+        "the last one, to 2015-05-17T02:00:00: n 7, count 5",
+        "some of the reports are of hours that are incomplete",
+    )
+    assert len({f.finding_id for f in (first, other, many)}) == 3
+    # Of an interval, what its hours report.
+    assert findings(ledger.root, kinds=["stale"]) == []
+    own = [findings(ledger.root, Interval(at(n), at(n + 1))) for n in range(4)]
+    assert own == [[], [first, many], [first, other], []]
+    assert [count_findings(ledger.root, Interval(at(0), at(n))) for n in (1, 2, 3)] == [0, 2, 3]
+    # Nothing is written without need; what the ledger finds leaves it alone, and the other way round.
+    stood = version(ledger)
+    assert not publish(Ledger(ledger.root), stream)
+    publish_ledger(ledger, stream.name, "aggregates", {})
+    assert version(ledger) == stood
+
+
+@pytest.mark.parametrize(
+    ("slides", "level", "hours", "spells"),
+    [
+        # Of a slide of at most an hour each hour reports; of one of three hours every third.
+        ("30 MINUTES, 10 MINUTES", 0, (1, 2, 4), [(1, 2), (4, 4)]),
+        ("3 HOURS, 1 HOUR", 0, (1, 3), [(1, 1), (3, 3)]),
+        ("3 HOURS, 1 HOUR", 1, (2, 5, 11), [(2, 5), (11, 11)]),
+    ],
+)
+def test_hours_follow_each_other_that_lie_a_slide_apart(
+    ledger: Ledger, slides: str, level: int, hours: tuple[int, ...], spells: list[tuple[int, int]]
+) -> None:
+    declared = changed(
+        key=["user"],
+        aggregates__load__alert={"many": "n >= 7"},
+        aggregates__load__levels=f"RANGES 6 HOURS, 3 HOURS SLIDES {slides}",
+    )
+    stream = parse(declared)
+    hold(ledger, stream, [row(number, "many", 60, level=level) for number in hours])
+    publish(ledger, stream)
+    found = sorted(findings(ledger.root), key=lambda finding: finding.hour)
+    assert [(f.start_time, f.hour) for f in found] == [(at(first), at(last)) for first, last in spells]
+
+
+def test_a_spell_that_grows_keeps_its_id_and_one_that_loses_its_middle_is_two(ledger: Ledger) -> None:
+    stream = stream_of()
+    hold(ledger, stream, [row(1, "growing", 20)])
+    publish(ledger, stream)
+    (begun,) = findings(ledger.root)
+    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 2, 3)])
+    publish(ledger, stream)
+    (grown,) = findings(ledger.root)
+    assert (grown.finding_id, grown.start_time, grown.hour) == (begun.finding_id, at(1), at(3))
+    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
+    publish(ledger, stream)
+    assert sorted((f.start_time, f.hour) for f in findings(ledger.root)) == [(at(1), at(1)), (at(3), at(3))]
+    # Rows that a run has begun to replace stand as they were.
+    before = findings(ledger.root)
+    hold(ledger, stream, [row(1, "growing", 20, n=8), row(3, "growing", 20)], status="writing")
+    assert not publish(ledger, stream)
+    assert findings(ledger.root) == before
+
+
+def test_words_are_told_anew_and_rows_of_another_condition_are_marked(ledger: Ledger) -> None:
+    hold(ledger, stream_of(), [row(1, "growing", 20)])
+    publish(ledger, stream_of())
+    (before,) = findings(ledger.root)
+    worse = stream_of({"growing": {**GROWING, "severity": "low", "title": "{{{user}}}"}, "many": "n >= 7"})
+    publish(ledger, worse)
+    (after,) = findings(ledger.root)
+    assert after == replace(before, severity="low", title="app: {o'brien}", source_hash=after.source_hash)
+    # The rows are of the old condition until a run computes them.
+    publish(ledger, stream_of({"growing": "n > 3"}))
+    (marked,) = findings(ledger.root)
+    assert marked.evidence[-1] == (
+        "some of the reports were made by an earlier form of the stream file; their hours are stale"
+    )
+    # A block that has none any more is told nothing of.
+    publish(ledger, stream_of({}))
+    assert told(ledger) == []
+
+
+def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
+    said = {"many": "n >= 7"}
+    of_two = stream_of(said, ("user", "status"))
+    hold(
+        ledger, of_two, [row(1, "many", 20, status=404), row(1, "many", 20), row(1, "many", 20, user="null")]
+    )
+    publish(ledger, of_two)
+    found = findings(ledger.root)
+    assert sorted(f.key or "" for f in found) == [
+        "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
+    ]  # fmt: skip
+    of_none = stream_of(said, ())
+    hold(ledger, of_none, [row(1, "many", 20)])
+    publish(ledger, of_none)
+    title = "app: many of load, 2015-05-17T01:00 to 2015-05-17T01:20, 1 hour every 10 minutes, n 5"
+    assert told(ledger) == [(None, title, at(1), at(1) + 20 * MINUTES)]
+
+
+def test_many_rows_are_told_by_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
+    stream = stream_of()
+    hold(ledger, stream, [row(number, "growing", end) for number in (1, 3) for end in (10, 20)])
+    publish(ledger, stream)
+    assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3)]
+    assert version(ledger) == 2
+
+
+def test_findings_say_the_same_when_their_files_are_brought_together(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def files() -> int:
+        return len(DeltaTable(f"{ledger.root}/findings").file_uris())
+
+    monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
+    monkeypatch.setattr(tidying, "SCATTERED", 1)
+    stream = stream_of()
+    # Before anything was found there is no table.
+    tidying.compact(ledger, "aggregates")
+    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
+    publish(ledger, stream)
+    found = findings(ledger.root)
+    assert (len(found), files()) == (2, 2)
+    tidying.compact(ledger, "aggregates")
+    assert (findings(ledger.root), files()) == (found, 1)
+    assert not publish(ledger, stream)

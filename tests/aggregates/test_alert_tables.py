@@ -1,0 +1,103 @@
+"""Alerts: the reports that meet a condition, told whatever the history, and through kills between tables."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+from tests.promise.test_promise import assert_equal
+from tests.support.crash_states import remains
+from tests.support.stream_harness import House, hour, line
+
+Make = Callable[..., House]
+HOUR = timedelta(hours=1)
+
+ALERTING = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
+key: [client]
+aggregates:
+  traffic:
+    measures: {n: count, sent: sum(bytes)}
+    levels: RANGES 2 HOURS, 30 MINUTES SLIDES 30 MINUTES, 10 MINUTES
+    fit: 10 minutes
+    alert:
+      growing: {when: "slope_sent > 0 and n > 2", level: 0, severity: high, title: "{client} is sent more"}
+      many: n >= 7
+  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+"""
+
+
+def grown(day: House, hours: int) -> None:
+    """Hours of two clients, one of whom is sent more and more."""
+    for number in range(hours):
+        more = [line(3600 * number + 600 * n + 1, "10.0.0.1", 100 * n) for n in range(6)]
+        day.land(number, [*more, line(3600 * number + 5, "10.0.0.2", 7)])
+
+
+@pytest.mark.full
+def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make) -> None:
+    """Slow (half a minute): several runs of ingest and aggregate."""
+    lived = house(ALERTING, "lived")
+    grown(lived, 3)
+    late = lived.land(1, [line(3600 + 30 * n, "10.0.0.2", 7) for n in range(8)], ".late")
+    content = late.read_bytes()
+    late.unlink()
+    lived.run(2, 3)
+    lived.run(0, 2)
+    late.write_bytes(content)
+    lived.run(1, 2)
+    whole = house(ALERTING, "whole")
+    whole.run(0, 3)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+    reports, alerts = whole.table("aggregates"), whole.table("alerts")
+    growing = reports.where("block = 'traffic' AND level = 0 AND slope_sent > 0 AND n > 2")
+    many = reports.where("block = 'traffic' AND n >= 7")
+    expected = growing.withColumn("alert", F.lit("growing")).unionByName(
+        many.withColumn("alert", F.lit("many"))
+    )
+    names = [name for name in alerts.columns if name in expected.columns]
+    assert names == alerts.columns
+    found, wanted = (sorted(map(tuple, rows.select(*names).collect())) for rows in (alerts, expected))
+    assert found == wanted
+    # Of each alert, level and key one for hours that follow each other.
+    told = whole.findings()
+    met = {(row.alert, row.level, row.client, row.hour) for row in alerts.collect()}
+    begun = [(*of, at) for *of, at in met if (*of, at - HOUR) not in met]
+    assert len(told) == len(begun) == len({finding.finding_id for finding in told})
+    assert len(begun) < len(met)
+    (first, *_) = told
+    assert (first.severity, first.title, first.start_time) == ("high", "web: 10.0.0.1 is sent more", hour(0))
+    # What is told goes when the file no longer asks for it, and so do the rows.
+    house(ALERTING.replace("      many: n >= 7\n", ""), "lived").run(0, 3)
+    left = house(ALERTING, "lived")
+    assert {finding.severity for finding in left.findings()} == {"high"}
+    assert left.table("alerts").where("alert = 'many'").isEmpty()
+
+
+@pytest.mark.full
+def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(house: Make) -> None:
+    """Slow (half a minute): a run of aggregates for each commit."""
+    never = house(ALERTING, "never")
+    grown(never, 2)
+    never.run(0, 1)
+    never.ingest(1, 2)
+
+    def run() -> None:
+        house(ALERTING, "never").aggregates(1, 2)
+
+    states = remains(Path(never.root), run, never.folder / "copies")
+    assert {finding.hour for finding in never.findings()} == {hour(1)}
+    assert {finding.start_time for finding in never.findings()} == {hour(0), hour(1)}
+    untold = 0
+    for state in states:
+        killed = house(ALERTING, str(state.parent.relative_to(never.folder)))
+        untold += killed.findings() != never.findings()
+        killed.aggregates(1, 2)
+        killed.assert_same(never, state.parent.name)
+        assert killed.findings() == never.findings()
+    assert untold > 4

@@ -1,0 +1,58 @@
+"""A granule holds the smallest hashes of the values that are counted, whatever its key."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from tests.support.stream_factories import changed
+from transom.engine.hours import granule, quoted
+from transom.features.aggregates.algorithm.distinct_count import SIZE, AdaptiveSample
+from transom.features.aggregates.resolve import block_of
+from transom.features.aggregates.tables_granules import with_hashes
+from transom.stream import parse
+
+NOON = datetime(2015, 5, 17, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("column", ["host", "status"])
+def test_a_granule_holds_the_smallest_hashes_of_its_values(spark: SparkSession, column: str) -> None:
+    """Of the values of each user and granule, whether few, more than are held, or none."""
+    of = block_of(
+        parse(changed(aggregates__load__measures={"kinds": f"distinct({column})"}), "app.yaml"), "load"
+    )
+    values: dict[tuple[str | None, int], list[int | None]] = {
+        ("many", 0): [*range(SIZE + 200), *range(50), None],
+        ("many", 5): [7],
+        (None, 0): [1, 2, 2, None],
+        (None, 10): [3],
+        ("none", 0): [None, None],
+    }
+    rows = [
+        (NOON, NOON + timedelta(minutes=minute), user, value)
+        for (user, minute), many in values.items()
+        for value in many
+    ]
+    events = spark.createDataFrame(rows, "hour timestamp, event_time timestamp, user string, status bigint")
+    events = events.withColumn("host", F.concat(F.lit("host "), F.col("status")))
+    granules = events.groupBy("hour", granule(of.base), *quoted(of.key)).agg(F.count("*").alias("records"))
+
+    held = {
+        (row["user"], round((row["granule"].astimezone(UTC) - NOON).total_seconds()) // 60): (
+            row["records"],
+            row[f"hashes_{column}"],
+        )
+        for row in with_hashes(granules, events, of, column).collect()
+    }
+
+    def hashes(many: list[int | None]) -> list[int]:
+        drawn = events.sparkSession.createDataFrame([Row(status=value) for value in {*many} - {None}])
+        drawn = drawn.withColumn("host", F.concat(F.lit("host "), F.col("status")))
+        return [max(row[0] & (2**63 - 1), 1) for row in drawn.select(F.xxhash64(column)).collect()]
+
+    assert held == {
+        at: (len(many), list(AdaptiveSample.of(hashes(many)).hashes) if set(many) != {None} else None)
+        for at, many in values.items()
+    }
+    assert len(held["many", 0][1]) == SIZE + 1

@@ -1,0 +1,219 @@
+"""Figures of any horizon from granules, for one key without Spark and for all with it."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from tests.support.stream_harness import House, hour, line
+from transom.api import RESULTS, Results, StaleDataError, UnknownKey, read
+from transom.engine.reader import sql_literal
+from transom.storage.tables import Table, descriptions
+from transom.stream import parse
+
+Make = Callable[..., House]
+
+STREAM = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
+key: [client]
+repair_window: 1 hour
+retention: 4 hours
+aggregates:
+  traffic:
+    measures: {n: count, sent: mean(bytes), kinds: distinct(status)}
+    levels: RANGES 3 HOURS, 40 MINUTES SLIDES 1 HOUR, 20 MINUTES
+    fit: 10 minutes
+    aging: [0.25, 1]
+"""
+Event = tuple[int, str, int, int]
+"""Second, client, bytes and status."""
+DRAWN = np.random.default_rng(5)
+EVENTS: list[Event] = [
+    (int(at), f"it's{client}", int(sent), int(status))
+    for at, client, sent, status in zip(
+        np.sort(DRAWN.integers(0, 5 * 3600, 300)),
+        DRAWN.integers(0, 3, 300),
+        DRAWN.integers(0, 10**6, 300),
+        DRAWN.choice([200, 301, 404], 300),
+        strict=True,
+    )
+]
+
+
+def results(house: House) -> Results:
+    return read(house.folder / "lake", house.stream)
+
+
+@pytest.fixture
+def lived(house: Make) -> House:
+    """Five hours."""
+    day = house(STREAM)
+    for number in range(5):
+        day.land(number, [line(*event) for event in EVENTS if event[0] // 3600 == number])
+    day.run(0, 5)
+    return day
+
+
+def recomputed(client: str, until: int, length: int) -> dict[str, Any] | None:
+    """The figures of a client from its events, in seconds of the day."""
+    inside = [event for event in EVENTS if event[1] == client and until - length <= event[0] < until]
+    if not inside:
+        return None
+    sent = [event[2] for event in inside]
+    units = []
+    for start in range(until - length, until, 600):
+        here = [event[2] for event in inside if start <= event[0] < start + 600]
+        if here or units:
+            units.append(float(np.mean(here)) if here else units[-1])
+    slope, first = np.polyfit(range(len(units)), units, 1) if len(units) > 1 else (None, None)
+    weights = [1.0 if event[0] >= until - 2400 else 0.25 for event in inside]
+    return {
+        "window_start": hour(0) + timedelta(seconds=until - length),
+        "window_end": hour(0) + timedelta(seconds=until),
+        "client": client,
+        "count": len(inside),
+        "n": len(inside),
+        "sent": np.mean(sent),
+        "values_sent": len(sent),
+        "sum_sent": sum(sent),
+        "mean_sent": np.mean(sent),
+        "min_sent": min(sent),
+        "max_sent": max(sent),
+        "aged_mean_sent": np.average(sent, weights=weights),
+        "units_sent": len(units),
+        "slope_sent": slope,
+        "slope_per_second_sent": None if slope is None else slope / 600,
+        "intercept_sent": None if slope is None else first - slope * (length // 600 - len(units)),
+        "kinds": len({event[3] for event in inside}),
+        "error_kinds": 0.0,
+        "complete": True,
+    }
+
+
+def close(found: dict[str, Any] | None, wanted: dict[str, Any] | None) -> None:
+    """Equal in what is wanted, but for the last digits of doubles."""
+    if found is None or wanted is None:
+        assert found is wanted
+        return
+    for name, value in wanted.items():
+        about = pytest.approx(value, rel=1e-6, abs=1e-6) if isinstance(value, float) else value
+        assert found[name] == about, name
+
+
+def test_the_figures_of_a_horizon_are_those_of_its_events(spark: SparkSession, lived: House) -> None:
+    """From ten minutes to more than the widest window, wherever it ends; with Spark and without."""
+    web = results(lived)
+    clients = sorted({event[1] for event in EVENTS})
+    for until, length in ((18000, 600), (18000, 10800), (15000, 2400), (17400, 3000), (18000, 9000)):
+        end = hour(0) + timedelta(seconds=until)
+        wanted = {client: recomputed(client, until, length) for client in clients}
+        alone = {client: web.horizon({"client": client}, end, timedelta(seconds=length)) for client in wanted}
+        for client, figures in wanted.items():
+            close(alone[client], figures)
+        every = web.horizons(spark, end, f"{length // 60} minutes").toArrow().to_pylist()
+        assert {row["client"]: row for row in every} == {c: row for c, row in alone.items() if row}
+    with pytest.raises(UnknownKey, match=r"key: no hour of block traffic has a record of client 'nobody'$"):
+        web.horizon({"client": "nobody"}, hour(5), "1 hour")
+
+
+def test_a_horizon_of_a_level_is_its_report(lived: House) -> None:
+    web = results(lived)
+    for row in web.table("aggregates", hour(4), hour(5)).to_pylist():
+        found = web.horizon(
+            {"client": row["client"]}, row["window_end"], row["window_end"] - row["window_start"], "traffic"
+        )
+        assert found == {name: row[name] for name in found or ()}
+
+
+def test_what_is_not_fresh_is_not_told(lived: House) -> None:
+    web, one = results(lived), {"client": "it's1"}
+    whole = web.horizon(one, hour(5), "2 hours")
+    lived.land(4, [line(3600 * 4 + 5, "it's1")], ".late")
+    lived.ingest(4, 5)
+    with pytest.raises(
+        StaleDataError, match="granules of aggregates traffic 2015-05-17T04:00 are out of date"
+    ):
+        web.horizon(one, hour(5), "2 hours")
+    lived.aggregates(4, 5)
+    healed = web.horizon(one, hour(5), "2 hours")
+    assert whole is not None
+    assert healed is not None
+    assert healed["n"] == whole["n"] + 1
+    with pytest.raises(
+        StaleDataError, match="nobody has asked for 2015-05-17T05:00, in which the window ends"
+    ):
+        web.horizon(one, hour(6), "2 hours")
+    lived.land(6, [line(3600 * 6, "it's1")])
+    lived.run(5, 7)
+    found = web.horizon(one, hour(7), "2 hours")
+    assert found is not None
+    assert (found["n"], found["complete"]) == (1, False)
+    with pytest.raises(StaleDataError, match="granules of aggregates traffic 2015-05-17T00:00 are expired"):
+        web.horizon(one, hour(2), "2 hours")
+
+
+def test_what_cannot_be_asked_is_refused_in_words(lived: House) -> None:
+    web, one = results(lived), {"client": "it's1"}
+    for message, call in {
+        "h: must be a multiple of 10 minutes, above 0; got 15 minutes": lambda: web.horizon(
+            one, hour(5), "15 minutes"
+        ),
+        "h: must be a multiple of 10 minutes, above 0; got 0 seconds": lambda: web.horizon(
+            one, hour(5), timedelta()
+        ),
+        "until: must be a multiple of 10 minutes since 1970; got 2015-05-17T05:05:00+00:00": lambda: (
+            web.horizon(one, hour(5) + timedelta(minutes=5), "1 hour")
+        ),
+        "must be a time with a zone; got 2015-05-17T05:00:00": lambda: web.horizon(
+            one, hour(5).replace(tzinfo=None), "1 hour"
+        ),
+        "key: must have a value for each of its columns (client); got {'user': 'x'}": lambda: web.horizon(
+            {"user": "x"}, hour(5), "1 hour"
+        ),
+        "block: aggregates has no block 'trafic'; nearest: traffic": lambda: web.horizon(
+            one, hour(5), "1 hour", "trafic"
+        ),
+    }.items():
+        with pytest.raises(ValueError, match=re.escape(message) + "$"):
+            call()
+    with pytest.raises(KeyError, match="no table of results 'granules'; known: events, "):
+        web.table("granules")
+
+
+def test_what_no_run_has_made_is_not_made_by_asking(tmp_path: Path) -> None:
+    web = read(tmp_path / "lake", parse(yaml.safe_load(STREAM)))
+    with pytest.raises(StaleDataError, match="no run of web is in this lake: "):
+        web.horizon({"client": "x"}, hour(5), "1 hour")
+    with pytest.raises(StaleDataError, match="no run of web has made a table recurring: "):
+        web.table("recurring")
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.float64(1.5), "1.5"),
+        (np.int64(3), "3"),
+        (7, "7"),
+        (np.True_, "TRUE"),
+        (False, "FALSE"),
+        ("it's", "'it''s'"),
+    ],
+)
+def test_a_value_of_a_key_is_written_as_sql_has_it(value: object, text: str) -> None:
+    assert sql_literal(value) == text
+    with pytest.raises(ValueError, match="key: a number must be finite; got inf"):
+        sql_literal(float("inf"))
+
+
+def test_every_table_that_is_neither_state_nor_ledger_is_a_result() -> None:
+    tables = {name for name in descriptions() if not Table.load(name).state}
+    assert tables - {"ledger", "runs", "checks"} == {*RESULTS}

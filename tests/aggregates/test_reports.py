@@ -1,0 +1,371 @@
+"""Reports of granules without Spark: every figure against one recomputed from the window's records."""
+
+import gzip
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.stream_factories import base
+from transom.arrays.arrow import overlaps_any
+from transom.features.aggregates.algorithm.linear_fit import ONE, mean
+from transom.features.aggregates.reports import ReportBuilder
+from transom.features.aggregates.resolve import AggregateBlock, block_of
+from transom.features.aggregates.tables_recurring import RecurringItems
+from transom.stream import parse
+
+TODAY = 1_700_000_000 // 3600 * 3600
+SECONDS = 4 * 3600
+DATA = Path(__file__).resolve().parents[1] / "data"
+Event = tuple[str | None, int, int | None]
+"""User, second and milliseconds taken, in steps of a thousandth."""
+
+
+def block(**more: Any) -> AggregateBlock:
+    data = base()
+    data["aggregates"]["load"] |= {
+        "levels": "RANGES 3 HOURS, 1 HOUR SLIDES 1 HOUR, 20 MINUTES",
+        "measures": {"n": "count", "took": "mean(took)"},
+        **more,
+    }
+    return block_of(parse(data, "app.yaml"), "load")
+
+
+def granules(events: list[Event], of: AggregateBlock) -> pa.RecordBatch:
+    """What the stage would have made of some events."""
+    length = of.base // 1_000_000
+    grouped: dict[tuple[Any, int], list[int | None]] = {}
+    for user, second, took in events:
+        grouped.setdefault((user, second - second % length), []).append(took)
+    rows = [
+        {
+            "granule": start * 1_000_000,
+            "user": user,
+            "records": len(values),
+            "values_took": len(known),
+            "sum_took": sum(known) if known else None,
+            "min_took": min(known, default=None),
+            "max_took": max(known, default=None),
+            # Any numbers that differ where values do are hashes to the windows.
+            "hashes_took": sorted({6000 + value for value in known}) or None,
+        }
+        for (user, start), values in grouped.items()
+        for known in [[value for value in values if value is not None]]
+    ]
+    numbers = {name: pa.int64() for name in ("records", "values_took", "sum_took", "min_took", "max_took")}
+    hashes = {"hashes_took": pa.list_(pa.int64())}
+    schema = pa.schema({"granule": pa.timestamp("us", "UTC"), "user": pa.string(), **numbers, **hashes})
+    return pa.RecordBatch.from_pylist(rows, schema)
+
+
+def line_of(units: list[float], missing_before: int) -> tuple[float, float]:
+    """Slope, and value at the window's first unit, by numpy."""
+    slope, first = np.polyfit(range(len(units)), np.array(units), 1)
+    return float(slope), float(first - slope * missing_before)
+
+
+OF_A_UNIT: Mapping[str, Callable[[list[int]], float]] = {"mean": fmean, "sum": sum, "min": min, "max": max}
+events_of = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", None]), st.integers(0, SECONDS - 1), st.none() | st.integers(-5000, 9000)
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(
+    events_of,
+    st.sampled_from([0, TODAY]),
+    st.sampled_from(["last", "zero"]),
+    st.sampled_from(list(OF_A_UNIT)),
+)
+def test_lines_are_those_of_the_records_of_each_window(
+    drawn: list[Event], start: int, missing: str, value: str
+) -> None:
+    of = block(fit={"unit": "10 minutes", "missing": missing, "value": value})
+    unit = 600
+    events = [(user, start + second, took) for user, second, took in drawn]
+    stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
+    made = ReportBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    rows = pa.Table.from_batches(made).to_pylist()
+    assert rows
+    for row in rows:
+        low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
+        inside = [(t, v) for user, t, v in events if user == row["user"] and low <= t < high]
+        assert row["count"] == row["n"] == len(inside)
+        counts = [sum(u <= t < u + unit for t, _ in inside) for u in range(low, high, unit)]
+        slope, first = line_of([float(count) for count in counts], 0)
+        assert row["units_n"] == len(counts)
+        assert (row["slope_n"], row["intercept_n"]) == pytest.approx((slope, first), rel=1e-9, abs=1e-9)
+        assert row["slope_per_second_n"] == row["slope_n"] / unit
+        means = {
+            number: OF_A_UNIT[value](some) / 1000
+            for number, of_unit in groupby(sorted(inside, key=lambda event: event[0]), lambda e: e[0] // unit)
+            for some in [[v for _, v in of_unit if v is not None]]
+            if some
+        }
+        known: list[float] = []
+        for number in range(low // unit, high // unit):
+            if missing == "zero" and means:
+                known.append(means.get(number, 0.0))
+            elif known or number in means:
+                known.append(means.get(number, known[-1] if known else 0.0))
+        assert row["units_took"] == len(known)
+        if len(known) < 2:
+            assert row["slope_took"] is row["slope_per_second_took"] is row["intercept_took"] is None
+            continue
+        slope, first = line_of(known, (high - low) // unit - len(known))
+        # A mean is rounded to a millionth of the resolution.
+        assert row["slope_took"] == pytest.approx(slope, rel=1e-6, abs=1e-8)
+        assert row["intercept_took"] == pytest.approx(first, rel=1e-6, abs=1e-7)
+
+
+@given(events_of, st.sampled_from([0, TODAY]))
+def test_aged_means_are_those_of_the_records_of_each_ring(drawn: list[Event], start: int) -> None:
+    of = block(aging=[0.25, 1])
+    events = [(user, start + second, took) for user, second, took in drawn]
+    stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
+    made = ReportBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    for row in pa.Table.from_batches(made).to_pylist():
+        low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
+        near = high - 3600
+        inside = [
+            (0.25 if t < near else 1.0, took / 1000)
+            for user, t, took in events
+            if user == row["user"] and low <= t < high and took is not None
+        ]
+        if not inside:
+            assert row["aged_mean_took"] is None
+            continue
+        aged = sum(weight * took for weight, took in inside) / sum(weight for weight, _ in inside)
+        assert row["aged_mean_took"] == pytest.approx(aged, rel=1e-9, abs=1e-9)
+        assert "aged_mean_n" not in row
+
+
+@given(events_of, st.sets(st.integers(-2, 6), min_size=1, max_size=3))
+def test_report_is_complete_where_its_window_reaches_no_incomplete_hour(
+    drawn: list[Event], lacking: set[int]
+) -> None:
+    of = block()
+    events = [(user, TODAY + second, took) for user, second, took in drawn]
+    stretches = [(TODAY * 1_000_000, (TODAY + SECONDS + 3 * 3600) * 1_000_000)]
+    hours = [TODAY + 3600 * number for number in sorted(lacking)]
+    incomplete = np.array([1_000_000 * hour for hour in hours], dtype=np.int64)
+    made = ReportBuilder(of, stretches, incomplete)([granules(events, of)])
+    for row in pa.Table.from_batches(made).to_pylist():
+        low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
+        assert row["complete"] is not any(low < hour + 3600 and hour < high for hour in hours)
+
+
+@given(events_of, st.sampled_from([0, TODAY]), st.sampled_from([1, 2**17]))
+def test_distinct_values_are_those_of_the_records_of_each_window(
+    drawn: list[Event], start: int, at_a_time: int
+) -> None:
+    """Of few values their number; whole keys may be looked at one at a time."""
+    of = block(measures={"n": "count", "took": "sum(took)", "kinds": "distinct(took)"})
+    events = [(user, start + second, took) for user, second, took in drawn]
+    stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
+    with patch("transom.features.aggregates.reports.AT_A_TIME", at_a_time):
+        made = list(ReportBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)]))
+    for row in pa.Table.from_batches(made).to_pylist():
+        low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
+        values = {took for user, t, took in events if user == row["user"] and low <= t < high}
+        assert (row["kinds"], row["error_kinds"]) == (len(values - {None}), 0.0)
+
+
+@given(events_of, st.sampled_from([0, TODAY]))
+def test_recurring_items_are_in_every_ring_of_the_records(drawn: list[Event], start: int) -> None:
+    """Items are what an event took, here: of few values, so that they come back."""
+    of = block(recurring=["status"])
+    assert of.item_base == 3600 * 1_000_000
+    events = [(user, start + second, (took or 0) % 2) for user, second, took in drawn]
+    grouped = Counter((user, t - t % 3600, status) for user, t, status in events)
+    rows = [
+        {"granule": t * 1_000_000, "user": user, "status": status, "records": records}
+        for (user, t, status), records in grouped.items()
+    ]
+    schema = pa.schema(
+        {
+            "granule": pa.timestamp("us", "UTC"),
+            "user": pa.string(),
+            "status": pa.int64(),
+            "records": pa.int64(),
+        }
+    )
+    end = start + SECONDS + 3 * 3600
+    incomplete = np.array([start * 1_000_000], dtype=np.int64)
+    made = RecurringItems(of, [(start * 1_000_000, end * 1_000_000)], incomplete)
+    found = [row for batch in made([pa.RecordBatch.from_pylist(rows, schema)]) for row in batch.to_pylist()]
+    wanted = []
+    for f in range(start + 3600, end + 1, 3600):
+        for user, status in {(user, status) for user, _, status in events}:
+            times = [t for u, t, s in events if (u, s) == (user, status)]
+            rings = [sum(f - far <= t < f - near for t in times) for near, far in ((0, 3600), (3600, 10800))]
+            if all(rings):
+                complete = not f - 10800 <= start < f
+                wanted.append((f, user, status, rings, complete, f - 3600))
+    assert sorted(map(repr, wanted)) == sorted(
+        repr(
+            (
+                int(row["window_end"].timestamp()),
+                row["user"],
+                row["status"],
+                row["counts"],
+                row["complete"],
+                int(row["hour"].timestamp()),
+            )
+        )
+        for row in found
+    )
+
+
+def test_every_figure_of_a_real_log_is_that_of_its_lines() -> None:
+    """Ten thousand requests of four days: bytes in place of what an event took."""
+    lines = gzip.decompress((DATA / "apache_access.log.gz").read_bytes()).decode().splitlines()
+    found = [re.match(r'(\S+) .*?\[(.*?)\] ".*" \d+ (\d+|-)', line) for line in lines]
+    events: list[Event] = [
+        (
+            match[1],
+            int(datetime.strptime(match[2], "%d/%b/%Y:%H:%M:%S %z").timestamp()),
+            None if match[3] == "-" else int(match[3]),
+        )
+        for match in found
+        if match
+    ]
+    assert len(events) == 10_000
+    of = block(
+        levels="RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR",
+        fit="1 hour",
+        measures={"n": "count", "took": "sum(took)", "sizes": "distinct(took)"},
+    )
+    first, last = (choose(second for _, second, _ in events) for choose in (min, max))
+    stretches = [(first * 1_000_000, (last + 24 * 3600) * 1_000_000)]
+    made = ReportBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    by_user: dict[str | None, list[Event]] = {}
+    for event in events:
+        by_user.setdefault(event[0], []).append(event)
+    checked = 0
+    for row in pa.Table.from_batches(made).to_pylist():
+        low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
+        inside = [(second, took) for _, second, took in by_user[row["user"]] if low <= second < high]
+        known = [took for _, took in inside if took is not None]
+        assert (row["n"], row["values_took"], row["sizes"]) == (len(inside), len(known), len(set(known)))
+        if not known:
+            assert row["sum_took"] is row["min_took"] is row["slope_took"] is None
+            continue
+        steps = (sum(known), min(known), max(known))
+        assert tuple(round(row[f"{name}_took"] * 1000) for name in ("sum", "min", "max")) == steps
+        units: list[float] = []
+        for start in range(low, high, 3600):
+            here = [took for second, took in inside if start <= second < start + 3600 and took is not None]
+            if here or units:
+                units.append(mean(sum(here), len(here)) / ONE / 1000 if here else units[-1])
+        assert row["units_took"] == len(units)
+        if len(units) > 1:
+            slope, at_first = line_of(units, (high - low) // 3600 - len(units))
+            largest = max(units)
+            assert row["slope_took"] == pytest.approx(slope, rel=1e-9, abs=1e-9 * largest)
+            assert row["intercept_took"] == pytest.approx(at_first, rel=1e-9, abs=1e-9 * largest)
+            checked += 1
+    assert checked > 10_000
+
+
+def test_nothing_is_told_of_sums_that_might_not_be_exact() -> None:
+    """Two values whose sum int64 holds, but not in any order with more of their size."""
+    of = block(aging=[0.25, 1], fit="20 minutes")
+    events: list[Event] = [("a", 60, 2**61), ("a", 70, 2**61), ("b", 60, 5)]
+    made = ReportBuilder(of, [(0, 3600 * 1_000_000)], np.array([], dtype=np.int64))([granules(events, of)])
+    told = {
+        (row["user"], row["mean_took"] is None, row["aged_mean_took"] is None, row["slope_n"] is None)
+        for row in pa.Table.from_batches(made).to_pylist()
+        if row["units_n"] > 1
+    }
+    assert told == {("a", True, True, False), ("b", False, False, False)}
+
+
+def test_a_window_that_begins_inside_an_incomplete_hour_is_incomplete() -> None:
+    hours = np.array([3600, 14400], dtype=np.int64) * 1_000_000
+    ends = [
+        (3600, True),
+        (3900, False),
+        (7200, False),
+        (8999, False),
+        (9000, True),
+        (14400, True),
+        (14401, False),
+    ]
+    end = np.array([at for at, _ in ends], dtype=np.int64) * 1_000_000
+    assert overlaps_any(end - 1800 * 1_000_000, end, hours).tolist() == [not complete for _, complete in ends]
+
+
+@pytest.mark.full
+def test_a_million_keys_of_one_event_each() -> None:
+    """Each has an event in one of the hour's three units, which tells its line."""
+    of = block(
+        fit="20 minutes",
+        aging=[0.25, 1],
+        measures={"n": "count", "kinds": "distinct(took)", "t": "max(took)"},
+    )
+    many = 1_000_000
+    number = np.arange(many)
+    one, value = np.ones(many, dtype=np.int64), number % 1000
+    rows = {
+        "granule": pa.array(number % 3 * 1200 * 1_000_000, pa.timestamp("us", "UTC")),
+        "user": pa.array(number).cast(pa.string()),
+        "records": one,
+        **{"values_took": one, "sum_took": value, "min_took": value, "max_took": value},
+        "hashes_took": pa.ListArray.from_arrays(
+            pa.array(np.arange(many + 1), pa.int32()), pa.array(value + 1)
+        ),
+    }
+    hour_after = (3599 * 1_000_000, 3600 * 1_000_000)
+    made = list(ReportBuilder(of, [hour_after], np.array([], dtype=np.int64))([pa.record_batch(rows)]))
+    found = pa.Table.from_batches(made)
+    found = found.filter(pc.equal(found["level"], 0))
+    assert len(found) == pc.count_distinct(found["user"]).as_py() == many
+    assert all(pc.all(pc.equal(found[name], 1)).as_py() for name in ("n", "kinds", "values_t"))
+    user = found["user"].cast(pa.int64()).to_numpy()
+    assert np.array_equal(found["slope_n"].to_numpy(), np.array([-0.5, 0.0, 0.5])[user % 3])
+    assert np.array_equal(found["max_t"].to_numpy(), user % 1000 / 1000)
+    assert np.array_equal(found["aged_mean_t"].to_numpy(), found["max_t"].to_numpy())
+
+
+def test_one_key_with_everything() -> None:
+    """A granule in each minute of a fortnight, every hundredth of them with a value of its own."""
+    of = block(
+        levels="RANGES 7 DAYS, 1 HOUR SLIDES 1 HOUR, 1 MINUTE", measures={"n": "count", "sum": "sum(took)"}
+    )
+    events: list[Event] = [("a", 60 * minute, minute % 100) for minute in range(14 * 1440)]
+    end = 14 * 86400
+    stretches = [((end - 3600) * 1_000_000, end * 1_000_000)]
+    made = ReportBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    found = {
+        (row["level"], int(row["window_end"].timestamp())): row
+        for row in pa.Table.from_batches(made).to_pylist()
+    }
+    assert len(found) == 61
+    week = found[1, end]
+    assert (week["n"], round(week["sum"] * 1000)) == (
+        7 * 1440,
+        sum(took or 0 for _, _, took in events[7 * 1440 :]),
+    )
+    assert all(found[0, end - 60 * back]["n"] == 60 for back in range(60))
+
+
+def test_no_granules_of_items_make_nothing() -> None:
+    assert (
+        list(RecurringItems(block(recurring=["status"]), [(0, 10)], np.array([], dtype=np.int64))([])) == []
+    )

@@ -1,0 +1,70 @@
+"""Rings of many windows against those of each key's stairwise chain."""
+
+import math
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.granule_factories import granules
+from tests.support.level_factories import nested_levels
+from transom.features.aggregates.algorithm.rings import Rings, aged_mean
+from transom.features.aggregates.algorithm.stairwise_reference import Sums, reports
+
+drawn = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 60), st.none() | st.integers(-9, 9)), max_size=40
+)
+
+
+@given(st.data(), st.sampled_from([1, 2]), drawn, st.lists(st.floats(0.001, 1000), min_size=4, max_size=4))
+def test_rings_are_those_of_the_chain(
+    data: st.DataObject,
+    base: int,
+    events: list[tuple[int, int, int | None]],
+    weights: list[float],
+) -> None:
+    levels = data.draw(nested_levels(base))
+    records = sorted(events, key=lambda event: event[:2])
+    whole = granules([(key, time, {"v": value}) for key, time, value in records], base)
+    for number, level in enumerate(levels):
+        found = whole.windows(level, [(0, 100)])
+        ranges = [level.range for level in levels[: number + 1]]
+        rings = Rings.of(whole, base, found.key, found.end, ranges)
+        summary = whole.columns["v"]
+        held = [rings.sums(amounts) for amounts in (whole.records, summary.values, summary.total)]
+        mean = aged_mean(weights[: number + 1], held[2], held[1])
+        wanted = [
+            (key, report.end, report.rings)
+            for key in range(3)
+            for report in reports([(t, Sums.of(v)) for k, t, v in records if k == key], levels, 0, 100)
+            if report.level == number and report.window
+        ]
+        assert list(zip(found.key.tolist(), found.end.tolist(), strict=True)) == [row[:2] for row in wanted]
+        for index, (_, _, of_rings) in enumerate(wanted):
+            sums = [(r.records, r.values, r.total) if r else (0, 0, 0) for r in of_rings]
+            assert [tuple(part[ring, index] for part in held) for ring in range(number + 1)] == sums
+            values = sum(weight * of for weight, (_, of, _) in zip(weights, sums, strict=False))
+            if values:
+                total = sum(weight * of for weight, (_, _, of) in zip(weights, sums, strict=False))
+                assert mean[index] == pytest.approx(total / values, rel=1e-12, abs=1e-12)
+            else:
+                assert math.isnan(mean[index])
+
+
+def test_what_is_long_ago_counts_less() -> None:
+    totals, values = np.array([[10], [400]]), np.array([[1], [4]])
+    assert aged_mean([1.0, 1.0], totals, values).tolist() == [82.0]
+    assert aged_mean([1.0, 0.25], totals, values).tolist() == [55.0]
+
+
+@given(st.integers(1, 12), st.integers(2, 9), st.randoms(use_true_random=False))
+def test_a_window_s_mean_is_the_same_alone_and_among_others(rings: int, windows: int, random: Random) -> None:
+    """The promise, bit for bit: sums of floats depend on their order."""
+    rng = np.random.default_rng(random.randrange(2**32))
+    totals, values = rng.integers(-(2**60), 2**60, (rings, windows)), rng.integers(1, 99, (rings, windows))
+    weights = rng.random(rings).tolist()
+    together = aged_mean(weights, totals, values)
+    alone = [aged_mean(weights, totals[:, [i]], values[:, [i]])[0] for i in range(windows)]
+    assert together.tolist() == alone

@@ -1,0 +1,91 @@
+"""Which errors of a stage are put down to damage, and of which tables."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from py4j.protocol import Py4JError
+
+from tests.cli.ledger_by_hand import WEB, Lake, at, file_row
+from tests.support import damage as damaging
+from tests.support.memory_pipeline import STREAM
+from transom.app import pipeline as together
+from transom.app.verify import DamagedInputsError, explain_failure, of_reading, read_by
+from transom.features.ingest.landing import LandingError
+from transom.features.ingest.tables import Tables
+from transom.storage.file_faults import DamagedFile
+from transom.storage.tables import LakeError, RunSuperseded, create
+from transom.stream import parse
+
+DAY = at(0)
+
+
+def wrapped(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError("Couldn't deserialize thrift: TProtocolException"), True),
+        (FileNotFoundError(2, "No such file", "part-0"), True),
+        (OSError(5, "Input/output error"), True),
+        (OSError(28, "No space left on device"), False),
+        (pa.ArrowInvalid("Parquet file size is 0 bytes"), True),
+        (DamagedFile("cannot be decoded"), True),
+        (TableNotFoundError("no log"), True),
+        (CommitFailedError("another"), False),
+        (Py4JError("[FAILED_READ_FILE.NO_HINT] part-0"), True),
+        (Py4JError("OverflowError: int too large, in a table of parquet files"), False),
+        (LakeError("lake: it has never run"), False),
+        (wrapped(LakeError("lake: cannot be read"), TableNotFoundError("no log")), True),
+        (wrapped(LandingError("source.path: cannot be listed"), FileNotFoundError(2, "no")), False),
+        (wrapped(RunSuperseded("another run"), CommitFailedError("another")), False),
+        (OverflowError("int too large"), False),
+        (ValueError("parquet"), False),
+    ],
+)
+def test_errors_of_reading(error: Exception, expected: bool) -> None:
+    assert of_reading(error) == expected
+
+
+def test_tables_that_a_stage_reads() -> None:
+    assert read_by(STREAM, "ingest") == {"events", "duplicates", "rejected", "files"}
+    assert read_by(STREAM, "aggregates") == {
+        "events", "granules", "aggregates", "item_granules", "recurring", "alerts",
+    }  # fmt: skip
+    assert "frames" in read_by(STREAM, "fills")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A lake whose table `files` lacks a data file."""
+    made = Lake(tmp_path)
+    made.ingest(range(2))
+    for table in Tables.of(made.stream):
+        create(made.ledger.root, table)
+    made.files([file_row(made, "f", DAY, DAY, status="ingested")])
+    damaging.missing(made.ledger.root, "files")
+    return made
+
+
+def test_damage_of_a_table_that_a_stage_does_not_read_is_no_reason(lake: Lake) -> None:
+    error = FileNotFoundError(2, "No such file", "part-0")
+    stream, root = parse(yaml.safe_load(WEB)), lake.ledger.root
+    found = explain_failure(stream, root, "ingest", error)
+    assert found is not None
+    assert {damage.table for damage in found.damages} == {"files"}
+    assert explain_failure(stream, root, "aggregates", error) is None
+    assert explain_failure(stream, root, "ingest", OverflowError("int too large")) is None
+
+
+def test_the_error_is_said_with_the_damage(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise FileNotFoundError(2, "No such file", "part-0")
+
+    with pytest.raises(DamagedInputsError, match=r"failed with FileNotFoundError: .*part-0"):
+        together._retry_damaged(fail, "ingest", lake.stream, lake.ledger.root)  # type: ignore[arg-type]
+    assert "failed with FileNotFoundError" in caplog.messages[0], "before it runs again, too"

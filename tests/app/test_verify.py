@@ -1,0 +1,447 @@
+"""Damaged data is found, and after a repair and a run the lake is as one that was never damaged."""
+
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.support import damage as damaging
+from tests.support.stream_harness import House, hour, line
+from transom.app import verify as verifying
+from transom.app.definitions import stage_names
+from transom.app.pipeline import run_stages
+from transom.app.verify import find, layouts_of, mark
+from transom.cli.verify import verify_in
+from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
+from transom.engine import verification
+from transom.engine.ledger_repair import examine
+from transom.engine.verification import Verification
+from transom.features.ingest.specified import node_of
+from transom.ledger.damage import Damage
+from transom.ledger.ledger import Run
+
+Make = Callable[..., House]
+HOURS = 3
+
+STREAM = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+unique: [client, bytes, status]
+aggregates:
+  traffic:
+    measures: {n: count, sent: sum(bytes)}
+    levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES
+    recurring: [status]
+    alert: {many: n > 3}
+  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+patterns:
+  back:
+    within: 3 hours
+    batch: 20 minutes
+    merge_gap: 1 hour
+    steps: [{id: one, where: status = 404}, {id: other, where: status = 200, gap: {min: 5 minutes}}]
+frames:
+  served: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: sum, idle: 2 hours}
+fills:
+  around: {frame: served, lead: 30 minutes, measures: {sent: sum(bytes)}}
+persistence:
+  regulars: {item: [client], slot: 30 minutes, window: 3 hours, alpha: 0.6, epsilon: 0.4}
+frequency:
+  often: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2}
+  split: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, variant: splitter}
+"""
+
+
+def build(lake: House) -> None:
+    """Land files of some hours, with a line that is refused and lines that repeat others, and run all."""
+    for number in range(HOURS):
+        lines = [
+            line(
+                3600 * number + second,
+                f"10.0.0.{second * (number + 3) % 11 % 4}",
+                100 + second % 7,
+                404 if second % 5 == number else 200,
+            )
+            for second in (*range(0, 3600, 151), 3599)
+        ]
+        lake.land(number, [*lines, "no request"])
+    lake.run(0, HOURS)
+    for stage in lake.stream.stages:
+        # Under one name, as runs by hand may be.
+        run = Run(
+            "by hand",
+            "by hand",
+            stage,
+            hour(0),
+            hour(HOURS),
+            0,
+            None,
+            0,
+            0,
+            {"total": 1.0},
+            1,
+            "1",
+            hour(HOURS),
+        )
+        lake.ledger.record_run(run)
+        lake.ledger.record_run(replace(run, finished_at=hour(HOURS + 1)))
+
+
+TABLES = (
+    "events", "duplicates", "rejected", "files", "batches", "matches", "episodes", "granules", "aggregates",
+    "item_granules", "recurring", "alerts", "open_frames", "frames", "fills", "tuples", "persistent_items",
+    "tick_matrices", "cells", "frequencies",
+)  # fmt: skip
+"""The tables that the ledger has digests of."""
+OF_LEDGER = ("ledger", "checks", "runs", "findings")
+OF_FILES = (damaging.truncated, damaging.flipped, damaging.missing, damaging.added, damaging.changed)
+OF_LOGS = (damaging.without_entry, damaging.without_last_entry)
+
+
+def marked(lake: House) -> Verification:
+    """Mark what is damaged, and return what was found on the way: a lake is read once for both."""
+    found: list[Verification] = []
+
+    def verify(*arguments: Any) -> Verification:
+        found.append(verification.verify(*arguments))
+        return found[-1]
+
+    with patch.object(verifying, "verify", verify):
+        mark(lake.spark, lake.stream, lake.root)
+    return found[0]
+
+
+def opened_anew(lake: House) -> House:
+    """The lake as another process opens it."""
+    return House(lake.spark, lake.folder, lake.text, Path(lake.root).parent.name)
+
+
+def run_anew(lake: House) -> House:
+    """Run every stage in the lake, opened anew."""
+    opened = opened_anew(lake)
+    opened.run(0, HOURS)
+    return opened
+
+
+def ledger_damage(lake: House) -> list[Damage]:
+    """What is damaged of the ledger's tables."""
+    layouts = layouts_of(lake.stream)
+    return examine(lake.root, stage_names(lake.stream), [layout.table.name for layout in layouts]).damages
+
+
+def assert_whole(lake: House, whole: House) -> None:
+    """Assert that a lake is as the undamaged one.
+
+    Nothing is left that `find` might report: rows and ledger are the same, digests are those of the rows.
+    """
+    lake.assert_same(whole)
+    lake.assert_ledger_true()
+    assert ledger_damage(lake) == []
+
+
+def test_command_lists_and_marks(house: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = house(STREAM, "damaged", ready=build)
+    uri, file = str(Path(lake.root).parent), Path("web.yaml")
+    assert verify_in(lake.spark, lake.stream, file, uri), "nothing is damaged"
+    assert f"web: {len(lake.book())} hours of tables compared, 0 damages" in capsys.readouterr().out
+    damaging.truncated(lake.root, "frames", hour(1))
+    assert verify_in(lake.spark, lake.stream, file, uri, Interval(hour(0), hour(1))), "another hour is"
+    assert not verify_in(lake.spark, lake.stream, file, uri, repair=True)
+    said = capsys.readouterr().out
+    assert "web: unreadable: frames, frames 2015-05-17T01:00: " in said
+    assert "--from 2015-05-17T01:00 --to 2015-05-17T02:00" in said
+    assert not verify_in(lake.spark, lake.stream, file, uri)
+    assert "web: marked: frames, frames of served 2015-05-17T01:00: " in capsys.readouterr().out
+
+
+def test_damage_is_found_and_repaired(house: Make) -> None:
+    lake = house(STREAM, "damaged", ready=build)
+    files = {
+        damaging.truncated(lake.root, "events", hour(1)),
+        damaging.changed(lake.root, "events", hour(2)),
+    }
+    damaging.without_entry(lake.root, "aggregates")
+    found = marked(lake)
+    assert {of.table for of in found.damages} == {"events", "aggregates"}
+    assert {Path(str(of.file)).name for of in found.damages if of.table == "events"} == files
+    lake = run_anew(lake)
+    assert_whole(lake, house(STREAM, "whole", ready=build))
+    assert find(lake.spark, lake.stream, lake.root).damages == []
+
+
+def test_damage_of_the_ledger_is_found_and_repaired(house: Make) -> None:
+    lake = house(STREAM, "damaged", ready=build)
+    damaging.truncated(lake.root, "ledger")
+    damaging.added(lake.root, "runs")
+    assert find(lake.spark, lake.stream, lake.root).tables is None, "a damaged ledger says nothing of tables"
+    assert {of.table for of in ledger_damage(lake)} == {"ledger", "runs"}
+    marked(lake)
+    assert_whole(run_anew(lake), house(STREAM, "whole", ready=build))
+
+
+DAMAGES = (
+    {0: damaging.truncated, 1: damaging.flipped, 2: damaging.missing},
+    {1: damaging.changed, 2: damaging.added},
+)
+"""Damages that one lake has side by side in each table, by hour: a file is compared with its own hour."""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("damages", DAMAGES)
+def test_every_damage_of_every_file_is_marked(house: Make, damages: Mapping[int, damaging.Damaging]) -> None:
+    """What a run finds after that is the same whatever the damage was: no row, and what the ledger kept."""
+    lake = house(STREAM, "damaged", ready=build)
+    before, rows = dict(lake.book()), lake.rows()
+    hurt = {
+        (table, hour(number)): (damage, damage(lake.root, table, hour(number)))
+        for table in TABLES
+        for number, damage in damages.items()
+        # The first hour has no recurring items; see `GROUPS`.
+        if (table, number) != ("recurring", 0)
+    }
+    found = marked(lake)
+    for (table, moment), (damage, file) in hurt.items():
+        of_file = [of for of in found.damages if (of.table, of.hours) == (table, (moment,))]
+        assert any(file in str(of) for of in of_file), (table, moment, damage)
+    nodes = set(found.reasons)
+    assert {(node.table, node.hour) for node in nodes} == hurt.keys()
+    for node, entry in lake.book().items():
+        kept = before[node]
+        if node in nodes:
+            kept = replace(kept, status="damaged", rows=0, run_id=entry.run_id, reason=entry.reason)
+        elif (node.table, node.hour) in hurt:
+            # Files of other blocks are whole.
+            assert hurt[node.table, node.hour][0] in (damaging.added, damaging.changed), node
+        assert comparable(entry) == comparable(kept), node
+    opened = opened_anew(lake)
+    for table, there in opened.rows().items():
+        left = [row for row in rows[table] if not _of_nodes(row, table, nodes)]
+        assert there == left, table
+
+
+def comparable(entry: PartitionState) -> PartitionState:
+    """An entry without the run, which every claim of its hour changes."""
+    return replace(entry, run_id="")
+
+
+def _of_nodes(row: Mapping[str, object], table: str, nodes: Collection[PartitionKey]) -> bool:
+    return any(
+        node.table == table and row["hour"] == node.hour and row.get("block", node.block) == node.block
+        for node in nodes
+    )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("damage", OF_LOGS)
+def test_every_damage_of_every_log_is_marked(house: Make, damage: damaging.Damaging) -> None:
+    lake = house(STREAM, "damaged", ready=build)
+    before = dict(lake.book())
+    for table in TABLES:
+        damage(lake.root, table, None)
+    found = marked(lake)
+    assert {of.table for of in found.damages} == set(TABLES)
+    for node, entry in lake.book().items():
+        assert entry.damaged or not before[node].rows, node
+        assert (entry.digest, entry.input_hashes) == (before[node].digest, before[node].input_hashes), node
+    rows = opened_anew(lake).rows()
+    assert not any(rows[table] for table in TABLES)
+
+
+GROUPS = [TABLES[::2], TABLES[1::2]]
+"""Tables that are damaged together, a lake for each group: tables that follow each other in `TABLES` are in
+different ones, so that next to every damaged table there are whole ones which it is made from or that are
+made from it. Each of a group is damaged in another way, `recurring` by a file that is cut."""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("tables", GROUPS, ids=lambda tables: tables[0])
+@pytest.mark.parametrize("damages", [OF_FILES, OF_LOGS], ids=["files", "logs"])
+def test_every_table_is_made_again(
+    house: Make, damages: Sequence[damaging.Damaging], tables: Sequence[str]
+) -> None:
+    """Slow (half a minute): mark, and a run of every stage."""
+    lake = house(STREAM, "damaged", ready=build)
+    for number, table in enumerate(tables):
+        damages[number % len(damages)](lake.root, table, hour(1))
+    assert {of.table for of in marked(lake).damages} == set(tables)
+    assert_whole(run_anew(lake), house(STREAM, "whole", ready=build))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("damage", [damaging.missing, damaging.added, damaging.without_entry])
+def test_every_damage_of_the_ledger(house: Make, damage: damaging.Damaging) -> None:
+    """Slow (half a minute). Nobody can tell a change, as the ledger has no digest of its own tables, nor the
+    loss of the last entry of a log, which looks like what a killed run has left."""
+    lake = house(STREAM, "damaged", ready=build)
+    for table in OF_LEDGER:
+        damage(lake.root, table, hour(1))
+    assert {of.table for of in ledger_damage(lake)} == set(OF_LEDGER)
+    marked(lake)
+    assert ledger_damage(lake) == []
+    if damage is damaging.missing:
+        # Whether a file is gone or cannot be read, what is left of the ledger is the same.
+        for other in (damaging.truncated, damaging.flipped):
+            same = house(STREAM, other.__name__, ready=build)
+            for table in OF_LEDGER:
+                other(same.root, table, hour(1))
+            assert {of.table for of in ledger_damage(same)} == set(OF_LEDGER)
+            marked(same)
+            same.assert_same(lake)
+            assert same.rows_of("runs") == lake.rows_of("runs")
+    assert_whole(run_anew(lake), house(STREAM, "whole", ready=build))
+
+
+SMALL = STREAM[: STREAM.index("patterns:")]
+"""Of two stages, for what is the same with more of them."""
+
+
+def build_with_late_file(lake: House) -> None:
+    """As `build`, and a file of the last hour that comes late."""
+    build(lake)
+    land_late_file(lake)
+    lake.run(0, HOURS)
+
+
+def land_late_file(lake: House) -> None:
+    lake.land(2, [line(3600 * 2 + 30 * second, "10.0.0.9") for second in range(20)], ".late")
+
+
+def test_a_missing_file_and_a_damaged_block_of_another_hour_are_repaired_together(house: Make) -> None:
+    """Rows of other blocks are kept where an hour is written again, and a file that is gone is not read."""
+    lake = house(SMALL, "damaged", ready=build)
+    damaging.missing(lake.root, "granules", hour(1))
+    damaging.added(lake.root, "granules", hour(2))
+    marked(lake)
+    assert_whole(run_anew(lake), house(SMALL, "whole", ready=build))
+
+
+@pytest.mark.full
+def test_rows_are_lost_until_a_file_that_is_gone_comes_back(house: Make, tmp_path: Path) -> None:
+    lake = house(SMALL, "damaged", ready=build)
+    whole = house(SMALL, "whole", ready=build)
+    damaging.missing(lake.root, "events", hour(1))
+    (landed,) = (lake.folder / "landing").rglob("access.01.log.gz")
+    shutil.move(landed, tmp_path / "kept")
+    gone = find(lake.spark, lake.stream, lake.root).gone
+    assert list(gone) == ["landing/web/2015-05-17/access.01.log.gz"]
+    marked(lake)
+    lake = run_anew(lake)
+    entry = lake.book()[node_of("events", hour(1))]
+    # A record that repeated one that is lost is the only one now.
+    assert (entry.status, entry.complete) == ("published", False)
+    assert entry.rows < whole.book()[node_of("events", hour(1))].rows
+    assert entry.reason is not None
+    assert "access.01.log.gz: rows were damaged and are lost" in entry.reason
+    shutil.move(tmp_path / "kept", landed)
+    lake.run(0, HOURS)
+    assert_whole(lake, whole)
+
+
+def all_stages(lake: House, recompute: bool = False) -> None:
+    """Runs every stage, as the job does."""
+    run_stages(
+        lake.spark, lake.stream, Interval(hour(0), hour(HOURS)),
+        lake=str(Path(lake.root).parent), command="", recompute=recompute,
+    )  # fmt: skip
+
+
+@pytest.mark.full
+def test_job_that_meets_damage_says_so_and_goes_on(house: Make, caplog: pytest.LogCaptureFixture) -> None:
+    lake = house(STREAM, "damaged", ready=build)
+    land_late_file(lake)
+    file = damaging.truncated(lake.root, "events", hour(0))
+    all_stages(lake)
+    told = next(lines for lines in caplog.messages if "marked as damaged" in lines)
+    first, second, third, fourth = told.splitlines()
+    assert fourth.startswith("fills web: failed with ")
+    assert first.startswith(f"fills web: unreadable: ingest, events {hour(0):%Y-%m-%dT%H:%M}: ")
+    assert file in first
+    assert "marked as damaged" in second
+    assert "transom verify web" in third
+    book = lake.ledger.snapshot()
+    assert book[node_of("events", hour(0))].status == "damaged"
+    waiting = {node for node, entry in book.items() if entry.status == "blocked"}
+    assert waiting == {PartitionKey("fills", "around", "fills", hour(2))}, (
+        "all else needs no events of that hour"
+    )
+    all_stages(lake)
+    lake.assert_same(house(STREAM, "whole", ready=build_with_late_file))
+
+
+def test_state_that_is_damaged_is_made_again_at_once(house: Make, caplog: pytest.LogCaptureFixture) -> None:
+    lake = house(SMALL, "damaged", ready=build)
+    land_late_file(lake)
+    damaging.missing(lake.root, "granules", hour(1))
+    all_stages(lake)
+    assert any("granules" in lines and "is not there" in lines for lines in caplog.messages)
+    lake.assert_same(house(SMALL, "whole", ready=build_with_late_file))
+
+
+@pytest.mark.full
+def test_hours_that_are_named_are_recomputed(house: Make) -> None:
+    lake = house(SMALL, "damaged", ready=build)
+    for table in ("events", "rejected", "granules", "aggregates"):
+        DeltaTable(f"{lake.root}/{table}").delete(f"hour = '{hour(1):%Y-%m-%dT%H:%M:%SZ}'")
+    all_stages(lake)
+    assert find(lake.spark, lake.stream, lake.root).damages, "nothing says that these hours are not fresh"
+    all_stages(lake, recompute=True)
+    assert_whole(lake, house(SMALL, "whole", ready=build))
+
+
+LONG = """
+name: web
+preset: apache/combined
+source: {path: "landing/long/*.log"}
+key: [client]
+repair_window: 2 hours
+"""
+"""Files without a time in their names, which may touch more hours than a run sees to."""
+MANY = 8
+
+
+def build_long(lake: House) -> None:
+    """Land a file of many hours and a file of one of them, and run all."""
+    folder = lake.folder / "landing/long"
+    folder.mkdir(parents=True)
+    (folder / "all.log").write_text("".join(line(1800 * half) + "\n" for half in range(2 * MANY)))
+    (folder / "one.log").write_text("".join(line(3600 * 4 + second) + "\n" for second in range(5)))
+    lake.run(0, MANY)
+
+
+def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(house: Make) -> None:
+    lake = house(LONG, "damaged", ready=build_long)
+    damaging.missing(lake.root, "events", hour(4))
+    hours = mark(lake.spark, lake.stream, lake.root).hours
+    assert (min(hours), max(hours)) == (hour(0), hour(MANY - 1))
+    lake.run(4, 5)
+    entry = lake.book()[node_of("events", hour(4))]
+    assert entry.status == "damaged"
+    assert "long/all.log and others, by a run from 2015-05-17T00:00 to 2015-05-17T08:00" in str(entry.reason)
+    lake.in_chunks("ingest", 0, MANY)
+    lake.assert_same(house(LONG, "whole", ready=build_long))
+
+
+def test_rows_that_were_changed_get_no_new_digest(house: Make) -> None:
+    lake = house(LONG, "damaged", ready=build_long)
+    before = lake.book()[node_of("events", hour(4))]
+    recomputed = replace(lake.context(4, 5), recompute=True)
+    lake._stage("ingest", recomputed)
+    same = lake.book()[node_of("events", hour(4))]
+    assert (same.status, same.digest) == ("published", before.digest), (
+        "what equals its digest is written again"
+    )
+    damaging.changed(lake.root, "events", hour(4))
+    lake._stage("ingest", recomputed)
+    entry = lake.book()[node_of("events", hour(4))]
+    assert (entry.status, entry.digest) == ("damaged", before.digest)
+    assert "rows stand that are not those of the digest" in str(entry.reason)
+    lake._stage("ingest", replace(lake.context(0, MANY), recompute=True))
+    lake.assert_same(house(LONG, "whole", ready=build_long))

@@ -1,0 +1,184 @@
+"""CSV as a job reads it: odd lines, header lines anywhere, blanks as delimiters, words for nothing."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from tests.cli.init.drafted_logs import drafted, home, refusal
+
+__all__ = ["home"]
+
+ROWS = [f"2024-05-06T10:{n // 60:02}:{n % 60:02}Z,a b,{n}" for n in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("odd", "refused"),
+    [
+        ('2024-05-06T10:01:40Z,"a b,100', [("unterminated_quote", '2024-05-06T10:01:40Z,"a b,100')]),
+        ("2024-05-06T10:01:40Z,a\rb,100", []),
+        ('2024-05-06T10:01:40Z,a" "b,100', []),
+        ("2024-05-06T10:01:40Z,a,b,100", [("field_count", "2024-05-06T10:01:40Z,a,b,100")]),
+    ],
+)
+def test_one_odd_line_leaves_the_rest_a_csv(tmp_path: Path, odd: str, refused: list[Any]) -> None:
+    found = drafted(tmp_path, "\n".join(["at,msg,n", *ROWS[:100], odd, *ROWS[101:]]) + "\n", "a.csv")
+    assert (found.stream.source.format, dict(found.stream.source.options)) == ("csv", {})
+    assert found.refused == refused
+    assert len(found.events) == 200 - len(refused)
+    assert found.times[-1] == "2024-05-06T10:03:19.000"
+
+
+def test_refused_line_is_printed_with_its_reason(run: Callable[..., Result], tmp_path: Path) -> None:
+    log = tmp_path / "a.csv"
+    log.write_text("\n".join(["at,msg,n", *ROWS[:100], '2024-05-06T10:01:40Z,"a b,100', *ROWS]))
+    result = run("init", log)
+    assert (result.exit_code, result.stderr) == (
+        0,
+        "transom: 1 of 302 lines is refused by this draft:\n"
+        '  unterminated_quote\n    2024-05-06T10:01:40Z,"a b,100\n',
+    )
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_some_records_over_several_lines_are_refused_with_what_mends_it(tmp_path: Path, header: bool) -> None:
+    rows = ["at,user,what"] if header else []
+    for n in range(40):
+        note = f'"plan {n}:\nQuery, as ""sent"":\n\nGather {n}"' if n % 5 == 0 else f"select {n}"
+        rows.append(f"2024-05-06 10:00:{n:02}.5 UTC,u{n % 3},{note}")
+    said = refusal(tmp_path, "\n".join(rows) + "\n", "a.csv")
+    # Lines without anything in them are not looked at.
+    assert said.startswith(
+        f"is CSV whose quoted values go over several lines: {40 + header} records in {56 + header} lines. "
+    )
+
+
+LOGGER = [
+    '"TOA5","CR1","x"', '"TIMESTAMP","RECORD","Rain_Tot","AirTC"', '"TS","RN","mm","Deg C"',
+    '"","","Tot","Avg"',
+    *(f'"2024-05-06 10:{n:02}:00",{n},{n / 10},{NAN}' for n, NAN in enumerate(['"NAN"', "12.5"] * 10)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("head", "options", "headers"),
+    [
+        (LOGGER[:4], {"header": 2, "skip": 4}, 4),
+        (LOGGER[1:2], {}, 1),
+        (LOGGER[1:4], {"skip": 3, "header": 1}, 3),
+        (["Station 7, north", "", *LOGGER[1:2]], {"header": 3}, 3),
+        (["# Station 7, north", *LOGGER[1:2], "# begins"], {"comment": "#"}, 3),
+        (["# Station 7", '# TIMESTAMP,"RECORD",Rain_Tot,AirTC'], {"comment": "#", "header": 2}, 2),
+    ],
+)
+@pytest.mark.parametrize("many", [5, 20])
+def test_line_that_names_the_fields_is_found(
+    tmp_path: Path, head: list[str], options: dict[str, Any], headers: int, many: int
+) -> None:
+    found = drafted(tmp_path, [*head, *LOGGER[4 : 4 + many]], "a.dat")
+    assert dict(found.stream.source.options) == options
+    assert (found.header_lines, found.refused, len(found.events)) == (headers, [], many)
+    assert found.times[1] == "2024-05-06T10:01:00.000"
+    assert (found.column("air_tc")[:2], found.column("record")[1]) == ([None, 12.5], 1)
+    assert found.stream.columns["air_tc"].missing == ("NAN",)
+    # A number of the record is no figure, and rain adds up.
+    assert found.stream.aggregates["activity"].measures.keys() == {"n", "total_rain_tot"}
+
+
+FLOW = ["version account-id srcaddr dstport bytes start action"]
+FLOW += [
+    f"2 1234 {'-' if n % 9 == 0 else f'10.0.0.{n}'} 443 {n + 1}00 {1716876000 + n} OK" for n in range(40)
+]
+
+
+@pytest.mark.parametrize("many", [3, 41])
+def test_blanks_part_the_values_where_the_first_line_names_them(tmp_path: Path, many: int) -> None:
+    found = drafted(tmp_path, FLOW[:many])
+    assert (found.stream.source.format, dict(found.stream.source.options)) == ("csv", {"delimiter": " "})
+    assert (len(found.events), found.refused, found.header_lines) == (many - 1, [], 1)
+    assert (found.times[1], found.column("srcaddr")[:2]) == ("2024-05-28T06:00:01.000", [None, "10.0.0.1"])
+    assert found.stream.aggregates["activity"].measures.keys() == {"n", "total_bytes"}
+
+
+AGENTS = ('"a  b"', "curl")
+ALIGNED = [
+    "Time                 Host     Agent   Bytes",
+    "-------------------  -------  ------  -----",
+    *(
+        f"2024-05-06T10:{n // 60:02}:{n % 60:02}  web{n % 12:<4}  {AGENTS[n % 3 > 0]:6}  {n * 37:5}"
+        for n in range(100)
+    ),
+]
+
+
+@pytest.mark.parametrize("many", [5, 102])
+def test_several_blanks_are_one_delimiter_of_aligned_columns(tmp_path: Path, many: int) -> None:
+    found = drafted(tmp_path, ALIGNED[:many])
+    assert dict(found.stream.source.options) == {"delimiter": "blanks", "header": 1, "skip": 2}
+    assert (len(found.events), found.refused, found.header_lines) == (many - 2, [], 2)
+    assert (found.times[1], found.column("host")[:2]) == ("2024-05-06T10:00:01.000", ["web0", "web1"])
+    assert (found.column("agent")[0], found.column("bytes")[:3]) == ("a  b", [0, 37, 74])
+
+
+def test_one_blank_everywhere_is_the_delimiter_itself(tmp_path: Path) -> None:
+    """An empty value between two blanks can be read then; of aligned columns none can be empty."""
+    head, *rows = FLOW
+    found = drafted(tmp_path, [head, *(row.replace(" - ", "  ") for row in rows)])
+    assert dict(found.stream.source.options) == {"delimiter": " "}
+    assert (found.refused, found.column("srcaddr")[:2]) == ([], [None, "10.0.0.1"])
+
+
+def test_two_blanks_everywhere_are_one_delimiter(tmp_path: Path) -> None:
+    found = drafted(tmp_path, [line.replace(" ", "  ") for line in FLOW])
+    assert dict(found.stream.source.options) == {"delimiter": "blanks"}
+    assert (found.refused, found.column("srcaddr")[:2]) == ([], [None, "10.0.0.1"])
+
+
+def test_comments_above_aligned_columns_name_them(tmp_path: Path) -> None:
+    rows = [f"2024-05-06T00:{n:02} {120 - n:3}  {n / 10:4.1f}" for n in range(50)]
+    found = drafted(tmp_path, ["#TIME             WDIR WSPD", *rows])
+    assert found.stream.source.options["delimiter"] == "blanks"
+    assert (found.column("wdir")[:2], found.refused, found.header_lines) == ([120, 119], [], 1)
+
+
+def test_lines_of_words_are_no_table(tmp_path: Path) -> None:
+    lines = [f"INFO main 2024-05-06T10:00:{n:02}Z took {n} ms" for n in range(20)]
+    assert drafted(tmp_path, lines).stream.source.format == "regex"
+    assert drafted(tmp_path, ["the log of main", *lines]).stream.source.format == "regex"
+
+
+@pytest.mark.parametrize("word", ["NAN", "NaN", "nan", "null", "NULL", "n/a", "N/A", "-", "\\N", "(null)"])
+def test_words_for_nothing_are_proposed(tmp_path: Path, word: str) -> None:
+    rows = [f"2024-05-06T10:00:{n:02}Z,{n}.5" for n in range(20)]
+    found = drafted(tmp_path, ["at,temp", *rows[:9], f"{rows[9].partition(',')[0]},{word}", *rows[10:]])
+    assert (found.refused, found.column("temp")[8:11]) == ([], [8.5, None, 10.5])
+    assert found.stream.columns["temp"].missing == (word,)
+
+
+def test_nul_bytes_before_lines_are_skipped_and_counted(run: Callable[..., Result], tmp_path: Path) -> None:
+    log = tmp_path / "a.csv"
+    log.write_bytes(b"\0" * 3_000_000 + "\n".join(["at,msg,n", *ROWS]).encode() + b"\n\0\0")
+    result = run("init", log)
+    assert (result.exit_code, result.stderr) == (
+        0,
+        f"transom: {log}: 3000002 NUL bytes before lines are skipped: lines may be missing there\n",
+    )
+    assert result.stdout.startswith("# Drafted from a.csv: 201 lines, 200 events,\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("bytes", "sum"), ("sc_bytes", "sum"), ("packets", "sum"), ("duration", "sum"), ("sentbyte", "sum"),
+        ("temp", "mean"), ("status", None), ("dst_port", None), ("pid", None), ("last_seen", None),
+        ("account", None), ("code", None),
+    ],
+)  # fmt: skip
+def test_first_figure_adds_up(tmp_path: Path, name: str, kind: str | None) -> None:
+    text = "{}.5" if name == "temp" else "17150000{:02}" if name == "last_seen" else "{}"
+    rows = [f"2024-05-06T10:00:{n:02}Z,{text.format(n)}" for n in range(20)]
+    measures = drafted(tmp_path, [f"at,{name}", *rows]).stream.aggregates["activity"].measures
+    assert next(iter(measures)) == "n"
+    assert [measure.function for measure in measures.values()][1:] == ([kind] if kind else [])

@@ -1,0 +1,415 @@
+"""Logs as others write them: what is drafted of some lines reads them, or a message says what to do."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import Result
+
+from tests.cli.init.drafted_logs import drafted, home, record, refusal
+from transom.cli.adhoc_files import scan_file
+from transom.cli.arguments import UsageError
+from transom.cli.log_sample import read_sample
+from transom.stream import load, parse
+
+__all__ = ["home"]
+
+
+def test_times_since_the_epoch_with_three_decimals(tmp_path: Path) -> None:
+    found = drafted(tmp_path, [f"17000000{n:02}.123 web{n % 2} {n}" for n in range(20)])
+    assert found.times[:2] == ["2023-11-14T22:13:20.123", "2023-11-14T22:13:21.123"]
+    assert (found.column("field_2")[:2], found.column("field_3")[:2]) == (["web0", "web1"], [0, 1])
+
+
+def test_a_web_server_with_its_virtual_host_in_front(tmp_path: Path) -> None:
+    lines = [
+        f"www.example.org:443 192.0.2.{n} - {'-' if n else 'anna b'} [06/May/2024:07:00:{n:02} +0200] "
+        f'"GET /{n} HTTP/1.1" 200 {n or "-"} "-" "say \\"hi\\" {n}"'
+        for n in range(10)
+    ]
+    found = drafted(tmp_path, [*lines, 'h 192.0.2.1 - - [06/May/2024:07:00:59 +0200] "-" 408 3'])
+    assert (found.stream.source.format, found.refused) == ("regex", [])
+    assert found.column("host") == ["www.example.org"] * 10 + ["h"]
+    assert found.column("port") == [443] * 10 + [None]
+    assert (found.column("client")[1], found.column("path")[1]) == ("192.0.2.1", "/1")
+    assert found.column("user")[:2] == ["anna b", None]
+    assert found.column("bytes")[:2] == [None, 1]
+    assert found.column("agent")[1:2] + found.column("agent")[-1:] == ['say \\"hi\\" 1', None]
+    assert found.times[-1] == "2024-05-06T05:00:59.000"
+    plain = drafted(tmp_path, [line.partition(" ")[2] for line in lines])
+    assert (plain.stream.preset, len(plain.events)) == ("apache/combined", 10)
+
+
+def test_one_line_of_records_of_several_megabytes(tmp_path: Path) -> None:
+    records = [record(n) | {"pad": "x" * 2000} for n in range(1000)]
+    found = drafted(tmp_path, json.dumps({"Records": records}), "trail.json.gz")
+    assert dict(found.stream.source.options) == {"records": "Records[]"}
+    assert (len(found.events), found.column("n")[-1], found.refused) == (1000, 999, [])
+
+
+def test_a_line_of_more_than_is_read_says_how_to_make_lines_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "trail.json"
+    file.write_text(json.dumps({"Records": [record(n) for n in range(1000)]}))
+    with pytest.raises(UsageError) as error:
+        read_sample(file, 1000, 5000)
+    assert str(error.value) == (
+        f"{file}: a line must end within 5000 bytes; the first one is longer; of JSON, make an object a "
+        "line: jq -c '.Records[]' FILE > NEW"
+    )
+
+
+LIST = (
+    "is one list of JSON, `[{...}, ...]`; transom reads an object a line. Make it so: jq -c '.[]' FILE > NEW"
+)
+VALUES = (
+    "holds values of JSON that go over several lines; transom reads an object a line. "
+    "Make it so: jq -c '.' FILE > NEW"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (json.dumps([record(n) for n in range(9)]), LIST),
+        (json.dumps([record(n) for n in range(9)], indent=1), LIST),
+        ("[\n" + ",\n".join(json.dumps(record(n)) for n in range(9)) + "\n]\n", LIST),
+        (json.dumps({"Records": [record(n) for n in range(9)]}, indent=2), VALUES),
+        ("\n".join(json.dumps(record(n), indent="\t") for n in range(9)), VALUES),
+        ("{}\n" + json.dumps({"a": [1, {"b": "c: [d]"}], "e": {}}, indent=2), None),
+    ],
+)
+def test_json_of_another_shape_is_refused_with_what_mends_it(
+    tmp_path: Path, content: str, words: str | None
+) -> None:
+    said = refusal(tmp_path, content)
+    assert (said == words) if words else said.startswith("is of no form that is known")
+
+
+SYSLOG = [
+    f"Nov {day:2} 06:55:{n:02} fw{n % 2} {f'sshd[{n}]' if n % 3 else 'kernel'}: took {'x ' * (n % 4)}{n}"
+    for day in (2, 22)
+    for n in range(12)
+]
+
+
+def test_syslog_takes_its_year_from_the_files_name(tmp_path: Path) -> None:
+    found = drafted(tmp_path, SYSLOG, "syslog-2023-11-22.log")
+    assert found.stream.source.path == "syslog-{year}-*-*.log"
+    assert found.stream.time is not None
+    assert (found.stream.time.column, found.stream.time.format) == (("year", "time"), "%Y %b %d %H:%M:%S")
+    assert (found.times[0], found.times[-1], found.refused) == (
+        "2023-11-02T06:55:00.000",
+        "2023-11-22T06:55:11.000",
+        [],
+    )
+    assert found.column("process")[:2] == ["kernel", "sshd"]
+    assert found.column("pid")[:2] == [None, 1]
+    assert found.column("message")[1] == "took x 1"
+    assert "?: a file must not go over a new year" in found.text
+    assert drafted(tmp_path, SYSLOG, "2023/11/22/syslog").stream.source.path == "{year}/*/*/syslog"
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "advice"),
+    [
+        ("syslog", "2024-01-01T00:00:00.000", "syslog.2024-05-31"),
+        ("syslog-20231122", "2023-11-22T00:00:00.000", "syslog-2023-11-22"),
+    ],
+)
+def test_syslog_without_a_year_anywhere_says_so(tmp_path: Path, name: str, start: str, advice: str) -> None:
+    found = drafted(tmp_path, SYSLOG, name)
+    assert (found.times[0], len(found.events)) == (start, len(SYSLOG))
+    assert found.column("time")[0] == "Nov  2 06:55:00"
+    assert (
+        "# time: ?: no year is found for the times in time (Nov 2 06:55:00), so they are not read; "
+        f"land the files under names that say the day, such as {advice}, and draft it again: the "
+        "year is then taken from there\n"
+    ) in found.text
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "column"),
+    [
+        ("app.2024-05-01.log", "app.{date}.log", ("date", "time")),
+        ("app-20240501.log", "app-{date}.log", ("date", "time")),
+        ("2024/05/01/app.log", "{year}/{month}/{day}/app.log", ("year", "month", "day", "time")),
+    ],
+)
+def test_times_of_a_day_take_it_from_the_files_name(
+    tmp_path: Path, name: str, path: str, column: tuple[str, ...]
+) -> None:
+    lines = [f"06:{n:02}:22,500 INFO [main] com.Foo - it is {'so ' * (n % 4)}{n}" for n in range(20)]
+    found = drafted(tmp_path, lines, name)
+    assert found.stream.time is not None
+    assert (found.stream.source.path, found.stream.time.column) == (path, column)
+    assert (found.times[1], found.refused) == ("2024-05-01T06:01:22.500", [])
+    assert "?: a file must not go over midnight\n" in found.text
+
+
+def test_what_is_tried_has_to_say_the_day_of_its_times(tmp_path: Path) -> None:
+    stream = drafted(tmp_path, [f"06:{n:02}:22 a {n}" for n in range(20)], "app.2024-05-01.log").stream
+    assert scan_file(stream, tmp_path / "app.2024-05-01.log").events == 20
+    other = tmp_path / "other.log"
+    other.write_text("06:00:00 a 1\n")
+    with pytest.raises(UsageError) as error:
+        scan_file(stream, other)
+    assert str(error.value) == (
+        f"{other}: must be named as source.path says, app.{{date}}.log, as times are made of date in its name"
+    )
+
+
+def test_a_dash_alone_is_a_field_without_a_value(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    lines = [
+        f"2024-05-01T10:{n:02}:00Z - GET {'-' if n % 7 else n} {'[a b]' if n % 3 else '-'}" for n in range(40)
+    ]
+    found = drafted(tmp_path, lines)
+    assert found.refused == []
+    assert found.column("field_2") == [None] * 40
+    assert found.column("field_4")[:8] == [0, None, None, None, None, None, None, 7]
+    assert found.column("field_5")[:3] == [None, "a b", "a b"]
+    log.write_text("2024-05-01T11:00:00Z anna GET 7 -\n")
+    assert scan_file(found.stream, log).events == 1
+
+
+@pytest.mark.parametrize("form", [" {} GET {}", "{} GET {} ", "{}  GET {}", "{}\tGET {}", "{} GET\t {}\t"])
+def test_blanks_around_and_between_words(tmp_path: Path, form: str) -> None:
+    lines = [(form if n % 2 else "{} GET {}").format(f"2024-05-01T10:00:{n:02}Z", n) for n in range(40)]
+    found = drafted(tmp_path, lines)
+    assert found.refused == []
+    assert [(event["field_2"], event["field_3"]) for event in found.events] == [("GET", n) for n in range(40)]
+
+
+def test_a_sign_that_all_lines_have_is_no_field_and_dashes_are_one(tmp_path: Path) -> None:
+    found = drafted(tmp_path, [f"2024-05-01T10:00:{n:02}Z ---- => {n}" for n in range(20)])
+    assert found.stream.source.options == {
+        "pattern": "(?P<time>[^ ]+) (?P<field_2>[^ ]+) => (?P<field_4>[^ ]+)"
+    }
+    assert found.column("field_2")[0] == "----"
+
+
+def test_tabs_before_a_spoken_message(tmp_path: Path) -> None:
+    lines = [
+        f'2024-05-01 10:{n:02}:00\tINFO\tthis, as one says, is "said in" many words {n}' for n in range(20)
+    ]
+    found = drafted(tmp_path, lines)
+    assert (found.stream.source.format, found.refused) == ("csv", [])
+    assert found.column("field_3")[3] == 'this, as one says, is "said in" many words 3'
+    assert found.times[3] == "2024-05-01T10:03:00.000"
+
+
+@pytest.mark.parametrize("sign", [" ", "\t"])
+def test_w3c_extended_logs(tmp_path: Path, sign: str) -> None:
+    head = ["#Software: IIS 10.0", "#Version: 1.0", "#Date: 2024-05-01 00:00:00"]
+    names = "#Fields: date time c-ip cs(User-Agent) cs-username sc-status time-taken"
+    rows = [
+        sign.join(["2024-05-01", f"10:00:{n:02}", f"192.0.2.{n}", "a+b", "-", "200", str(n)])
+        for n in range(20)
+    ]
+    found = drafted(tmp_path, [*head, names, *rows[:10], *head, names, *rows[10:]])
+    assert (len(found.events), found.header_lines, found.refused) == (20, 8, [])
+    assert found.times[1] == "2024-05-01T10:00:01.000"
+    assert [(name, found.column(name)[1]) for name in found.stream.columns] == [
+        ("c_ip", "192.0.2.1"),
+        ("cs_user_agent", "a+b"),
+        ("cs_username", None),
+        ("sc_status", 200),
+        ("time_taken", 1),
+    ]
+    assert "time: {column: [date, time], zone: UTC}  # 2024-05-01 10:00:00\n" in found.text
+
+
+def test_commas_in_a_line_are_no_csv_where_words_say_its_time(tmp_path: Path) -> None:
+    lines = [
+        f"2024/05/01 10:00:{n:02} [error] 12#0: *{n} open() {'has ' * (n % 3)}failed, client: 1.2.3.4, on: x"
+        for n in range(20)
+    ]
+    found = drafted(tmp_path, lines)
+    assert (found.stream.source.format, found.refused) == ("regex", [])
+    assert (found.times[1], found.column("level_")[1]) == ("2024-05-01T10:00:01.000", "error")
+    assert found.column("message")[1] == "open() has failed, client: 1.2.3.4, on: x"
+
+
+@pytest.mark.parametrize(
+    ("header", "names", "note"),
+    [
+        (
+            "time,id,value,id",
+            ["time", "id", "value", "id 2"],
+            "the line that names its fields has a name twice, id; ",
+        ),
+        (
+            ",time,value,id",
+            ["field_1", "time", "value", "id"],
+            "the line that names its fields lacks a name; ",
+        ),
+    ],
+)
+def test_a_header_with_a_name_twice_or_none(tmp_path: Path, header: str, names: list[str], note: str) -> None:
+    at = names.index("time")
+    rows = [[f"a{n}", f"b{n}", f"c{n}"] for n in range(30)]
+    lines = [",".join([*row[:at], f"2024-05-01 10:00:{n:02}", *row[at:]]) for n, row in enumerate(rows)]
+    found = drafted(tmp_path, [header, *lines], "a.csv")
+    assert found.stream.source.options == {"header": False, "names": names, "skip": 1}
+    assert (found.refused, found.header_lines) == ([], 1)
+    assert [list(event.values())[1:4] for event in found.events] == rows
+    assert f"# {note}so the names stand here\n" in found.text
+
+
+def test_the_zone_is_asked_for_in_one_place(tmp_path: Path) -> None:
+    found = drafted(tmp_path, ["at,host", *(f"2024-05-01 10:00:{n:02},h{n % 2}" for n in range(20))], "a.csv")
+    assert found.text.count("zone") == 2  # zone: UTC, and what to write there
+    assert "time: {column: at, zone: UTC}  # 2024-05-01 10:00:00; ?: which zone these are in" in found.text
+    assert list(found.stream.columns) == ["host"]
+
+
+@pytest.mark.parametrize(
+    ("before", "time", "pid"),
+    [("", "2024-01-01T00:00:01.000", None), ("[pid  12] 1700000001.500000 ", "2023-11-14T22:13:21.500", 12)],
+)
+def test_strace(tmp_path: Path, before: str, time: str, pid: int | None) -> None:
+    lines = [f'{before}openat(AT_FDCWD, "/etc/a = {n}", O_RDONLY) = {n}' for n in range(20)]
+    found = drafted(tmp_path, [*lines, "+++ exited with 0 +++"])
+    assert found.refused == [("no_match", "+++ exited with 0 +++")]
+    assert (found.column("call")[3], found.column("arguments")[3], found.column("return")[3]) == (
+        "openat",
+        'AT_FDCWD, "/etc/a = 3", O_RDONLY',
+        "3",
+    )
+    assert (found.times[1], found.events[1].get("pid")) == (time, pid)
+    assert "# strace's output: its arguments are one text, and lines of signals, exits and" in found.text
+
+
+def test_csv_records_over_several_lines_are_refused_with_what_mends_it(tmp_path: Path) -> None:
+    rows = "".join(f'2024-05-01 10:00:{n:02},"a note\nover {n} lines, or more"\n' for n in range(20))
+    assert refusal(tmp_path, f"time,what\n{rows}") == (
+        "is CSV whose quoted values go over several lines: 21 records in 41 lines. transom reads a record a "
+        'line. Make it so: python3 -c "import csv, sys; csv.writer(sys.stdout).writerows('
+        "[' '.join(c.split()) "
+        'for c in r] for r in csv.reader(sys.stdin))" < FILE > NEW'
+    )
+
+
+def test_lines_of_no_form_say_what_was_tried_and_how_to_go_on(tmp_path: Path) -> None:
+    said = refusal(tmp_path, 'alpha [b] "c"\n' + 'x=1, 2\n"quoted" a b\n###\n{} {}\n[] 1 2 3\n' * 3)
+    assert said == (
+        "is of no form that is known. Tried: Zeek, W3C extended, JSON, a container's log, CEF, Apache, "
+        "a web server's error log, JSON in a text, LTSV, system calls, strace, key=value, CSV, a pattern; "
+        "nearest: a pattern, 3 of 16 lines. If its lines have a form of their "
+        "own, write `format: regex`, with a pattern that takes a whole line and names its fields. This one "
+        'takes the first line:\n  alpha [b] "c"\n'
+        '  options: {pattern: "(?P<field_1>[^ ]+) \\\\[(?P<field_2>[^\\\\]]*)'
+        '\\\\] \\"(?P<field_3>[^\\"]*)\\""}'
+    )
+
+
+def test_decimal_commas_become_numbers_by_an_expression(tmp_path: Path) -> None:
+    lines = [f"01.05.2024 10:00:{n:02};north;{n},5;{n % 2 or '2,25'}" for n in range(20)]
+    found = drafted(tmp_path, ["at;place;temp;wind", *lines], "a.csv")
+    assert (found.column("temp_text")[1], found.column("wind_text")[:2]) == ("1,5", ["2,25", "1"])
+    derived = {name: column for name, column in found.stream.columns.items() if column.is_ is not None}
+    assert {name: (column.is_, column.resolution) for name, column in derived.items()} == {
+        f"{name}": (
+            f"cast(split_part({name}_text, ',', 1) || '.' || split_part({name}_text, ',', 2) as double)",
+            step,
+        )
+        for name, step in (("temp", "0.1"), ("wind", "0.01"))
+    }
+    assert found.stream.aggregates["activity"].measures["mean_temp"].column == "temp"
+    assert "# ?: made of temp_text, which has a decimal comma\n" in found.text
+
+
+def test_cef_behind_syslog(tmp_path: Path) -> None:
+    lines = [
+        f"Nov 22 06:55:{n:02} fw{n % 2} CEF:0|Sec|Guard|1.0|{n}|worm \\| stopped|9|rt={1700000000123 + n} "
+        f"src=10.0.0.{n} {'spt=80 ' if n % 2 else ''}msg=a \\= b src of {n} act=blocked"
+        for n in range(20)
+    ]
+    found = drafted(tmp_path, lines)
+    assert found.refused == []
+    assert found.times[1] == "2023-11-14T22:13:20.124"
+    wanted = {
+        "field_4": "fw1", "vendor": "Sec", "product_version": 1.0, "event_class": 1, "severity": 9,
+        "event": "worm \\| stopped", "src": "10.0.0.1", "spt": 80, "act": "blocked",
+        "extension": "rt=1700000000124 src=10.0.0.1 spt=80 msg=a \\= b src of 1 act=blocked",
+    }  # fmt: skip
+    assert {name: found.events[1][name] for name in wanted} == wanted
+    assert found.events[0]["spt"] is None
+
+
+def test_cef_alone_with_written_times(tmp_path: Path) -> None:
+    lines = [
+        f"CEF:0|Sec|Guard|1.0|7|worm|Low|src=10.0.0.{n} rt=Nov 22 2023 06:55:{n:02} msg=seen by {n}"
+        for n in range(20)
+    ]
+    found = drafted(tmp_path, lines)
+    assert (found.times[3], found.events[3]["src"], found.refused) == (
+        "2023-11-22T06:55:03.000",
+        "10.0.0.3",
+        [],
+    )
+
+
+def test_a_stack_trace_between_lines_is_refused_and_the_rest_is_read(tmp_path: Path) -> None:
+    lines = []
+    for n in range(20):
+        lines.append(f"2024-05-01 10:00:{n:02},123 ERROR [main] com.Foo - {'it ' * (n % 3)}failed")
+        lines += ["java.lang.Error: no", "\tat com.Foo.x(Foo.java:1)"] if n % 2 else []
+    found = drafted(tmp_path, lines)
+    assert (len(found.events), len(found.refused)) == (20, 20)
+    assert found.times[1] == "2024-05-01T10:00:01.123"
+    assert "lines that do not begin with a time, as of a stack trace, are refused" in found.text
+    # What a person has not looked at must not pass.
+    assert "# ?: 20 of 40 lines are refused here: no match: left over: " in found.text
+    assert "rejected_share" not in found.stream.checks
+    assert (
+        ".\n# Such a file is withheld until its lines are read, or you say that so many may be refused:\n"
+        "#   checks: {rejected_share: {at_most: 0.76}}\n"
+    ) in found.text
+
+
+def test_what_is_written_is_named_by_its_file_and_refused_lines_are_printed(
+    monkeypatch: pytest.MonkeyPatch, run: Callable[..., Result], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRANSOM_CALLED", "transom")
+    log, output = tmp_path / "a b.log", tmp_path / "My-web.yaml"
+    lines = [f"2024-05-01T10:{n // 60:02}:{n % 60:02}Z host {n}" for n in range(120)]
+    odd = ["odd\tone", "two", *(f"\tat com.Foo{n}$Bar.run(Foo.java:{n})" for n in range(3)), "99:99 four"]
+    log.write_text("\n".join([*lines, *odd, "five of", "six-6", "[7]"]))
+    result = run("init", log, "--output", output)
+    assert (result.exit_code, result.stdout) == (
+        0,
+        f"{output}: written. Look at its question marks, then:\n"
+        f"  transom check {output}\n  transom try {output} '{log}'\n",
+    )
+    assert result.stderr == (
+        "transom: 9 of 129 lines are refused by this draft:\n"
+        "  no match: left over: nothing; expected \\s+ (2 such lines)\n    odd\\tone\n"
+        "  no match: left over: nothing; expected \\s+\n    two\n"
+        "  no match: left over: nothing; expected \\s+ (3 such lines)\n"
+        "    \\tat com.Foo0$Bar.run(Foo.java:0)\n"
+        "  no match: left over: nothing; expected \\s+\n    99:99 four\n"
+        "  no match: left over: nothing; expected \\s+\n    six-6\n"
+        "  and 1 more\n"
+        "  Lines that begin with a blank, or have no time, seem to go on with the line before them. An event "
+        "is a line:\n  such lines stay refused, unless the log is written so.\n"
+    )
+    assert load(output).name == "my_web"
+    assert load(output).time is not None
+    named = run("init", log, "--output", tmp_path / "other.yaml", "--name", "web")
+    assert (named.exit_code, load(tmp_path / "other.yaml").name) == (0, "web")
+
+
+def test_files_of_one_log_that_differ_have_one_pattern(run: Callable[..., Result], tmp_path: Path) -> None:
+    one, other = tmp_path / "a.1.log", tmp_path / "a.2.log"
+    one.write_text("".join(f"2024-05-01T10:00:{n:02}Z GET {n} -\n" for n in range(40)))
+    other.write_text("".join(f'2024-05-01T11:00:{n:02}Z GET {n} "{n} ms"\n' for n in range(40)))
+    result = run("init", one, other)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert dict(parse(yaml.safe_load(result.stdout)).source.options) == {
+        "pattern": '(?P<time>[^ ]+) (?P<field_2>[^ ]+) (?P<field_3>[^ ]+) (?:"(?P<field_4>[^"]*)"|-)'
+    }

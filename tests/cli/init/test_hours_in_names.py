@@ -1,0 +1,76 @@
+"""Names that say hours: their zone, and how many files each hour has, as a draft says it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.init.drafted_logs import home  # noqa: F401
+from transom.cli.init.draft import draft
+from transom.cli.log_sample import read_sample
+from transom.stream import parse
+
+TAKEN = "# ?: the times in the names are taken as UTC; else say their `zone`"
+SAME = "# the hour in a name is that of its lines, in UTC"
+NO_COUNT = "  # expected_files: 1"
+THREE = ("web.2024-01-28T06.log", "web.2024-01-28T07.log", "web.2024-01-28T08.log")
+
+
+def drafted(folder: Path, files: Mapping[str, str]) -> tuple[dict[str, object], str]:
+    """The `source` of a draft from files, each with a line at a time, and the draft's text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, time in files.items():
+        (folder / name).write_text(f'{{"at": "{time}", "host": "a", "bytes": 7}}\n' * 3)
+    text = draft([read_sample(folder / name) for name in files], "web").text
+    data = yaml.safe_load(text)
+    parse(data)
+    return data["source"], text
+
+
+def at(offset: str, *hours: int) -> dict[str, str]:
+    return {
+        name: f"2024-01-28T{hour:02}:30:00{offset}"
+        for name, hour in zip(THREE, hours or (6, 7, 8), strict=False)
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        pytest.param(at("Z"), SAME, id="of their lines"),
+        pytest.param(at("Z", 4, 5, 6), "# zone: Etc/GMT-2 ", id="two hours ahead"),
+        pytest.param(at("+02:00"), "# zone: Etc/GMT-2 ", id="local, as their lines are written"),
+        pytest.param(at("Z", 5, 6, 8), TAKEN, id="not all as far"),
+        pytest.param({"web.2024-01-28.log": "2024-01-28T06:30:00Z"}, TAKEN, id="days"),
+    ],
+)
+def test_the_zone_of_names(tmp_path: Path, files: dict[str, str], said: str) -> None:
+    source, text = drafted(tmp_path, files)
+    assert said in text
+    # What nobody knows is left to a person.
+    assert "zone" not in source
+
+
+def test_names_in_the_zone_of_the_lines_are_declared_so(tmp_path: Path) -> None:
+    files = {f"web.2024-07-28T{hour:02}.log": f"2024-07-28 {hour:02}:30:00 CEST" for hour in (8, 9, 10)}
+    source, text = drafted(tmp_path, files)
+    assert source["zone"] == "Europe/Berlin"
+    assert "# ?: the times in the names are those of the lines, in Europe/Berlin" in text
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param(THREE, 1, id="one each"),
+        pytest.param([f"{host}.{name}" for name in THREE for host in "ab"], 2, id="two each"),
+        pytest.param([*(f"a.{name}" for name in THREE), f"b.{THREE[0]}"], None, id="not as many"),
+        pytest.param([THREE[0], THREE[2]], None, id="a gap"),
+        pytest.param(THREE[:1], None, id="one hour alone"),
+    ],
+)
+def test_how_many_files_an_hour_has(tmp_path: Path, names: list[str], expected: int | None) -> None:
+    files = {name: f"2024-01-28T{name[-6:-4]}:{10 + n}:00Z" for n, name in enumerate(names)}
+    source, text = drafted(tmp_path, files)
+    assert source.get("expected_files") == expected
+    assert (NO_COUNT in text) == (expected is None)

@@ -1,0 +1,243 @@
+"""Whole times wherever they are in a line, and the zone that a field beside them says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.init.drafted_logs import drafted, home
+from transom.cli.init.draft import draft
+from transom.cli.log_sample import read_sample
+from transom.stream import SpecificationError, parse
+
+__all__ = ["home"]
+
+
+@pytest.mark.parametrize(
+    ("before", "first"),
+    [
+        ("May 06 2024 10:00:{n:02}: %ASA-6-302013:", "2024-05-06T10:00:00"),
+        ("May  6 2024 10:00:{n:02}: %ASA-6-302013:", "2024-05-06T10:00:00"),
+        ("2016-09-28 04:30:{n:02}, Info     CBS   ", "2016-09-28T04:30:00"),
+        ("17/06/29 20:10:{n:02} INFO executor.Backend:", "2017-06-29T20:10:00"),
+        ("[2024-05-06 10:00:{n:02}]: main", "2024-05-06T10:00:00"),
+        ("(2024-05-06T10:00:{n:02}Z) main", "2024-05-06T10:00:00"),
+        ("<2024-05-06 10:00:{n:02}> main", "2024-05-06T10:00:00"),
+        ("1714990000.{n:03}: main", "2024-05-06T10:06:40"),
+        ("main; 2024/05/06 10:00:{n:02}; it", "2024-05-06T10:00:00"),
+        ("081109 2036{n:02} 148 INFO", "2008-11-09T20:36:00"),
+        ("2024-05-06-10.00.{n:02}.363779 R02", "2024-05-06T10:00:00"),
+        ("2024-05-06_10:00:{n:02} R02", "2024-05-06T10:00:00"),
+        ("10:00:{n:02} 31/05/2024 R02", "2024-05-31T10:00:00"),
+        ("2024 May 06 10:00:{n:02} sw1", "2024-05-06T10:00:00"),
+        ("20240506T1000{n:02} R02", "2024-05-06T10:00:00"),
+        ("06/May/2024:10:00:{n:02} R02", "2024-05-06T10:00:00"),
+        ("31/12/2024 10:00:{n:02}+0200 R02", "2024-12-31T08:00:00"),
+        ("[2024-05-06T10:00:{n:02},500][INFO ][x]", "2024-05-06T10:00:00.500"),
+        ("20240506T1000{n:02}.123Z R02", "2024-05-06T10:00:00.123"),
+        ("2024-May-06 10:00:{n:02} R02", "2024-05-06T10:00:00"),
+        ("2024-05-06_10-00-{n:02} R02", "2024-05-06T10:00:00"),
+        ("2024-127 10:00:{n:02} R02", "2024-05-06T10:00:00"),
+        ("<134>May 06 2024 10:00:{n:02} sw1", "2024-05-06T10:00:00"),
+        ("INFO:2024-05-06 10:00:{n:02}: R02", "2024-05-06T10:00:00"),
+        ("WARNING:app.main:2024-05-06 10:00:{n:02} R02", "2024-05-06T10:00:00"),
+        ("2024-05-06T10:00:{n:02}.000Z[main] R02", "2024-05-06T10:00:00"),
+        ("Mon May  6 10:00:{n:02} PM CEST 2024 R02", "2024-05-06T20:00:00"),
+        ("Mon May  6 10:00:{n:02} PM 2024 R02", "2024-05-06T22:00:00"),
+        ("Mon 06 May 2024 10:00:{n:02} PM UTC R02", "2024-05-06T22:00:00"),
+        ("Mon 06 May 2024 10:00:{n:02} PM CEST R02", "2024-05-06T20:00:00"),
+        ("2024-05-06 10:00:{n:02}.123 PM R02", "2024-05-06T22:00:00.123"),
+        ("06.05.24 at 10:00:{n:02} PM R02", "2024-05-06T22:00:00"),
+        ("2024-05-06 10.00.{n:02} PM R02", "2024-05-06T22:00:00"),
+        ("2024-05-06 10:00:{n:02} pm starting the server", "2024-05-06T22:00:00"),
+    ],
+)
+def test_whole_time_in_each_line_is_found(tmp_path: Path, before: str, first: str) -> None:
+    lines = [f"{before.format(n=n)} {'said ' * (n % 3)}that it is {n}" for n in range(20)]
+    found = drafted(tmp_path, lines)
+    assert (found.times[0][: len(first)], len(found.events), found.refused) == (first, 20, [])
+    assert "lines" not in yaml.safe_load(found.text)["time"]
+
+
+def test_two_readings_of_a_day_are_told(tmp_path: Path) -> None:
+    text = drafted(tmp_path, [f"17/06/09 20:10:{n:02} INFO it {n}" for n in range(20)]).text
+    assert "?: or %d/%m/%y %H:%M:%S, these lines fit both" in text
+
+
+@pytest.mark.parametrize("numbers", ["811 2036", "123456 789", "991231 7"])
+def test_numbers_are_no_times_by_chance(tmp_path: Path, numbers: str) -> None:
+    file = tmp_path / "a.log"
+    file.write_text("".join(f"{numbers}{n:02} took {n}\n" for n in range(60)))
+    made = draft([read_sample(file)])
+    assert made.untimed == "no field looks like a time"
+    data = yaml.safe_load(made.text)
+    assert "time" not in data
+    with pytest.raises(SpecificationError, match="time: is required"):
+        parse(data)
+
+
+def pairs(clock: str, zone: str) -> list[str]:
+    return [f'date=2024-04-19 time={clock.format(n=n)} n={n} tz="{zone}" msg="a b"' for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("zone", "declared", "first"),
+    [
+        ("+0200", {"format": "%Y-%m-%d %H:%M:%S %z"}, "04:00:00"),
+        ("-03:30", {"format": "%Y-%m-%d %H:%M:%S %z"}, "09:30:00"),
+        ("CEST", {"format": "%Y-%m-%d %H:%M:%S %Z", "zone": "Europe/Berlin"}, "04:00:00"),
+        ("Europe/Berlin", {"format": "%Y-%m-%d %H:%M:%S Europe/Berlin", "zone": "Europe/Berlin"}, "04:00:00"),
+        ("UTC+2", {"format": "%Y-%m-%d %H:%M:%S UTC+2", "zone": "Etc/GMT-2"}, "04:00:00"),
+        ("-05", {"format": "%Y-%m-%d %H:%M:%S -05", "zone": "Etc/GMT+5"}, "11:00:00"),
+        ("EXT", {"zone": "UTC"}, "06:00:00"),
+    ],
+)
+def test_zone_beside_the_time_is_of_the_time(
+    tmp_path: Path, zone: str, declared: dict[str, str], first: str
+) -> None:
+    found = drafted(tmp_path, pairs("06:00:{n:02}", zone))
+    column = ["date", "time"] + ["tz"] * ("format" in declared)
+    assert yaml.safe_load(found.text)["time"] == {"column": column, **declared}
+    assert (found.times[0], found.refused) == (f"2024-04-19T{first}.000", [])
+    assert ("which zone these are in" in found.text) == ("format" not in declared)
+
+
+def test_line_of_another_zone_is_refused_and_not_misread(tmp_path: Path) -> None:
+    lines = pairs("06:00:{n:02}", "Europe/Berlin")
+    text = drafted(tmp_path, lines).text
+    stream = parse(yaml.safe_load(text))
+    (tmp_path / "a.log").write_text("\n".join([*lines, lines[0].replace("Berlin", "Lisbon")]))
+    from transom.cli.adhoc_files import scan_file
+
+    found = scan_file(stream, tmp_path / "a.log")
+    assert (found.events, dict(found.reasons)) == (20, {"bad_time": 1})
+
+
+@pytest.mark.parametrize(("name", "beside"), [("utc_offset", False), ("shift", True), ("shift", False)])
+def test_offset_of_another_field_is_known_by_its_name_or_its_place(
+    tmp_path: Path, name: str, beside: bool
+) -> None:
+    def record(n: int) -> dict[str, Any]:
+        fields = {"time": f"2024-04-19 06:00:{n:02}", **({} if beside else {"a": f"x{n % 3}"})}
+        return fields | {name: "+02:00", "n": n}
+
+    found = drafted(tmp_path, [json.dumps(record(n)) for n in range(20)])
+    taken = beside or name != "shift"
+    assert found.times[0] == f"2024-04-19T{'04' if taken else '06'}:00:00.000"
+    assert (name in found.stream.columns) != taken
+
+
+def test_pairs_with_single_quotes(tmp_path: Path) -> None:
+    lines = [
+        f"time='2024-05-06 10:00:{n:02}' user='anna b' what='said \\'it\\' {n}' n={n}" for n in range(20)
+    ]
+    found = drafted(tmp_path, lines)
+    assert (found.stream.source.format, dict(found.stream.source.options)) == ("kv", {"quote": "'"})
+    assert (found.times[1], found.column("user")[1], found.refused) == (
+        "2024-05-06T10:00:01.000",
+        "anna b",
+        [],
+    )
+    assert found.column("what")[1] == "said 'it' 1"
+
+
+AUDIT = [
+    f"type={kind} msg=audit(16811601{n:02}.534:{3900 + n}): {rest}"
+    for n in range(20)
+    for kind, rest in (
+        ("SYSCALL", f'arch=c000003e syscall=59 success=yes ppid={n} comm="ls" key=(null)'),
+        ("CWD", 'cwd="/root"'),
+        ("PROCTITLE", "proctitle=6C73"),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "first", "serial"),
+    [
+        (AUDIT, "2023-04-10T20:55:00.534", 3901),
+        ([f"at<2024-05-06T10:00:{n:02}Z>: it took {n}" for n in range(20)], "2024-05-06T10:00:00.000", None),
+        ([f"id=7.1714990000/{n}/3 it took {n}" for n in range(20)], None, None),
+    ],
+)
+def test_time_inside_of_a_value_is_found(
+    tmp_path: Path, lines: list[str], first: str | None, serial: int | None
+) -> None:
+    if first is None:
+        (tmp_path / "a.log").write_text("".join(f"{line}\n" for line in lines))
+        assert draft([read_sample(tmp_path / "a.log")]).untimed
+        return
+    found = drafted(tmp_path, lines)
+    assert (found.times[0], len(found.events), found.refused) == (first, len(lines), [])
+    if serial is not None:
+        assert (found.column("serial")[3], found.column("type")[:3]) == (
+            serial,
+            ["SYSCALL", "CWD", "PROCTITLE"],
+        )
+        assert found.column("cwd")[1] == "/root"
+
+
+def test_a_field_of_several_zones_is_named_beside_the_zone(tmp_path: Path) -> None:
+    zones = ("Europe/Berlin", "America/New_York")
+    lines = ["at,zone,n", *(f"2024-05-06 10:00:{n:02},{zones[n % 2]},{n}" for n in range(20))]
+    text = drafted(tmp_path, lines).text
+    assert "?: zone says which zone each is in, America/New_York, Europe/Berlin, and only one can be" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        # klog's day has no year, and the number of a process is no date.
+        ("I0506 10:00:{n:02}.123456   1234 server.go:55] up", "no year is found for the times in time (0506"),
+        ("10:00:{n:02}.123456 1234 web0", "no date is found for the times in time (10:00:00.123456)"),
+        ("10:00:{n:02}.123456 121212 web0", "no date is found for the times in time (10:00:00.123456)"),
+        # Which half of the day?
+        ("web0 10:00:{n:02} PM web1", "no date is found for the times in time (10:00:00 PM)"),
+        ("2024-05-06 22:00:{n:02} PM web1", "2024-05-06 22:00:00 PM is a time of no form that is known"),
+        ("2024-05-06 10::00:{n:02} PM web1", "no field looks like a time"),
+    ],
+)
+def test_no_part_of_a_time_is_invented_or_left_out(tmp_path: Path, before: str, reason: str) -> None:
+    file = tmp_path / "a.log"
+    file.write_text("".join(f"{before.format(n=n)} x{n}\n" for n in range(20)))
+    text = draft([read_sample(file)]).text
+    assert f"# time: ?: {reason}" in text
+    with pytest.raises(SpecificationError, match="time: is required"):
+        parse(yaml.safe_load(text))
+
+
+def test_year_of_klog_is_in_the_name_of_the_file(tmp_path: Path) -> None:
+    lines = [f"I0506 10:00:{n:02}.123456   1234 server.go:55] up {n}" for n in range(20)]
+    assert drafted(tmp_path, lines, "k.2024-05-06.log").times[0] == "2024-05-06T10:00:00.123"
+
+
+def test_labels_with_tabs_between_them_are_pairs(tmp_path: Path) -> None:
+    lines = [f"time:2024-05-06T10:00:{n:02}Z\thost:web{n % 2}\turi:/a b:{n}\tn:{n}" for n in range(20)]
+    found = drafted(tmp_path, lines)
+    assert (found.times[0], found.refused) == ("2024-05-06T10:00:00.000", [])
+    assert (found.column("host")[1], found.column("uri")[3]) == ("web1", "/a b:3")
+
+
+@pytest.mark.parametrize("sign", [",", "."])
+def test_decimal_comma_of_a_clock_parts_no_values(tmp_path: Path, sign: str) -> None:
+    lines = [f"2024-05-06 10:00:{n:02}{sign}500 INFO web{n % 3} done, user=a, x{n}" for n in range(20)]
+    found = drafted(tmp_path, lines)
+    assert (found.stream.source.format, found.times[0]) == ("regex", "2024-05-06T10:00:00.500")
+
+
+def test_lines_of_json_alone_among_others_are_no_surprise(tmp_path: Path) -> None:
+    lines = [f'2024-05-06 10:00:{n:02} INFO {{"a":{n}}}' for n in range(20)]
+    found = drafted(tmp_path, [*lines, '{"a":99}'])
+    assert (len(found.events), found.refused) == (20, [("no_match", '{"a":99}')])
+
+
+@pytest.mark.parametrize("day", ["06", "07"])
+def test_a_year_comes_from_a_name_with_the_day_of_the_lines_or_of_the_rotation(
+    tmp_path: Path, day: str
+) -> None:
+    lines = [f"May 06 {hour:02}:00:00 web1 sshd[12]: session {hour} opened" for hour in range(24)]
+    result = drafted(tmp_path, lines, f"app.2024-05-{day}.log")
+    assert "path: app.{year}-*-*.log\n" in result.text.replace('"', "")
+    assert (result.times[0], result.refused) == ("2024-05-06T00:00:00.000", [])

@@ -1,0 +1,591 @@
+"""What is said of an hour, whatever has become of it, and what mends it."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from typer.testing import Result
+
+from tests.cli.ledger_by_hand import WEB, Lake, at, file_row
+from transom.cli.explain import WHY
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.core.reasons import Reason
+from transom.features.aggregates.stage import VERSION
+from transom.features.ingest.specified import Specified, node_of
+
+Ask = Callable[..., Result]
+OTHERWISE = "the stream's file says something else of what shapes it than when it was computed"
+
+
+def said(run: Ask, lake: Lake, hour: str) -> list[str]:
+    """The lines behind the first, which names the stream, the hour and the lake: the reasons, then the files
+    and the command, which stand before them."""
+    result = run("explain", "web", hour)
+    first, *lines = result.stdout.splitlines()
+    assert first == f"web {hour}, in {lake.uri}"
+    why = f"  {WHY}"
+    helps = lines[: lines.index(why)] if why in lines else []
+    assert result.exit_code == int("--from" in "".join(helps[-1:]))
+    return [*lines[len(helps) + (why in lines) :], *helps]
+
+
+def command(lake: Lake, start: str, end: str) -> str:
+    job = f"{lake.folder}/jobs/run.py --stream {lake.file} --lake {lake.uri}"
+    return f"    spark-submit {job} --from {start} --to {end}"
+
+
+def test_a_fresh_hour(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    assert said(run, lake, "2015-05-17T02:00") == [
+        "  ingest events: published, 1 row, by run a, 2015-05-20 12:00",
+        "  aggregates traffic, granules: published, 1 row, by run b, 2015-05-20 12:01",
+        "  aggregates traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
+    ]
+
+
+def test_an_hour_nobody_asked_for(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    assert said(run, lake, "2015-05-18T00:00") == [
+        "  ingest: nobody has asked for it, so it counts as empty",
+        "  aggregates: nobody has asked for it, so it counts as empty",
+        "  to run it:",
+        command(lake, "2015-05-18T00:00", "2015-05-18T01:00"),
+    ]
+
+
+def test_an_hour_that_a_gate_kept_from_a_stage(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    assert said(run, lake, "2015-05-17T00:00") == [
+        "  ingest events: published, 1 row, by run a, 2015-05-20 12:00",
+        "  aggregates: stale: ingest has been asked for it, and aggregates has not run since",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+
+
+def test_a_stream_that_no_run_has_seen_has_no_ledger_afterwards(run: Ask, lake: Lake) -> None:
+    lake.file.write_text(WEB.replace("name: web", "name: other"))
+    result = run("explain", lake.file, "2015-05-18T00:00")
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (
+        1,
+        [
+            "  nobody has asked for it: no run of other is in this lake",
+            "  to run it:",
+            command(lake, "2015-05-18T00:00", "2015-05-18T01:00"),
+        ],
+    )
+    assert not (lake.folder / "lake" / "other").exists()
+
+
+def test_rows_that_are_others_since_are_named_with_their_hours(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(4))
+    lake.aggregate(range(4))
+    lake.ingest([1], "c", 2, digest="2:9")
+    assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
+        "  aggregates traffic, granules: published, stale, 1 row, by run b, 2015-05-20 12:01",
+        "    the events of 2015-05-17T01:00 have changed since it was computed from them",
+        "  aggregates traffic, aggregates: published, stale, 1 row, by run b, 2015-05-20 12:01",
+        "    the granules that it is computed from are stale",
+    ]
+
+
+def test_another_specification_another_version(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    lake.file.write_text(WEB.replace("n: count", "m: count"))
+    monkeypatch.setattr("transom.features.aggregates.stage.VERSION", 99)
+    lines = said(run, lake, "2015-05-17T01:00")
+    assert lines[2:4] == [
+        f"    {OTHERWISE}: `key`, `where`, `measures`, the finest step of `levels` or the type or resolution "
+        "of a column",
+        f"    transom computes it otherwise since: version {VERSION} then, 99 now",
+    ]
+    assert lines[-2:] == ["  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "granules", "aggregates"),
+    [
+        (
+            "n: count}",
+            "n: count}\n    where: status = 200",
+            "`where`, the finest step of `levels` or the type or resolution of a column",
+            None,
+        ),
+        (
+            "2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR",
+            "2 HOURS SLIDES 1 HOUR",
+            None,
+            "`levels`, `fit`, `aging` or the type or resolution of a column",
+        ),
+    ],
+)
+def test_a_changed_block_says_what_may_have_changed_and_its_figures_are_stale_with_its_granules(
+    run: Ask, lake: Lake, old: str, new: str, granules: str | None, aggregates: str | None
+) -> None:
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    lake.file.write_text(WEB.replace(old, new))
+    by = "1 row, by run b, 2015-05-20 12:01"
+    stale = "published, stale" if granules else "published"
+    state = "the granules of 2015-05-17T00:00 to 2015-05-17T02:00 that it is computed from are stale"
+    reason = f"{OTHERWISE}: {aggregates}" if aggregates else state
+    assert said(run, lake, "2015-05-17T01:00")[1:-2] == [
+        f"  aggregates traffic, granules: {stale}, {by}",
+        *([f"    {OTHERWISE}: {granules}"] if granules else []),
+        f"  aggregates traffic, aggregates: published, stale, {by}",
+        f"    {reason}",
+    ]
+
+
+def test_what_files_are_read_by(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.file.write_text(WEB + "extra_fields: keep\n")
+    assert said(run, lake, "2015-05-17T00:00")[1] == (
+        f"    {OTHERWISE}: `source.format`, `source.options`, the captures of `source.path`, the time in "
+        "`source.path`, `zone` or `event_time_range`, `columns`, `time`, `extra_fields`, `unique` or a check "
+        "or a waiver that decides whether files are complete"
+    )
+
+
+def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
+    hours = ["2015-05-17T00:00", "2015-05-17T01:00"]
+    waits = [
+        "  nothing is to be done while run {} is at work; if it was killed, run:",
+        command(lake, *hours),
+    ]
+    node = node_of("events", at(0))
+    lake.ledger.claim("ingest", [node], "r ingest")
+    assert said(run, lake, hours[0])[1:] == [
+        "    a run has begun to write it and has not published it: it is at work, or was killed",
+        "  aggregates: not computed yet; run r ingest is at work, or was killed",
+        waits[0].format("r ingest"),
+        waits[1],
+    ]
+    lake.ingest(range(1))
+    granules = PartitionKey("aggregates", "traffic", "granules", at(0))
+    lake.ledger.claim("aggregates", [granules], "r aggregate")
+    assert said(run, lake, hours[0])[3:] == [
+        "  aggregates traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
+        waits[0].format("r aggregate"),
+        waits[1],
+    ]
+    # Between its two tables it has nothing begun.
+    done = PartitionState("published", "r aggregate", digest="1:3", input_hashes={}, rows=1)
+    lake.ledger.publish("aggregates", {granules: done}, "r aggregate")
+    assert said(run, lake, hours[0])[-3:] == [
+        "  aggregates traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
+        waits[0].format("r aggregate"),
+        waits[1],
+    ]
+
+
+def test_an_hour_of_which_only_state_has_been_made(run: Ask, lake: Lake) -> None:
+    """For windows that reach it; by a block of others it is told that it is not there either."""
+    lake.ingest(range(3))
+    lake.aggregate([1])
+    granules = PartitionKey("aggregates", "traffic", "granules", at(0))
+    lake.run("b", "aggregates", {granules: replace(lake.ledger.snapshot()[replace(granules, hour=at(1))])})
+    assert "  aggregates traffic, aggregates: stale: it has not been computed" in said(
+        run, lake, "2015-05-17T00:00"
+    )
+
+
+def test_what_a_window_reads_and_nobody_has_made(run: Ask, lake: Lake) -> None:
+    lake.ingest([1])
+    lake.aggregate([1])
+    lake.ingest([0], "c", 2)
+    assert said(run, lake, "2015-05-17T01:00")[3:-2] == [
+        "    the granules of 2015-05-17T00:00, which it reads, have not been computed"
+    ]
+
+
+def test_a_block_that_has_come_since(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    lake.file.write_text(WEB + "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n")
+    stale = "stale: the block has come since the hour was computed"
+    assert said(run, lake, "2015-05-17T00:00")[2:] == [
+        f"  aggregates more, granules: {stale}",
+        "  aggregates traffic, aggregates: published, 1 row, by run b, 2015-05-20 12:01",
+        f"  aggregates more, aggregates: {stale}",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+
+
+def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
+    """One that was withheld is what its hour is withheld for, as long as it is as it was read."""
+    cause = "rejected_share: observed 0.5, expected at most 0.05"
+    lake.ingest(range(2))
+    folder = lake.folder / "landing/web/2015-05-17"
+    folder.mkdir()
+    paths = [folder / "access.01.log", folder / "access.00.log"]
+    names = [str(path.relative_to(lake.folder)) for path in paths]
+    for path in paths:
+        path.write_text("a line\n")
+        os.utime(path, (1e9, 1e9))
+    when = datetime.fromtimestamp(1e9, UTC)
+    known = [
+        file_row(
+            lake, names[0], at(1), when, status="quarantined", status_reason=cause, hours=(at(0), at(1))
+        ),
+        file_row(lake, names[1], at(0), when, status="ingested", source_id="s", hours=(at(0),)),
+    ]
+    lake.files(known)
+    bad = PartitionState(
+        "quarantined",
+        "a",
+        False,
+        input_hashes=Specified(lake.stream).expected(at(1)),
+        reason=f"{names[0]}: {cause}",
+    )
+    lacks = f"{names[0]}: withheld, the finding of 2015-05-17T01:00 says why"
+    entry = lake.ledger.snapshot()[node_of("events", at(0))]
+    lake.run("a", "ingest", {node_of("events", at(1)): bad})
+    lake.run("a", "ingest", {node_of("events", at(0)): replace(entry, complete=False, reason=lacks)})
+    lake.aggregate(range(2))
+
+    def files_and_advice(hour: int) -> list[str]:
+        lines = said(run, lake, f"2015-05-17T0{hour}:00")
+        return [line.strip() for line in lines if line.startswith("  file") or line.endswith(":")]
+
+    mend = "mend the data, or accept the value in the stream's file, then run:"
+    withheld = f"file {names[0]}: quarantined: {cause}"
+    assert files_and_advice(0) == files_and_advice(1) == [withheld, mend]
+    os.utime(paths[0], (0, 0))
+    changed = f"{withheld}; changed, 7 bytes of 1970-01-01 00:00:00 now, 7 of {when:%Y-%m-%d %H:%M:%S}"
+    assert files_and_advice(1) == [f"{changed} when it was read", "to run it:"]
+    for path in paths:
+        path.unlink()
+    gone = f"{withheld}; gone; the next run forgets it"
+    assert files_and_advice(1) == [gone, "to run it:"]
+    assert files_and_advice(0) == [f"file {names[1]}: gone; its rows stay", gone, "to run it:"]
+    assert said(run, lake, "2015-05-17T00:00")[-1] == command(lake, "2015-05-17T00:00", "2015-05-17T02:00")
+
+
+def test_an_hour_of_several_specifications(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(2))
+    node = node_of("events", at(1))
+    lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], input_hashes=None)})
+    assert said(run, lake, "2015-05-17T01:00")[:2] == [
+        "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
+        "    what it was made of cannot be told: rows of several specifications, or of a killed run",
+    ]
+
+
+def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
+    lake.ingest([0, 2])
+    node = node_of("events", at(1))
+    lake.ledger.claim("ingest", [node], "bad")
+    sample = ("line 3: no_match: junk",)
+    lake.ledger.record_checks(
+        "ingest",
+        [
+            CheckResult(
+                node,
+                "rejected_share",
+                "error",
+                0.512,
+                "at most 0.05",
+                False,
+                file="a.log",
+                failing_rows=sample,
+            )
+        ],
+        "bad",
+    )
+    cause = "a.log: rejected_share: observed 0.512, expected at most 0.05"
+    lake.run(
+        "bad", "ingest", {node: PartitionState("quarantined", "bad", False, input_hashes={}, reason=cause)}
+    )
+    words = f"ingest events 2015-05-17T01:00 is quarantined: {cause}"
+    blocked = {
+        PartitionKey("aggregates", "traffic", table, at(n)): PartitionState(
+            "blocked", "b", False, reason=words
+        )
+        for n, table in [(1, "granules"), (1, "aggregates"), (2, "aggregates")]
+    }
+    lake.run("b", "aggregates", blocked)
+    fresh = replace(PartitionState("published", "b"), digest="1:3", rows=1)
+    lake.run("b", "aggregates", {PartitionKey("aggregates", "traffic", "granules", at(2)): fresh})
+    lines = said(run, lake, "2015-05-17T02:00")
+    assert lines[-5:] == [
+        "  aggregates traffic, aggregates: blocked, 0 rows, by run b, 2015-05-20 12:00",
+        f"    not computed: {words}",
+        f"    because {words}",
+        "  mend the data, or accept the value in the stream's file, then run:",
+        command(lake, "2015-05-17T01:00", "2015-05-17T03:00"),
+    ]
+    missed = {"hour": "2015-05-17T01:00", "stage": "ingest", "check": "rejected_share", "observed": 0.51}
+    lake.file.write_text(WEB + f"waivers: [{json.dumps(missed | {'who': 'ops', 'why': 'a bad release'})}]\n")
+    lines = said(run, lake, "2015-05-17T01:00")
+    assert (
+        "    your file says 0.51 for rejected_share of 2015-05-17T01:00, and the check saw 0.512: `observed` "
+        "must have every digit"
+    ) in lines
+    assert (
+        "    to accept it, add this to waivers in the stream file: - {hour: 2015-05-17T01:00, stage: ingest, "
+        "check: rejected_share, observed: 0.512, who: NAME, why: REASON}"
+    ) in lines
+    assert [line for line in lines if "withheld" in line or "line 3" in line or "observed" in line][:3] == [
+        f"    withheld, what was published before stays: {cause}",
+        "    2015-05-17T01:00 events: rejected_share in a.log: observed 0.512, expected at most 0.05",
+        "        line 3: no_match: junk",
+    ]
+
+
+def test_incomplete_hours_and_killed_runs(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(2))
+    node = node_of("events", at(0))
+    held = lake.ledger.snapshot()[node]
+    missing = replace(held, complete=False, reason="files_expected: observed 0, expected at least 1")
+    lake.run("a", "ingest", {node: missing})
+    assert "    something is missing: files_expected: observed 0, expected at least 1" in said(
+        run, lake, "2015-05-17T00:00"
+    )
+    lake.ledger.claim("ingest", [node], "killed")
+    assert said(run, lake, "2015-05-17T00:00")[:2] == [
+        "  ingest events: writing, 1 row, by run killed",
+        "    a run has begun to write it and has not published it: it is at work, or was killed",
+    ]
+
+
+def test_a_block_that_reads_other_hours(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    lake.file.write_text(WEB.replace("RANGES 2", "RANGES 3"))
+    assert said(run, lake, "2015-05-17T01:00")[3] == (
+        f"    {OTHERWISE}: `levels`, `fit`, `aging` or the type or resolution of a column"
+    )
+
+
+def test_what_a_log_says_does_nothing_to_the_terminal(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    node = node_of("events", at(0))
+    missing = replace(lake.ledger.snapshot()[node], complete=False, reason="a\x1b[31m.log: cut")
+    lake.run("a", "ingest", {node: missing})
+    assert "    something is missing: a\\x1b[31m.log: cut" in said(run, lake, "2015-05-17T00:00")
+
+
+def test_a_new_file_of_the_hour(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    folder = lake.folder / "landing/web/2015-05-17"
+    folder.mkdir()
+    (folder / "access.00.log").write_text("a line\n")
+    (folder / "access.01.log").write_text("a line of another hour\n")
+    lines = said(run, lake, "2015-05-17T00:00")
+    assert lines[3:] == [
+        "  file landing/web/2015-05-17/access.00.log: new, 7 bytes; no run has seen it",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+
+
+def test_files_that_ought_to_be_there(run: Ask, lake: Lake) -> None:
+    """By the name that they have in the zone of the path."""
+    berlin = WEB.replace('access.%H*.log"', '{host}.%H*.log", zone: Europe/Berlin, expected_files: 2')
+    lake.file.write_text(berlin)
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    folder = lake.folder / "landing/web/2015-05-17"
+    folder.mkdir()
+    missing = "  file landing/web/2015-05-17/{host}.02*.log: expected, {} of 2 are there"
+    assert missing.replace("{}", "0") in said(run, lake, "2015-05-17T00:00")
+    (folder / "a.02.log").write_text("a line\n")
+    assert missing.replace("{}", "1") in said(run, lake, "2015-05-17T00:00")
+    (folder / "b.02.log").write_text("a line\n")
+    assert not any("expected, " in said_line for said_line in said(run, lake, "2015-05-17T00:00"))
+    lake.file.write_text(berlin.replace("expected_files: 2", "expected_files: 1"))
+    assert "  file landing/web/2015-05-17/{host}.03*.log: expected, not there" in said(
+        run, lake, "2015-05-17T01:00"
+    )
+    lake.file.write_text(berlin + "until: 2015-05-17T01:00\n")
+    assert not any("expected, " in said_line for said_line in said(run, lake, "2015-05-17T01:00"))
+
+
+def test_where_a_file_is_missing_no_run_is_advised_before_it_is_there(run: Ask, lake: Lake) -> None:
+    lake.file.write_text(WEB.replace('access.%H*.log"', 'access.%H*.log", expected_files: 1'))
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    node = node_of("events", at(1))
+    held = lake.ledger.snapshot()[node]
+    missing = CheckResult(node, "files_expected", "incomplete", 0.0, "at least 1", False)
+    lake.ledger.record_checks("ingest", [missing], "late")
+    cause = "files_expected: observed 0, expected at least 1"
+    causes = (Reason("check", cause, "files_expected"),)
+    lacking = replace(held, run_id="late", complete=False, reason=cause, reasons=causes)
+    lake.run("late", "ingest", {node: lacking})
+    lake.aggregate(range(2))
+    lines = said(run, lake, "2015-05-17T01:00")
+    assert f"    something is missing: {cause}" in lines
+    assert (
+        "    if it never comes, add this to waivers in the stream file: - {hour: 2015-05-17T01:00, "
+        "stage: ingest, check: files_expected, observed: 0, who: NAME, why: REASON}"
+    ) in lines
+    assert lines[-3:] == [
+        "  file landing/web/2015-05-17/access.01*.log: expected, not there",
+        "  a run changes nothing before the file is there; then run:",
+        command(lake, "2015-05-17T01:00", "2015-05-17T02:00"),
+    ]
+    folder = lake.folder / "landing/web/2015-05-17"
+    folder.mkdir()
+    (folder / "access.01.log").write_text("a line\n")
+    assert said(run, lake, "2015-05-17T01:00")[-2] == "  to run it:"
+
+
+def test_a_new_file_whose_name_says_no_hour(run: Ask, lake: Lake) -> None:
+    lake.file.write_text(WEB.replace("%Y-%m-%d/access.%H*.log", "access*.log"))
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    (lake.folder / "landing/web/access.log.1").write_text("a line of another log\n")
+    (lake.folder / "landing/web/access.1.log").write_text("a line\n")
+    assert said(run, lake, "2015-05-17T00:00")[3:] == [
+        "  file landing/web/access.1.log: new, no run has seen it; its hours are known when it is read",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("web", "noon"), "Invalid value for HOUR: must be a time such as 2015-05-17T10:00; got 'noon'"),
+        (("web", "2015-05-17T10:30"), "must be on the hour, in UTC; got '2015-05-17T10:30'"),
+        (("wbe", "2015-05-17T10:00"), "Invalid value for STREAM: no stream 'wbe' in "),
+        (("no.yaml", "2015-05-17T10:00"), "Invalid value for STREAM: no stream file 'no.yaml'"),
+    ],
+)
+def test_what_cannot_be_asked(run: Ask, lake: Lake, arguments: tuple[str, str], words: str) -> None:
+    result = run("explain", *arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split())
+
+
+def test_a_name_that_is_nearly_one(run: Ask, lake: Lake) -> None:
+    assert "; nearest: web" in " ".join(run("explain", "wbe", "2015-05-17T10:00").stderr.split())
+
+
+def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh(
+    run: Ask, lake: Lake
+) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    when = datetime(2015, 5, 20, tzinfo=UTC)
+    folder = "landing/web/2015-05-17/access"
+    rows = []
+    for name, hours in ((".01a", (1,)), (".01b", (1,)), (".02", (1, 2))):
+        content, source = ("c", f"s{name}") if name != ".02" else ("d", "s")
+        row = file_row(
+            lake, f"{folder}{name}.log", at(max(hours)), when,
+            status="ingested", source_id=source, hours=tuple(map(at, hours)),
+        )  # fmt: skip
+        rows.append(replace(row, content_sha256=content))
+        path = lake.folder / row.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"1234567")
+        os.utime(path, (when.timestamp(), when.timestamp()))
+    lake.files(rows)
+    equal = f"{folder}.01b.log holds the same bytes as {folder}.01a.log; both count"
+    # Of hour 2 files may come that are named for hour 3; of hour 1 all are there.
+    early = (
+        f"it may count as complete before all files are there, as {folder}.02.log, named for "
+        "2015-05-17T02:00, holds events of 2015-05-17T01:00; if names say the end of what a file covers: "
+        "`source: {name_time: end, covers: ...}`"
+    )
+    for hour, remarks in (("00", []), ("01", [equal]), ("02", [early])):
+        lines = said(run, lake, f"2015-05-17T{hour}:00")
+        assert [line for line in lines if line.startswith("  files: ")] == [
+            f"  files: {of}" for of in remarks
+        ]
+    told = run("status", "web")
+    assert told.exit_code == 0
+    shown = " ".join(told.stdout.split())
+    assert f"1 file holds the same bytes as another one: {equal}" in shown
+    assert "1 hour may count as complete before all files are there" in shown
+    # One that waits is not fresh.
+    waits = replace(
+        rows[2], status="waiting", status_reason="touches 01 to 02", source_id=None, path=f"{folder}.02w.log"
+    )
+    lake.files([*rows, waits])
+    shown = " ".join(run("status", "web").stdout.split())
+    assert f"1 file waits for a run of other hours: {folder}.02w.log (touches 01 to 02)" in shown
+
+
+def test_the_file_of_a_period_that_is_not_there_is_named(run: Ask, lake: Lake) -> None:
+    text = WEB.replace("access.%H*.log", "access.%H%M*.log").replace(
+        '.log"}', '.log", covers: 20 minutes, name_time: end}'
+    )
+    lake.file.write_text(text)
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    for name in ("0020", "0040"):
+        path = lake.folder / f"landing/web/2015-05-17/access.{name}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    missing = "file landing/web/2015-05-17/access.0100*.log: expected, not there; of 00:40 to 01:00"
+    assert f"  {missing}" in said(run, lake, "2015-05-17T00:00")
+
+
+def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    node = node_of("events", at(1))
+    cause = "files_expected: observed 0, expected at least 1"
+    for one in [
+        node,
+        *(PartitionKey("aggregates", "traffic", table, at(1)) for table in ("granules", "aggregates")),
+    ]:
+        entry = replace(lake.ledger.snapshot()[one], complete=False, reason=cause)
+        lake.run(entry.run_id, one.stage, {one: entry})
+    lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
+    assert lines[1:4] == [
+        "  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00"), f"  {WHY}",
+    ]  # fmt: skip
+    # Once where it lies, and once as the cause of the others.
+    assert [line.strip() for line in lines if cause in line] == [
+        f"something is missing: {cause}",
+        f"because ingest events 2015-05-17T01:00 is incomplete: {cause}",
+    ]
+    assert lines[-1] == "    and as above"
+    assert [line[:33].rstrip() for line in lines if "  aggregates traffic" in line] == [
+        "  aggregates traffic, granules: p", "  aggregates traffic, aggregates:",
+    ]  # fmt: skip
+
+
+def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, lake: Lake) -> None:
+    """The events are to be read anew; aggregates equal the events that stand."""
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.file.write_text(WEB + "extra_fields: keep\n")
+    lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
+    (at_granules,) = [number for number, line in enumerate(lines) if ", granules: " in line]
+    assert lines[at_granules].startswith("  aggregates traffic, granules: published, stale, ")
+    assert lines[at_granules + 1] == (
+        "    computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is out of date"
+    )
+
+
+def test_what_is_computed_from_damage_is_stale_for_it(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.mark(node_of("events", at(1)))
+    result = run("explain", "web", "2015-05-17T02:00")
+    assert result.exit_code == 1
+    why = "computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is damaged"
+    assert f"    {why}" in result.stdout.splitlines()
+
+
+def test_the_run_that_takes_a_file_whole_is_the_one_for_a_damaged_hour(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.files(
+        [file_row(lake, "f", at(0), at(0), status="ingested", source_id="s", hours=(at(0), at(1), at(2)))]
+    )
+    lake.mark(node_of("events", at(1)))
+    lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
+    assert command(lake, "2015-05-17T00:00", "2015-05-17T03:00") in lines

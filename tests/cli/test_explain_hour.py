@@ -1,0 +1,268 @@
+"""What is said of an hour that something seldom has happened to."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from tests.cli.ledger_by_hand import WEB, Lake, at, file_row
+from tests.cli.test_explain import OTHERWISE, command, said
+from transom.core.intervals import UNKNOWN_HOUR
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.features.ingest.specified import node_of
+
+Ask = Callable[..., Result]
+SECOND = "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n"
+BY_B = "1 row, by run b, 2015-05-20 12:01"
+
+
+def put(lake: Lake, node: PartitionKey, minute: int = 0, **changes: object) -> None:
+    """Writes an entry anew, as another run of it would have left it."""
+    entry = replace(lake.ledger.snapshot()[node], **changes)
+    lake.run(entry.run_id, node.stage, {node: entry}, minute)
+
+
+def test_of_a_lake_that_a_try_has_made_no_files_are_looked_at(run: Ask, lake: Lake) -> None:
+    path = lake.folder / "landing/web/2015-05-17/access.00.log"
+    path.parent.mkdir(parents=True)
+    path.write_text("a line\n")
+    lake.ingest(range(1), trigger="try")
+    told = said(run, lake, "2015-05-17T00:00")
+    assert [line for line in told if "file" in line] == [
+        "  files: not looked at, as `transom try` has made this lake"
+    ]
+    lake.ingest(range(1), name="b", minute=1)
+    told = said(run, lake, "2015-05-17T00:00")
+    assert [line for line in told if "file" in line and "lake" not in line] == [
+        "  file landing/web/2015-05-17/access.00.log: new, 7 bytes; no run has seen it"
+    ]
+
+
+def granules(number: int) -> PartitionKey:
+    return PartitionKey("aggregates", "traffic", "granules", at(number))
+
+
+def aggregates(number: int) -> PartitionKey:
+    return PartitionKey("aggregates", "traffic", "aggregates", at(number))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "completeness",
+            "what decides whether it is complete has changed: a check, `expected_files`, or a waiver",
+        ),
+        ("checks", "its checks, or what is accepted of them, have changed since they withheld it"),
+    ],
+)
+def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -> None:
+    lake.ingest(range(1))
+    inputs: Mapping[str, str] = lake.ledger.snapshot()[node_of("events", at(0))].input_hashes or {}
+    put(lake, node_of("events", at(0)), input_hashes={**inputs, name: "other"})
+    assert said(run, lake, "2015-05-17T00:00")[:2] == [
+        "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
+        f"    {words}",
+    ]
+
+
+def test_a_table_that_is_not_read_any_more(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    inputs: Mapping[str, str] = lake.ledger.snapshot()[granules(0)].input_hashes or {}
+    put(lake, granules(0), 1, input_hashes={**inputs, "frames": "some"})
+    assert said(run, lake, "2015-05-17T00:00")[1:3] == [
+        f"  aggregates traffic, granules: published, stale, {BY_B}",
+        "    it was computed from the frames, which it does not read now",
+    ]
+
+
+def test_a_time_made_of_captures(run: Ask, lake: Lake) -> None:
+    text = WEB.replace("%Y-%m-%d/access.%H*.log", "{day}/access*.log")
+    text += "time: {column: [day, time], format: '%Y-%m-%d %H:%M:%S %z'}\n"
+    lake.file.write_text(text)
+    lake.ingest(range(1))
+    lake.file.write_text(text + "extra_fields: keep\n")
+    assert said(run, lake, "2015-05-17T00:00")[1] == (
+        f"    {OTHERWISE}: `source.format`, `source.options`, the captures of `source.path`, the time in "
+        "`source.path`, `zone` or `event_time_range`, `columns`, `time`, `extra_fields`, `unique` or a check "
+        "or a waiver that decides whether files are complete"
+    )
+
+
+def test_a_block_that_is_gone_is_stale_in_both_commands(run: Ask, lake: Lake) -> None:
+    lake.file.write_text(WEB + SECOND)
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    more = replace(lake.ledger.snapshot()[granules(0)], run_id="m")
+    lake.run("m", "aggregates", {replace(granules(0), block="more"): more}, 2)
+    lake.file.write_text(WEB)
+    assert said(run, lake, "2015-05-17T00:00")[1:] == [
+        f"  aggregates traffic, granules: published, {BY_B}",
+        f"  aggregates traffic, aggregates: published, {BY_B}",
+        "  aggregates more, granules: published, stale, 1 row, by run m, 2015-05-20 12:02",
+        "    the stream's file has this block no longer",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+    assert run("status", "web").exit_code == 1
+
+
+def test_of_the_hours_that_are_read_those_written_since_are_named_and_run(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    put(lake, granules(1), 2, digest="2:4", run_id="c 3")
+    lines = said(run, lake, "2015-05-17T02:00")
+    assert lines[3] == "    the granules of 2015-05-17T01:00 have changed since it was computed from them"
+    assert lines[-1] == command(lake, "2015-05-17T01:00", "2015-05-17T03:00")
+
+
+def test_a_chunk_goes_by_its_run(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1), "long run")
+    node = node_of("events", at(0))
+    chunk = replace(lake.ledger.snapshot()[node], run_id="long run 2")
+    lake.ledger.claim("ingest", [node], "long run 2")
+    lake.ledger.publish("ingest", {node: chunk}, "long run 2")
+    assert said(run, lake, "2015-05-17T00:00")[0] == (
+        "  ingest events: published, 1 row, by run long run 2, 2015-05-20 12:00"
+    )
+
+
+def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    node = node_of("events", at(5))
+    lake.ledger.claim("ingest", [node], "r", unrequested=[node])
+    lake.ledger.publish(
+        "ingest", {node: PartitionState("published", "r", digest="3:1", rows=3, requested=False)}, "r"
+    )
+    assert said(run, lake, "2015-05-17T05:00")[:2] == [
+        "  ingest: nobody has asked for it, so it counts as empty; files of other hours have put 3 events in "
+        "it",
+        "  aggregates: nobody has asked for it, so it counts as empty",
+    ]
+
+
+def test_what_is_incomplete_says_so_and_in_what_it_lies(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    cause = "files_expected: observed 0, expected at least 1"
+    put(lake, node_of("events", at(0)), complete=False, reason=cause)
+    lake.aggregate(range(1))
+    put(lake, granules(0), 1, complete=False, reason="incomplete hours, first 2015-05-17T00:00")
+    assert said(run, lake, "2015-05-17T00:00")[:5] == [
+        "  ingest events: published, incomplete, 1 row, by run a, 2015-05-20 12:00",
+        f"    something is missing: {cause}",
+        f"  aggregates traffic, granules: published, incomplete, {BY_B}",
+        "    something is missing: incomplete hours, first 2015-05-17T00:00",
+        f"    because ingest events 2015-05-17T00:00 is incomplete: {cause}",
+    ]
+
+
+def test_five_causes_are_told_and_the_others_counted(run: Ask, lake: Lake) -> None:
+    lake.file.write_text(WEB.replace("RANGES 2 HOURS", "RANGES 8 HOURS"))
+    lake.ingest(range(8))
+    lake.aggregate(range(8))
+    for number in range(8):
+        put(lake, granules(number), 1, status="quarantined", complete=False, reason=f"sum {number}")
+    put(lake, aggregates(7), 1, status="blocked", complete=False, reason="c")
+    because = [
+        line for line in said(run, lake, "2015-05-17T07:00") if "  and for" in line or "because" in line
+    ]
+    assert because == [
+        *(f"    because aggregates traffic 2015-05-17T0{n}:00 is quarantined: sum {n}" for n in range(5)),
+        "    and for 3 further causes",
+    ]
+
+
+def test_a_run_at_work_goes_before_what_is_withheld(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    node = node_of("events", at(0))
+    put(lake, node, status="quarantined", reason="a.log: few")
+    lake.ledger.record_checks(
+        "ingest", [CheckResult(node, "fields_known", "warning", 1, "at most 0", False, file="a.log")], "a"
+    )
+    lake.ledger.claim("aggregates", [granules(0)], "r")
+    assert said(run, lake, "2015-05-17T00:00") == [
+        "  ingest events: quarantined, 1 row, by run a, 2015-05-20 12:00",
+        "    withheld, what was published before stays: a.log: few",
+        "  aggregates traffic, granules: writing, 0 rows, by run r",
+        "    a run has begun to write it and has not published it: it is at work, or was killed",
+        "  aggregates traffic, aggregates: not computed yet; run r is at work, or was killed",
+        "  nothing is to be done while run r is at work; if it was killed, run:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T01:00"),
+    ]
+
+
+def test_a_landing_folder_that_is_not_there(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    monkeypatch.setenv("TRANSOM_LANDING", "nowhere://x")
+    assert said(run, lake, "2015-05-17T00:00")[3].startswith(
+        "  files: not looked at: source.path: nowhere://x/landing/web"
+    )
+
+
+def test_files_that_wait_that_conflict_and_that_are_read_otherwise_now(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    when = datetime.fromtimestamp(1e9, UTC)
+    folder = "landing/web/2015-05-17/access"
+    told: list[tuple[str, datetime, dict[str, Any]]] = [
+        ("00", at(0), {"status": "waiting", "status_reason": "for 02", "hours": (at(2),)}),
+        ("01", at(1), {"status": "conflict", "status_reason": "it differs"}),
+        ("02", UNKNOWN_HOUR, {"status": "quarantined", "status_reason": "few", "hours": (at(1),)}),
+        ("03", at(2), {"status": "missing", "source_id": "s"}),
+    ]
+    lake.files(file_row(lake, f"{folder}.{name}.log", hour, when, **more) for name, hour, more in told)
+    gone = "gone; the next run forgets it"
+    lines = said(run, lake, "2015-05-17T02:00")
+    assert lines[3:] == [
+        f"  file {folder}.00.log: waiting: for 02; {gone}",
+        "  to run it:",
+        command(lake, "2015-05-17T00:00", "2015-05-17T03:00"),
+    ]
+    assert said(run, lake, "2015-05-17T01:00")[3:] == [
+        f"  file {folder}.01.log: conflict: it differs; {gone}",
+        f"  file {folder}.02.log: quarantined: few; {gone}",
+        "  to run it:",
+        command(lake, "2015-05-17T01:00", "2015-05-17T02:00"),
+    ]
+
+
+def test_all_hours_of_a_file_that_is_read_otherwise_now(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    path, when = lake.folder / "landing/web/2015-05-17/access.00.log", datetime.fromtimestamp(1e9, UTC)
+    path.parent.mkdir()
+    path.write_text("a line\n")
+    os.utime(path, (1e9, 1e9))
+    name = str(path.relative_to(lake.folder))
+    lake.files([file_row(lake, name, at(0), when, status="ingested", source_id="s", hours=(at(0), at(2)))])
+    assert said(run, lake, "2015-05-17T00:00")[3:] == []
+    lake.file.write_text(WEB + "extra_fields: keep\n")
+    assert said(run, lake, "2015-05-17T00:00")[-1] == command(lake, "2015-05-17T00:00", "2015-05-17T03:00")
+
+
+def test_an_hour_is_withheld_for_as_long_as_one_file_of_it_is_as_it_was(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    put(lake, node_of("events", at(0)), status="quarantined", reason="few")
+    when = datetime.fromtimestamp(1e9, UTC)
+    path = lake.folder / "landing/web/2015-05-17/access.00.log"
+    path.parent.mkdir()
+    path.write_text("a line\n")
+    os.utime(path, (1e9, 1e9))
+    names = [f"landing/web/2015-05-17/access.00{end}.log" for end in ("", ".more")]
+    lake.files(file_row(lake, name, at(0), when, status="quarantined", status_reason="few") for name in names)
+    assert said(run, lake, "2015-05-17T00:00")[-2] == (
+        "  mend the data, or accept the value in the stream's file, then run:"
+    )
+    path.write_text("another line\n")
+    os.utime(path, (0, 0))
+    lines = said(run, lake, "2015-05-17T00:00")
+    assert (lines[-4].partition("; ")[2], lines[-2]) == (
+        "changed, 13 bytes of 1970-01-01 00:00:00 now, 7 of 2001-09-09 01:46:40 when it was read",
+        "  to run it:",
+    )

@@ -1,0 +1,314 @@
+"""What stands, counted from the ledger alone; and which stream files can be used."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from tests.cli.ledger_by_hand import WEB, Lake, at
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.features.ingest.specified import node_of
+from transom.findings.store import publish
+from transom.ledger.ledger import Ledger
+
+Ask = Callable[..., Result]
+COLUMNS = (
+    "stream stage requested published incomplete quarantined blocked writing damaged stale last run seconds "
+    "trigger"
+)
+
+
+def rows(result: Result) -> list[list[str]]:
+    """The rows of the table, without its heading and its line."""
+    lines = result.stdout.splitlines()
+    head = next(index for index, line in enumerate(lines) if line.split() == COLUMNS.split())
+    return [line.split() for line in lines[head + 2 :]]
+
+
+def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(6))
+    lake.aggregate(range(6))
+    held = lake.ledger.snapshot()[node_of("events", at(1))]
+    lake.run("a", "ingest", {node_of("events", at(1)): replace(held, complete=False)})
+    lake.run("a", "ingest", {node_of("events", at(2)): replace(held, status="quarantined")})
+    lake.ledger.claim("ingest", [node_of("files", at(3))], "killed")
+    blocked = PartitionState("blocked", "b", False, reason="c")
+    lake.run("b", "aggregates", {PartitionKey("aggregates", "traffic", "aggregates", at(2)): blocked}, 3)
+    result = run("status", "web")
+    assert result.exit_code == 1
+    # Of the hours whose events others have changed: their granules, and the windows that reach them.
+    assert rows(result) == [
+        ["web", "ingest", "6", "3", "1", "1", "0", "1", "0", "0", "2015-05-20T12:00", "7.5", "schedule"],
+        ["web", "aggregates", "6", "5", "0", "0", "1", "0", "0", "1", "2015-05-20T12:03", "7.5", "schedule"],
+    ]
+
+
+def test_an_hour_counts_once_by_the_worst_and_only_where_it_was_asked_for(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(5))
+
+    def put(number: int, **tables: dict[str, object]) -> None:
+        for name, changes in tables.items():
+            node = node_of(name, at(number))
+            lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], **changes)})
+
+    blocked, withheld, lacks = {"status": "blocked"}, {"status": "quarantined"}, {"complete": False}
+    put(0, events=withheld, rejected=blocked, files=lacks)
+    put(1, rejected=blocked, files=lacks)
+    put(2, events={"status": "expired"}, rejected={"status": "expired"}, files={"status": "expired"})
+    put(3, events=withheld, files=blocked)
+    lake.ledger.claim("ingest", [node_of("rejected", at(3))], "killed")
+    unasked = node_of("events", at(7))
+    lake.ledger.claim("ingest", [unasked], "u", unrequested=[unasked])
+    assert rows(run("status", "web"))[0][:8] == ["web", "ingest", "5", "2", "0", "1", "1", "1"]
+
+
+def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    result = run("status", "web")
+    assert result.exit_code == 1
+    assert rows(result)[1] == ["web", "aggregates", "3", "0", "0", "0", "0", "0", "0", "3", "-", "-", "-"]
+    lake.aggregate(range(2))
+    assert rows(run("status", "web"))[1][2:10] == ["3", "2", "0", "0", "0", "0", "0", "1"]
+
+
+def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    withheld = {
+        node_of("events", at(2 * number)): PartitionState(
+            "quarantined", "c", False, reason=f"a.log: {number}"
+        )
+        for number in range(23)
+    }
+    lake.run("c", "ingest", withheld, 7)
+    publish(lake.ledger, "web", "ingest", {})
+    lines = run("status", "web").stdout.splitlines()
+    assert len([line for line in lines if line.startswith("  high check_failed: ")]) == 3
+    assert lines[-1] == "  ... and 20 more in the table findings: 20 check_failed of events"
+
+
+def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    node = node_of("events", at(0))
+    passed = CheckResult(node, "few", "error", 0.5, "at least 0.9", True, accepted="ops: a bad release")
+    lake.ledger.record_checks("ingest", [passed], "a")
+    result = run("status", "web")
+    words = "accepted: ingest events, 2015-05-17T00:00: few: observed 0.5, expected at least 0.9, by ops: "
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, f"  {words}a bad release")
+    explained = run("explain", "web", "2015-05-17T00:00")
+    assert (explained.exit_code, explained.stdout.splitlines()[2]) == (0, f"    {words}a bad release")
+
+
+def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    withheld = PartitionState("quarantined", "c", False, reason="a.log: few")
+    lake.run("c", "ingest", {node_of("events", at(0)): withheld}, 7)
+    publish(lake.ledger, "web", "ingest", {})
+    assert run("status", "web").stdout.splitlines()[-2:] == [
+        "  found as of the last run (2015-05-20T12:07); of files that have come since `explain` tells:",
+        "  high check_failed: web: events, 2015-05-17T00:00, are withheld: a.log: few",
+    ]
+
+
+def test_streams_of_the_lake_that_have_no_file_are_named(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    (lake.folder / "lake/no_stream").mkdir()
+    before = run("status").stdout
+    for name in ("other", "more"):
+        Ledger(f"{lake.uri}/{name}")
+    also = f"\nalso in {lake.uri}, without a stream file that can be used in {lake.file.parent}: "
+    also += "more, other\n"
+    assert run("status").stdout == before + also
+    assert run("status", "web").stdout == before
+
+
+def test_a_changed_file_of_the_stream_makes_stale_what_it_shapes(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    assert run("status").exit_code == 0
+    lake.file.write_text(WEB.replace("n: count", "m: count"))
+    result = run("status")
+    assert (result.exit_code, [row[9] for row in rows(result)]) == (1, ["0", "3"])
+
+
+def test_a_file_that_cannot_be_used_is_named_behind_the_streams_that_can(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    before = run("status")
+    bad = lake.file.with_name("bad.yaml")
+    bad.write_text(WEB.replace("name: web", "nmae: bad"))
+    result = run("status")
+    assert (before.exit_code, result.exit_code, result.stdout) == (0, 2, before.stdout)
+    assert result.stderr == f"{bad}: unknown field 'nmae'; nearest: name\n"
+
+
+def test_a_stream_without_a_run_has_no_ledger_afterwards(run: Ask, lake: Lake) -> None:
+    lake.file.with_name("other.yaml").write_text(WEB.replace("name: web", "name: other"))
+    result = run("status", "other")
+    assert (result.exit_code, result.stdout) == (1, f"\nother: no run yet in {lake.uri}\n")
+    assert not (lake.folder / "lake" / "other").exists()
+
+
+def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake) -> None:
+    sound = run("check")
+    assert (sound.exit_code, sound.stdout) == (
+        0,
+        f"{lake.file}: stream web, apache/combined, 11 columns, from landing/web/%Y-%m-%d/access.%H*.log\n"
+        "  aggregate traffic: n by client, 2 hours, 1 hour\n",
+    )
+    bad = lake.file.with_name("bad.yaml")
+    bad.write_text(WEB.replace("name: web", "nmae: bad").replace("n: count", "n: suum(bytes)"))
+    for arguments in ((), ("web", bad)):
+        result = run("check", *arguments)
+        assert (result.exit_code, result.stdout) == (1, sound.stdout)
+        assert result.stderr == (
+            f"{bad}: 2 problems\n"
+            "  unknown field 'nmae'; nearest: name\n"
+            "  aggregates.traffic.measures.n: unknown function 'suum' in 'suum(bytes)'; nearest: sum\n"
+            "1 of 2 cannot be used\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (WEB + "nmae: x\n", "unknown field 'nmae'; nearest: name"),
+        (WEB + "tags: [a\n", "line 11, column 1: expected ',' or ']', but got '<stream end>'"),
+    ],
+)
+def test_a_wrong_file_is_named_as_it_was_given(
+    run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    lake.file.write_text(text)
+    monkeypatch.chdir(lake.folder)
+    for given in ("streams/web.yaml", lake.file):
+        assert run("check", given).stderr == f"{given}: {words}\n"
+        for command in (("status", given), ("explain", given, "2015-05-17T10:00")):
+            result = run(*command)
+            assert (result.exit_code, result.stderr) == (2, f"transom: {given}: {words}\n")
+
+
+def test_check_goes_on_behind_a_stream_that_is_not_there(run: Ask, lake: Lake) -> None:
+    result = run("check", "wbe", "gone.yaml", "web")
+    assert (result.exit_code, result.stdout) == (2, run("check").stdout)
+    assert result.stderr == (
+        f"no stream 'wbe' in {lake.file.parent}; nearest: web\n"
+        "no stream file 'gone.yaml'\n"
+        "2 of 3 cannot be used\n"
+    )
+    alone = run("check", "gone.yaml")
+    assert (alone.exit_code, alone.stdout, alone.stderr) == (2, "", "no stream file 'gone.yaml'\n")
+
+
+def test_streams_of_one_file_name_are_all_said(run: Ask, lake: Lake, tmp_path: Path) -> None:
+    other = tmp_path / "web.yaml"
+    other.write_text(WEB.replace("name: web", "name: other"))
+    said = run("check", lake.file, other).stdout.splitlines()
+    assert [line.partition(",")[0] for line in said[::2]] == [
+        f"{lake.file}: stream web",
+        f"{other}: stream other",
+    ]
+
+
+HEAVY = {"pyspark", "airflow", "great_expectations"}
+
+
+def loaded_by(*commands: list[str]) -> set[str]:
+    """The heavy packages that commands load, in a process of their own."""
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom transom.cli.__main__ import app\n"
+        f"for command in {commands}:\n"
+        "    result = CliRunner().invoke(app, command)\n"
+        "    assert result.exit_code == 0, result.output\n"
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return HEAVY & {*done.stdout.split()}
+
+
+def test_help_and_what_needs_no_spark_do_not_load_it(tmp_path: Path) -> None:
+    log = tmp_path / "a.csv"
+    log.write_text("time,host,n\n2024-05-01T10:00:00Z,a,1\n2024-05-01T10:00:01Z,b,2\n")
+    assert loaded_by(["--help"], ["init", str(log)], ["check"], ["try", "--help"]) == set()
+
+
+def test_what_is_told_of_a_lake_needs_no_spark(lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    assert loaded_by(["status", "web"], ["explain", "web", "2015-05-17T01:00"]) == set()
+
+
+def test_a_stage_that_waits_for_a_stream_which_has_never_run_is_told_beside_the_others(
+    run: Ask, lake: Lake
+) -> None:
+    lake.file.write_text(
+        WEB
+        + """
+frames: {busy: {source: traffic, kind: threshold, where: n > 5}}
+fills:
+  rain:
+    frame: busy
+    source: {stream: weather, columns: {rain: {type: number, resolution: 0.1}}}
+    join_on: []
+    measures: {rain: sum(rain)}
+"""
+    )
+    lake.ingest(range(2))
+    lake.aggregate(range(2))
+    result = run("status", "web")
+    assert result.exit_code == 1
+    assert [row[1:4] for row in rows(result)[:4]] == [
+        ["ingest", "2", "2"], ["aggregates", "2", "2"], ["frames", "2", "0"], ["fills", "2", "0"],
+    ]  # fmt: skip
+    waits = (
+        "fills.rain.source: it waits for the stream weather, of which no run is in this lake: "
+        "run its ingest, then fill again. Stages before fill do not wait"
+    )
+    assert waits in " ".join(result.stdout.split())
+
+
+def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, lake: Lake) -> None:
+    """The events are to be read anew; aggregates equal the events that stand."""
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    assert run("status", "web").exit_code == 0
+    lake.file.write_text(WEB + "extra_fields: keep\n")
+    result = run("status", "web")
+    assert (result.exit_code, [row[9] for row in rows(result)[:2]]) == (1, ["3", "3"])
+    reason = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
+    hours = "2015-05-17T00:00 to 2015-05-17T03:00"
+    assert f"  stale: aggregates of {hours}, as {reason}" in result.stdout.splitlines()
+
+
+def test_damage_and_what_is_computed_from_it_is_stale(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.mark(node_of("events", at(1)))
+    result = run("status", "web")
+    assert (result.exit_code, [row[8:10] for row in rows(result)[:2]]) == (1, [["1", "1"], ["0", "2"]])
+    assert "as ingest events (events) of 2015-05-17T01:00 is damaged" in result.stdout
+    assert "2015-05-17T01:00: a run over these hours, and over all that their files touch," in result.stdout
+
+
+def test_damage_beside_the_events_is_stale_alone(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(3))
+    lake.aggregate(range(3))
+    lake.mark(node_of("files", at(1)))
+    result = run("status", "web")
+    assert (result.exit_code, [row[9] for row in rows(result)[:2]]) == (1, ["1", "0"])
+
+
+def test_damage_of_an_hour_that_nobody_asked_for_is_trouble(run: Ask, lake: Lake) -> None:
+    lake.ingest(range(1))
+    lake.aggregate(range(1))
+    entry = replace(lake.ledger.snapshot()[node_of("events", at(0))], requested=False)
+    lake.run("a", "ingest", {node_of("events", at(5)): entry})
+    assert run("status", "web").exit_code == 0
+    lake.mark(node_of("events", at(5)))
+    assert run("status", "web").exit_code == 1

@@ -1,0 +1,378 @@
+"""A table that is computed from its own earlier hours, and one that takes rows of its own: whatever runs
+there were, what the ledger calls fresh is what one run over everything makes. No Spark."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.support.memory_lake import BACK, HOUR, Killed, Lake, Toy, at, digest
+from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey
+from transom.engine.runner import Outcome
+from transom.ledger.freshness import Freshness, StaleReason
+from transom.ledger.staleness import Scope
+from transom.storage.tables import RunSuperseded
+
+HOURS = 14
+
+
+@dataclass(frozen=True)
+class Told:
+    """What ingest makes of an hour."""
+
+    hour: int
+    values: Sequence[int]
+    complete: bool
+    held: bool
+    asked: bool
+
+    def happen(self, lake: Lake) -> None:
+        lake.tell(self.hour, self.values, self.complete, self.held, self.asked)
+
+
+@dataclass(frozen=True)
+class Run:
+    start: int
+    hours: int
+    repair_window: int
+    chunk: int
+    retention: int | None
+
+    def happen(self, lake: Lake) -> Outcome:
+        return lake.run(self.start, self.start + self.hours, self.repair_window, self.chunk, self.retention)
+
+
+@dataclass(frozen=True)
+class Struck:
+    """What befalls a run at one of its commits; `meanwhile` happens there, another run perhaps."""
+
+    by: Literal["kill", "others"]
+    commit: int
+    side: str
+    meanwhile: Sequence[Told | Run]
+
+
+@dataclass(frozen=True)
+class Step:
+    told: Sequence[Told]
+    shape: int
+    run: Run
+    struck: Struck | None
+
+
+hours = st.integers(0, HOURS - 1)
+mostly = st.sampled_from([True] * 6 + [False])
+TOLD = st.builds(
+    Told, hours, st.lists(st.integers(0, 12), max_size=2), mostly, mostly.map(lambda fine: not fine), mostly
+)
+RUN = st.builds(
+    Run, hours, st.integers(1, HOURS), st.integers(0, 3), st.sampled_from([1, 2, 5, 100]),
+    st.sampled_from([None, None, 4, 7]),
+)  # fmt: skip
+STRUCK = st.none() | st.builds(
+    Struck, st.sampled_from(["kill", "others"]), st.integers(1, 24), st.sampled_from(["before", "after"]),
+    st.lists(TOLD | RUN, max_size=3),
+)  # fmt: skip
+STEP = st.builds(Step, st.lists(TOLD, max_size=8), st.sampled_from([0] * 8 + [1]), RUN, STRUCK)
+
+
+def lived(lake: Lake, step: Step) -> Outcome | None:
+    """What happens to a lake; None where the run did not come to its end."""
+    for told in step.told:
+        told.happen(lake)
+    lake.toy = Toy(step.shape)
+    if step.struck is None:
+        outcome = step.run.happen(lake)
+        if step.run.chunk >= step.run.hours:
+            assert len(lake.toy.computed) == len(set(lake.toy.computed)), "computed twice"
+        return outcome
+    struck = step.struck
+
+    def befall() -> None:
+        for what in struck.meanwhile:
+            what.happen(lake)
+        if struck.by == "kill":
+            raise Killed
+
+    with suppress(Killed, RunSuperseded), lake.commits.struck(struck.commit, struck.side, befall):
+        step.run.happen(lake)
+    return None
+
+
+def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = None) -> None:
+    """What is called fresh is what one run over everything makes; what is not lies too far, and is told, or
+    waits for what is withheld."""
+    truth = lake.anew()
+    book, true = lake.ledger.snapshot(), truth.ledger.snapshot()
+    freshness = Freshness(book, [lake.toy.stage()], ())
+    assert all(node.hour in book.required_hours for node in book if node.stage == "toy")
+    for node, entry in book.items():
+        if entry.status not in ("writing", "expired"):
+            # What is withheld holds what it held.
+            assert entry.digest == digest(lake.rows(node)), node
+    for node in (node for node in true if node.stage == "toy"):
+        expected, entry = true[node], book.get(node)
+        if entry is not None and not freshness.is_outdated(node):
+            status = "published" if entry.status == "expired" else entry.status
+            found = (status, entry.complete, entry.reason, entry.input_hashes)
+            wanted = (expected.status, expected.complete, expected.reason, expected.input_hashes)
+            assert found == wanted, node
+            if status == "published":
+                assert entry.digest == expected.digest, node
+                assert lake.rows(node) == (truth.rows(node) if entry.status != "expired" else []), node
+        elif run is not None and outcome is not None:
+            stretch = Interval(at(run.start), at(run.start + run.hours))
+            if Scope.within(stretch, stretch, run.repair_window * HOUR).out_of_reach(node.hour):
+                assert node in outcome.stale, node
+            else:
+                assert entry is not None, node
+                assert (entry.status, entry.reason) == (expected.status, expected.reason), node
+                assert entry.status == "blocked", node
+
+
+def assert_settled(lake: Lake, run: Run) -> None:
+    """A second run has nothing to do."""
+    version, done = lake.ledger.version, len(lake.toy.computed)
+    run.happen(lake)
+    assert (lake.ledger.version, lake.toy.computed[done:]) == (version, [])
+
+
+# Half as many as of others, as an example costs a sixth of a second, and histories of real steps are drawn in
+# `contract.test_every_stage_in_memory`. Shrinking takes minutes: a history says little less for being long.
+@settings(max_examples=settings.default.max_examples // 2, phases=[Phase.generate])
+@given(st.lists(STEP, min_size=1, max_size=6), RUN)
+def test_any_history_of_runs_comes_to_what_one_run_makes(steps: list[Step], last: Run) -> None:
+    lake = Lake(Toy())
+    for step in steps:
+        outcome = lived(lake, step)
+        assert_kept(lake, step.run, outcome)
+        if outcome is not None and step.run.retention is None:
+            assert_settled(lake, step.run)
+    lake.toy = Toy(most=1000)
+    for number in range(HOURS):
+        lake.tell(number, [number])
+    everything = Run(0, HOURS, 0, last.chunk, None)
+    everything.happen(lake)
+    truth = lake.anew()
+    expired = {node for node, entry in lake.ledger.snapshot().items() if entry.status == "expired"}
+    for node, entry in truth.ledger.snapshot().items():
+        held = lake.ledger.snapshot()[node].state_before_claim()
+        assert (held.digest, held.complete, held.reason, held.input_hashes) == (
+            entry.digest, entry.complete, entry.reason, entry.input_hashes
+        )  # fmt: skip
+        assert lake.rows(node) == ([] if node in expired else truth.rows(node))
+
+
+def of(number: int, table: str = "chain", block: str = "one") -> PartitionKey:
+    return PartitionKey("toy", block, table, at(number))
+
+
+def day(values: Sequence[int], toy: Toy | None = None) -> Lake:
+    """A lake of some hours, a value each."""
+    lake = Lake(toy or Toy())
+    for number, value in enumerate(values):
+        lake.tell(number, [value])
+    return lake
+
+
+def causes(lake: Lake, block: str = "one") -> list[str | None]:
+    """Of each hour of a chain; of what is published without a cause, None."""
+    found = lake.ledger.snapshot().series("toy", block, "chain")
+    return [found[hour].reason for hour in sorted(found)]
+
+
+def made(lake: Lake, block: str = "one") -> list[int]:
+    """The hours of a chain that have been computed, in the order in which they were."""
+    return [(h - at(0)) // HOUR for table, of, h in lake.toy.computed if (table, of) == ("chain", block)]
+
+
+def test_a_chain_is_incomplete_as_far_as_it_reaches_and_no_further() -> None:
+    """The sums of hours 0 to 3 lack the events of hour 0; the chain reads sums of an hour before, and two
+    hours of its own."""
+    lake = day([9] * 9)
+    lake.tell(0, [9], complete=False)
+    lake.run(0, 9)
+    others = [
+        "1 incomplete hours, first 2015-05-17T00:00",
+        "2 incomplete hours, first 2015-05-17T00:00; 1 earlier incomplete hours, first 2015-05-17T00:00",
+        "2 incomplete hours, first 2015-05-17T01:00; 2 earlier incomplete hours, first 2015-05-17T00:00",
+        "2 incomplete hours, first 2015-05-17T02:00; 2 earlier incomplete hours, first 2015-05-17T01:00",
+        "1 incomplete hours, first 2015-05-17T03:00; 2 earlier incomplete hours, first 2015-05-17T02:00",
+    ]
+    own = [
+        "2 earlier incomplete hours, first 2015-05-17T03:00",
+        "1 earlier incomplete hours, first 2015-05-17T04:00",
+    ]
+    assert causes(lake) == [*others, *own, None, None]
+    book = lake.ledger.snapshot()
+    assert [book[of(n)].complete for n in range(9)] == [False] * 7 + [True] * 2
+    assert [book[of(n)].has_own_gap for n in range(9)] == [True] * 5 + [False] * 4
+
+
+def test_what_lacks_something_itself_tells_others_than_what_follows_such_an_hour() -> None:
+    """Hour 5 is incomplete before and after, of the same rows, and hour 7 minds only the second."""
+    lake = day([9] * 9)
+    lake.tell(0, [9], complete=False)
+    lake.run(0, 9)
+    lake.tell(0, [9])
+    lake.tell(1, [9], complete=False)
+    # Hour 7 lies behind this run, and is out of date now.
+    lake.run(0, 7, repair_window=0)
+    assert_kept(lake)
+    lake.run(0, 9)
+    assert causes(lake)[5:] == [
+        "1 incomplete hours, first 2015-05-17T04:00; 2 earlier incomplete hours, first 2015-05-17T03:00",
+        "2 earlier incomplete hours, first 2015-05-17T04:00",
+        "1 earlier incomplete hours, first 2015-05-17T05:00",
+        None,
+    ]
+    assert_kept(lake)
+
+
+def test_an_hour_that_lacked_something_and_is_withheld_now_blocks() -> None:
+    lake = day([9] * 3)
+    lake.tell(0, [9], complete=False)
+    lake.run(0, 3)
+    lake.tell(0, [9], held=True)
+    lake.run(0, 3)
+    assert causes(lake) == ["ingest events 2015-05-17T00:00 is quarantined: bad"] * 3
+
+
+def test_what_is_withheld_in_a_pass_blocks_what_is_behind_it_and_what_stood_stays() -> None:
+    lake = day([9, 9, 9, 9, 9])
+    lake.run(0, 5)
+    stood = [lake.rows(of(n)) for n in range(5)]
+    lake.tell(1, [99])
+    lake.run(0, 5)
+    # 99 and a third of 9, and half of 9 of the hour before, rounded down.
+    cause = "many: observed 106, expected at most 30"
+    # An hour behind reads hour 1, or one that it blocks.
+    blocked = [f"toy one 2015-05-17T01:00 is quarantined: {cause}"] * 3
+    assert causes(lake) == [None, cause, *blocked]
+    assert [lake.rows(of(n)) for n in range(5)] == stood
+    judged = {v.node for run, v in lake.ledger.verdicts if run.startswith("run 2") and v.node.block == "one"}
+    assert judged == {of(1)}
+    assert_settled(lake, Run(0, 5, 0, 100, None))
+    # Each hour alone, it comes to the same.
+    hourly = day([9, 99, 9, 9, 9])
+    for number in range(5):
+        hourly.run(number, number + 1, repair_window=0)
+    assert causes(hourly) == causes(lake)
+    lake.tell(1, [9])
+    lake.run(4, 5, repair_window=0)
+    assert (causes(lake), [lake.rows(of(n)) for n in range(5)]) == ([None] * 5, stood)
+
+
+def test_a_change_is_followed_to_where_it_ends_and_no_further() -> None:
+    lake = day([9] * 12, Toy(told=0))
+    lake.run(0, 12)
+    lake.tell(1, [9, 1])
+    lake.toy.computed.clear()
+    outcome = lake.run(1, 2, repair_window=4)
+    # The sums of hours 1 to 4 differ; the chain of hour 5 on is computed, and comes out the same.
+    assert made(lake) == [1, 2, 3, 4, 5]
+    assert outcome.stale == {}
+    assert_kept(lake, Run(1, 1, 4, 100, None), outcome)
+
+
+def test_earlier_hours_are_made_first_however_far_back() -> None:
+    lake = day([9] * 9)
+    lake.run(0, 9)
+    lake.toy = Toy(shape=1, told=0)
+    lake.tell(9, [9])
+    outcome = lake.run(9, 10, repair_window=0)
+    assert made(lake) == list(range(10))
+    assert {node.table for node in outcome.stale} == {"told"}
+    # Hours that are not due are nothing to wait for.
+    lake = day([], Toy(told=0))
+    for number in (0, 1, 2, 6, 7):
+        lake.tell(number, [9])
+    lake.run(7, 8, repair_window=0)
+    assert made(lake) == [6, 7]
+    assert made(lake, "two") == [6, 7]
+
+
+def test_hours_behind_the_run_wait_for_its_last_chunk() -> None:
+    lake = day([9] * 8)
+    lake.run(0, 8)
+    lake.toy = Toy(shape=1)
+    lake.run(0, 6, repair_window=6, chunk=2)
+    passes = [hours for table, block, hours in lake.toy.passes if (table, block) == ("chain", "one")]
+    assert passes == [[at(0), at(1)], [at(2), at(3)], [at(4), at(5), at(6), at(7)]]
+
+
+def test_an_hour_is_out_of_date_with_the_last_that_it_reaches() -> None:
+    lake = day([], Toy(told=0))
+    for number in (0, 2, 5):
+        lake.tell(number, [9])
+    lake.run(0, 6)
+    # Hour 2 reaches hour 0, of which a killed run has left that it was writing; hour 5 reaches neither.
+    lake.ledger.claim("toy", [of(0)], "killed")
+    found = Freshness(lake.ledger.snapshot(), [lake.toy.stage()], ())
+    assert [found.why_not(of(n)) for n in (0, 2, 5)] == [
+        (StaleReason("writing"),), (StaleReason("state_stale", (of(0),)),), (),
+    ]  # fmt: skip
+    assert [found.state_to_compute(of(n)) for n in (0, 2, 5)] == [[], [], []]
+    lake.toy.computed.clear()
+    lake.run(5, 6, repair_window=0)
+    assert made(lake) == []
+    lake.run(2, 3, repair_window=0)
+    assert made(lake) == [0, 2]
+
+
+@pytest.mark.parametrize("commit", range(1, 20))
+def test_rows_that_a_killed_run_has_replaced_come_back_where_an_hour_is_blocked(commit: int) -> None:
+    lake = day([9] * 5)
+    lake.run(0, 5)
+
+    def kill() -> None:
+        raise Killed
+
+    lake.tell(2, [10])
+    with suppress(Killed), lake.commits.struck(commit, "after", kill):
+        lake.run(2, 3, repair_window=0)
+    lake.tell(1, [99])
+    lake.run(0, 5)
+    book = lake.ledger.snapshot()
+    assert [book[of(n)].status for n in range(5)] == ["published", "quarantined", *["blocked"] * 3]
+    # What the ledger says of them is what stands.
+    assert_kept(lake)
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("point", range(1, 12))
+def test_what_changes_while_a_run_looks_at_it_is_seen(point: int, side: str) -> None:
+    lake = day([9] * 5)
+    lake.run(0, 4)
+
+    def others() -> None:
+        lake.tell(0, [2])
+        lake.run(0, 4, repair_window=0)
+
+    with suppress(RunSuperseded), lake.commits.struck(point, side, others):
+        lake.run(4, 5, repair_window=0)
+    assert_kept(lake)
+
+
+def test_what_a_chain_reads_of_itself_does_not_expire() -> None:
+    lake = day([], Toy(told=0))
+    for number in range(8):
+        lake.tell(number, [9])
+        lake.run(number, number + 1, repair_window=0, retention=1)
+    assert made(lake) == list(range(8))
+    assert made(lake, "two") == list(range(8))
+    book = lake.ledger.snapshot()
+    gone = {node for node, entry in book.items() if entry.status == "expired"}
+    expired = {block: [n for n in range(8) if of(n, "chain", block) in gone] for block in BACK}
+    assert expired == {"one": [0, 1, 2, 3, 4], "two": [0, 1, 2, 3]}
+    # A late event of the past: all is made again from the beginning.
+    lake.toy.computed.clear()
+    lake.tell(2, [9, 1])
+    lake.run(2, 3, repair_window=8, retention=1)
+    assert made(lake)[:3] == [0, 1, 2]
+    assert_kept(lake)

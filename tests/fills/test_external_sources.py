@@ -1,0 +1,265 @@
+"""Frames filled from what is not the stream's own: a table that others write, and another stream."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.promise.test_promise import assert_equal
+from tests.support.stream_harness import House, hour, line
+from transom.cli.explain_hour import HourExplanation
+from transom.storage.tables import LakeError
+
+Make = Callable[..., House]
+STREAM = """
+name: {name}
+preset: apache/combined
+repair_window: 2 hours
+source: {{path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}}
+key: [client]
+"""
+FRAMES = """
+frames:
+  failing: {kind: threshold, where: status >= 400, value: status, on_duplicate_time: max, idle: 2 hours}
+fills:
+"""
+BESIDE = """
+  beside:
+    frame: failing
+    source:
+      table: %s
+      time: at
+      columns: {client: {from: host}, loss: {type: number, resolution: 0.1}, n: integer}
+    where: n <> 13
+    lead: 30 minutes
+    measures: {lost: sum(loss), most: max(n)}
+"""
+ELSEWHERE = """
+  own: {frame: failing, lag: 10 minutes, measures: {sent: sum(bytes)}}
+  other: {frame: failing, source: {stream: copy, columns: {client: string, bytes: integer}}, lag: 10 minutes,
+          measures: {sent: sum(bytes)}}
+"""
+LOG = {
+    0: [line(600, status=404), line(660, status=500), line(1200)],
+    1: [line(3600 + 60, status=404), line(3600 + 3000, "10.0.0.2", status=404)],
+    2: [line(7200 + 5, status=404), line(7200 + 900)],
+    3: [line(3 * 3600 + 5, "10.0.0.2", status=500)],
+}
+Row = tuple[int, str, float | None, int]
+EARLY: list[Row] = [
+    (-600, "10.0.0.1", 0.26, 1), (0, "10.0.0.1", 1.5, 13), (630, "10.0.0.1", float("nan"), 2),
+    (659, "10.0.0.2", 7.0, 3), (660, "10.0.0.1", None, 4), (3700, "10.0.0.1", 1e30, 5),
+    (5400, "10.0.0.2", 2.04, 6),
+]  # fmt: skip
+LATE: list[Row] = [(6999, "10.0.0.1", 3.3, 7), (7204, "10.0.0.1", 0.7, 8), (10805, "10.0.0.2", 5.0, 9)]
+
+
+def moment(seconds: int) -> datetime:
+    return hour(0) + timedelta(seconds=seconds)
+
+
+def append(path: Path, rows: list[Row]) -> None:
+    at, host, loss, n = (list(column) for column in zip(*rows, strict=True))
+    times = pa.array([moment(seconds) for seconds in at], pa.timestamp("us", "UTC"))
+    write_deltalake(path, pa.table({"at": times, "host": host, "loss": loss, "n": n}), mode="append")
+
+
+def landed(house: House) -> None:
+    for number, lines in LOG.items():
+        house.land(number, lines)
+
+
+def told(house: House, name: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+    rows = [row for row in house.rows_of("fills") if row["block"] == name]
+    rows.sort(key=lambda row: (row["hour"], row["frame_id"], row["fragment"]))
+    return {(row["hour"], row["frame_id"], row["fragment"]): row for row in rows}
+
+
+@pytest.mark.full
+def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(house: Make, tmp_path: Path) -> None:
+    """Slow (half a minute): several runs of frames and fills."""
+    text = STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history")
+    append(tmp_path / "history", EARLY)
+    lived, whole = house(text, "lived"), house(text, "whole")
+    landed(lived)
+    for number in range(4):
+        lived.run(number, number + 1)
+    check(lived, EARLY, last=1)
+    before = lived.state()
+    assert {finding.kind for finding in lived.findings()} == {"frame"}
+
+    append(tmp_path / "history", LATE)
+    stale = HourExplanation(lived.stream, lived.ledger, hour(2)).lines
+    changed_since = (
+        f"the rows of {tmp_path / 'history'} of 2015-05-16T23:00 to 2015-05-17T03:00, which it reads now"
+    )
+    assert [line for line in stale if changed_since in line], stale
+    # The last hours are near enough to a run; the first two no row has come into, and none reaches the rest.
+    lived.fills(3, 4)
+    changed = {
+        name
+        for name, state in lived.state().items()
+        if before[name].digest != state.digest and "fill" in name
+    }
+    assert {name[-5:] for name in changed} == {"02:00", "03:00"}
+    check(lived, [*EARLY, *LATE], last=3)
+    lived.fills(0, 2)
+    whole.run(0, 4)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+
+    # Files that are written anew hold the same rows: hours are looked at, and nothing is written.
+    version = lived.store.pin(["fills"]).versions
+    DeltaTable(tmp_path / "history").optimize.compact()
+    assert lived.fills(0, 4).published == 4
+    assert lived.store.pin(["fills"]).versions == version
+    assert lived.fills(0, 4).published == 0
+
+
+def check(lake: House, rows: list[Row], last: int) -> None:
+    """Every fill against every row.
+
+    Args:
+        last: the hour of the table's last row.
+    """
+    first, behind = hour(0) - timedelta(hours=1), hour(last + 1)
+    for fill in told(lake, "beside").values():
+        start, end = fill["start_time"], fill["end_time"]
+        near = [r for r in rows if start <= moment(r[0]) < end and r[1] == fill["client"] and r[3] != 13]
+        losses = [round(r[2], 1) for r in near if r[2] is not None and r[2] < 1e20]
+        inside = max(min(behind, end) - max(first, start), timedelta(0))
+        assert (fill["rows_matched"], fill["most"]) == (len(near), max((r[3] for r in near), default=None))
+        assert fill["lost"] == (pytest.approx(sum(losses)) if losses else None)
+        assert fill["coverage"] == inside / (end - start)
+    assert told(lake, "beside")
+
+
+@pytest.mark.full
+def test_rows_that_are_deleted_beside_their_files_are_missed(house: Make, tmp_path: Path) -> None:
+    """Slow (20 seconds): several runs of frames and fills."""
+    path = tmp_path / "history"
+    text = STREAM.format(name="web") + FRAMES + BESIDE % path
+    web = house(text)
+    rows = [f"(TIMESTAMP '2015-05-17T00:10:3{n}Z', '10.0.0.1', 0.5D, {n})" for n in (2, 3)]
+    web.spark.sql(
+        f"CREATE TABLE delta.`{path}` (at TIMESTAMP, host STRING, loss DOUBLE, n BIGINT) USING delta "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = true)"
+    )
+    web.spark.sql(f"INSERT INTO delta.`{path}` VALUES {', '.join(rows)}")
+    landed(web)
+    web.run(0, 4)
+    first = [fill for fill in told(web, "beside").values() if fill["rows_matched"]]
+    assert [(fill["rows_matched"], fill["most"]) for fill in first] == [(2, 3)]
+    web.spark.sql(f"DELETE FROM delta.`{path}` WHERE n = 3")
+    web.fills(0, 4)
+    assert sum(fill["rows_matched"] or 0 for fill in told(web, "beside").values()) == 1
+
+
+@pytest.mark.full
+def test_another_stream_fills_as_ones_own_events_do(house: Make) -> None:
+    """Slow (half a minute): runs of two streams, and of one beside them."""
+    text = STREAM.format(name="web") + FRAMES + ELSEWHERE
+    web, copy = house(text), house(STREAM.format(name="copy"))
+    landed(web)
+    copy.run(0, 2)
+    for number in range(4):
+        web.run(number, number + 1)
+    early = told(web, "other")
+    assert {row["coverage"] for row in early.values()} > {1.0}
+    copy.run(2, 4)
+    assert web.fills(0, 4).published > 0
+    alike = [
+        {name: value for name, value in row.items() if name not in ("block",)}
+        for block in ("own", "other")
+        for row in told(web, block).values()
+    ]
+    assert alike[: len(alike) // 2] == alike[len(alike) // 2 :]
+    # A withheld hour there blocks what reads it here.
+    copy.land(1, ["junk"] * 9, "b")
+    copy.run(1, 2)
+    web.fills(0, 4)
+    states = {name[-5:]: state for name, state in web.state().items() if name.startswith("fills.other")}
+    assert states["01:00"].status == "blocked"
+    assert states["01:00"].cause == "filler copy 2015-05-17T01:00 is quarantined: " + str(
+        copy.state()["ingest.events.events 2015-05-17T01:00"].cause
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (None, "fills.beside.source: .*/history cannot be read: .*"),
+        ({"when": pa.timestamp("us", "UTC")},
+         "fills.beside.source.time: .*/history has no column 'at'; known: when"),
+        ({"at": pa.timestamp("us")}, "fills.beside.source.time: at must be a timestamp; in .*/history it is "
+         r"a timestamp\[us\], which says no zone"),
+        ({"at": pa.int64()},
+         "fills.beside.source.time: at must be a timestamp; in .*/history it is an int64"),
+        ({"at": pa.timestamp("us", "UTC"), "hots": pa.string()},
+         "fills.beside.source.columns.client: .*/history has no column 'host'; nearest: hots"),
+        ({"at": pa.timestamp("us", "UTC"), "host": pa.string(), "loss": pa.string()},
+         "fills.beside.source.columns.loss: loss must be a number; in .*/history it is a string"),
+    ],
+)  # fmt: skip
+def test_a_table_that_is_not_as_declared_is_refused(
+    house: Make, tmp_path: Path, columns: dict[str, pa.DataType] | None, said: str
+) -> None:
+    web = house(STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history"))
+    if columns is not None:
+        DeltaTable.create(tmp_path / "history", pa.schema(columns))
+    with pytest.raises(LakeError, match=f"^{said}$"):
+        web.fills(0, 1)
+
+
+def test_a_table_whose_log_says_no_times_is_refused(house: Make, tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    web = house(STREAM.format(name="web") + FRAMES + BESIDE % path)
+    schema = pa.schema(
+        {"at": pa.timestamp("us", "UTC"), "host": pa.string(), "loss": pa.float64(), "n": pa.int64()}
+    )
+    DeltaTable.create(path, schema, configuration={"delta.dataSkippingNumIndexedCols": "0"})
+    append(path, EARLY)
+    with pytest.raises(LakeError, match="the log of the table must say between which times each file lies"):
+        web.fills(0, 1)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("setting", "property_", "said"),
+    [
+        ("spark.databricks.delta.stats.collect", "'a' = 'b'",
+         "the log of the table must say between which times each file lies"),
+        ("spark.databricks.delta.stats.skipping", "'delta.columnMapping.mode' = 'name'",
+         "has its columns under other names in its files"),
+    ],
+)  # fmt: skip
+def test_a_table_that_cannot_be_read_hour_by_hour_is_not_taken_for_empty(
+    house: Make, tmp_path: Path, setting: str, property_: str, said: str
+) -> None:
+    path = tmp_path / "history"
+    web = house(STREAM.format(name="web") + FRAMES + BESIDE % path)
+    web.spark.conf.set(setting, "false")
+    try:
+        web.spark.sql(
+            f"CREATE TABLE delta.`{path}` (at TIMESTAMP, host STRING, loss DOUBLE, n BIGINT) USING delta "
+            f"TBLPROPERTIES ({property_})"
+        )
+        web.spark.sql(
+            f"INSERT INTO delta.`{path}` VALUES (TIMESTAMP '2015-05-17T00:10:32Z', '10.0.0.1', 0.5D, 1)"
+        )
+    finally:
+        web.spark.conf.unset(setting)
+    with pytest.raises(LakeError, match=said):
+        web.fills(0, 1)
+
+
+def test_another_stream_that_has_not_run_is_refused(house: Make) -> None:
+    web = house(STREAM.format(name="web") + FRAMES + ELSEWHERE)
+    with pytest.raises(
+        LakeError, match=r"^fills.other.source: it waits for the stream copy, of which no run"
+    ):
+        web.fills(0, 1)

@@ -1,0 +1,328 @@
+"""What a ledger says is wrong, one finding for each cause."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.ledger_factories import (
+    GOOD,
+    PARTIAL,
+    WITHHELD,
+    at,
+    book,
+    files,
+    junk,
+    lacking,
+    node,
+    of_ingest,
+    told,
+    waiting,
+)
+from transom.core.intervals import UNKNOWN_HOUR
+from transom.core.partitions import CheckResult, PartitionKey, PartitionState
+from transom.core.reasons import Reason
+from transom.features.registry import BUILT_IN
+from transom.findings.from_ledger import Finding, from_ledger, identity
+from transom.ledger.chain import blocking_reason
+from transom.ledger.snapshot import LedgerSnapshot
+
+
+def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
+    found = of_ingest(
+        book({0: GOOD, 1: WITHHELD, 2: WITHHELD, 3: GOOD, 4: WITHHELD}),
+        [junk(1), junk(2, ".a"), junk(2, ".b"), junk(4)],
+    )
+    first = Finding(
+        stage="ingest",
+        hour=at(2),
+        finding_id=identity("web", "ingest", "check_failed", "events", "rejected_share", at(1)),
+        kind="check_failed",
+        block="events",
+        severity="high",
+        title="web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are withheld: "
+        "check rejected_share saw 0.3333, expected at most 0.05",
+        start_time=at(1),
+        end_time=at(3),
+        ongoing=False,
+        evidence=(
+            f"the rule: {BUILT_IN['rejected_share'].meaning}",
+            "2015-05-17T01:00 landing/01.log: observed 0.3333333333333333, expected at most 0.05",
+            "2015-05-17T02:00 landing/02.a.log: observed 0.3333333333333333, expected at most 0.05",
+            "2015-05-17T02:00 landing/02.b.log: observed 0.3333333333333333, expected at most 0.05",
+            "line 1: no_match: junk",
+            "line 2: no_match: junk",
+            "to mend it: put the data right, or accept the value in the stream file, then run ingest "
+            "from 2015-05-17T01:00 to 2015-05-17T03:00",
+        ),
+        first_hour=at(1),
+    )
+    assert found[0] == first
+    assert [(f.start_time, f.end_time, f.ongoing) for f in found] == [
+        (at(1), at(3), False),
+        (at(4), at(5), True),
+    ]
+    assert told(found)[1] == (
+        "high check_failed: web: events, 2015-05-17T04:00, are withheld: "
+        "check rejected_share saw 0.3333, expected at most 0.05"
+    )
+
+
+@pytest.mark.parametrize(
+    ("observed", "said"),
+    [
+        (26185, "26185"), (2**40, "1099511627776"), (-12345.0, "-12345"), (12345.678, "12345.7"),
+        (0.25, "0.25"), (2 / 3, "0.6667"), (1e300, "1e+300"), (None, "nothing"),
+    ],
+)  # fmt: skip
+def test_whole_numbers_are_whole_in_a_title(observed: float | None, said: str) -> None:
+    (found,) = of_ingest(book({1: WITHHELD}), [replace(junk(1), observed=observed)])
+    assert found.title.partition(": check ")[2] == f"rejected_share saw {said}, expected at most 0.05"
+
+
+def test_evidence_is_no_longer_than_a_page() -> None:
+    (found,) = of_ingest(book(dict.fromkeys(range(9), WITHHELD)), [junk(number) for number in range(9)])
+    assert len(found.evidence) == 1 + 5 + 1 + 5 + 1
+    assert found.evidence[6] == "and 4 more"
+
+
+def test_a_source_that_has_gone_silent_is_worse_than_one_that_was() -> None:
+    empty = dict.fromkeys((1, 2, 4, 5, 6), PARTIAL)
+    found = of_ingest(
+        book({0: GOOD, 3: GOOD, 7: PARTIAL} | empty), [*(files(n, 0, 2) for n in empty), files(7, 1, 2)]
+    )
+    assert told(found) == [
+        "medium source_silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
+        "medium source_silent: no file of web for 2015-05-17T04:00 to 2015-05-17T07:00 (3 hours)",
+        "medium incomplete: web: events, 2015-05-17T07:00, are incomplete: "
+        "check files_expected saw 1, expected at least 2",
+    ]
+    gone = of_ingest(book({0: GOOD, 3: GOOD} | empty), [files(n, 0) for n in empty])
+    assert told(gone) == [
+        "high source_silent: no file of web since 2015-05-17T04:00 (3 hours)",
+        "medium source_silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
+    ]
+    assert {f.finding_id for f in found if f.kind == "source_silent"} == {f.finding_id for f in gone}
+
+
+def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm() -> None:
+    found = of_ingest(
+        book({0: GOOD, 1: GOOD}), [replace(verdict, severity="warning") for verdict in (junk(0), files(1, 0))]
+    )
+    assert told(found) == [
+        "low check_failed: web: events, 2015-05-17T00:00, deserve a look: "
+        "check rejected_share saw 0.3333, expected at most 0.05",
+        "low source_silent: no file of web since 2015-05-17T01:00 (1 hour)",
+    ]
+
+
+def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
+    cut = CheckResult(node(1), "file_readable", "incomplete", 1, "at most 0", False, file="a/1.log")
+    lacks = lacking(Reason("file", "a/1.log: file_readable: truncated: after 5 lines", "a/1.log"))
+    (found,) = of_ingest(book({1: lacks, 2: lacks, 3: lacks}), [cut])
+    assert (found.kind, found.start_time, found.end_time) == ("incomplete", at(1), at(4))
+    assert found.evidence[1:3] == (
+        "2015-05-17T01:00 a/1.log: observed 1, expected at most 0",
+        "a/1.log: file_readable: truncated: after 5 lines",
+    )
+
+
+def test_hours_that_lack_a_withheld_file_name_it_and_its_cure() -> None:
+    words = "a/1.log: withheld, the finding of 2015-05-17T01:00 says why"
+    lacks = lacking(Reason("quarantined_file", words, "a/1.log"))
+    withheld, found = of_ingest(book({1: WITHHELD, 2: lacks, 3: lacks}), [junk(1)])
+    assert withheld.kind == "check_failed"
+    assert (found.kind, found.title, found.evidence) == (
+        "incomplete",
+        "web: events, 2015-05-17T02:00 to 2015-05-17T04:00 (2 hours), are incomplete: "
+        "a/1.log: withheld, the finding of 2015-05-17T01:00 says why",
+        (
+            "a/1.log: withheld, the finding of 2015-05-17T01:00 says why",
+            "to mend it: put right what withholds a/1.log, as that finding says, then run ingest "
+            "from 2015-05-17T02:00 to 2015-05-17T04:00",
+        ),
+    )
+
+
+def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
+    def waiting(number: int) -> PartitionState:
+        words = (
+            f"landing/a b.{number}.log: came later than `repair_window`; run 2015-05-17T0{number}:00 "
+            f"again to take it"
+        )
+        check = "files_expected: observed 1, expected at least 2"
+        path = f"landing/a b.{number}.log"
+        return lacking(Reason("file", words, path), Reason("check", check, "files_expected"))
+
+    found = of_ingest(book({1: waiting(1), 2: waiting(2)}), [files(1, 1, 2), files(2, 1, 2)])
+    assert sorted(told(found)) == [
+        "medium incomplete: web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are incomplete: "
+        "check files_expected saw 1, expected at least 2",
+        "medium incomplete: web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are incomplete: "
+        "landing/a b.1.log: came later than `repair_window`; run 2015-05-17T01:00 again to take it",
+    ]
+
+
+def test_an_hour_that_nobody_asked_for_is_missed_by_nobody() -> None:
+    unasked = replace(PARTIAL, requested=False)
+    assert of_ingest(book({0: unasked, 1: GOOD}), [files(0, 0)]) == []
+    assert of_ingest(book({0: replace(unasked, reason="a/1.log: cut"), 1: GOOD})) == []
+    assert len(of_ingest(book({0: replace(WITHHELD, requested=False), 1: GOOD}), [junk(0)])) == 1
+
+
+def test_what_a_killed_run_has_seen_counts_for_nothing() -> None:
+    writing = replace(WITHHELD, status="writing")
+    assert of_ingest(book({0: writing, 1: GOOD}), [junk(0)]) == []
+    (found,) = of_ingest(book({0: writing, 1: GOOD}), [junk(0)], [node(0)])
+    assert (found.kind, found.start_time, found.end_time) == ("stale", at(0), at(1))
+
+
+def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
+    where = PartitionKey("ingest", "events", "events", UNKNOWN_HOUR)
+    withheld = replace(WITHHELD, reason="landing/junk.log: rejected_share: observed 1", requested=False)
+    (found,) = of_ingest(LedgerSnapshot({where: withheld, node(5): GOOD}))
+    assert (found.hour, found.start_time, found.end_time, found.ongoing) == (UNKNOWN_HOUR, None, None, True)
+    assert str(found) == (
+        "high check_failed: web: events, files without an hour, are withheld: "
+        "landing/junk.log: rejected_share: observed 1"
+    )
+    assert found.evidence[-1].endswith("then run ingest over any hours")
+    partial = replace(withheld, status="published")
+    assert [(f.kind, f.start_time) for f in of_ingest(LedgerSnapshot({where: partial, node(5): GOOD}))] == [
+        ("incomplete", None)
+    ]
+
+
+def test_of_hours_in_a_row_the_worst_speaks_for_all() -> None:
+    warned = replace(junk(1), severity="warning", observed=0.06)
+    (found,) = of_ingest(book({1: GOOD, 2: WITHHELD}), [warned, junk(2)])
+    assert (found.severity, found.start_time, found.end_time) == ("high", at(1), at(3))
+    assert "are withheld: check rejected_share saw 0.3333" in found.title
+
+
+def test_a_withheld_hour_that_lacks_something_as_well_is_two_findings() -> None:
+    found = of_ingest(
+        book({1: replace(WITHHELD, reason="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
+    )
+    assert told(found) == [
+        "high check_failed: web: events, 2015-05-17T01:00, are withheld: a/1.log: cannot be read",
+        "medium incomplete: web: events, 2015-05-17T01:00, are incomplete: "
+        "check files_expected saw 1, expected at least 2",
+    ]
+
+
+def test_a_row_at_fault_is_shown_as_far_as_a_line_goes() -> None:
+    (found,) = of_ingest(book({1: WITHHELD}), [junk(1).with_failing_rows(["x" * 300])])
+    assert [row for row in found.evidence if row.startswith("x")] == ["x" * 200]
+
+
+def aggregated(entries: Mapping[str, PartitionState], ingest: PartitionState = GOOD) -> LedgerSnapshot:
+    own = {node(2, block, "aggregates", "aggregates"): entry for block, entry in entries.items()}
+    return LedgerSnapshot({node(1): ingest, node(2): GOOD} | own)
+
+
+def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> None:
+    waits = waiting(blocking_reason(node(1), WITHHELD))
+    assert waits.reason == "ingest events 2015-05-17T01:00 is quarantined: checks say so"
+    # Whatever the words are: the first hour is withheld for something else by now, or is damaged.
+    said = Reason("waits", "it waits", node(1).key)
+    for root in (WITHHELD, replace(WITHHELD, status="damaged")):
+        both = aggregated({"site": waits, "traffic": waiting(said)}, root)
+        assert from_ledger("web", "aggregates", both, []) == []
+        assert from_ledger("web", "aggregates", both, [], [n for n in both if n.stage == "aggregates"]) == []
+    # One whose words alone are those of another hour that is withheld waits for something else.
+    other = replace(waits, reasons=(Reason("waits", str(waits.reason), node(0).key),))
+    (found,) = from_ledger("web", "aggregates", aggregated({"site": other}, WITHHELD), [])
+    assert found.kind == "check_failed"
+    inherits = lacking(Reason("inputs", "1 incomplete hours, first 2015-05-17T01:00"))
+    assert from_ledger("web", "aggregates", aggregated({"site": inherits}, PARTIAL), []) == []
+
+
+def test_hours_that_wait_for_anything_else_are_one() -> None:
+    waits = waiting(blocking_reason(node(1), replace(WITHHELD, status="writing", reason=None)))
+    both = aggregated({"site": waits, "traffic": waits}, replace(WITHHELD, status="writing"))
+    (found,) = from_ledger("web", "aggregates", both, [], noun="figures")
+    assert str(found) == (
+        "high check_failed: web: figures, 2015-05-17T02:00, could not be computed: "
+        "ingest events 2015-05-17T01:00 is writing"
+    )
+    # What was in its way has been mended by a run that was too far to compute it.
+    mended = aggregated({"site": waits, "traffic": waits})
+    (found,) = from_ledger("web", "aggregates", mended, [], [n for n in mended if n.stage == "aggregates"])
+    assert (found.kind, found.evidence[:2]) == ("stale", ("block site", "block traffic"))
+
+
+def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
+    hours = LedgerSnapshot(
+        {
+            node(number, block, "aggregates", of): GOOD
+            for number in range(4)
+            for block in ("site", "traffic")
+            for of in ("granules", "aggregates")
+        }
+    )
+    left = [n for n in hours if n.hour in (at(0), at(1)) and (n.block == "site" or n.hour == at(1))]
+    (found,) = from_ledger("web", "aggregates", hours, [], left, noun="figures")
+    assert found == Finding(
+        stage="aggregates",
+        hour=at(1),
+        finding_id=identity("web", "aggregates", "stale", None, "", at(0)),
+        kind="stale",
+        block=None,
+        severity="medium",
+        title="web: figures, 2015-05-17T00:00 to 2015-05-17T02:00 (2 hours), are out of date: "
+        "what they are computed from has changed since, a gate kept runs from them, or one was killed",
+        start_time=at(0),
+        end_time=at(2),
+        ongoing=False,
+        evidence=(
+            "block site",
+            "block traffic",
+            "to mend it: run aggregates from 2015-05-17T00:00 to 2015-05-17T02:00",
+        ),
+        first_hour=at(0),
+    )
+    # A new block has no row there yet; what is withheld is found as that.
+    (new,) = from_ledger("web", "aggregates", hours, [], [node(0, "new", "aggregates")])
+    assert new.evidence[0] == "block new"
+    withheld = hours.updated({left[0]: WITHHELD})
+    assert [f.kind for f in from_ledger("web", "aggregates", withheld, [], [left[0]])] == ["check_failed"]
+
+
+@given(
+    st.dictionaries(st.integers(0, 30), st.sampled_from(["junk", "few", "none", "both", "ok"])), st.randoms()
+)
+def test_findings_depend_on_what_the_ledger_says_and_not_on_its_order(
+    hours: dict[int, str], dice: Random
+) -> None:
+    failures = [junk(n) for n, says in hours.items() if says in ("junk", "both")]
+    failures += [files(n, says != "none", 2) for n, says in hours.items() if says in ("few", "none", "both")]
+    status = {"junk": WITHHELD, "both": WITHHELD, "ok": GOOD}
+    entries = [(node(n), status.get(says, PARTIAL)) for n, says in hours.items()]
+    found = of_ingest(LedgerSnapshot(dict(entries)), failures)
+    dice.shuffle(entries)
+    dice.shuffle(failures)
+    in_order = sorted(failures, key=lambda v: (v.node, v.check, v.file or ""))
+    assert of_ingest(LedgerSnapshot(dict(entries)), in_order) == found
+    assert len({finding.finding_id for finding in found}) == len(found)
+    # Each hour that something is the matter with is in one finding of its kind, and no other is.
+    kinds = {
+        "junk": {"check_failed"},
+        "few": {"incomplete"},
+        "none": {"source_silent"},
+        "both": {"check_failed", "incomplete"},
+    }
+    for n in range(31):
+        covering = [
+            f.kind
+            for f in found
+            if f.start_time is not None and f.start_time <= at(n) < (f.end_time or at(n))
+        ]
+        assert sorted(covering) == sorted(kinds.get(hours.get(n, "ok"), set()))
+    # Two findings of a cause do not touch.
+    for kind in ("check_failed", "incomplete", "source_silent"):
+        ends = [(f.start_time, f.end_time) for f in found if f.kind == kind]
+        assert not {end for _, end in ends} & {start for start, _ in ends}

@@ -1,0 +1,219 @@
+"""The table of findings without Spark: how it keeps up with the ledger, and what a reader is given."""
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from tests.support.ledger_factories import GOOD, WITHHELD, at, book, junk, node, of_ingest, waiting
+from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import PartitionState
+from transom.core.reasons import Reason
+from transom.features.registry import FINDING_ORDER
+from transom.findings import store as table
+from transom.findings.from_ledger import Finding
+from transom.findings.store import findings, publish, select_findings
+from transom.ledger.chain import blocking_reason
+from transom.ledger.ledger import Ledger
+from transom.storage.tables import Table, read_rows
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path))
+
+
+def ran(ledger: Ledger, run: str, bad: Iterable[int], hours: Iterable[int] = range(4)) -> None:
+    """A run of ingest that withholds some of its hours."""
+    bad, nodes = set(bad), {node(number): number for number in hours}
+    ledger.claim("ingest", nodes, run)
+    ledger.record_checks("ingest", [junk(number) for number in nodes.values() if number in bad], run)
+    results = {n: WITHHELD if number in bad else GOOD for n, number in nodes.items()}
+    ledger.publish("ingest", {n: replace(entry, run_id=run) for n, entry in results.items()}, run)
+
+
+def spans(root: str) -> list[tuple[datetime | None, datetime | None]]:
+    return [(finding.start_time, finding.end_time) for finding in findings(root)]
+
+
+def version(ledger: Ledger) -> int:
+    return DeltaTable(f"{ledger.root}/findings").version()
+
+
+def test_a_finding_stands_until_its_cause_is_mended_and_nothing_is_written_without_need(
+    ledger: Ledger,
+) -> None:
+    ran(ledger, "a", [1, 2])
+    assert publish(ledger, "web", "ingest", {})
+    assert findings(ledger.root) == of_ingest(ledger.snapshot(), [junk(1), junk(2)])
+    stood = version(ledger)
+    ran(ledger, "b", [1, 2])
+    assert not publish(Ledger(ledger.root), "web", "ingest", {})
+    assert version(ledger) == stood
+    ran(ledger, "c", [2])
+    assert publish(ledger, "web", "ingest", {})
+    assert spans(ledger.root) == [(at(2), at(3))]
+    ran(ledger, "d", [])
+    publish(ledger, "web", "ingest", {})
+    assert findings(ledger.root) == []
+
+
+def test_what_a_run_saw_to_be_stale_counts_as_long_as_nobody_has_changed_it(ledger: Ledger) -> None:
+    ran(ledger, "a", [])
+    seen = {n: ledger.snapshot()[n] for n in map(node, (0, 1))} | {node(7, "new"): None}
+    ran(ledger, "b", [], [0])
+    publish(ledger, "web", "ingest", seen)
+    assert spans(ledger.root) == [(at(1), at(2)), (at(7), at(8))]
+
+
+def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> None:
+    ran(ledger, "a", [1])
+    why = {
+        1: blocking_reason(node(1), ledger.snapshot()[node(1)]),
+        2: Reason("waits", "it has not run", node(2).key),
+    }
+    entries = {node(number, "traffic", "aggregates"): waiting(cause) for number, cause in why.items()}
+    ledger.claim("aggregates", entries, "b")
+    ledger.publish("aggregates", entries, "b")
+    for stage in ("ingest", "aggregates"):
+        publish(ledger, "web", stage, {})
+    assert [(f.stage, f.start_time) for f in findings(ledger.root)] == [
+        ("ingest", at(1)),
+        ("aggregates", at(2)),
+    ]
+
+
+def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
+    ran(ledger, "a", [1])
+    publish(ledger, "web", "ingest", {})
+    (own,) = findings(ledger.root)
+    episode = replace(own, kind="episode", finding_id="e", key="10.0.0.1", exactness="1..3")
+    others = [episode, replace(own, stage="aggregates", finding_id="o")]
+    write_deltalake(f"{ledger.root}/findings", table.to_arrow(others), mode="append")
+    ran(ledger, "b", [])
+    publish(ledger, "web", "ingest", {})
+    assert findings(ledger.root, order=FINDING_ORDER) == others[::-1]
+
+
+@pytest.mark.parametrize("meanwhile", [[2], [1]])
+def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, meanwhile: list[int]
+) -> None:
+    ran(ledger, "a", [1])
+    publish(ledger, "web", "ingest", {})
+    ran(ledger, "b", [3])
+    made, later = table.from_ledger, iter([True])
+    since = []
+
+    def and_is_slow(*arguments: Any) -> list[Finding]:
+        wanted = made(*arguments)
+        if next(later, False):
+            # After the slow run has looked: a later one finds something else, or that all stands as it did.
+            rival = Ledger(ledger.root)
+            ran(rival, "c", meanwhile)
+            publish(rival, "web", "ingest", {})
+            since.append(version(ledger))
+        return wanted
+
+    monkeypatch.setattr(table, "from_ledger", and_is_slow)
+    publish(ledger, "web", "ingest", {})
+    expected = [(at(number), at(number + 1)) for number in meanwhile]
+    assert spans(ledger.root) == expected
+    # Where the later one has written something, it did not even for a moment, in which it might be killed.
+    for number in range(since[0], version(ledger) + 1) if meanwhile == [2] else ():
+        found = read_rows(DeltaTable(f"{ledger.root}/findings", version=number))
+        assert [(row["start_time"], row["end_time"]) for row in found] == expected
+
+
+def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(ledger, "a", [1])
+    publish(ledger, "web", "ingest", {})
+    knew = of_ingest(book({0: WITHHELD}), [junk(0)])
+    ran(ledger, "b", [3])
+    made, first = table.from_ledger, iter([True])
+
+    def and_is_met(*arguments: Any) -> list[Finding]:
+        wanted = made(*arguments)
+        if next(first, False):
+            held = DeltaTable(f"{ledger.root}/findings")
+            table.replace(held, "stage = 'ingest'", knew)
+        return wanted
+
+    monkeypatch.setattr(table, "from_ledger", and_is_met)
+    assert publish(ledger, "web", "ingest", {})
+    assert spans(ledger.root) == [(at(3), at(4))]
+
+
+def test_a_run_that_never_has_its_turn_says_so(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def met(*arguments: Any) -> None:
+        raise CommitFailedError("another commit came first")
+
+    monkeypatch.setattr(table, "replace", met)
+    ran(ledger, "a", [1])
+    with pytest.raises(CommitFailedError, match="ingest: findings were written by others at every one of"):
+        publish(ledger, "web", "ingest", {})
+
+
+def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None:
+    assert findings(ledger.root) == []
+    ran(ledger, "a", [1, 2])
+    publish(ledger, "web", "ingest", {node(0): ledger.snapshot()[node(0)]})
+    assert [f.kind for f in findings(ledger.root)] == ["check_failed", "stale"]
+    kinds = {n: [f.kind for f in findings(ledger.root, Interval(at(n), at(n + 1)))] for n in range(4)}
+    assert kinds == {0: ["stale"], 1: ["check_failed"], 2: ["check_failed"], 3: []}
+
+
+def test_what_belongs_to_no_hour_is_given_to_every_reader(ledger: Ledger) -> None:
+    nowhere = replace(node(0), hour=UNKNOWN_HOUR)
+    ledger.claim("ingest", [nowhere], "a")
+    ledger.publish(
+        "ingest", {nowhere: PartitionState("quarantined", "a", complete=False, reason="f: junk")}, "a"
+    )
+    publish(ledger, "web", "ingest", {})
+    for interval in (None, Interval(at(5), at(6))):
+        assert [finding.start_time for finding in findings(ledger.root, interval)] == [None]
+
+
+def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
+    described = Table.load("findings")
+    assert set(described.columns) == {field.name for field in fields(Finding)}
+    assert described.digest_columns() == tuple(described.columns)
+    publish(ledger, "web", "ingest", {})
+    stands = DeltaTable(f"{ledger.root}/findings")
+    assert [field.name for field in stands.schema().fields] == list(described.columns)
+    assert stands.metadata().partition_columns == ["stage"]
+
+
+def test_many_findings_of_one_kind_and_block_hide_no_other(ledger: Ledger) -> None:
+    """A beacon and a failed check beside a thousand episodes of one noisy pattern."""
+    ran(ledger, "a", [1])
+    publish(ledger, "web", "ingest", {})
+    (withheld,) = findings(ledger.root)
+    noisy = [
+        replace(
+            withheld, stage="patterns", kind="episode", block="noisy", severity="high",
+            finding_id=f"{number:04}", start_time=at(number % 4), ongoing=True,
+        )
+        for number in range(1000)
+    ]  # fmt: skip
+    beacon = replace(withheld, stage="persistence", kind="persistent_item", block="contacts", severity="low")
+    write_deltalake(f"{ledger.root}/findings", table.to_arrow([*noisy, beacon]), mode="append")
+    for most, each, episodes in ((20, 3, 3), (4, 3, 2), (1, 3, 1), (50, 1, 1)):
+        found = select_findings(ledger.root, most, each, FINDING_ORDER)
+        assert [f.kind for f in found.findings] == ["episode"] * episodes + [
+            "check_failed",
+            "persistent_item",
+        ]
+        # The latest.
+        assert [f.finding_id for f in found.findings[:episodes]] == ["0003", "0007", "0011"][:episodes]
+        assert found.more == (("episode", "noisy", 1000 - episodes),)
+    assert found.rest == "... and 999 more in the table findings: 999 episode of noisy"
+    nothing = select_findings(ledger.root, 20, 3, FINDING_ORDER, Interval(at(9), at(10)))
+    assert (nothing.findings, nothing.more, nothing.rest) == ((), (), None)

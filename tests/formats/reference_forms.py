@@ -1,0 +1,412 @@
+"""The plain reading of a log: from a line of each format to its fields."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import Protocol
+
+from tests.formats.reference_json import Json
+from tests.formats.reference_lines import LONGEST_LINE, Found, Refused, left, text_of, wanted
+from transom.formats.delimited import ONCE
+from transom.formats.record_format import RecordFormat
+
+
+class Form(Protocol):
+    columns: set[str]
+
+    def record(self, line: object) -> Found | None:
+        """What a line is; None for a header line."""
+
+
+def form_of(layout: RecordFormat, cut: Sequence[bytes]) -> Form:
+    if layout.format == "apache":
+        return Apache(layout)
+    if layout.format == "csv":
+        return Csv(layout)
+    if layout.format == "json":
+        return Json(layout)
+    if layout.format == "regex":
+        return Regex(layout)
+    if layout.format == "kv":
+        return KeyValue(layout)
+    if layout.format == "syscalls":
+        return Syscalls(layout)
+    variant = layout.options.get("variant", "auto")
+    if variant == "auto":
+        # The first line that is not empty tells: Zeek's own form begins with header lines.
+        first = next(filter(None, cut), b"")
+        variant = "json" if first.lstrip().startswith(b"{") else "tsv"
+    return Json(layout) if variant == "json" else ZeekTsv(layout)
+
+
+class Apache:
+    """`client ident user [time] "request" status bytes`, and in the combined form `"referer" "agent"`.
+
+    Inside quotes a backslash takes the next character with it; values stand as they are written, with
+    their backslashes. A dash is no value, except where it is the client, the time or the request.
+    """
+
+    QUOTED = r'((?:[^"\\]|\\.)*)'
+    COMMON = re.compile(
+        r"([^ \t\f\r]+) ([^ \t\f\r]+) (.*?) \[([^\]]*)\] "
+        rf'"{QUOTED}" ([0-9][0-9][0-9]) ([0-9]+|-)(?: "{QUOTED}" "{QUOTED}")?'
+    )
+    NAMES = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
+    REQUEST = re.compile(r"([^ ]+) (.*) (HTTP/[0-9.]+)")
+
+    def __init__(self, layout: RecordFormat) -> None:
+        self.layout = layout
+        self.columns: set[str] = set()
+        self.common_only = layout.options.get("variant") == "common"
+
+    def record(self, line: object) -> Found | None:
+        found = self.COMMON.fullmatch(text_of(line))
+        if found is None or (self.common_only and found[8] is not None):
+            forms = "common log form" if self.common_only else "common or the combined log form"
+            raise Refused("no_match", expected=f"the {forms}")
+        fields = dict(zip(self.NAMES, found.groups(), strict=True))
+        for name in ("ident", "user", "bytes", "referer", "agent"):
+            if fields[name] == "-":
+                fields[name] = None
+        request = self.REQUEST.fullmatch(fields["request"] or "")
+        parts = request.groups() if request else (None, None, None)
+        fields |= dict(zip(("method", "path", "protocol"), parts, strict=True))
+        shown = fields.keys() - ({"referer", "agent"} if found[8] is None else set())
+        return Found(fields, shown, shown, left(fields, self.layout))
+
+
+class Csv:
+    """Values with a delimiter between them; a record is a line.
+
+    The names are the options', or stand in the first line that is not empty, behind those of `skip`, or in
+    the line whose number `header` is. Where that line cannot be read, it and all others have no header. The
+    lines of `skip`, the lines above the header, and those that begin with `comment` are no records. A quote
+    counts where a value begins, and there to the next quote that is not doubled; anything up to the
+    delimiter after it belongs to the value as well. An empty value is none, quoted or not: a file in which
+    everything is quoted could not say it otherwise. With the delimiter `blanks` values are what stands
+    between blanks and tabs, however many there are. Where two columns that are read have one name, every
+    line is refused; of others the last is taken.
+    """
+
+    def __init__(self, layout: RecordFormat) -> None:
+        self.layout = layout
+        options = layout.options
+        self.named = options.get("header", True) is False
+        self.delimiter = str(options.get("delimiter", ","))
+        self.quote = str(options.get("quote", '"'))
+        header, skip = options.get("header", True), options.get("skip", 0)
+        assert isinstance(skip, int)
+        self.awaits_header = header is True
+        self.header = header if isinstance(header, int) and not isinstance(header, bool) else 0
+        self.skip = max(skip, self.header)
+        self.comment = options.get("comment")
+        self.line = 0
+        names = options.get("names")
+        self.names = [str(name) for name in names] if isinstance(names, list | tuple) else None
+        self.columns = set(self.names or ())
+
+    def name(self, text: str) -> None:
+        self.names, self.columns = None, set()
+        if self.comment is not None and text.startswith(str(self.comment)):
+            text = text.removeprefix(str(self.comment)).lstrip(" ")
+        try:
+            self.names = self.values(text)
+        except Refused:
+            raise Refused("no_header") from None
+        self.columns = set(self.names)
+
+    def record(self, line: object) -> Found | None:
+        self.line += 1
+        if self.line <= self.skip:
+            if self.line == self.header:
+                try:
+                    self.name(text_of(line))
+                except Refused:
+                    self.names, self.columns = None, set()
+            return None
+        if self.comment is not None:
+            try:
+                if text_of(line).startswith(str(self.comment)):
+                    return None
+            except Refused:
+                pass
+        if line and self.awaits_header:
+            self.awaits_header = False
+            self.names = None
+            self.columns = set()
+            self.name(text_of(line))
+            return None
+        text = text_of(line)
+        if self.names is None:
+            raise Refused("no_header")
+        once(self.names, self.layout)
+        values = self.values(text)
+        if len(values) != len(self.names):
+            raise Refused("field_count", len(values), expected=f"{len(self.names)}")
+        fields = {name: value or None for name, value in zip(self.names, values, strict=True)}
+        names = set(self.names)
+        return Found(fields, names, names if self.named else set(), left(fields, self.layout))
+
+    def values(self, text: str) -> list[str]:
+        if self.delimiter == "blanks":
+            return self.aligned(text)
+        # The library's reader takes a carriage return for a line's end; here it is a character like
+        # any other, so it stands in as one that the line does not hold.
+        stand_in = next(char for char in map(chr, range(0xE000, 0xF8FF)) if char not in text)
+        # A second line follows, which a reader that waits for a closing quote swallows.
+        csv.field_size_limit(LONGEST_LINE)
+        reader = csv.reader(
+            [text.replace("\r", stand_in), ""], delimiter=self.delimiter, quotechar=self.quote
+        )
+        values = next(reader)
+        if reader.line_num > 1:
+            raise Refused("unterminated_quote")
+        return [value.replace(stand_in, "\r") for value in values]
+
+    def aligned(self, text: str) -> list[str]:
+        """Letter by letter."""
+        values, at = [], 0
+        while at < len(text):
+            if text[at] in " \t":
+                at += 1
+                continue
+            value = ""
+            if text[at] == self.quote:
+                at += 1
+                while text[at : at + 2] == 2 * self.quote or text[at : at + 1] not in ("", self.quote):
+                    value += text[at]
+                    at += 2 if text[at] == self.quote else 1
+                if at == len(text):
+                    raise Refused("unterminated_quote")
+                at += 1
+            while at < len(text) and text[at] not in " \t":
+                value += text[at]
+                at += 1
+            values.append(value)
+        return values
+
+
+def once(names: list[str], layout: RecordFormat) -> None:
+    """Refuses a line under a header that has a name twice which is used."""
+    for name in names:
+        if name in wanted(layout) and names.count(name) > 1:
+            raise Refused("ambiguous_header", name, name, ONCE)
+
+
+class ZeekTsv:
+    """Values with a separator between them. Lines that begin with # are header lines wherever they stand.
+
+    `#separator` (with \\xNN for a character), `#unset_field`, `#empty_field` and `#fields` hold from
+    there on; other header lines say nothing here. An unset value is none, an empty one is the empty
+    text. Of two columns of one name the last is taken. Values stand as they are written.
+    """
+
+    def __init__(self, layout: RecordFormat) -> None:
+        self.layout = layout
+        self.columns: set[str] = set()
+        self.separator, self.unset, self.empty = "\t", "-", "(empty)"
+        self.names: list[str] | None = None
+
+    def record(self, line: object) -> Found | None:
+        text = text_of(line)
+        if text.startswith("#"):
+            self.directive(text)
+            return None
+        if self.names is None:
+            raise Refused("no_header")
+        once(self.names, self.layout)
+        values = text.split(self.separator)
+        if len(values) != len(self.names):
+            raise Refused("field_count", len(values), expected=f"{len(self.names)}")
+        fields = {name: self.value(value) for name, value in zip(self.names, values, strict=True)}
+        return Found(fields, set(self.names), set(), left(fields, self.layout))
+
+    def value(self, text: str) -> str | None:
+        if text == self.unset:
+            return None
+        return "" if text == self.empty else text
+
+    def directive(self, text: str) -> None:
+        if text.startswith("#separator "):
+            written = text.removeprefix("#separator ")
+            self.separator = (
+                re.sub(r"\\x([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), written) or "\t"
+            )
+            return
+        name, *values = text.split(self.separator)
+        if name == "#fields":
+            self.names = values
+            self.columns |= set(values)
+        elif name == "#unset_field" and values:
+            self.unset = values[0]
+        elif name == "#empty_field" and values:
+            self.empty = values[0]
+
+
+class Regex:
+    """Named groups; the whole line has to match. A group that takes no part, or nothing, has no value."""
+
+    def __init__(self, layout: RecordFormat) -> None:
+        self.layout = layout
+        self.columns: set[str] = set()
+        self.pattern = re.compile(str(layout.options["pattern"]), re.ASCII)
+
+    def record(self, line: object) -> Found | None:
+        text = text_of(line)
+        found = self.pattern.fullmatch(text)
+        if found is None:
+            raise Refused("no_match", *self.stop(text))
+        fields = {name: value or None for name, value in found.groupdict().items()}
+        return Found(fields, set(fields), set(fields), left(fields, self.layout))
+
+    def stop(self, text: str) -> tuple[str, None, str]:
+        """What is left over behind the longest beginning of the pattern that a line begins with, and the part
+        of the pattern that comes next. Only for patterns without an alternative outside of groups."""
+        pattern = self.pattern.pattern
+        cuts = [at for at in range(len(pattern) + 1) if is_part(pattern[:at]) and is_part(pattern[at:])]
+        fits = [re.compile(pattern[:at], re.ASCII).match(text) for at in cuts]
+        last = max(number for number, found in enumerate(fits) if found is not None)
+        found = fits[last]
+        assert found is not None
+        parts = [pattern[low:high] for low, high in pairwise([*cuts[last:], len(pattern)])]
+        letters = list(takewhile(lambda part: re.fullmatch("[a-z= ]", part), parts))
+        following = "".join(letters) or "".join(parts[:1])
+        rest = text[found.end() :] or "nothing"
+        if following and not following.strip(" "):
+            following = "a blank"
+        return f"left over: {rest}", None, following or "the end of the line"
+
+
+def is_part(pattern: str) -> bool:
+    """Whether a text is a pattern of its own, and what repeats another part is none."""
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return pattern[:1] not in ("?", "*", "+", "{")
+
+
+@dataclass
+class Word:
+    """A word as it stands, and where it ends; the name and the value of one that is a pair."""
+
+    text: str
+    end: int
+    name: str | None = None
+    value: str = ""
+
+
+def words(text: str, separators: str, assign: str, quote: str) -> Iterator[Word]:
+    """The words of a line, letter by letter.
+
+    A word with an assign after its first letter is a pair. Only where its value begins does a quote open,
+    and separators between it and the closing one are of the value. Two quotes there are one, and so is one
+    behind a backslash; two backslashes are one. What comes after the closing quote is of the value too.
+    """
+    at = 0
+    while at < len(text):
+        start = at
+        while at < len(text) and text[at] not in separators + assign:
+            at += 1
+        if at == start and at < len(text) and text[at] in separators:
+            at += 1
+            continue
+        if at == start or at == len(text) or text[at] in separators:
+            while at < len(text) and text[at] not in separators:
+                at += 1
+            yield Word(text[start:at], at)
+            continue
+        name, value = text[start:at].lstrip(" "), ""
+        at += 1
+        if text[at : at + 1] == quote:
+            at += 1
+            while text[at : at + 1] != quote or text[at + 1 : at + 2] == quote:
+                if at >= len(text):
+                    raise Refused("unterminated_quote")
+                both = text[at : at + 2]
+                taken = 2 if both in (quote * 2, "\\" + quote, "\\\\") else 1
+                value += both[-1] if taken == 2 else both[0]
+                at += taken
+            at += 1
+        while at < len(text) and text[at] not in separators:
+            value += text[at]
+            at += 1
+        yield Word(text[start:at], at, name or None, value)
+
+
+def firsts(pairs: Iterable[Word]) -> dict[str, str | None]:
+    """Values by name, of which the first counts; an empty one is none."""
+    fields: dict[str, str | None] = {}
+    for pair in pairs:
+        if pair.name is not None:
+            fields.setdefault(pair.name, pair.value or None)
+    return fields
+
+
+class KeyValue:
+    """Words that lead, as they stand between separators, then pairs; other words count for nothing."""
+
+    def __init__(self, layout: RecordFormat) -> None:
+        self.layout = layout
+        self.columns: set[str] = set()
+        options = {"separator": " \t", "assign": "=", "quote": '"', **layout.options}
+        self.signs = [str(options[name]) for name in ("separator", "assign", "quote")]
+        lead = options.get("lead", [])
+        assert isinstance(lead, list)
+        self.lead = [str(name) for name in lead]
+
+    def record(self, line: object) -> Found | None:
+        rest, own = text_of(line), dict[str, str | None]()
+        expected = f"a line with name{self.signs[1]}value in it"
+        if self.lead:
+            expected += f", behind {' '.join(self.lead)}"
+        for name in self.lead:
+            rest = rest.lstrip(self.signs[0])
+            length = next((at for at, letter in enumerate(rest) if letter in self.signs[0]), None)
+            if length is None:
+                raise Refused("no_match", expected=expected)
+            own[name], rest = rest[:length].strip(" ") or None, rest[length:]
+        pairs = firsts(words(rest, *self.signs))
+        if not pairs:
+            raise Refused("no_match", expected=expected)
+        given = {name: value for name, value in pairs.items() if name not in own}
+        shown = {name for name, value in own.items() if value is not None}
+        fields = dict.fromkeys(wanted(self.layout)) | given | own
+        return Found(fields, shown | given.keys(), shown, left(given | own, self.layout))
+
+
+class Syscalls:
+    """Words that lead, a name, pairs, and after `=>` what the call gives back."""
+
+    def __init__(self, layout: RecordFormat) -> None:
+        self.layout = layout
+        self.columns: set[str] = set()
+        lead = layout.options.get("lead", [])
+        assert isinstance(lead, list)
+        self.heads = [*map(str, lead), "call"]
+
+    def record(self, line: object) -> Found | None:
+        text = text_of(line)
+        form = " ".join([*self.heads[:-1], "name [arg=value ...] [=> return]"])
+        own: dict[str, str | None] = dict.fromkeys([*self.heads, "return"])
+        arguments = []
+        for index, word in enumerate(words(text, " \t", "=", '"')):
+            if index < len(self.heads):
+                own[self.heads[index]] = word.text
+                if self.heads[index] == "call" and set('="') & set(word.text):
+                    raise Refused("no_match", expected=form)
+            elif word.text == "=>":
+                own["return"] = text[word.end :].strip(" \t") or None
+                break
+            elif word.name is None:
+                raise Refused("no_match", expected=form)
+            else:
+                arguments.append(word)
+        if own["call"] is None:
+            raise Refused("no_match", expected=form)
+        given = {name: value for name, value in firsts(arguments).items() if name not in own}
+        shown = {name for name, value in own.items() if value is not None}
+        fields = dict.fromkeys(wanted(self.layout)) | given | own
+        return Found(fields, shown | given.keys(), shown, left(given | own, self.layout))

@@ -1,0 +1,285 @@
+"""A broken gzip or zstd file gives what comes before its break, whatever the pieces it is read in."""
+
+import gzip
+import io
+import random
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from tests.support.examples import rare_case
+from transom.formats.decompress import GZIP_STEP, PIECE, READ, ZSTD_STEP, CorruptFile, decompress
+
+ZSTD_BLOCK = 2**17
+SKIPPABLE = b"\x5a\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"12345"
+LOG = b"".join(
+    b'10.0.0.%d - - [17/May/2015:10:%02d:%02d +0000] "GET /%x HTTP/1.1" 200 %d\n'
+    % (n % 97, n // 60, n % 60, n**5, n)
+    for n in range(3000)
+)
+
+
+class Short(io.BytesIO):
+    """Gives no more than some bytes at a read."""
+
+    def __init__(self, data: bytes, most: int) -> None:
+        super().__init__(data)
+        self.most = most
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        assert size is not None
+        assert size > 0
+        return super().read(min(size, self.most))
+
+
+def unpack(stored: bytes, name: str, most: int = READ) -> tuple[bytes, str | None]:
+    """What comes out, and what breaks it."""
+    found = bytearray()
+    try:
+        for piece in decompress(Short(stored, most), name):
+            found += piece
+    except CorruptFile as broken:
+        return bytes(found), f"{broken.kind}: {broken}"
+    return bytes(found), None
+
+
+def plainly(stored: bytes, name: str) -> bytes:
+    """What a decompressor gives that is given one byte after the other, up to the one that it refuses."""
+    found = bytearray()
+    state: Any = None
+    for number in stored:
+        if state is None:
+            if name == "log.gz" and number == 0:
+                continue
+            state = (
+                zlib.decompressobj(wbits=31)
+                if name == "log.gz"
+                else zstandard.ZstdDecompressor().decompressobj()
+            )
+        try:
+            found += state.decompress(bytes([number]))
+        except (zlib.error, zstandard.ZstdError):
+            break
+        if state.eof:
+            state = None
+    return bytes(found)
+
+
+contents = st.lists(
+    st.one_of(
+        st.binary(max_size=30),
+        st.tuples(st.sampled_from([b"a", b"ab\n", b"GET /index.html\n"]), st.integers(1, 400)).map(
+            lambda pair: pair[0] * pair[1]
+        ),
+        st.tuples(st.randoms(use_true_random=False), st.integers(1, 300)).map(
+            lambda pair: pair[0].randbytes(pair[1])
+        ),
+    ),
+    max_size=5,
+)
+
+
+@st.composite
+def member(draw: DrawFn, parts: list[bytes]) -> bytes:
+    level = draw(st.sampled_from([0, 1, 6, 9]))
+    strategy = draw(st.sampled_from([zlib.Z_DEFAULT_STRATEGY, zlib.Z_FIXED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE]))
+    compressor = zlib.compressobj(level, zlib.DEFLATED, 31, 9, strategy)
+    flush = draw(st.sampled_from([zlib.Z_NO_FLUSH, zlib.Z_SYNC_FLUSH, zlib.Z_FULL_FLUSH]))
+    stored = b"".join(compressor.compress(part) + compressor.flush(flush) for part in parts)
+    return stored + compressor.flush() + bytes(draw(st.sampled_from([0, 0, 0, 3])))
+
+
+@st.composite
+def frame(draw: DrawFn, parts: list[bytes]) -> bytes:
+    compressor = zstandard.ZstdCompressor(
+        draw(st.sampled_from([1, 3, 19])),
+        write_checksum=draw(st.booleans()),
+        write_content_size=draw(st.booleans()),
+    ).compressobj(draw(st.sampled_from([-1, sum(map(len, parts))])))
+    stored = b"".join(
+        compressor.compress(part) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) for part in parts
+    )
+    return draw(st.sampled_from([b"", b"", b"", SKIPPABLE])) + stored + compressor.flush()
+
+
+@st.composite
+def damaged(draw: DrawFn, name: str) -> tuple[str, bytes, bytes]:
+    """How a file is damaged, what it held, and what is left of it."""
+    held = draw(st.lists(contents, min_size=1, max_size=3))
+    stored = b"".join(draw(member(parts) if name == "log.gz" else frame(parts)) for parts in held)
+    content = b"".join(map(b"".join, held))
+    damage = draw(st.sampled_from(["none", "flip", "flip", "flip", "cut", "junk"]))
+    at = draw(st.integers(0, len(stored) - 1))
+    if damage == "flip":
+        stored = stored[:at] + bytes([stored[at] ^ draw(st.integers(1, 255))]) + stored[at + 1 :]
+    elif damage == "cut":
+        stored = stored[:at]
+    elif damage == "junk":
+        stored += draw(
+            st.sampled_from([b"junk", b"\x1f\x8bjunk", b"\x28\xb5\x2f\xfd\xff\xff", b"\0\1\2\3\4"])
+        )
+    return damage, content, stored
+
+
+@pytest.mark.parametrize("name", ["log.gz", "log.zst"])
+@rare_case(4)
+@given(data=st.data(), most=st.one_of(st.integers(1, 60), st.just(READ)))
+def test_what_comes_before_the_break_comes_out_in_any_pieces(
+    name: str, data: st.DataObject, most: int
+) -> None:
+    damage, content, stored = data.draw(damaged(name))
+    found, broken = unpack(stored, name)
+    assert unpack(stored, name, most) == (found, broken)
+    expected = plainly(stored, name)
+    assert expected.startswith(found) or found.startswith(expected)
+    if name == "log.gz" or broken is None or broken.startswith("truncated: "):
+        assert found.startswith(expected)
+    else:
+        assert found.startswith(plainly(stored[: len(stored) - ZSTD_STEP], name)[: len(found)])
+    if damage == "none":
+        assert (found, broken) == (content, None)
+    elif damage == "junk":
+        assert content.startswith(found) if name == "log.zst" else found == content
+        assert broken is not None
+    elif damage == "cut":
+        assert content.startswith(found)
+        assert broken is None or broken.startswith("truncated: ")
+
+
+def test_a_gzip_cut_anywhere_gives_all_that_its_bytes_mean() -> None:
+    # Most of it stands in matches of 258 bytes, for which small pieces have no room at once.
+    stored = gzip.compress(b"ab" * 1000 + b"xyz")
+    for end in range(1, len(stored)):
+        expected = (plainly(stored[:end], "log.gz"), "truncated: the stream ends inside a gzip member")
+        assert unpack(stored[:end], "log.gz") == expected
+        assert unpack(stored[:end], "log.gz", 3) == expected
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["log.gz", "log.zst"])
+def test_breaks_far_into_a_large_file(name: str) -> None:
+    step = GZIP_STEP if name == "log.gz" else ZSTD_STEP
+    content = LOG * 2 + random.Random(1).randbytes(3 * GZIP_STEP) + LOG
+    stored = gzip.compress(content) if name == "log.gz" else zstandard.compress(content)
+    assert len(stored) > 3 * GZIP_STEP
+    for at in (step // 2, step, 3 * step + 1, len(stored) - 9000, len(stored) - 9):
+        flipped = stored[:at] + bytes([stored[at] ^ 4]) + stored[at + 1 :]
+        found, broken = unpack(flipped, name)
+        known = plainly(flipped, name) if name == "log.gz" else plainly(stored[: at // step * step], name)
+        assert found.startswith(known)
+        assert unpack(flipped, name, 1009) == (found, broken)
+        found, broken = unpack(stored[:at], name)
+        assert found == plainly(stored[:at], name)
+        assert broken is not None
+        assert broken.startswith("truncated: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "broken"),
+    [
+        ("log.gz", b"", "truncated: the stream ends inside a gzip member"),
+        ("log.zst", b"", "truncated: the stream ends inside a zstd frame"),
+        ("log.gz", b"plain text\n", "corrupt: Error -3 while decompressing data: incorrect header check"),
+        ("log.zst", b"plain text\n", "corrupt: zstd decompressor error: Unknown frame descriptor"),
+        ("log.zst", SKIPPABLE[:-1], "truncated: the stream ends inside a zstd frame"),
+        ("log.zst", SKIPPABLE, None),
+        ("log.gz", bytes(100), None),
+        ("log.zst", bytes(100), "corrupt: zstd decompressor error: Unknown frame descriptor"),
+        # A frame that needs dictionary 7
+        (
+            "log.zst",
+            b"\x28\xb5\x2f\xfd\x21\x07\x01\x09\0\0a",
+            "corrupt: zstd decompressor error: Dictionary mismatch",
+        ),
+        # A window of 1 GiB, and a block of one byte
+        (
+            "log.zst",
+            b"\x28\xb5\x2f\xfd\0\xa0\x09\0\0a",
+            "corrupt: zstd decompressor error: Frame requires too much memory for decoding",
+        ),
+    ],
+)
+def test_files_without_a_line(name: str, stored: bytes, broken: str | None) -> None:
+    assert unpack(stored, name) == (b"", broken)
+
+
+def test_a_wrong_check_of_gzip_costs_no_byte() -> None:
+    stored = gzip.compress(LOG)
+    for at in range(len(stored) - 8, len(stored)):
+        found, broken = unpack(stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :], "log.gz")
+        assert found == LOG
+        kind = "data" if at < len(stored) - 4 else "length"
+        assert broken == f"corrupt: Error -3 while decompressing data: incorrect {kind} check"
+
+
+def test_a_wrong_check_of_zstd_costs_the_last_step() -> None:
+    stored = zstandard.ZstdCompressor(write_checksum=True).compress(LOG)
+    found, broken = unpack(stored[:-1] + b"?", "log.zst")
+    assert found == plainly(stored[: (len(stored) - 1) // ZSTD_STEP * ZSTD_STEP], "log.zst")
+    assert broken == "corrupt: zstd decompressor error: Restored data doesn't match checksum"
+
+
+def test_a_zstd_frame_looks_back_as_far_as_it_is_long() -> None:
+    noise = random.Random(3).randbytes(9 * 2**20)
+    content = noise + noise[: 2**20]
+    parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=25, enable_ldm=True)
+    stored = zstandard.ZstdCompressor(compression_params=parameters).compress(content)
+    assert len(stored) < len(noise) + 2**19
+    assert unpack(stored, "log.zst") == (content, None)
+
+
+def test_a_cut_zstd_frame_gives_its_whole_blocks_and_of_an_unpacked_one_what_there_is() -> None:
+    noise = random.Random(2).randbytes(1000)
+    stored = zstandard.compress(noise)
+    assert unpack(stored[:-1], "log.zst")[0] == noise[:-1]
+    content = LOG * 4
+    stored = zstandard.compress(content)
+    found, broken = unpack(stored[:-1], "log.zst")
+    assert found == content[: len(content) // ZSTD_BLOCK * ZSTD_BLOCK]
+    assert broken == "truncated: the stream ends inside a zstd frame"
+
+
+def repeated(data: bytes, times: int, name: str) -> bytes:
+    compressor: Any = (
+        zlib.compressobj(9, wbits=31) if name == "log.gz" else zstandard.ZstdCompressor().compressobj()
+    )
+    return b"".join([*(compressor.compress(data) for _ in range(times)), compressor.flush()])
+
+
+@pytest.mark.parametrize("name", ["log.gz", "log.zst"])
+def test_memory_does_not_grow_with_what_the_bytes_expand_to(name: str) -> None:
+    stored = repeated(bytes(2**20), 256, name)
+    assert len(stored) < 2**19
+    tracemalloc.start()
+    try:
+        total = sum(map(len, decompress(io.BytesIO(stored), name)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert total == 256 * 2**20
+    assert peak < 2 * (READ + (PIECE if name == "log.gz" else ZSTD_STEP * 2**15))
+
+
+class Failing(io.BytesIO):
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.tell():
+            raise OSError("the store is away")
+        return super().read(20)
+
+
+@pytest.mark.parametrize("name", ["log", "log.gz", "log.zst"])
+def test_a_store_that_fails_breaks_no_file(name: str) -> None:
+    stored = {"log": LOG, "log.gz": gzip.compress(LOG), "log.zst": zstandard.compress(LOG)}[name]
+
+    def read() -> Iterator[bytes]:
+        yield from decompress(Failing(stored), name)
+
+    with pytest.raises(OSError, match="the store is away"):
+        list(read())

@@ -1,0 +1,120 @@
+"""Frames that stay open for days, of a log that says little, to the microsecond; and what fills them."""
+
+import random
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.promise.test_promise import assert_equal
+from tests.support.stream_harness import House, hour
+
+Make = Callable[..., House]
+Row = tuple[datetime, str, int | None, int]
+MICROSECOND = timedelta(microseconds=1)
+HOURS = 72
+
+LONG = """
+name: web
+repair_window: 1 hour
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: csv}
+columns: {at: {type: timestamp}, user: {}, n: {type: integer}, m: {type: integer}}
+time: {column: at, format: iso}
+key: [user]
+where: m <> 13
+frames:
+  open: {kind: threshold, where: n > 3, value: n, on_duplicate_time: max, idle: 60 hours, missing: bridged}
+  parts: {kind: delta, value: n, below: 3, on_duplicate_time: first, idle: 30 hours}
+  short: {kind: threshold, where: n > 3, on_duplicate_time: max, idle: 5 hours, max_length: 90 minutes}
+fills:
+  last_of: {frame: open, reach: 3 hours, lead: 1 hour, where: m > 0, measures: {total: sum(m)}}
+  of_short: {frame: short, lag: 90 minutes, measures: {total: sum(m)}}
+  of_parts: {frame: parts, shift: [0 hours, 1 hour], combine: mean, measures: {usual: sum(m)}}
+"""
+
+
+def drawn(dice: random.Random) -> dict[int, list[Row]]:
+    """What three users say: one now and then, one in bursts of microseconds, one almost nothing."""
+    log: dict[int, list[Row]] = {number: [] for number in range(HOURS)}
+    for number in range(HOURS):
+        for user, chance, many in (("a", 0.4, 2), ("b", 0.15, 6), ("c", 0.1, 1)):
+            if dice.random() < chance:
+                begin = hour(number) + timedelta(microseconds=dice.randrange(3_599_999_000))
+                for place in range(many):
+                    value = dice.choice([4, 9] if user == "c" else [None, 1, 4, 5, 5, 6, 9])
+                    at = begin + place * dice.choice([1, 1, 90]) * MICROSECOND
+                    log[number].append((at, user, value, dice.choice([0, 2, 7, 13])))
+    return log
+
+
+def land(house: House, number: int, rows: Sequence[Row], name: str = "") -> None:
+    said = [f"{at.isoformat()},{user},{'' if n is None else n},{m}" for at, user, n, m in rows]
+    house.land(number, ["at,user,n,m", *said], name)
+
+
+@pytest.mark.full
+def test_frames_that_stay_open_for_days_whatever_the_runs(house: Make) -> None:
+    """Slow (a minute): several runs over 72 hours, and every fill beside every row."""
+    dice = random.Random(11)
+    log = drawn(dice)
+    lived, whole = house(LONG, "lived"), house(LONG, "whole")
+    late = {number: log[number][::2] for number in (3, 50)}
+    for number, rows in log.items():
+        land(lived, number, [row for row in rows if row not in late.get(number, ())])
+    # Hours 30 to 35 are asked for last, after what comes behind them.
+    for begin, end in ((0, 30), (36, 71), (71, HOURS)):
+        lived.run(begin, end)
+    for number, rows in late.items():
+        land(lived, number, rows, ".late")
+    for begin, end in ((30, 36), (0, HOURS)):
+        lived.run(begin, end)
+    whole.run(0, HOURS)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+    assert {entry.status for entry in lived.book().values()} == {"published"}
+
+    rows = [row for some in log.values() for row in some]
+    frames = whole.rows_of("frames")
+    longest = max(f["length_s"] for f in frames if f["block"] == "open")
+    assert longest > 2 * 86400
+    # One frame to an identity, however near they lie.
+    starts = {(f["block"], f["user"], f["frame_id"]): f["start_time"] for f in frames}
+    assert len({(b, u, start) for (b, u, _), start in starts.items()}) == len(starts) > 30
+    assert len({frame_id for _, _, frame_id in starts}) == len(starts)
+    check(whole, frames, rows)
+
+
+def check(lake: House, frames: list[dict[str, Any]], rows: list[Row]) -> None:
+    """Every fill against every row."""
+    of = {(f["hour"], f["frame_id"], f["fragment"]): f for f in frames}
+    reach = {"last_of": timedelta(hours=3), "of_short": timedelta(hours=2)}
+    seen = dict.fromkeys(lake.stream.fills, 0)
+    for fill in lake.rows_of("fills"):
+        said, frame = lake.stream.fills[fill["block"]], of[fill["hour"], fill["frame_id"], fill["fragment"]]
+        taken = (lambda m: m > 0) if said.where else (lambda m: m != 13)
+        own = [row for row in rows if row[1] == frame["user"] and taken(row[3])]
+        last = frame["last_time"] + MICROSECOND
+        begin = max(frame["start_time"], last - reach.get(fill["block"], timedelta(days=7))) - said.lead
+        shifts = said.shift if fill["shift_s"] is None else [timedelta(seconds=fill["shift_s"])]
+        stretches = [(begin - shift, last + said.lag - shift) for shift in shifts]
+        near = [row for row in own if any(first <= row[0] < behind for first, behind in stretches)]
+        first_hour, end = hour(0), hour(HOURS)
+        whole = [s for s in stretches if first_hour <= s[0] and s[1] <= end]
+        if fill["shift_s"] is None:
+            near = [row for row in own if any(first <= row[0] < behind for first, behind in whole)]
+            sums = [
+                sum(values)
+                for first, behind in whole
+                if (values := [row[3] for row in own if first <= row[0] < behind])
+            ]
+            assert fill["usual"] == (sum(sums) / len(sums) if sums else None)
+            assert fill["rows_matched"] == (len(near) if whole else None)
+            continue
+        inside = any(first < end and first_hour < behind for first, behind in stretches)
+        assert fill["rows_matched"] == (len(near) if inside else None), (fill, near)
+        values = [row[3] for row in near]
+        for name in said.measures:
+            assert fill[name] == (sum(values) if values else None)
+        seen[fill["block"]] += len(near)
+    assert min(seen.values()) > 10, seen

@@ -1,0 +1,129 @@
+"""Parts of matrices add up to those of hours, and one that has lost a record is seen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from tests.support.stream_factories import base
+from transom.engine.hour_chains import HourRun
+from transom.features.frequency import tables_cells as cells
+from transom.features.frequency import tables_tick_matrices as tick_matrices
+from transom.features.frequency.checks import MISCOUNTED
+from transom.features.frequency.queries import combine_rows
+from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
+from transom.features.frequency.tables_tick_matrices import (
+    TICK,
+    WHOLE,
+    MergedMatrices,
+    partial_matrices,
+    partial_schema,
+)
+from transom.features.frequency.windows import Hours
+from transom.features.items.columns import HOUR_NUMBER
+from transom.features.items.tables import item_schema
+from transom.ledger.task_counters import TaskCounters
+from transom.storage.tables import Table
+from transom.stream import parse
+
+HOUR = 7
+
+
+def block(variant: str = "perfect") -> FrequencyBlock:
+    said = {"item": ["user"], "window": "2 hours", "tick": "20 minutes", "epsilon": 0.6, "delta": 0.2}
+    said["variant"] = variant
+    return frequency_block_of(parse(base() | {"frequency": {"x": said}}), "x")
+
+
+def counts(rows: list[tuple[str, int, int]]) -> pa.Table:
+    user, tick, records = zip(*rows, strict=True)
+    many = len(rows)
+    return pa.table({
+        "user": user, "long": [False] * many, HOUR_NUMBER: [HOUR] * many, "tick": tick, "records": records,
+        "watched": [False] * many,
+    })  # fmt: skip
+
+
+def counted(of: FrequencyBlock, *tasks: list[tuple[str, int, int]]) -> list[pa.RecordBatch]:
+    schema = partial_schema(of)
+    return [part for rows in tasks for part in partial_matrices(of, schema, counts(rows).to_batches())]
+
+
+def added(of: FrequencyBlock, parts: list[pa.RecordBatch]) -> tuple[pa.Table, int]:
+    tally = TaskCounters()
+    rows = pa.Table.from_batches(
+        list(MergedMatrices(of, item_schema(tick_matrices.TABLE, of.item))(iter(parts), tally))
+    )
+    return rows, tally.sums[HOUR, MISCOUNTED]
+
+
+TASKS = [("a", 0, 5), ("b", 0, 1), ("a", 2, 7)], [("c", 0, 3), ("d", 1, 2)]
+
+
+def test_parts_of_tasks_add_up() -> None:
+    apart, wrong = added(block(), counted(block(), *TASKS))
+    whole, _ = added(block(), counted(block(), TASKS[0] + TASKS[1]))
+    assert wrong == 0
+    order = [(column, "ascending") for column in ("row_kind", "tick", "user")]
+    assert apart.sort_by(order).equals(whole.sort_by(order))
+    rows = apart.to_pylist()
+    assert [row["records"] for row in rows if row["row_kind"] == TICK] == [9, 2, 7]
+    (whole,) = (row for row in rows if row["row_kind"] == WHOLE)
+    assert (whole["records"], sum(whole["cells"])) == (18, 18 * block().shape.rows)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_record_that_a_matrix_lacks_is_seen(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = replace(block(), shape=replace(block().shape, rows=rows))
+    matrices_of = tick_matrices.matrices_of
+
+    def lacking(*arguments: object) -> np.ndarray:
+        found = matrices_of(*arguments)  # type: ignore[arg-type]
+        found[0, 0, found[0, 0].argmax()] -= 1
+        return found
+
+    monkeypatch.setattr(tick_matrices, "matrices_of", lacking)
+    _, wrong = added(of, counted(of, TASKS[0]))
+    assert wrong == 1
+
+
+def left_of(of: FrequencyBlock, rows: pa.Table) -> pa.Table | None:
+    """What cells hold at the end of the hour, of a chained variant."""
+    if not of.chained:
+        return None
+    ticks = rows.filter(pc.equal(rows["row_kind"], WHOLE if of.variant == "vanilla" else TICK))
+    start = pc.coalesce(ticks["tick"], ticks["hour"]).cast(pa.int64())
+    given = pa.table({"tick": start, "records": ticks["records"], "counters": ticks["cells"]})
+    advanced = cells.CellUpdater(of, [HourRun(None, HOUR, HOUR + 1)], Table.load(cells.TABLE).block_schema())
+    return pa.Table.from_batches(list(advanced(given.to_batches(), TaskCounters())))
+
+
+@pytest.mark.parametrize("hour", [HOUR, HOUR + 1])
+@pytest.mark.parametrize("variant", ["perfect", "simple", "proportional"])
+def test_a_window_whose_rows_do_not_add_up_is_seen(variant: str, hour: int) -> None:
+    of = block(variant)
+    rows, _ = added(of, counted(of, *TASKS))
+    assert Hours.of(of, combine_rows(of, rows, None)).totals_off(hour) == 0
+    changed = rows.to_pylist()
+    (whole,) = (row for row in changed if row["row_kind"] == WHOLE)
+    whole["cells"][0] += 1
+    again = pa.Table.from_pylist(changed, rows.schema)
+    # Hour 8 is divisible by the two of a window: simple has begun anew.
+    off = int((variant, hour) != ("simple", HOUR + 1))
+    assert Hours.of(of, combine_rows(of, again, None)).totals_off(hour) == off
+
+
+@pytest.mark.parametrize(("variant", "column"), [("vanilla", "counters"), ("splitter", "totals")])
+@pytest.mark.parametrize("by", [1, -1])
+def test_what_cells_hold_that_does_not_add_up_is_seen(variant: str, column: str, by: int) -> None:
+    of = block(variant)
+    rows, _ = added(of, counted(of, *TASKS))
+    left = left_of(of, rows)
+    assert left is not None
+    assert Hours.of(of, combine_rows(of, rows, left)).totals_off(HOUR) == 0
+    changed = left.to_pylist()
+    changed[1][column][0] += by
+    again = pa.Table.from_pylist(changed, left.schema)
+    assert Hours.of(of, combine_rows(of, rows, again)).totals_off(HOUR) == 1

@@ -1,0 +1,298 @@
+"""Input that no log should hold, and files that change under the reader: nothing is lost, no run breaks."""
+
+import gzip
+import json
+import resource
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import RecordBatch
+
+from tests.support.stream_harness import PLAIN, House, clock, hour, line
+from transom.app.run_stage import Context, run_chunk
+from transom.core.partitions import PartitionKey
+from transom.features.ingest.landing import FileNames, Landing, LandingError
+from transom.features.ingest.tables import Tables
+from transom.storage import driver_io as small
+from transom.storage.store import Store, Write
+from transom.storage.tables import RunSuperseded
+
+Make = Callable[..., House]
+
+COLONS = """
+name: web
+preset: apache/combined
+source: {path: "landing/{site} logs/access.%Y-%m-%dT%H:00:00.log"}
+key: [site, client]
+aggregates: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+"""
+
+
+def test_names_with_colons_spaces_and_captures(house: Make) -> None:
+    """Slow where it is the first (20 seconds): Java starts, and all stages run."""
+    day = house(COLONS)
+    for site in ("north", "south 2"):
+        folder = day.folder / f"landing/{site} logs"
+        folder.mkdir(parents=True)
+        (folder / "access.2015-05-17T02:00:00.log").write_text(line(7200) + "\n" + line(7201) + "\n")
+    day.run(2, 3)
+    rows = day.table("aggregates").select("site", "client", "n").collect()
+    assert {tuple(row) for row in rows} == {("north", "10.0.0.1", 2), ("south 2", "10.0.0.1", 2)}
+    assert {row.status for row in day.table("files").collect()} == {"ingested"}
+
+
+def test_a_line_of_ten_megabytes_and_junk_are_rejected_as_they_stood(house: Make) -> None:
+    day = house()
+    long, junk = "x" * 10_000_000, b"\xff\xfe\0\1 junk"
+    good = [line(7200 + i) for i in range(98)]
+    path = day.land(2, [])
+    data = "".join(text + "\n" for text in [*good, long]).encode() + junk
+    path.write_bytes(gzip.compress(data))
+    assert day.ingest(2, 3).published == 1
+    rejected = {row.source_line: row for row in day.table("rejected").collect()}
+    assert rejected.keys() == {99, 100}
+    assert rejected[99].raw == long
+    assert (rejected[99].reason, rejected[99].detail) == (
+        "line_too_long",
+        "line too long: 10000000; expected at most 1048576 bytes",
+    )
+    assert (rejected[100].reason, rejected[100].raw) == ("not_utf8", "\\xff\\xfe\0\1 junk")
+    assert day.table("events").count() == 98
+
+
+def test_bytes_that_are_no_text_come_back_from_what_is_kept(house: Make) -> None:
+    day = house("""
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+checks: {rejected_share: {at_most: 1}}
+aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+""")
+    path = day.land(2, [])
+    path.write_bytes(gzip.compress(bytes(range(256)) * 3))
+    day.run(2, 3)
+    (file,) = day.table("files").collect()
+    assert file.lines == file.accepted + file.rejected + file.header_lines
+    assert day.table("rejected").count() == file.rejected > 0
+    (entry,) = [e for n, e in day.book().items() if n.table == "aggregates"]
+    assert (entry.status, entry.rows) == ("published", 0)
+
+
+@pytest.mark.full
+def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(house: Make) -> None:
+    """Slow (20 seconds): several runs of all stages."""
+    day = house(PLAIN)
+    lines = [line(7200 + i, f"10.0.0.{i % 3}") for i in range(40)]
+    path = day.land(2, lines[:10])
+    # A line that has not ended yet, in a gzip that has not ended yet.
+    path.write_bytes(gzip.compress("\n".join([*lines[:10], lines[10][:30]]).encode())[:-8])
+    day.run(2, 3)
+    entry = day.book()[PartitionKey("ingest", "events", "events", hour(2))]
+    assert (entry.status, entry.complete, entry.rows) == ("published", False, 10)
+    day.land(2, lines)
+    day.run(2, 3)
+    assert day.table("events").count() == 40
+    whole = house(PLAIN, "whole")
+    whole.run(2, 3)
+    assert day.state() == whole.state()
+
+
+def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_listed(
+    house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = house()
+    read = Landing.read
+
+    def ingest_without(goes: Path) -> None:
+        def listed_then_gone(names: FileNames) -> Landing:
+            found = read(names)
+            goes.unlink()
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Landing, "read", listed_then_gone)
+            day.ingest(2, 4)
+
+    def statuses() -> dict[str, str]:
+        return {Path(row.path).name: row.status for row in day.table("files").collect()}
+
+    day.land(2, [line(7200)])
+    ingest_without(day.land(2, [line(7201)], ".b"))
+    assert statuses() == {"access.02.log.gz": "ingested"}
+    assert day.table("events").count() == 1
+    # One that is read after the others, since it is no longer the same as one of them.
+    day.land(2, [line(7201)], ".b")
+    day.land(3, [line(7200)])
+    day.ingest(2, 4)
+    day.land(2, [line(7200), line(7202)])
+    ingest_without(day.land(2, [line(7201), line(7203)], ".b"))
+    assert statuses() == {
+        "access.02.log.gz": "ingested",
+        "access.02.b.log.gz": "missing",
+        "access.03.log.gz": "ingested",
+    }
+    assert day.table("events").count() == 4
+
+
+def test_a_landing_folder_that_is_not_there_is_said(house: Make) -> None:
+    day = house()
+    with pytest.raises(LandingError, match=r"source.path: landing folder .*landing/web cannot be listed"):
+        day.ingest(2, 3)
+    assert not day.book()
+
+
+def test_rows_outside_what_their_file_may_hold_are_rejected_by_name(house: Make) -> None:
+    day = house(
+        """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", event_time_range: {before: 1 hour, after: 0 seconds}}
+checks: {rejected_share: {at_most: 0.5}}
+aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+"""
+    )
+    day.land(5, [line(5 * 3600 + 1), line(4 * 3600), line(4 * 3600 - 1)])
+    day.run(5, 6)
+    (refused,) = day.table("rejected").collect()
+    assert (refused.source_line, refused.reason) == (3, "outside_holds")
+    assert clock(day.table("events")) == {4, 5}
+
+
+@pytest.mark.full
+def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
+    house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second reads before the first publishes; what it would write is refused and then made again.
+
+    Slow (20 seconds): several runs of ingest, two of them at once.
+    """
+    day = house(PLAIN)
+    for number in (0, 1):
+        day.land(number, [line(number * 3600 + i) for i in range(5)])
+    first: Context = day.context(0, 2)
+    claim = day.ledger.claim
+
+    def overtaken(*arguments: Any) -> Any:
+        monkeypatch.setattr(day.ledger, "claim", claim)
+        day.ingest(0, 2)
+        return claim(*arguments)
+
+    monkeypatch.setattr(day.ledger, "claim", overtaken)
+    with pytest.raises(RunSuperseded, match=r"run run .* came in between; run run .* wrote nothing"):
+        run_chunk("ingest", first)
+    day.run(0, 2)
+    alone = house(PLAIN, "alone")
+    alone.run(0, 2)
+    assert day.state() == alone.state()
+    day.assert_ledger_true()
+
+
+def test_a_write_that_another_overtakes_is_said_in_one_line(house: Make, tmp_path: Path) -> None:
+    """The second run commits while the first one's rows are still being computed."""
+    day = house()
+    table = Tables.of(day.stream).rejected
+    day.store.create([table])
+    begun, go = tmp_path / "begun", tmp_path / "go"
+
+    def slowly(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        begun.touch()
+        while not go.exists():
+            time.sleep(0.05)
+        for _ in batches:
+            yield from ()
+
+    none = day.spark.createDataFrame(table.arrow_schema().empty_table())
+    slow = Write(table, day.spark.range(0, 1, 1, 1).mapInArrow(slowly, none.schema), {None: [hour(0)]})
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(day.store.write, slow, stage="ingest", token=1, run_id="first")
+        while not begun.exists():
+            time.sleep(0.05)
+        day.store.write(Write(table, none, {None: [hour(1)]}), stage="ingest", token=2, run_id="second")
+        go.touch()
+        with pytest.raises(RunSuperseded, match="table rejected holds a later run's write; run first wrote"):
+            first.result(timeout=60)
+
+
+def test_a_field_that_is_missing_is_null_and_one_that_does_not_fit_is_rejected(house: Make) -> None:
+    day = house(
+        """
+name: web
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: json}
+columns: {at: {from: at, type: timestamp}, n: {from: n, type: integer}, late: {from: late, type: integer}}
+time: {column: at}
+checks: {rejected_share: {at_most: 0.5}}
+aggregates: {all: {key: [], measures: {total: sum(n)}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+"""
+    )
+    records: list[dict[str, object]] = [
+        {"at": "2015-05-17T02:00:01Z", "n": 4},
+        {"n": 5, "new": [1, 2], "at": "2015-05-17T02:00:02Z"},
+        {"at": "2015-05-17T02:00:03Z", "n": "five"},
+    ]
+    day.land(2, [json.dumps(record) for record in records])
+    day.run(2, 3)
+    (refused,) = day.table("rejected").collect()
+    assert (refused.source_line, refused.reason, refused.column) == (3, "bad_type", "n")
+    assert [row.late for row in day.table("events").collect()] == [None, None]
+    assert [row.total for row in day.table("aggregates").collect()] == [9]
+
+
+def land_two_hours(day: House) -> None:
+    for number in (0, 1):
+        day.land(number, [line(number * 3600 + i, f"10.0.{i % 7}.1") for i in range(50)])
+
+
+def build(day: House) -> None:
+    """Two hours that have been run with room on the disk."""
+    land_two_hours(day)
+    day.run(0, 2)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process are Linux's")
+@pytest.mark.parametrize(
+    ("table", "most"),
+    [
+        ("events", small.MAX_DRIVER_BYTES),
+        ("granules", 0),
+        ("events", 0),
+        ("aggregates", small.MAX_DRIVER_BYTES),
+    ],
+)
+def test_a_full_disk_loses_nothing(
+    house: Make, monkeypatch: pytest.MonkeyPatch, table: str, most: int
+) -> None:
+    """Of rows that the driver writes, and of those that Spark does.
+
+    Slow (10 seconds each): a run that fails, and a whole one.
+    """
+    alone, day = house(PLAIN, "alone", ready=build), house(PLAIN)
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
+    land_two_hours(day)
+    java = int(day.spark._jvm.java.lang.ProcessHandle.current().pid())
+    soft, hard = resource.prlimit(java, resource.RLIMIT_FSIZE)
+    write = Store.write
+
+    def no_room(self: Store, what: Any, **more: Any) -> None:
+        if what.table.name == table:
+            for process in (java, 0):
+                resource.prlimit(process, resource.RLIMIT_FSIZE, (100, hard))
+        write(self, what, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "write", no_room)
+        try:
+            with pytest.raises(Exception, match=r"(?i)file too large"):
+                day.run(0, 2)
+        finally:
+            for process in (java, 0):
+                resource.prlimit(process, resource.RLIMIT_FSIZE, (soft, hard))
+    assert {entry.status for node, entry in day.book().items() if node.table == table} == {"writing"}
+    assert day.table(table).count() == 0
+    day.run(0, 2)
+    assert day.state() == alone.state()
+    day.assert_ledger_true()

@@ -1,0 +1,312 @@
+"""Damaged rows: what the ledger says of them, what ingest makes of them, and which files are at fault."""
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.cli.ledger_by_hand import Lake
+from tests.support import damage as damaging
+from tests.support.file_factories import HOUR, RULES, after, at, content, listed, missing, one, run
+from transom.app import main as application
+from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import EMPTY_DIGEST, PartitionState
+from transom.engine.damage_marks import set_aside
+from transom.engine.ledger_repair import examine
+from transom.engine.publisher import readable
+from transom.features.ingest.damaged_rows import (
+    LOST,
+    cause_of,
+    differing,
+    hours_with_kept_rows,
+    waiting_partitions,
+    with_losses,
+)
+from transom.features.ingest.file_decisions import Decisions, decide
+from transom.features.ingest.file_records import FileRecord, ListedFile
+from transom.features.ingest.publish import IngestDecision
+from transom.features.ingest.snapshot import IngestSnapshot
+from transom.features.ingest.specified import node_of
+from transom.ledger.damage import Damage
+from transom.ledger.ledger import TOKENS_FROM, Ledger
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.staleness import Scope, is_stale
+from transom.storage.file_faults import fault_of, files_of, files_that_do_not_open, folder_of
+from transom.storage.store import PinnedTables, Store
+from transom.storage.tables import in_hours_sql, read_rows
+
+DAMAGED = PartitionState(
+    "damaged", "verify", digest="1:5", input_hashes={"specification": "now"}, reason="damaged: f"
+)
+
+
+def test_damaged_entry_stays_so_while_a_run_writes_it(tmp_path: Path) -> None:
+    ledger, node = Ledger(str(tmp_path)), node_of("events", at(1))
+    ledger.claim("ingest", [node], "v")
+    ledger.publish("ingest", {node: DAMAGED}, "v")
+    ledger.claim("ingest", [node], "killed")
+    held = ledger.snapshot()[node]
+    assert held.status == "writing"
+    assert held.damaged
+    assert (held.state_before_claim().status, held.state_before_claim().reason) == ("damaged", "damaged: f")
+
+
+def test_damaged_node_is_stale_and_kept_by_no_write() -> None:
+    node = node_of("events", at(1))
+    assert is_stale(DAMAGED, {"specification": "now"}, "")
+    stands = replace(DAMAGED, status="published")
+    book = LedgerSnapshot({node: DAMAGED, node_of("events", at(2)): stands, node_of("events", at(3)): stands})
+    assert readable(book, {at(1), at(2)}) == [node_of("events", at(2))]
+
+
+def test_tokens_begin_above_those_of_a_ledger_that_was_lost(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    hours = DeltaTable(f"{tmp_path}/ledger")
+    hours.alter.set_table_properties({TOKENS_FROM: "500"}, raise_if_not_exists=False)
+    assert ledger.claim("ingest", [node_of("events", at(1))], "a") > 500
+
+
+def test_rows_of_hours_to_read_again_are_taken_from_files_that_are_there() -> None:
+    known = one()
+    there = {"f": listed("f")}
+    again = decide(known, there, {}, {"f"}, RULES, {at(0)})
+    assert again.unread == {"f"}
+    read = decide(known, there, {"f": content("ab")}, {"f"}, RULES, {at(0)})
+    (source,) = read.added
+    assert (read.removed, read.added, read.files) == ({source: {at(0)}}, {source: "f"}, {})
+    gone = decide(known, {}, {}, {"f"}, RULES, {at(0)})
+    assert (gone.added, gone.unread, gone.files["f"].status) == ({}, frozenset(), "missing")
+
+
+def lossy(known: dict[str, FileRecord], entry: PartitionState) -> IngestSnapshot:
+    """What a run of hour 0 finds, whose events have an entry."""
+    book = LedgerSnapshot({node_of("events", at(0)): entry})
+    chunk = Interval(at(0), at(1))
+    scope = Scope.of(chunk, chunk, 2 * HOUR, [at(0)])
+    return IngestSnapshot(
+        book, PinnedTables(Store(cast(Any, None), ""), {}), scope, known, {}, RULES, lambda _: {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "lost"),
+    [
+        (DAMAGED, True),
+        (replace(DAMAGED, rows=1), False),
+        (replace(DAMAGED, digest=EMPTY_DIGEST), False),
+        (replace(DAMAGED, status="published"), False),
+    ],
+)
+def test_rows_of_a_file_that_is_gone_are_lost_with_their_hour(entry: PartitionState, lost: bool) -> None:
+    known = one()
+    decisions = decide(known, {}, {}, {"f"}, RULES, {at(0)})
+    after = with_losses(lossy(known, entry), decisions).files["f"]
+    assert bool(after.incomplete_reason) == lost
+    if lost:
+        assert after.incomplete_reason == f"{LOST}: 2015-05-17T00:00"
+        assert missing({"f": after}) == (f"f: {after.incomplete_reason}",)
+        back = run({"f": after}, {"f": (listed("f"), content("ab"))})
+        assert list(back.added.values()) == ["f"], "it enters anew when it is back"
+        assert back.files["f"].incomplete_reason is None
+
+
+def later(text: str, *hours: int) -> dict[str, FileRecord]:
+    """What is known of a file g, which belongs to the first of its hours."""
+    return after({}, run({}, {"g": (listed("g", hours[0]), content(text, hours))}))
+
+
+def within(
+    known: dict[str, FileRecord], there: dict[str, ListedFile], start: int, end: int, *lost: int
+) -> IngestSnapshot:
+    """What a run of some hours finds, with two hours around them, of which the events of some are lost."""
+    hours = {hour for file in known.values() for hour in file.hours}
+    book = LedgerSnapshot(
+        {
+            node_of("events", hour): replace(
+                DAMAGED, status="damaged" if hour in map(at, lost) else "published"
+            )
+            for hour in hours
+        }
+    )
+    chunk = Interval(at(start), at(end))
+    scope = Scope.of(chunk, chunk, 2 * HOUR, hours)
+    rules = replace(
+        RULES, permitted=lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in hours)
+    )
+    return IngestSnapshot(
+        book, PinnedTables(Store(cast(Any, None), ""), {}), scope, known, there, rules, lambda _: {}
+    )
+
+
+def test_an_hour_waits_for_a_file_that_touches_hours_beyond_the_run() -> None:
+    known = one(hours=range(10))
+    there = {"f": listed("f", None)}
+    found = within(known, there, 5, 6, 5)
+    (cause,) = waiting_partitions(found).values()
+    assert (
+        cause == "damaged: f; its rows come back with f, by a run from 2015-05-17T00:00 to 2015-05-17T10:00"
+    )
+    held = found.holding(waiting_partitions(found))
+    assert held.kept_hours == {at(5)}
+    assert (held.to_reread, held.lost("events")) == (frozenset(), frozenset())
+    assert not held.rules.permitted(at(5)), "no other file puts rows in it, either"
+    assert held.rules.permitted(at(6))
+    again = replace(held.ledger_state[node_of("events", at(5))], reason=cause)
+    once_more = replace(found, ledger_state=found.ledger_state.updated({node_of("events", at(5)): again}))
+    assert list(waiting_partitions(once_more).values()) == [cause]
+    assert waiting_partitions(within(known, there, 0, 10, 5)) == {}, "a run over all its hours takes it"
+    assert waiting_partitions(within(known, {}, 5, 6, 5)) == {}, "one that is gone is lost"
+
+
+def test_an_hour_waits_for_a_file_that_touches_an_hour_that_waits() -> None:
+    known = one(hours=range(10)) | later("cd", 4, 5)
+    there = {"f": listed("f", None), "g": listed("g", None)}
+    found = within(known, there, 5, 6, 4)
+    assert found.holding(waiting_partitions(found)).kept_hours == {at(4)}
+    known = one(hours=range(5, 12)) | later("cd", 4, 5)
+    found = within(known, there, 5, 6, 4, 5)
+    assert found.holding(waiting_partitions(found)).kept_hours == {at(4), at(5)}
+
+
+def test_rows_that_are_read_again_are_not_lost() -> None:
+    known = one()
+    decisions = decide(known, {"f": listed("f")}, {"f": content("ab")}, {"f"}, RULES, {at(0)})
+    assert with_losses(lossy(known, DAMAGED), decisions) == Decisions(
+        {}, decisions.removed, decisions.added, frozenset(), frozenset()
+    )
+
+
+def test_rows_of_files_that_are_not_read_again_are_compared_where_an_hour_is_recomputed() -> None:
+    known = one(hours=range(10)) | later("cd", 5)
+    there = {"f": listed("f", None), "g": listed("g", None)}
+    found = replace(within(known, there, 5, 6), recompute=frozenset([at(5)]))
+    decisions = decide(known, there, {"g": content("cd", (5,))}, there, found.rules, found.to_reread)
+    assert list(decisions.added.values()) == ["g"]
+    stays = hours_with_kept_rows(found, IngestDecision(decisions, known, {}, {}, ()))
+    assert {hour: [file.path for file in files] for hour, files in stays.items()} == {at(5): ["f"]}
+    assert cause_of(stays[at(5)], found).endswith(
+        "ledger; its rows come back with f, by a run from 2015-05-17T00:00 to 2015-05-17T10:00"
+    )
+    assert cause_of(stays[at(5)], replace(found, listed={})).endswith(
+        "ledger; f has changed or is gone, so they cannot be read again"
+    )
+    usual = within(known, there, 5, 6)
+    assert hours_with_kept_rows(usual, IngestDecision(decisions, known, {}, {}, ())) == {}, (
+        "of no hour that is not recomputed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "made_by", "stored", "wrong"),
+    [
+        ("events", "now", (1, "1:5"), False),
+        ("events", "now", (1, "1:6"), True),
+        ("events", "then", (1, "1:6"), False),
+        ("events", "then", (2, "2:6"), True),
+        ("rejected", "then", (1, "1:6"), True),
+    ],
+)
+def test_stored_rows_are_compared_with_their_digest(
+    table: str, made_by: str, stored: tuple[int, str], wrong: bool
+) -> None:
+    found = replace(within(one(), {}, 0, 1), expected=lambda _: {"specification": "now"})
+    node = node_of(table, at(0))
+    entry = replace(DAMAGED, status="published", rows=1, input_hashes={"specification": made_by})
+    figures = {node: dict(zip(("count", "digest"), stored, strict=True))}
+    assert differing(found, {node: entry}, figures) == ([node] if wrong else [])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """A lake with one table, of two hours."""
+    schema = pa.schema([("hour", pa.timestamp("us", "UTC")), ("x", pa.int64())])
+    for number in range(2):
+        rows = pa.table({"hour": [at(number)] * 1000, "x": range(1000)}, schema=schema)
+        write_deltalake(f"{tmp_path}/t", rows, mode="append", partition_by=["hour"])
+    return str(tmp_path)
+
+
+def faults(root: str) -> dict[datetime | None, str]:
+    """What is wrong with files, by their hours."""
+    system, folder = folder_of(root, "t")
+    seen = {file.hour: fault_of(system, folder, file) for file in files_of(DeltaTable(f"{root}/t"))}
+    return {hour: fault for hour, fault in seen.items() if fault}
+
+
+def test_other_rows_under_the_same_size_are_no_fault_of_the_file(table: str) -> None:
+    damaging.changed(table, "t", at(0))
+    assert faults(table) == {}
+    held = sorted(row["x"] for row in read_rows(DeltaTable(f"{table}/t"), in_hours_sql([at(0)])))
+    assert held == sorted([*range(1, 1000), 1])
+
+
+def test_file_faults(table: str) -> None:
+    assert faults(table) == {}
+    assert [file.hour for file in files_of(DeltaTable(f"{table}/t"), Interval(at(1), at(2)))] == [at(1)]
+    damaging.flipped(table, "t", at(0))
+    assert list(faults(table)) == [at(0)]
+    assert faults(table)[at(0)].startswith("cannot be decoded: ")
+    damaging.truncated(table, "t", at(0))
+    assert " bytes, " in faults(table)[at(0)]
+    damaging.missing(table, "t", at(1))
+    assert faults(table)[at(1)] == "is not there"
+
+
+def test_table_without_a_log_entry_is_moved_aside(table: str) -> None:
+    assert files_that_do_not_open(table, "t") is None
+    assert files_that_do_not_open(table, "nowhere") is None
+    damaging.without_last_entry(table, "t")
+    assert files_that_do_not_open(table, "t") is None, "it is as it was before"
+    damaging.without_entry(table, "t")
+    assert files_that_do_not_open(table, "t") is None, "a folder without a log is no table"
+    (Path(table) / "t/_delta_log/00000000000000000001.json").write_text("{}")
+    assert files_that_do_not_open(table, "t")
+    assert set_aside(table, "t") == f"{table}/.damaged/t-1"
+    assert not (Path(table) / "t").exists()
+    assert set_aside(table, "t") == ""
+
+
+def test_damage_in_a_line() -> None:
+    hours = (at(1), at(2), at(4))
+    damage = Damage("ingest", "events", "events", hours, "unreadable", "hour=1/part", "has 1 bytes")
+    assert str(damage) == (
+        "unreadable: ingest, events 2015-05-17T01:00 to 2015-05-17T03:00, 2015-05-17T04:00: hour=1/part "
+        "has 1 bytes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], False),
+        (["--recompute"], True),
+        (["--recompute", "False"], False),
+        (["--recompute", "true"], True),
+    ],
+)
+def test_switch_to_recompute(words: list[str], expected: bool) -> None:
+    needed = ["--stream", "s", "--lake", "l", "--from", "a", "--to", "b"]
+    assert application.arg_parser("a job").parse_args([*needed, *words]).recompute is expected
+
+
+def test_switch_that_is_neither_on_nor_off(capsys: pytest.CaptureFixture[str]) -> None:
+    needed = ["--stream", "s", "--lake", "l", "--from", "a", "--to", "b"]
+    with pytest.raises(SystemExit):
+        application.arg_parser("a job").parse_args([*needed, "--recompute", "maybe"])
+    assert "must be true or false; got 'maybe'" in capsys.readouterr().err
+
+
+def test_runs_of_one_name_are_no_damage_and_one_that_stands_twice_is(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.ingest(range(1), name="by-hand", minute=1)
+    lake.ingest(range(1), name="by-hand", minute=2)
+    root = lake.ledger.root
+    assert examine(root, ["ingest"], []).damages == []
+    damaging.added(root, "runs")
+    (damage,) = examine(root, ["ingest"], []).damages
+    assert damage.table == "runs"
+    assert damage.detail == "2 rows of stage ingest: written by no run, or there twice"

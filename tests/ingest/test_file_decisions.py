@@ -1,0 +1,361 @@
+"""What becomes of a file: new, grown, changed, gone, duplicated, too far, withheld."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.file_factories import HOUR, RULES, after, at, content, listed, missing, one, run, state
+from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.features.ingest.file_decisions import decide
+from transom.features.ingest.file_records import needs_read, source_id, with_duplicates
+from transom.features.ingest.hour_states import hour_states
+from transom.features.ingest.snapshot import IngestSnapshot
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.staleness import Scope
+from transom.storage.store import PinnedTables, Store
+
+
+def test_a_new_file_is_taken() -> None:
+    decisions = run({}, {"f": (listed("f"), content("ab"))})
+    assert decisions.files["f"].status == "ingested"
+    assert list(decisions.added.values()) == ["f"]
+    assert not decisions.removed
+
+
+def test_a_file_that_is_as_it_was_changes_nothing() -> None:
+    known = one()
+    assert not needs_read(listed("f"), known["f"], RULES)
+    decisions = run(known, {"f": (listed("f"), content("ab"))})
+    assert (decisions.files, decisions.added, decisions.removed) == ({}, {}, {})
+
+
+def test_a_grown_file_replaces_the_old_one() -> None:
+    known = one("ab")
+    decisions = run(known, {"f": (listed("f", touched=2), content("abc"))})
+    assert decisions.files["f"].status == "ingested"
+    assert set(decisions.removed) == {content("ab").source_id}
+    assert set(decisions.added) == {content("abc").source_id}
+
+
+def test_a_changed_file_is_held_back_until_the_stream_says_otherwise() -> None:
+    known = one("ab")
+    changed = {"f": (listed("f", touched=2), content("xy"))}
+    held = run(known, changed)
+    assert held.files["f"].status == "conflict"
+    assert (held.files["f"].source_id, held.files["f"].last_read_source_id) == (
+        content("ab").source_id, content("xy").source_id
+    )  # fmt: skip
+    assert not held.added
+    assert not needs_read(listed("f", touched=2), held.files["f"], RULES)
+    replacing = replace(RULES, replace_changed=True)
+    assert needs_read(listed("f", touched=2), held.files["f"], replacing)
+    taken = run(after(known, held), changed, replacing)
+    assert taken.files["f"].source_id == content("xy").source_id
+    back = run(after(known, held), {"f": (listed("f", touched=3), content("ab"))})
+    assert (back.files["f"].status, back.added) == ("ingested", {})
+
+
+def test_what_is_held_back_is_known_by_its_own_size() -> None:
+    longer = replace(listed("f", touched=2), size=11)
+    held = run(one("ab"), {"f": (longer, content("xyz"))}).files["f"]
+    assert (held.status, needs_read(longer, held, RULES)) == ("conflict", False)
+
+
+def test_a_file_of_which_nothing_stands_may_change() -> None:
+    far = replace(RULES, permitted=lambda hour: False)
+    known = after({}, run({}, {"f": (listed("f"), content("ab"))}, far))
+    assert known["f"].status == "waiting"
+    assert run(known, {"f": (listed("f", touched=2), content("xy"))}).files["f"].status == "ingested"
+
+
+def test_a_file_without_a_time_in_its_name_belongs_to_the_hour_of_its_first_event() -> None:
+    known = after({}, run({}, {"f": (listed("f", None), content("ab", (3, 4)))}))
+    assert (known["f"].hour, known["f"].touched) == (at(3), {at(3), at(4)})
+
+
+def test_of_many_equal_files_all_but_one_are_duplicates_until_they_are_not() -> None:
+    there = {name: listed(name) for name in "abc"}
+    known = after({}, run({}, {name: (one, content("ab")) for name, one in there.items()}))
+    assert {name: (file.status, file.status_reason) for name, file in known.items()} == {
+        "a": ("ingested", None), "b": ("duplicate", "the same as a"), "c": ("duplicate", "the same as a")
+    }  # fmt: skip
+    # The others are not read for that: their rows stand.
+    grown = decide(known, there, {"a": content("abc")}, {"a"}, RULES)
+    assert (grown.added, grown.removed, grown.unread) == ({content("abc").source_id: "a"}, {}, set())
+    assert {name: (file.status, file.status_reason) for name, file in after(known, grown).items()} == {
+        "a": ("ingested", None), "b": ("ingested", None), "c": ("duplicate", "the same as b")
+    }  # fmt: skip
+
+
+def test_a_name_that_is_gone_keeps_its_rows() -> None:
+    known = one()
+    decisions = run(known, {})
+    assert decisions.files["f"].status == "missing"
+    assert not decisions.removed
+
+
+def test_equal_files_are_one_whose_name_is_the_smallest_path() -> None:
+    known = one("ab", "m")
+    larger = run(known, {"m": (listed("m"), content("ab")), "z": (listed("z"), content("ab"))})
+    assert (larger.files["z"].status, larger.added) == ("duplicate", {})
+    smaller = run(known, {"m": (listed("m"), content("ab")), "a": (listed("a"), content("ab"))})
+    assert {path: file.status for path, file in smaller.files.items()} == {"a": "ingested", "m": "duplicate"}
+    assert (smaller.added, smaller.removed) == ({}, {})
+
+
+def test_a_smaller_name_of_another_hour_brings_its_own_rows() -> None:
+    known = after({}, run({}, {"m": (listed("m", 5), content("ab", (5,)))}))
+    decisions = run(
+        known, {"a": (listed("a", 4), content("ab", (5,))), "m": (listed("m", 5), content("ab", (5,)))}
+    )
+    assert decisions.added == {content("ab").source_id: "a"}
+    assert set(decisions.removed) == {content("ab").source_id}
+
+
+def test_a_file_whose_rows_another_one_holds_now_is_looked_at_anew() -> None:
+    known = one("ab")
+    there = {"f": listed("f", touched=2), "g": listed("g")}
+    held = after(known, decide(known, there, {"f": content("xy")}, {"f"}, RULES))
+    assert held["f"].status == "conflict"
+    first = decide(held, there, {"g": content("ab")}, {"g"}, RULES)
+    assert first.unread == {"f"}
+    both = decide(held, there, {"g": content("ab"), "f": content("xy")}, {"g"}, RULES)
+    assert {path: (file.status, file.source_id) for path, file in both.files.items()} == {
+        "f": ("ingested", content("xy").source_id), "g": ("ingested", content("ab").source_id)
+    }  # fmt: skip
+    assert both.unread == set()
+
+
+def test_the_rest_of_a_duplicate_is_read_when_the_canonical_file_changes() -> None:
+    both = {"a": (listed("a", 4), content("ab", (5,))), "m": (listed("m", 5), content("ab", (5,)))}
+    known = after({}, run({}, both))
+    there = {"a": listed("a", 4, 2), "m": listed("m", 5)}
+    decisions = decide(known, there, {"a": content("abc", (5,))}, there.keys(), RULES)
+    assert decisions.unread == {"m"}
+
+
+def test_a_file_that_touches_more_than_the_run_may_publish_waits() -> None:
+    near = replace(RULES, permitted=lambda hour: hour >= at(3))
+    decisions = run({}, {"f": (listed("f", 4), content("ab", (2, 4)))}, near)
+    assert decisions.files["f"].status == "waiting"
+    assert "2015-05-17T02:00 to 2015-05-17T05:00" in str(decisions.files["f"].status_reason)
+    assert not decisions.added
+    assert not needs_read(listed("f", 4), decisions.files["f"], near)
+    assert needs_read(listed("f", 4), decisions.files["f"], RULES)
+    assert run(dict(decisions.files), {}).dropped == {"f"}
+
+
+def test_a_file_waits_as_well_for_hours_that_its_rows_would_leave() -> None:
+    near = replace(RULES, permitted=lambda hour: hour >= at(3))
+    known = one("ab", hours=(2, 4))
+    grown = run(known, {"f": (listed("f", 4, 2), content("abc", (4,)))}, near)
+    assert grown.files["f"].status == "waiting"
+    assert (grown.added, grown.removed) == ({}, {})
+
+
+def test_a_file_that_fails_a_check_is_withheld_and_what_stood_stays() -> None:
+    known = one("ab")
+    decisions = run(known, {"f": (listed("f", touched=2), content("abc", failed="rejected_share"))})
+    assert decisions.files["f"].status == "quarantined"
+    assert decisions.files["f"].source_id == content("ab").source_id
+    assert (decisions.added, decisions.removed) == ({}, {})
+    (state,) = hour_states(decisions.files.values(), [at(0)], RULES.shape).values()
+    assert [cause.text for cause in state.wrong] == ["f: rejected_share"]
+
+
+def test_another_specification_reads_every_file_again() -> None:
+    known = one("ab")
+    other = replace(RULES, shape=lambda hour: "other")
+    assert needs_read(listed("f"), known["f"], other)
+    decisions = run(known, {"f": (listed("f"), content("ab"))}, other)
+    assert set(decisions.added) == set(decisions.removed) == {content("ab").source_id}
+
+
+@pytest.mark.parametrize("text", ["ab", ""])
+def test_a_name_that_says_something_else_is_no_conflict(text: str) -> None:
+    known = one(text)
+    assert not needs_read(listed("f"), known["f"], RULES)
+    for there in (replace(listed("f"), captures={"host": "a"}), listed("f", 1)):
+        assert needs_read(there, known["f"], RULES)
+        found = content(text)
+        found = replace(found, source_id=source_id(found.digest, there.captures), prefixes={})
+        taken = run(known, {"f": (there, found)}).files["f"]
+        assert (taken.status, taken.source_id, taken.hour) == ("ingested", found.source_id, there.hour)
+        assert not needs_read(there, taken, RULES)
+
+
+def test_hours_of_names_that_say_something_else_are_stale() -> None:
+    interval = Interval(at(9), at(10))
+    scope = Scope.of(interval, interval, HOUR, ())
+    pins = PinnedTables(Store(None, ""), {})
+    for there, stale in ((listed("f"), []), (listed("f", 1), [at(0)])):
+        scene = IngestSnapshot(LedgerSnapshot({}), pins, scope, one("ab"), {"f": there}, RULES, lambda _: {})
+        assert scene.stale() == stale
+
+
+def test_captures_tell_equal_files_apart() -> None:
+    assert source_id("d", {"host": "a"}) != source_id("d", {"host": "b"})
+
+
+def test_the_start_of_times_that_count_from_a_name_tells_equal_files_apart() -> None:
+    ids = {source_id("d", {}, origin) for origin in (None, at(0), at(1), at(0) + HOUR / 2)}
+    assert len(ids) == 4
+    counted = replace(listed("f"), origin=at(0))
+    found = content("ab")
+    found = replace(found, source_id=source_id(found.digest, {}, at(0)))
+    known = after({}, run({}, {"f": (counted, found)}))
+    assert not needs_read(counted, known["f"], RULES)
+    # The pattern has changed: the same name says another minute of the hour.
+    assert needs_read(replace(counted, origin=at(0) + HOUR / 2), known["f"], RULES)
+
+
+def test_what_a_content_lacks_is_lacking_as_long_as_it_stands() -> None:
+    cut = replace(content("ab"), lacks="file_readable: the stream ends inside a gzip member")
+    known = after({}, run({}, {"f": (listed("f"), cut)}))
+    expected = ("f: file_readable: the stream ends inside a gzip member",)
+    assert missing(known) == expected
+    gone = after(known, run(known, {}))
+    assert (gone["f"].status, missing(gone)) == ("missing", expected)
+    conflict = after(known, run(known, {"f": (listed("f", touched=2), content("xy"))}))
+    assert (conflict["f"].status, missing(conflict)) == ("conflict", expected)
+    assert state(conflict).at_fault["files_unchanged"] == [f"f: {conflict['f'].status_reason}"]
+    # Files of nothing at all are one content, and each is missing in its own hour.
+    twice = after(known, run(known, {"f": (listed("f"), cut), "g": (listed("g", 1), cut)}))
+    assert (twice["g"].status, missing(twice, 1)[0]) == ("duplicate", expected[0].replace("f", "g", 1))
+    whole = after(known, run(known, {"f": (listed("f", touched=2), content("abc"))}))
+    assert missing(whole) == ()
+
+
+def test_what_is_held_back_is_missing_in_all_its_hours_whatever_stands() -> None:
+    near = replace(RULES, permitted=lambda hour: hour == at(0))
+    for rules, failed in ((RULES, "rejected_share"), (near, None)):
+        grown = {"f": (listed("f", touched=2), content("abc", (0, 1), failed))}
+        fresh = after({}, run({}, grown, rules))
+        held = after(one("ab"), run(one("ab"), grown, rules))
+        assert held["f"].source_id == content("ab").source_id
+        words = "f: withheld, the finding of 2015-05-17T00:00 says why"
+        if rules is near:
+            words = (
+                "f: its events lie in 2015-05-17T00:00 to 2015-05-17T02:00; a run of that interval takes it"
+            )
+        assert missing(held, 1) == missing(fresh, 1) == (words,)
+        back = after(held, run(held, {"f": (listed("f", touched=3), content("ab"))}, rules))
+        assert back["f"].status == "ingested"
+        assert missing(back, 1) == ()
+        gone = after(held, run(held, {}))
+        assert (missing(gone, 1), gone["f"].touched) == ((), {at(0)})
+    conflict = after(one("ab"), run(one("ab"), {"f": (listed("f", touched=2), content("xy", (0, 1)))}))
+    assert conflict["f"].touched == {at(0)}
+
+
+def test_a_file_that_was_nowhere_waits_for_the_hours_that_it_has_now() -> None:
+    empty = after({}, run({}, {"f": (listed("f", None), content("", ()))}))
+    far = replace(RULES, permitted=lambda hour: hour == UNKNOWN_HOUR)
+    waiting = run(empty, {"f": (listed("f", None, 2), content("a", (1,)))}, far).files["f"]
+    assert (waiting.status, "2015-05-17T01:00 to 2015-05-17T02:00" in str(waiting.status_reason)) == (
+        "waiting",
+        True,
+    )
+
+
+def test_a_duplicate_that_becomes_the_canonical_file_lacks_nothing() -> None:
+    both = {"a": (listed("a"), content("ab")), "z": (listed("z"), content("ab"))}
+    known = after({}, run({}, both))
+    grown = after(known, run(known, both | {"a": (listed("a", touched=2), content("abc"))}))
+    assert (grown["z"].status, grown["z"].status_reason) == ("ingested", None)
+    assert missing(grown) == ()
+
+
+def test_a_duplicate_that_is_gone_leaves_nothing_behind() -> None:
+    both = {"a": (listed("a", 4), content("ab")), "m": (listed("m", 5), content("ab"))}
+    known = after({}, run({}, both))
+    alone = {"a": both["a"]}
+    known = after(known, run(known, alone))
+    assert known.keys() == {"a"}
+    decisions = run(known, {"a": (listed("a", 4, touched=2), content("abc"))})
+    assert set(decisions.removed) == {content("ab").source_id}
+    assert decisions.added == {content("abc").source_id: "a"}
+
+
+def test_the_rows_of_a_file_that_is_gone_are_taken_over_by_an_equal_one_of_another_hour() -> None:
+    known = one("ab", "m")
+    there = {"z": listed("z", 5)}
+    decisions = decide(known, there, {"z": content("ab")}, {"z"}, RULES)
+    assert decisions.dropped == {"m"}
+    assert decisions.files["z"].status == "ingested"
+    assert decisions.added == {content("ab").source_id: "z"}
+
+
+def test_what_waits_in_an_hour_that_the_run_does_not_see_to_is_left_alone() -> None:
+    far = replace(RULES, permitted=lambda hour: False)
+    waiting = {name: (listed(name, hour), content(name, (hour,))) for name, hour in (("a", 1), ("b", 9))}
+    known = after({}, run({}, waiting, far))
+    assert decide(known, {}, {}, {"a"}, RULES).dropped == {"a"}
+
+
+def test_a_canonical_file_that_is_gone_leaves_its_rows_to_a_duplicate() -> None:
+    both = {"a": (listed("a", 4), content("ab")), "m": (listed("m", 5), content("ab"))}
+    known = after({}, run({}, both))
+    decisions = run(known, {"m": both["m"]})
+    assert decisions.dropped == {"a"}
+    assert decisions.added == {content("ab").source_id: "m"}
+
+
+def test_a_file_that_cannot_be_read_is_read_again_and_no_conflict() -> None:
+    known = one("ab")
+    unreadable = replace(
+        content("", ()), source_id="", digest="", failed="cannot be read: Input/output error"
+    )
+    there = listed("f", touched=2)
+    held = after(known, run(known, {"f": (there, unreadable)}))
+    assert (held["f"].status, held["f"].source_id) == ("quarantined", content("ab").source_id)
+    assert [cause.text for cause in state(held).wrong] == ["f: cannot be read: Input/output error"]
+    assert needs_read(there, held["f"], RULES)
+    mended = after(held, run(held, {"f": (there, content("abc"))}))
+    assert (mended["f"].status, mended["f"].source_id) == ("ingested", content("abc").source_id)
+
+
+def test_duplicates_are_counted_by_content_whatever_the_names() -> None:
+    (file,) = one("abc").values()
+    held = replace(file, accepted=5, duplicates=3, lines=8)
+    known = {"f": held, "again": replace(held, path="again", status="duplicate")}
+    # Read again, for a file that has come beside them: nothing is known of its duplicates yet.
+    afresh = {path: replace(file, accepted=8, duplicates=0) for path, file in known.items()}
+    other = replace(held, path="other", source_id="other", accepted=4, duplicates=0, lines=4)
+    held_back = replace(other, path="back", source_id=None)
+    files = {**afresh, "other": other, "back": held_back}
+    assert held.source_id is not None
+    assert with_duplicates(files, known, (), {}) == {**known, "other": other, "back": held_back}
+    moved = with_duplicates(files, known, (), {held.source_id: -2, "other": 2})
+    assert {path: (file.accepted, file.duplicates) for path, file in moved.items()} == {
+        "f": (7, 1), "again": (7, 1), "other": (2, 2), "back": (4, 0),
+    }  # fmt: skip
+    # Rows that enter anew are all counted anew.
+    anew = with_duplicates(files, known, {held.source_id}, {held.source_id: 4})
+    assert (anew["f"].accepted, anew["again"].duplicates, anew["other"]) == (4, 4, other)
+
+
+def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> None:
+    known = one("ab")
+    gone = after(known, run(known, {}))
+    other = replace(RULES, shape=lambda hour: "other")
+    assert missing(gone) == ()
+    assert missing(gone, rules=other) == ("f: its rows were read under another specification",)
+    assert not state(gone, rules=other).mixed_specifications
+
+
+def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_mixed() -> None:
+    known = after({}, run({}, {"f": (listed("f", 5), content("ab", (3, 5)))}))
+    other = replace(RULES, shape=lambda hour: "other")
+    for rules, mixed in ((RULES, False), (other, True)):
+        states = hour_states(known.values(), [at(3), at(4), at(5)], rules.shape, {"f"})
+        assert [states[at(number)].mixed_specifications for number in (3, 4, 5)] == [mixed, False, mixed]
+        words = "its rows were read under another specification"
+        again = f"f: {words}; a run from 2015-05-17T03:00 to 2015-05-17T06:00 reads it again"
+        assert [cause.text for cause in states[at(3)].missing] == ([again] if mixed else [])
+    # What stands was read for the last time where another content lies there; a second name has no rows.
+    for status, same in (("conflict", False), ("quarantined", True), ("waiting", True), ("duplicate", False)):
+        for seen in (known["f"].source_id, "another"):
+            held = [replace(known["f"], status=status, status_reason="", last_read_source_id=seen)]
+            mixed = hour_states(held, [at(3)], other.shape, {"f"})[at(3)].mixed_specifications
+            assert mixed == (same and seen != "another")

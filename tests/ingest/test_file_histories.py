@@ -1,0 +1,192 @@
+"""Any history of files keeps rows and what is said of them together, however it is cut into runs."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.examples import rare_case
+from tests.support.file_factories import HOUR, RULES, after, at, content, listed
+from transom.core.intervals import Interval
+from transom.features.ingest.file_decisions import Decisions, decide
+from transom.features.ingest.file_records import (
+    FileContent,
+    FilePolicy,
+    FileRecord,
+    Status,
+    in_scope,
+    needs_read,
+    source_id,
+)
+from transom.ledger.staleness import Scope
+
+NAMES = {"a": 4, "b": 5, "c": 5, "d": 6}
+HOURS = {4, 5, 6, 7}
+TEXTS = ["", "a", "ab", "abc", "x", "xy", "~", "a~", "abc~", "!"]
+"""`~` is where a text breaks off, `!` cannot be read."""
+Captures = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A run, and the landing folder that it finds."""
+
+    texts: dict[str, str]
+    hours: set[int] = field(default_factory=lambda: HOURS)
+    shape: str = "shape"
+    shift: int = 0
+    captures: Captures = field(default_factory=dict)
+    keeps_times: bool = False
+
+
+steps = st.lists(
+    st.builds(
+        Step,
+        st.dictionaries(st.sampled_from(sorted(NAMES)), st.sampled_from(TEXTS), max_size=4),
+        st.sets(st.sampled_from(sorted(HOURS)), min_size=1),
+        st.sampled_from(["shape", "shape", "other"]),
+        st.sampled_from([0, 0, 1]),
+        st.sampled_from([{}, {}, {"host": "x"}]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+def read_of(text: str, hour: int, captures: Captures) -> FileContent:
+    whole = text.rstrip("~!")
+    found = content(whole, (hour,) if whole else ())
+    found = replace(found, source_id=source_id(found.digest, captures))
+    if text.endswith("!"):
+        return replace(found, source_id="", digest="", failed="cannot be read")
+    broken = text.endswith("~")
+    return replace(found, lines=1 + broken, rejected=int(broken), lacks="breaks off" if broken else None)
+
+
+def whole_run(
+    known: dict[str, FileRecord], disk: dict[str, tuple[str, int]], step: Step, rules: FilePolicy
+) -> tuple[dict[str, FileRecord], Decisions]:
+    """What ingest does with a landing folder of texts."""
+    there = {
+        path: replace(listed(path, NAMES[path] + step.shift, touched), captures=step.captures)
+        for path, (_, touched) in disk.items()
+    }
+    paths = in_scope(known, there, lambda hour, _: hour in set(map(at, step.hours)))
+    to_read = {p for p in paths & there.keys() if needs_read(there[p], known.get(p), rules)}
+    read: dict[str, FileContent] = {}
+    while True:
+        for path in to_read:
+            read[path] = read_of(disk[path][0], NAMES[path] + step.shift, step.captures)
+        decisions = decide(known, there, read, paths, rules)
+        if not decisions.unread:
+            return after(known, decisions), decisions
+        assert decisions.unread.isdisjoint(read), "a path is asked for twice"
+        to_read = set(decisions.unread)
+
+
+@pytest.mark.parametrize("replacing", [True, False])
+@rare_case(6)
+@given(history=steps)
+def test_any_history_of_files_keeps_rows_and_their_description_together(
+    history: list[Step], replacing: bool
+) -> None:
+    known: dict[str, FileRecord] = {}
+    rows: dict[str, tuple[datetime, str, int]] = {}
+    disk: dict[str, tuple[str, int]] = {}
+    times: dict[tuple[str, str], int] = {}
+    for moment, step in enumerate([*history, replace(history[-1], hours=HOURS, shape="shape")]):
+        # A file that is as it was keeps its time; one that comes back may have the time that it had.
+        disk = {
+            p: disk[p]
+            if p in disk and disk[p][0] == text
+            else (text, times.get((p, text), moment) if step.keeps_times else moment)
+            for p, text in step.texts.items()
+        }
+        times |= {(p, text): touched for p, (text, touched) in disk.items()}
+        rules = replace(RULES, replace_changed=replacing, shape=lambda hour, step=step: step.shape)
+        known, decisions = whole_run(known, disk, step, rules)
+        for source in decisions.removed:
+            rows.pop(source, None)
+        for source, path in decisions.added.items():
+            found = read_of(disk[path][0], NAMES[path] + step.shift, step.captures)
+            assert found.source_id == source
+            assert source not in rows, "rows twice"
+            rows[source] = at(NAMES[path] + step.shift), step.shape, found.lines
+        holders: dict[str, list[FileRecord]] = {}
+        for file in known.values():
+            if file.source_id is not None:
+                holders.setdefault(file.source_id, []).append(file)
+        assert rows.keys() == holders.keys()
+        for source, files in holders.items():
+            described = [file for file in files if file.status != "duplicate"]
+            assert len(described) == 1
+            assert rows[source] == (described[0].hour, described[0].spec_hash, described[0].lines)
+    if replacing:
+        fresh, _ = whole_run({}, disk, replace(step, hours=HOURS), rules)
+        lived = {path: file for path, file in known.items() if file.status != "missing"}
+        standing = {path for path, file in fresh.items() if file.status != "quarantined"}
+        assert {path: lived[path] for path in standing} == {path: fresh[path] for path in standing}
+        assert lived.keys() == fresh.keys()
+
+
+Disk = dict[str, tuple[int, str, set[int]]]
+"""Of each path: the hour in its name, its text, and the hours that its events lie in beside that one."""
+disks = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.tuples(st.integers(-3, 12), st.sampled_from(["a", "ab"]), st.sets(st.integers(-3, 12), max_size=2)),
+)
+
+
+def ingested(
+    known: dict[str, FileRecord], asked: set[datetime], disk: Disk, stretch: Interval, chunk: int
+) -> tuple[dict[str, FileRecord], set[datetime]]:
+    """A run over a stretch in chunks, and the hours that somebody has asked for after it."""
+    for part in stretch.chunks(chunk * HOUR):
+        scope = Scope.of(part, stretch, 2 * HOUR, asked)
+        known = one_chunk(known, asked, disk, scope)
+        asked = asked | scope.requested
+    return known, asked
+
+
+def one_chunk(
+    known: dict[str, FileRecord], asked: set[datetime], disk: Disk, scope: Scope
+) -> dict[str, FileRecord]:
+    def looked_at(hour: datetime, status: Status | None) -> bool:
+        return scope.lists_files_of(hour, status is not None or hour in asked, status == "waiting")
+
+    rules = replace(RULES, permitted=lambda hour: scope.may_publish(hour, hour in asked))
+    there = {path: listed(path, hour, len(text)) for path, (hour, text, _) in disk.items()}
+    paths = in_scope(known, there, looked_at)
+    read = {
+        path: replace(content(text, sorted({hour, *more})), source_id=path + text)
+        for path, (hour, text, more) in disk.items()
+        if path in paths and needs_read(there[path], known.get(path), rules)
+    }
+    return after(known, decide(known, there, read, paths, rules))
+
+
+@rare_case(4)
+@given(disks, disks, st.integers(0, 4), st.integers(1, 8), st.integers(1, 4))
+def test_chunks_leave_no_trace_among_files(
+    earlier: Disk, disk: Disk, start: int, hours: int, chunk: int
+) -> None:
+    known, asked = ingested({}, set(), earlier, Interval(at(0), at(2)), 2)
+    stretch = Interval(at(start), at(start + hours))
+    chunked, whole = (ingested(known, asked, disk, stretch, size) for size in (chunk, hours))
+    assert chunked == whole
+    standing = [
+        path for path, (hour, _, more) in disk.items() if all(at(n) in stretch for n in {hour, *more})
+    ]
+    if not known:
+        assert all(chunked[0][path].status == "ingested" for path in standing)
+
+
+def test_a_file_that_crosses_from_one_chunk_into_the_next_is_taken() -> None:
+    early, late = {"f": (4, "a", {4})}, {"f": (4, "ab", {5})}
+    for before in ({}, early):
+        known, asked = ingested({}, set(), before, Interval(at(4), at(5)), 1)
+        known, _ = ingested(known, asked, late, Interval(at(0), at(10)), 5)
+        assert (known["f"].status, known["f"].hours) == ("ingested", (at(4), at(5)))

@@ -1,0 +1,102 @@
+"""Which hours a run of ingest publishes, which tables of them it writes, and which it forgets. No Spark."""
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from tests.support.file_factories import RULES, after, at, content, listed, run
+from tests.support.stream_factories import changed
+from transom.core.intervals import HOUR, Interval
+from transom.core.partitions import PartitionKey, PartitionState, Status
+from transom.features.ingest.file_decisions import Decisions
+from transom.features.ingest.file_records import FileRecord
+from transom.features.ingest.publish import _required_hours, _rewritten_hours, _with_rows
+from transom.features.ingest.snapshot import IngestSnapshot
+from transom.features.ingest.specified import STAGE, node_of
+from transom.features.ingest.tables import Tables
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.staleness import Scope
+from transom.storage.store import PinnedTables, Store
+from transom.stream import parse
+
+STREAM = parse(changed())
+EXPECTED = {"specification": "now"}
+NOTHING = Decisions({}, {}, {}, frozenset(), frozenset())
+STANDS = PartitionState("published", "earlier", digest="1:2", input_hashes=EXPECTED, rows=1)
+
+
+def due(
+    entries: Mapping[PartitionKey, PartitionState],
+    known: Mapping[str, FileRecord] | None = None,
+    decisions: Decisions = NOTHING,
+) -> tuple[list[datetime], Set[datetime]]:
+    """The hours that a run of the first hour publishes with their rows, and those that it forgets."""
+    book, chunk = LedgerSnapshot(entries), Interval(at(0), at(1))
+    scope = Scope.of(chunk, chunk, 2 * HOUR, book.hours(STAGE))
+    found = IngestSnapshot(
+        book, PinnedTables(Store(None, ""), {}), scope, known or {}, {}, RULES, lambda _: EXPECTED
+    )
+    files = {path: file for path, file in (known or {}).items() if path not in decisions.dropped}
+    seen, _ = _required_hours(STREAM, Tables.of(STREAM), found, decisions, files, "now")
+    assert all(entry is None or entry.run_id == "now" for entry in seen.values())
+    return [hour for hour, entry in seen.items() if entry], {
+        hour for hour, entry in seen.items() if not entry
+    }
+
+
+def test_an_hour_that_nobody_has_published_is_due() -> None:
+    assert due({}) == ([at(0)], set())
+
+
+@pytest.mark.parametrize("table", ["events", "duplicates", "rejected", "files"])
+@pytest.mark.parametrize(("status", "expected"), [("published", []), ("writing", [at(0)])])
+def test_an_hour_that_stands_is_left_alone_unless_a_killed_run_has_left_part_of_it(
+    table: str, status: Status, expected: list[datetime]
+) -> None:
+    entries = {node_of(of.name, at(0)): STANDS for of in Tables.of(STREAM)}
+    left = PartitionState(status, "earlier", digest="1:2", input_hashes=EXPECTED, rows=1)
+    assert due(entries | {node_of(table, at(0)): left}) == (expected, set())
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_hour_of_which_no_file_is_left_is_forgotten_unless_somebody_asked_for_it(asked: bool) -> None:
+    known = after({}, run({}, {"f": (listed("f", 5), content("ab", (5,)))}))
+    source = str(known["f"].source_id)
+    gone = Decisions({}, {source: known["f"].touched}, {}, frozenset({"f"}), frozenset())
+    entries = {
+        node_of("events", at(0)): STANDS,
+        node_of("events", at(5)): PartitionState(
+            "published", "earlier", input_hashes=EXPECTED, requested=asked
+        ),
+    }
+    assert due(entries, known, gone) == (([at(5)], set()) if asked else ([], {at(5)}))
+
+
+@pytest.mark.parametrize("former", [frozenset[str](), frozenset({"former"})])
+def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_former_column(
+    former: frozenset[str],
+) -> None:
+    tables = Tables.of(STREAM)
+    tables = replace(
+        tables,
+        events=replace(tables.events, excluded_from_digest=tables.events.excluded_from_digest | former),
+    )
+    book = LedgerSnapshot({node_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
+    seen = {at(n): replace(STANDS, run_id="now") for n in (0, 1, 2)}
+    decisions = replace(NOTHING, removed={"a": frozenset({at(2)})})
+    # In hour 0 one event is another; in hour 3 nothing but the files' count of duplicates changes.
+    nodes = [*(node_of(of.name, at(n)) for of in tables for n in range(3)), node_of("files", at(3))]
+    figures = {node: {"count": 1, "digest": "1:2"} for node in nodes}
+    figures[node_of("events", at(0))] = {"count": 2, "digest": "2:3"}
+    chunk = Interval(at(0), at(4))
+    scope = Scope.of(chunk, chunk, 2 * HOUR, book.hours(STAGE))
+    scene = IngestSnapshot(book, PinnedTables(Store(None, ""), {}), scope, {}, {}, RULES, lambda _: EXPECTED)
+    results = _with_rows(seen, figures, book, "now")
+    changes = _rewritten_hours(tables, scene, decisions, figures)
+    assert changes == {"events": [at(0), *([at(2)] if former else [])], "files": [at(0), at(1), at(2), at(3)]}
+    same = replace(STANDS, run_id="now")
+    expected = {node_of(of.name, at(n)): same for of in tables for n in range(3)}
+    expected[node_of("events", at(0))] = replace(same, digest="2:3", rows=2)
+    assert results == {**expected, node_of("files", at(3)): same}

@@ -1,0 +1,198 @@
+"""Ingest in the lake in memory: what becomes of hours and files, whatever happens to its runs. No Spark."""
+
+import zlib
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+import yaml
+
+from tests.support.memory_ingest import access_log
+from tests.support.memory_lake import at
+from tests.support.memory_pipeline import EVERY_FEATURE, Pipeline
+from transom.core.partitions import PartitionState
+from transom.features.ingest.specified import node_of
+from transom.storage.tables import RunSuperseded
+from transom.stream import parse
+
+STREAM = parse(yaml.safe_load(EVERY_FEATURE.replace('.log.gz"}', '.log.gz", equal_files: one}')))
+"""A stream in which files of equal bytes are one; a run makes good the two hours before its own."""
+SIDES = ["before", pytest.param("after", marks=pytest.mark.full)]
+
+
+def put(lake: Pipeline, name: str, *minutes: int, of: int | None = None, sent: int = 1) -> None:
+    """Put a file into the landing folder.
+
+    Args:
+        name: begins with the hour.
+        minutes: the times of its lines in that hour.
+        of: the hour of its lines, where that is another one.
+    """
+    hour = at(int(name[:2]) if of is None else of)
+    lines = access_log(*(hour + timedelta(minutes=minute) for minute in minutes), sent=sent)
+    lake.landing[path(name)] = (lines, at(zlib.crc32(lines) % 1000))
+
+
+def path(name: str) -> str:
+    return f"landing/web/2015-05-17/access.{name}.log.gz"
+
+
+def files(lake: Pipeline) -> dict[str, tuple[str, int]]:
+    """Status of each file, and how many events it has."""
+    return {row["path"][30:-7]: (row["status"], row["accepted"]) for row in lake.files().values()}
+
+
+def events(lake: Pipeline) -> dict[int, int]:
+    """How many events each hour has that stands complete."""
+    entries = {n: lake.ledger.snapshot().get(node_of("events", at(n))) for n in range(9)}
+    return {n: entry.rows for n, entry in entries.items() if entry and _is_whole(entry)}
+
+
+def _is_whole(entry: PartitionState) -> bool:
+    return entry.status == "published" and entry.complete
+
+
+def failed(lake: Pipeline, hour: int) -> list[str]:
+    """The checks that failed in an hour."""
+    book = lake.ledger.snapshot()
+    return [v.check for v in lake.ledger.checks(book, "ingest", {at(hour)}) if not v.success]
+
+
+def first(lake: Pipeline) -> None:
+    put(lake, "00a", 10, 20)
+    put(lake, "01a", 10)
+
+
+def later(lake: Pipeline) -> None:
+    """A late file, one that has grown, a duplicate, and a new one."""
+    put(lake, "00b", 30)
+    put(lake, "01a", 10, 50)
+    put(lake, "01b", 10, 50)
+    put(lake, "02a", 5)
+
+
+def test_late_and_grown_files_and_duplicates_are_published_as_if_they_had_always_been_there() -> None:
+    lake = Pipeline(STREAM)
+    first(lake)
+    outcome = lake.ingest(0, 2)
+    assert (outcome.published, outcome.rows_out, outcome.partitions_repaired) == (2, 3, 0)
+    assert events(lake) == {0: 2, 1: 1}
+    later(lake)
+    outcome = lake.ingest(2, 3)
+    assert (outcome.published, outcome.rows_out, outcome.partitions_repaired) == (3, 6, 2)
+    assert events(lake) == {0: 3, 1: 2, 2: 1}
+    assert files(lake) == {
+        "00a": ("ingested", 2), "00b": ("ingested", 1), "01a": ("ingested", 2), "01b": ("duplicate", 2),
+        "02a": ("ingested", 1),
+    }  # fmt: skip
+    lake.assert_ledger_true()
+    anew = Pipeline(STREAM)
+    first(anew)
+    later(anew)
+    anew.ingest(0, 3)
+    lake.assert_same(anew)
+    version = lake.ledger.version
+    assert lake.ingest(0, 3).published == 0
+    assert lake.ledger.version == version
+
+
+def test_changed_file_is_held_back_and_file_that_is_gone_keeps_its_rows() -> None:
+    lake = Pipeline(STREAM)
+    first(lake)
+    later(lake)
+    lake.ingest(0, 3)
+    put(lake, "02a", 5, sent=2)
+    put(lake, "00b", 30, 31, of=9)
+    del lake.landing[path("00a")]
+    lake.ingest(2, 3)
+    assert events(lake) == {0: 3, 1: 2, 2: 1}
+    assert files(lake)["00a"] == ("missing", 2)
+    assert files(lake)["00b"] == files(lake)["02a"] == ("conflict", 1)
+    assert "files_unchanged" in failed(lake, 2)
+    # Where the name of a duplicate is gone, another one has its rows.
+    del lake.landing[path("01a")]
+    lake.ingest(2, 3)
+    assert files(lake).keys() == {"00a", "00b", "01b", "02a"}
+    assert (files(lake)["01b"], events(lake)[1]) == (("ingested", 2), 2)
+    lake.assert_ledger_true()
+
+
+def test_file_that_comes_later_than_runs_look_back_waits() -> None:
+    lake = Pipeline(STREAM)
+    first(lake)
+    lake.ingest(0, 2)
+    put(lake, "00b", 30)
+    lake.ingest(4, 5)
+    assert files(lake)["00b"] == ("waiting", 0)
+    assert events(lake) == {1: 1, 4: 0}
+    lake.ingest(0, 1)
+    assert events(lake) == {0: 3, 1: 1, 4: 0}
+
+
+def test_every_stage_follows_files() -> None:
+    lake, anew = Pipeline(STREAM), Pipeline(STREAM)
+    first(lake)
+    for number in range(3):
+        if number == 2:
+            later(lake)
+        lake.ingest(number, number + 1)
+        lake.run(number, number + 1)
+    first(anew)
+    later(anew)
+    anew.ingest(0, 3)
+    anew.run(0, 3)
+    lake.assert_same(anew)
+
+
+def killed_at_each_commit(lake: Pipeline, run: Callable[[Pipeline], object]) -> list[Pipeline]:
+    """What a run leaves, were it killed before its first commit or after any."""
+    left = [lake.copied()]
+    lake.commits.observer = lambda: left.append(lake.copied())
+    run(lake)
+    lake.commits.observer = lambda: None
+    return left
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+def test_run_killed_between_any_two_commits_is_made_good_by_next_run(again: bool) -> None:
+    never = Pipeline(STREAM)
+    first(never)
+    if again:
+        never.ingest(0, 2)
+        later(never)
+        del never.landing[path("00a")]
+    hours = (2, 3) if again else (0, 2)
+    left = killed_at_each_commit(never, lambda lake: lake.ingest(*hours))
+    # A pin, a claim, rows of events and files, checks, and what came out.
+    assert len(left) > 5
+    for number, lake in enumerate(left):
+        lake.ingest(*hours)
+        lake.assert_same(never, f"killed after commit {number}:")
+        lake.assert_ledger_true()
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_run_overtaken_at_any_commit_leaves_what_the_other_run_has_made(side: str) -> None:
+    old = Pipeline(STREAM)
+    first(old)
+    old.ingest(0, 1)
+    new, alone = old.copied(), old.copied()
+    alone.ingest(0, 2)
+
+    def others(lake: Pipeline) -> None:
+        later(lake)
+        lake.ingest(0, 3)
+
+    others(new)
+    overtaken = 0
+    for point in range(1, alone.commits.count - old.commits.count + 1):
+        lake = old.copied()
+        with lake.commits.struck(point, side, lambda lake=lake: others(lake)):
+            try:
+                lake.ingest(0, 2)
+            except RunSuperseded:
+                overtaken += 1
+        lake.assert_ledger_true()
+        lake.ingest(0, 3)
+        lake.assert_same(new, f"overtaken {side} commit {point}:")
+    assert overtaken

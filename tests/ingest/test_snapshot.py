@@ -1,0 +1,299 @@
+"""What a run of ingest finds, and which hours and files it sees to. No Spark."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from tests.support.file_factories import RULES, at, listed, one
+from tests.support.stream_factories import changed
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
+from transom.core.partitions import PartitionKey, PartitionState
+from transom.features.ingest.checks import hour_checks
+from transom.features.ingest.file_records import FilePolicy, FileRecord, ListedFile
+from transom.features.ingest.hour_states import HourState
+from transom.features.ingest.publish import _hour_outcomes
+from transom.features.ingest.snapshot import IngestSnapshot, late_files, take_snapshot
+from transom.features.ingest.specified import STAGE, Specified, node_of, scheduled
+from transom.features.ingest.tables import Tables
+from transom.ledger.ledger import Ledger
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.staleness import Scope
+from transom.storage.store import PinnedTables, Store
+from transom.stream import parse
+
+EXPECTED = {"specification": "now"}
+OLD = {"specification": "then"}
+
+
+def entry(
+    status: Any = "published", inputs: Mapping[str, str] | None = EXPECTED, asked: bool = True
+) -> PartitionState:
+    return PartitionState(status, "a", input_hashes=inputs, requested=asked)
+
+
+def scene(
+    entries: Mapping[PartitionKey, PartitionState] | None = None,
+    known: Mapping[str, FileRecord] | None = None,
+    there: Mapping[str, ListedFile] | None = None,
+    *,
+    hours: tuple[int, int] = (10, 11),
+    stretch: tuple[int, int] | None = None,
+    rules: FilePolicy = RULES,
+) -> IngestSnapshot:
+    """What a run of some hours finds; `repair_window` is two hours."""
+    book = LedgerSnapshot(entries or {})
+    chunk, whole = (Interval(*map(at, bounds)) for bounds in (hours, stretch or hours))
+    scope = Scope.of(chunk, whole, 2 * HOUR, book.hours(STAGE))
+    pins = PinnedTables(Store(None, ""), {})
+    return IngestSnapshot(book, pins, scope, known or {}, there or {}, rules, lambda _: EXPECTED)
+
+
+def asked(*hours: int) -> dict[PartitionKey, PartitionState]:
+    return {node_of("events", at(hour)): entry() for hour in hours}
+
+
+def test_a_run_looks_at_the_files_of_its_hours_and_of_known_ones_near_them() -> None:
+    found = scene(asked(6, 7, 12, 13))
+    looked = [hour for hour in range(5, 16) if found.in_scope(at(hour), None)]
+    # The hour between is a gap that it fills.
+    assert looked == [10, 11, 12]
+    # Files that are known, of hours that nobody asked for.
+    assert [hour for hour in range(5, 16) if found.in_scope(at(hour), "ingested")] == [8, 9, 10, 11, 12]
+    for status in (None, "ingested", "waiting"):
+        assert found.in_scope(UNKNOWN_HOUR, status)
+
+
+def test_a_file_that_waits_is_looked_at_by_every_chunk_that_may_publish_its_hour() -> None:
+    first, last = (scene(hours=hours, stretch=(10, 14)) for hours in ((10, 12), (12, 14)))
+    assert [hour for hour in range(6, 16) if first.in_scope(at(hour), "waiting")] == [8, 9, 10, 11, 14, 15]
+    assert [hour for hour in range(6, 16) if last.in_scope(at(hour), "waiting")] == [8, 9, *range(10, 16)]
+    assert [hour for hour in range(6, 16) if last.in_scope(at(hour), "ingested")] == [12, 13, 14, 15]
+
+
+def test_hours_are_stale_by_what_a_kill_has_left_and_by_another_specification() -> None:
+    found = scene(
+        {
+            node_of("events", at(1)): entry(),
+            node_of("events", at(2)): entry(inputs=OLD),
+            node_of("files", at(3)): entry(inputs=OLD),
+            node_of("files", at(4)): entry("writing"),
+            node_of("events", at(5)): entry("quarantined", None),
+        }
+    )
+    assert found.stale() == [at(2), at(4), at(5)]
+
+
+@pytest.mark.parametrize(
+    ("status", "stale"),
+    [("ingested", True), ("duplicate", True), ("missing", True),
+     ("conflict", False), ("quarantined", False), ("waiting", False)],
+)  # fmt: skip
+def test_an_hour_is_stale_whose_file_may_say_something_else_than_what_stands(
+    status: Any, stale: bool
+) -> None:
+    known = {"f": replace(one()["f"], status=status)}
+    # What is held back is told as such already.
+    there = {"f": listed("f", touched=2)}
+    assert scene(known=known, there=there).stale() == [at(0)] * stale
+    assert scene(known=known).stale() == []
+    # Its name says another hour now.
+    moved = scene(known=known, there={"f": replace(listed("f", 1), modified=known["f"].modified)})
+    assert moved.stale() == [at(0)]
+
+
+def test_every_hour_that_a_changed_file_touches_is_stale() -> None:
+    """Its rows lie in them, whichever hour its name says."""
+    known = {"f": replace(one()["f"], hours=(at(0), at(2)), pending_hours=(at(3),))}
+    assert scene(known=known, there={"f": listed("f", touched=2)}).stale() == [at(0), at(2), at(3)]
+
+
+def test_an_hour_has_the_inputs_of_the_run_that_sees_to_it() -> None:
+    entries = {
+        node_of("events", at(1)): entry(inputs=OLD),
+        node_of("events", at(2)): entry("writing", OLD),
+        node_of("events", at(10)): entry(inputs=OLD),
+        node_of("events", at(12)): entry("writing", OLD),
+        node_of("events", UNKNOWN_HOUR): entry(inputs=OLD),
+    }
+    found = scene(entries)
+    assert {hour: found.inputs(at(hour)) for hour in (1, 2, 3, 10, 12)} == {
+        1: None, 2: None, 3: EXPECTED, 10: EXPECTED, 12: EXPECTED
+    }  # fmt: skip
+    assert found.inputs(UNKNOWN_HOUR) == EXPECTED
+
+
+def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None:
+    names = {"late": 3, "near": 9, "unasked": 4, "known": 3, "seen to": 3}
+    there = {name: listed(name, hour) for name, hour in names.items()} | {"nowhere": listed("nowhere", None)}
+    known = {"known": replace(one(path="known")["known"], hour=at(3))}
+    rules = replace(RULES, shape=lambda hour: f"shape of {hour:%H}")
+    found = late_files(scene(asked(3, 9), known, there, rules=rules), {"seen to"})
+    (late,) = found.values()
+    assert found.keys() == {"late"}
+    # Nothing is known of it yet, so that the run which takes it reads it.
+    expected = replace(
+        one(path="late")["late"], hour=at(3), status="waiting", source_id=None,
+        last_read_source_id=None, content_sha256=None, spec_hash="shape of 03", bytes=0, lines=0,
+        accepted=0, hours=(), size=-1, modified=at(1),
+        status_reason="came later than `repair_window`; run 2015-05-17T03:00 again to take it",
+    )  # fmt: skip
+    assert late == expected
+
+
+def test_what_an_hour_is_made_from() -> None:
+    def inputs(**changes: Any) -> tuple[str, Mapping[str, str]]:
+        stream = parse(changed(**changes))
+        return Specified(stream).shape(at(1)), Specified(stream).expected(at(1))
+
+    shape, plain = inputs()
+    assert plain.keys() == {"specification", "version", "completeness"}
+    assert plain["specification"] == shape
+    assert inputs(title="t") == (shape, plain)
+    other, reshaped = inputs(extra_fields="keep")
+    assert other != shape
+    assert {**reshaped, "specification": shape} == plain
+    # How many files an hour has says whether it is complete, and not how one is read.
+    expecting, counted = inputs(source__expected_files=2)
+    assert expecting == shape
+    assert counted["completeness"] != plain["completeness"]
+    readable, of_files = inputs(checks={"file_readable": {"severity": "error"}})
+    assert readable != shape
+    assert of_files["specification"] == readable
+
+
+@pytest.mark.parametrize(
+    ("expect", "names"),
+    [
+        (..., ["files_unchanged", "files_distinct"]),
+        (2, ["files_expected", "files_unchanged", "files_distinct"]),
+    ],
+)
+def test_the_checks_of_an_hour(expect: Any, names: list[str]) -> None:
+    checks = hour_checks(parse(changed(source__expected_files=expect) if expect is not ... else changed()))
+    assert [check.name for check in checks] == names
+    off = {name: {"off": True} for name in names}
+    assert (
+        hour_checks(
+            parse(changed(checks=off) if expect is ... else changed(source__expected_files=2, checks=off))
+        )
+        == ()
+    )
+
+
+def test_no_file_is_expected_of_an_hour_that_no_name_can_say() -> None:
+    names: dict[str, Any] = {"source__path": "in/%Y-%m-%d_%H.log", "source__zone": "Europe/Berlin"}
+    stream = parse(changed(source__expected_files=1, **names))
+    twice = datetime(2015, 10, 25, tzinfo=UTC)
+    assert [scheduled(stream, twice + n * HOUR) for n in range(3)] == [True, False, True]
+
+
+def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
+    """That changes what an hour is made from, where files are expected, and nothing else does."""
+    bare, expecting = parse(changed()), parse(changed(source__expected_files=1))
+    bounds = {"start": "2015-05-17T10:00", "until": "2015-05-17T12:00"}
+    bound = parse(changed(source__expected_files=1, **bounds))
+    hours = [at(9), at(10), at(11), at(12), UNKNOWN_HOUR]
+    inside = [False, True, True, False, True]
+    assert [scheduled(bound, hour) for hour in hours] == inside
+    assert [scheduled(expecting, hour) for hour in hours] == [True] * 5
+    assert [
+        Specified(bound).expected(hour) == Specified(expecting).expected(hour) for hour in hours
+    ] == inside
+    assert [
+        Specified(parse(changed(**bounds))).expected(hour) == Specified(bare).expected(hour) for hour in hours
+    ] == [True] * 5
+
+
+@pytest.mark.parametrize(("files", "seen"), [(0, None), (1, 1)])
+def test_only_an_hour_without_any_file_is_excused(files: int, seen: int | None) -> None:
+    stream = parse(changed(source__expected_files=2, until="2015-05-17T10:00"))
+    of_scope = Mock(requested={at(9), at(10)})
+    scene = Mock(scope=of_scope, inputs=lambda hour, mixed: {}, ledger_state=LedgerSnapshot({}))
+    states = {at(9): HourState(files=files), at(10): HourState(files=files)}
+    entries, verdicts = _hour_outcomes(stream, Tables.of(stream), scene, states, "a")
+    assert [(v.node.hour, v.observed) for v in verdicts] == [
+        (hour, observed) for hour, observed in ((at(9), files), (at(10), seen)) if observed is not None
+    ]
+    assert [entries[hour].complete for hour in (at(9), at(10))] == [False, seen is None]
+
+
+def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that publishes between the two readings is seen whole, or not at all."""
+    (tmp_path / "in").mkdir()
+    monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
+    stream = parse(changed())
+    store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))
+    tables = Tables.of(stream)
+    store.create(tables)
+    interval = Interval(at(10), at(11))
+    node = node_of("events", at(10))
+    pin, times = store.pin, []
+
+    def overtaking(names: Any, previous: Any) -> PinnedTables:
+        times.append(len(ledger.snapshot([STAGE])))
+        if len(times) == 1:
+            ledger.claim(STAGE, [node], "other")
+            ledger.publish(STAGE, {node: PartitionState("published", "other")}, "other")
+        return pin(names, previous)
+
+    monkeypatch.setattr(store, "pin", overtaking)
+    found = take_snapshot(store, ledger, stream, tables, interval, interval)
+    assert times == [0, 1]
+    assert found.ledger_state == {node: PartitionState("published", "other")}
+    assert found.scope.requested == {at(10)}
+
+
+def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
+    stream = parse(changed(repair_window="2 hours", source__on_conflict="replace"))
+    store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))
+    tables = Tables.of(stream)
+    store.create(tables)
+    nodes = [node_of("events", at(hour)) for hour in (6, 11)]
+    ledger.claim(STAGE, nodes, "a")
+    ledger.publish(STAGE, {node: PartitionState("published", "a") for node in nodes}, "a")
+    interval = Interval(at(10), at(11))
+    rules = take_snapshot(store, ledger, stream, tables, interval, interval).rules
+    # Before its hours as far as it repairs; after them what somebody has asked for.
+    assert [hour for hour in range(5, 16) if rules.permitted(at(hour))] == [8, 9, 10, 11]
+    assert rules.permitted(UNKNOWN_HOUR)
+    assert rules.replace_changed
+    assert rules.shape(at(1)) == Specified(stream).shape(at(1))
+
+
+def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
+    chunk, stretch = Interval(at(10), at(12)), Interval(at(8), at(14))
+    scope = Scope.of(chunk, stretch, HOUR, ())
+    pins = PinnedTables(Store(None, ""), {})
+    made = {n: {"specification": "now" if n % 2 else "then"} for n in range(5, 16)}
+    book = LedgerSnapshot(
+        {node_of("events", at(n)): PartitionState("published", "a", input_hashes=made[n]) for n in made}
+    )
+    scene = IngestSnapshot(book, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
+    # Earlier chunks have seen to 7 to 9, this one sees to 10 and 11; 6 is too far, 12 a later chunk's.
+    unknown = {n for n in made if scene.inputs(at(n), mixed=False) is None}
+    assert unknown == {6, 12, 14}
+    assert {n for n in made if scene.inputs(at(n), mixed=True) is None} == made.keys()
+    assert scene.inputs(at(20), mixed=False) == scene.inputs(at(7), mixed=False) == {"specification": "now"}
+
+
+def test_the_specification_is_compiled_once_for_all_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted = {
+        "hour": "2015-05-17T03:00", "stage": "ingest", "check": "files_expected", "observed": 0, "who": "a",
+        "why": "b",
+    }  # fmt: skip
+    stream = parse(changed(source__expected_files=1, until="2015-05-17T10:00", waivers=[accepted]))
+    hours = [at(number) for number in range(12)]
+    each = [(Specified(stream).expected(hour), Specified(stream).shape(hour)) for hour in hours]
+    specified = Specified(stream)
+    monkeypatch.setattr(type(stream), "ingest_shape", Mock(side_effect=AssertionError))
+    assert [(specified.expected(hour), specified.shape(hour)) for hour in hours] == each
+    assert specified.expected(at(1)) is specified.expected(at(9))

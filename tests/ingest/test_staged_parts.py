@@ -1,0 +1,201 @@
+"""What a run reads is written once, where it will stand; nothing is left of what did not come to stand."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+from tests.support.stream_harness import PLAIN, House, line
+from transom.engine.staging import StagedOutput
+from transom.features.ingest.file_decisions import Decisions, decide
+from transom.features.ingest.landing import LandingError
+from transom.storage.tables import LakeError
+
+Make = Callable[..., House]
+
+
+def named(house: House, table: str) -> set[str]:
+    """The data files that any commit has added."""
+    logs = sorted(Path(house.root, table, "_delta_log").glob("*.json"))
+    entries = [json.loads(text) for log in logs for text in log.read_text().splitlines()]
+    return {Path(entry["add"]["path"]).name for entry in entries if "add" in entry}
+
+
+def there(house: House, table: str) -> set[str]:
+    """The data files on the disk."""
+    return {path.name for path in Path(house.root, table).rglob("*.parquet")}
+
+
+def read(house: House, table: str, of: str = "read") -> set[str]:
+    """Those of them that the reading of a file wrote; or what a task has `made`."""
+    return {path.name for path in Path(house.root, table).glob(f"{of}-*/*.parquet")}
+
+
+def folders(house: House, table: str) -> set[Path]:
+    """Where tasks have written."""
+    return set(Path(house.root, table).glob("read-*"))
+
+
+def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(house: Make) -> None:
+    day = house()
+    day.land(0, [*map(line, range(40)), "torn"])
+    day.land(1, [line(3601)])
+    day.ingest(0, 2)
+    assert len(read(day, "events")) == 2
+    assert len(folders(day, "events")) == 1
+    # A second file: what stands of the hour is written together with it.
+    day.land(0, [line(3)], ".more")
+    day.ingest(0, 2)
+    for table in ("events", "rejected"):
+        assert there(day, table) == named(day, table)
+    assert len(read(day, "events")) == 2
+    assert (len(folders(day, "events")), folders(day, "rejected")) == (1, set())
+    assert {row.source_line for row in day.table("rejected").collect()} == {41}
+    day.assert_ledger_true()
+
+
+def test_nothing_is_left_of_a_file_that_is_withheld(house: Make) -> None:
+    day = house()
+    day.land(0, [line(1), *["torn"] * 30])
+    day.ingest(0, 1)
+    assert {row.status for row in day.table("files").collect()} == {"quarantined"}
+    assert there(day, "events") == there(day, "rejected") == set()
+
+
+def test_nothing_is_left_of_what_was_read_where_the_run_fails(
+    house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = house()
+    day.land(0, [line(1)])
+
+    def fails(*_: object) -> None:
+        raise LandingError("the folder is gone")
+
+    monkeypatch.setattr("transom.features.ingest.stage.decide", fails)
+    with pytest.raises(LandingError):
+        day.ingest(0, 1)
+    assert there(day, "events") == set()
+
+
+def test_a_lake_whose_name_would_be_a_pattern(house: Make) -> None:
+    day = house(PLAIN, "lake {a,b} *?")
+    day.land(0, [line(1), line(2)])
+    day.run(0, 1)
+    assert day.table("events").count() == 2
+    day.assert_ledger_true()
+
+
+def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = PLAIN.replace("access.%H*.log.gz", "access.*.log.gz").replace(", expected_files: 1", "")
+    divided, together = house(text), house(text, lake="other")
+    divided.land(0, [line(1), line(3600), line(2)])
+    divided.ingest(0, 2)
+    monkeypatch.setattr("transom.features.ingest.staged_rows.MOST_HOURS", 1)
+    together.ingest(0, 2)
+    together.assert_same(divided)
+    assert (len(read(divided, "events")), len(read(together, "events"))) == (2, 0)
+    assert there(together, "events") == named(together, "events")
+
+
+AGGREGATE = ("granules", "aggregates")
+
+
+def build(day: House) -> None:
+    """Two hours of several clients, and every stage."""
+    for number in range(2):
+        day.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
+    day.run(0, 2)
+
+
+@pytest.mark.full
+def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> None:
+    """Slow (20 seconds): two lakes of all stages."""
+    day = house(PLAIN, ready=build)
+    for table in AGGREGATE:
+        assert there(day, table) == named(day, table) == read(day, table, "made") != set()
+    # One block's rows stand beside what comes of the other one: they are written together.
+    text = PLAIN.replace("sent: sum(bytes)", "sent: max(bytes)")
+    changed = house(text)
+    changed.aggregates(0, 2)
+    for table in AGGREGATE:
+        assert there(changed, table) == named(changed, table)
+    assert there(changed, "granules") == read(changed, "granules", "made")
+    assert there(changed, "aggregates") != read(changed, "aggregates", "made")
+    fresh = house(text, lake="fresh")
+    fresh.run(0, 2)
+    changed.assert_same(fresh)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("bound", "most"), [("MOST_HOURS", 1), ("MOST_FILES", 0)])
+def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
+    house: Make, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
+) -> None:
+    """Slow (20 seconds): two lakes of all stages."""
+    one, other = house(PLAIN, ready=build), house(PLAIN, "other")
+    monkeypatch.setattr(f"transom.engine.staging.{bound}", most)
+    other.run(0, 2)
+    other.assert_same(one)
+    for table in AGGREGATE:
+        assert read(other, table, "made") == set()
+        assert there(other, table) == named(other, table)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("table", AGGREGATE)
+def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
+    house: Make, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    day = house(PLAIN)
+    for number in range(2):
+        day.land(number, [line(3600 * number)])
+    day.ingest(0, 2)
+    found = StagedOutput.rows
+
+    def loses(spool: StagedOutput) -> DataFrame:
+        for path in list(Path(day.root, table).glob("made-*/*.parquet"))[:1]:
+            path.unlink()
+        return found(spool)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StagedOutput, "rows", loses)
+        with pytest.raises(
+            LakeError, match=rf"lake: 1 of \d+ files that were written for {table} cannot be found; run the"
+        ):
+            day.aggregates(0, 2)
+    assert there(day, "aggregates") == set()
+    day.run(0, 2)
+    day.assert_ledger_true()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("stands", [False, True])
+@pytest.mark.parametrize("table", ["events", "rejected"])
+def test_rows_that_are_lost_after_they_were_read_are_not_left_out(
+    house: Make, monkeypatch: pytest.MonkeyPatch, table: str, stands: bool
+) -> None:
+    day = house()
+    if stands:
+        day.land(0, [*map(line, range(40, 80)), "torn"], ".first")
+        day.ingest(0, 1)
+    before, stood = day.book(), set(Path(day.root, table).rglob("*.parquet"))
+    day.land(0, [*map(line, range(40)), "torn"])
+    day.land(1, [*map(line, range(3600, 3640)), "torn"])
+
+    def loses(*given: Any) -> Decisions:
+        min(set(Path(day.root, table).glob("read-*/*.parquet")) - stood).unlink()
+        return decide(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("transom.features.ingest.stage.decide", loses)
+        with pytest.raises(
+            LakeError, match=rf"lake: 1 of \d+ files that were written for {table} cannot be found; run the"
+        ):
+            day.ingest(0, 2)
+    assert day.book() == before
+    day.ingest(0, 2)
+    count = (80, 2) if not stands else (120, 3)
+    assert (day.table("events").count(), day.table("rejected").count()) == count

@@ -1,0 +1,211 @@
+"""A book of stored nodes says what one of Python objects says, and makes few objects."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.memory_lake import at
+from transom.core.hour_sets import HourSet
+from transom.core.intervals import UNKNOWN_HOUR, Interval
+from transom.core.partitions import EMPTY_DIGEST, PartitionKey, PartitionState
+from transom.core.reasons import Reason
+from transom.ledger import columnar_state as stored_nodes
+from transom.ledger.check import Check
+from transom.ledger.columnar_state import StoredPartitions, state_row
+from transom.ledger.freshness import Freshness
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.stage import BlockOutput, InputRange, Stage, TableStep
+from transom.ledger.waivers import Waiver
+from transom.storage.tables import Table
+
+SCHEMA = Table.load("ledger").arrow_schema()
+EVENTS = ("ingest", "events", "events")
+SERIES = [
+    EVENTS,
+    ("sum", "one", "state"),
+    ("sum", "one", "told"),
+    ("sum", "two", "told"),
+]
+TABLE = Table("state", {"block": "string", "hour": "timestamp"}, ("hour",), frozenset(), state=True)
+STEPS = tuple(
+    TableStep(
+        table,
+        {
+            block: BlockOutput(
+                (InputRange(*EVENTS, 2, 1), *more, InputRange(*EVENTS, 5, -5)),
+                "s",
+                (),
+            )
+            for block in blocks
+        },
+        lambda request: None,  # type: ignore[arg-type, return-value]
+    )
+    for table, blocks, more in (
+        (TABLE, ("one",), (InputRange("sum", "one", "state", 2, -1),)),
+        (Table("told", TABLE.columns, ("hour",), frozenset()), ("one", "two"),
+         (InputRange("sum", "one", "state", back_of=lambda hour: hour.hour % 3 - 1),)),
+    )
+)  # fmt: skip
+STAGE = Stage("sum", 3, STEPS)
+HOURS = st.one_of(st.integers(0, 9).map(at), st.just(UNKNOWN_HOUR))
+NODES = st.builds(lambda series, hour: PartitionKey(*series, hour), st.sampled_from(SERIES), HOURS)
+CAUSES = st.sampled_from([(), (Reason("earlier", "e"),), (Reason("check", "c", "c"), Reason("earlier", "e"))])
+ENTRIES = st.builds(
+    PartitionState,
+    st.sampled_from(["writing", "published", "quarantined", "blocked", "expired", "damaged", "published"]),
+    st.sampled_from(["a", "a 1", "ab"]),
+    st.booleans(),
+    st.sampled_from([EMPTY_DIGEST, "1:1", "2:2"]),
+    st.sampled_from([None, {}, {"specification": "x"}, {"previous_version": "3", "previous_run": "z"}]),
+    st.integers(0, 2),
+    st.sampled_from([None, "why"]),
+    st.booleans(),
+    CAUSES,
+)
+BOOKS = st.dictionaries(NODES, ENTRIES, max_size=30)
+CHANGES = st.dictionaries(NODES, st.none() | ENTRIES, max_size=8)
+
+
+def stored(entries: Mapping[PartitionKey, PartitionState]) -> LedgerSnapshot:
+    rows = pa.Table.from_pylist([state_row(node, entry) for node, entry in entries.items()], schema=SCHEMA)
+    return LedgerSnapshot({}, stored=StoredPartitions(rows))
+
+
+def fresh(entries: Mapping[PartitionKey, PartitionState]) -> dict[PartitionKey, PartitionState]:
+    """The same with the inputs that nodes of the stage would be computed from."""
+    book = LedgerSnapshot(entries)
+    for step in STEPS:
+        freshness = Freshness(book, [STAGE], ())
+        made = {
+            node: PartitionState(
+                **{**vars(entry), "input_hashes": freshness.recorded_inputs(node, entry.status)}
+            )
+            for node, entry in book.items()
+            if node.table == step.table.name and node.hour != UNKNOWN_HOUR
+        }
+        book = book.updated(made)
+    return dict(book)
+
+
+def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
+    assert dict(found) == dict(expected)
+    assert len(found) == len(expected)
+    assert found == expected
+    assert sorted(found.troubled()) == sorted(expected.troubled())
+    for statuses in (["published"], ["writing", "expired"]):
+        for before in (None, at(4)):
+            asked = (statuses, ["told"], before)
+            assert sorted(found.having(*asked)) == sorted(expected.having(*asked))
+    of = Interval(at(2), at(5))
+    assert sorted(found.within(of)) == sorted(expected.within(of))
+    assert sorted(found.by_run("sum", "a")) == sorted(expected.by_run("sum", "a"))
+    assert sorted(found.within(of)) == sorted((n, e) for n, e in expected.items() if n.hour in of)
+    assert found.names == expected.names == {(n.stage, n.block, n.table) for n in expected}
+    for stage in ("ingest", "sum"):
+        hours = {n.hour for n, e in expected.items() if n.stage == stage and e.requested}
+        assert set(found.hours(stage)) == hours == set(expected.hours(stage))
+        assert list(found.hours(stage)) == sorted(hours)
+    for series in SERIES:
+        own = {n.hour: e for n, e in expected.items() if (n.stage, n.block, n.table) == series}
+        assert dict(found.series(*series)) == own
+        assert set(found.hours_of(*series)) == set(own)
+        assert found.incomplete(*series) == expected.incomplete(*series)
+        for mine in (True, False):
+            args = (series, at(1), at(7), mine)
+            assert found.range_hash(*args) == expected.range_hash(*args)
+        like = {at(n): {"specification": "x"} if n % 2 else {} for n in range(10)} | {UNKNOWN_HOUR: {}}
+        wrong = sorted(hour for hour, e in own.items() if e.input_hashes != like[hour])
+        same = found.recorded_as(*series, {"specification": "x"})
+        assert all(own[hour].input_hashes == {"specification": "x"} for hour in same)
+        known = HourSet.of(hour for hour in same if like[hour] == {"specification": "x"})
+        assert found.unlike(*series, like.__getitem__, known) == wrong
+        assert expected.unlike(*series, like.__getitem__, HourSet()) == wrong
+    stale, wanted = (Freshness(book, [STAGE], ()) for book in (found, expected))
+    for step in STEPS:
+        for block in step.parts:
+            table = (STAGE.name, block, step.table.name)
+            assert stale.outdated_hours(*table) == wanted.outdated_hours(*table)
+
+
+@given(BOOKS, CHANGES, st.booleans(), st.integers(1, 4))
+def test_a_stored_book_says_what_one_of_objects_says(
+    entries: dict[PartitionKey, PartitionState],
+    changes: dict[PartitionKey, PartitionState | None],
+    right: bool,
+    many: int,
+) -> None:
+    if right:
+        entries = fresh(entries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_nodes, "AT_A_TIME", many)
+        found, expected = stored(entries), LedgerSnapshot(entries)
+        assert_same(found, expected)
+        assert_same(found.updated(changes), expected.updated(changes))
+        assert_same(found, expected)
+
+
+def test_a_waiver_of_an_incomplete_check_makes_its_hour_stale() -> None:
+    table = Table("told", TABLE.columns, ("hour",), frozenset())
+    part = BlockOutput((InputRange(*EVENTS),), "s", ())
+    stage = Stage("sum", 1, (TableStep(table, {"one": part}, checks=(Check("few", "n", "incomplete", 1),)),))
+    states = {PartitionKey(*EVENTS, at(n)): PartitionState("published", "a", digest="1:1") for n in range(5)}
+    freshness = Freshness(LedgerSnapshot(states), [stage], ())
+    for number in range(5):
+        key = PartitionKey("sum", "one", "told", at(number))
+        states[key] = PartitionState("published", "a", False, input_hashes=freshness.inputs(key))
+    waiver = Waiver(at(3), "sum", "few", 0, "ops", "known")
+    for snapshot in (LedgerSnapshot(states), stored(states)):
+        for waivers, hours in (((), []), ([waiver], [at(3)])):
+            assert Freshness(snapshot, [stage], waivers).outdated_hours("sum", "one", "told") == hours
+
+
+YEAR = 1500
+"""Hours that stand for as many as make objects of all of them slow."""
+
+
+def test_a_year_of_hours_makes_objects_of_those_alone_that_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[object] = []
+    entry_of = stored_nodes._state
+    monkeypatch.setattr(stored_nodes, "_state", lambda row: made.append(row) or entry_of(row))
+    nodes = [PartitionKey(*series, at(n)) for series in SERIES for n in range(YEAR)]
+    book = stored(
+        fresh(dict.fromkeys(nodes, PartitionState("published", "a", digest="1:1", input_hashes={})))
+    )
+    assert len(book) == 4 * YEAR
+    assert (len(book.required_hours), list(book.troubled()), len(book.required_hours.intervals)) == (
+        YEAR,
+        [],
+        1,
+    )
+    fresh_hours = book.recorded_as(*SERIES[0], {})
+    assert fresh_hours == book.required_hours
+    assert book.unlike(*SERIES[0], lambda hour: {}, fresh_hours) == []
+    freshness = Freshness(book, [STAGE], ())
+    assert [freshness.outdated_hours(STAGE.name, "one", table) for table in ("state", "told")] == [[], []]
+    assert book.range_hash(SERIES[0], at(0), at(YEAR - 1)) == book.range_hash(SERIES[0], at(-5), at(9000))
+    assert made == []
+    assert book[nodes[100]].digest == "1:1"
+    assert len(made) == stored_nodes.AT_A_TIME
+    later = Freshness(book.updated({nodes[600]: PartitionState("published", "b", digest="1:2")}), [STAGE], ())
+    # What reads the hour, and the chain behind it.
+    assert later.outdated_hours(STAGE.name, "one", "state") == [at(n) for n in range(599, YEAR)]
+    assert len(made) <= 4 * stored_nodes.AT_A_TIME
+
+
+@given(st.sets(st.integers(-5, 20)), st.sets(st.integers(-5, 20)), st.integers(-6, 22))
+def test_sets_of_hours_are_sets(some: set[int], others: set[int], number: int) -> None:
+    mine, theirs = HourSet.of(map(at, some)), HourSet.of(map(at, others))
+    moment = at(number)
+    assert mine == set(map(at, some))
+    assert (moment in mine, len(mine), list(mine)) == (number in some, len(some), sorted(map(at, some)))
+    assert mine.last == max(map(at, some), default=None)
+    assert mine.last_before(moment) == max((at(n) for n in some if n < number), default=None)
+    assert mine.first_from(moment) == min((at(n) for n in some if n >= number), default=None)
+    assert mine.since(moment) == {at(n) for n in some if n >= number}
+    assert mine.minus(theirs) == {at(n) for n in some - others}
+    assert mine & set(map(at, others)) == set(map(at, others)) & mine == {at(n) for n in some & others}

@@ -1,0 +1,132 @@
+"""What `status` and `explain` say of a lake, held against what the runs themselves make of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.support.stream_harness import House, hour, line
+from transom.app.freshness import freshness_of
+from transom.app.pipeline import run_stages
+from transom.cli.__main__ import app
+from transom.core.intervals import Interval, format_hour, parse
+
+Make = Callable[..., House]
+HOURS = range(8)
+TEXT = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", on_conflict: replace}
+key: [client]
+repair_window: 1 hour
+chunk: 5 hours
+aggregates:
+  traffic: {measures: {n: count}, levels: "RANGES 4 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"}
+checks: {few: {stage: aggregates, every: n < 6}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRANSOM_LANDING", raising=False)
+
+
+class Asked:
+    """A stream that is asked about as a person does, and run as the answer says."""
+
+    def __init__(self, day: House, text: str) -> None:
+        self.day, self.file = day, day.folder / "web.yaml"
+        self.file.write_text(text)
+
+    def explain(self, number: int) -> tuple[list[str], Interval | None]:
+        """The reasons that are given for an hour, and what the printed command would run."""
+        lake = str(Path(self.day.root).parent)
+        asked = ["explain", str(self.file), format_hour(hour(number)), "--lake", lake]
+        result = CliRunner().invoke(app, asked)
+        lines = result.stdout.splitlines()[1:]
+        commands = [text for text in lines if "--from" in text]
+        assert result.exit_code == len(commands), result.output
+        reasons = [
+            text.strip()
+            for text in lines
+            if text.startswith(("    ", "  file")) and "--from" not in text and "to accept it" not in text
+        ]
+        if not commands:
+            return reasons, None
+        start, end = commands[0].partition(" --from ")[2].split(" --to ")
+        return reasons, Interval(parse(start), parse(end))
+
+    def stale(self) -> dict[str, list[int]]:
+        """The stale hours of each stage."""
+        fresh = freshness_of(self.day.stream, self.day.book())
+        return {
+            stage: [n for n in HOURS if hour(n) in fresh.stale(stage)] for stage in ("ingest", "aggregates")
+        }
+
+    def run(self, interval: Interval, *stages: str) -> None:
+        """A run as a job makes it, which the ledger tells of."""
+        lake = str(Path(self.day.root).parent)
+        run_stages(self.day.spark, self.day.stream, interval, lake=lake, command="", stages=stages or None)
+
+    def mend(self, number: int) -> None:
+        """Runs what is printed for an hour."""
+        _, interval = self.explain(number)
+        assert interval is not None
+        self.run(interval)
+
+    def troubled(self) -> dict[int, list[str]]:
+        """The hours that are not fresh, and why."""
+        return {n: reasons for n in HOURS for reasons, command in [self.explain(n)] if command}
+
+
+def lines(number: int, count: int) -> list[str]:
+    return [line(3600 * number + i) for i in range(count)]
+
+
+@pytest.mark.full
+def test_what_is_said_to_mend_an_hour_mends_it(house: Make) -> None:
+    day = house(TEXT)
+    asked = Asked(day, TEXT)
+    fresh: dict[str, list[int]] = {"ingest": [], "aggregates": []}
+    for number in HOURS:
+        day.land(number, lines(number, 3 if number == 6 else 1))
+    asked.run(Interval(hour(0), hour(len(HOURS))))
+    withheld = asked.troubled()
+    assert (asked.stale(), list(withheld)) == (fresh, [6, 7])
+    assert withheld[6][0].startswith("withheld, what was published before stays: few: observed ")
+
+    # A file that has changed is no matter of the ledger; its rows are, once they are in.
+    changed = day.land(1, lines(1, 2))
+    (reason,) = asked.troubled().pop(1)
+    assert reason.startswith(f"file {changed.relative_to(day.folder)}: changed, ")
+    assert asked.explain(1)[1] == Interval(hour(1), hour(2))
+    assert asked.stale() == fresh
+    asked.run(Interval(hour(1), hour(2)), "ingest")
+    assert asked.stale() == {"ingest": [], "aggregates": [1, 2, 3, 4]}
+    since = "the {} of 2015-05-17T01:00 have changed since it was computed from them"
+    by_granules = "the granules{} that it is computed from are stale"
+    assert asked.troubled() == withheld | {
+        1: [since.format("events"), by_granules.format("")],
+        **{number: [by_granules.format(" of 2015-05-17T01:00")] for number in (2, 3, 4)},
+    }
+
+    # A run as near as that leaves what lies beyond `repair_window`; the command goes back to the cause.
+    asked.mend(1)
+    assert asked.stale() == {"ingest": [], "aggregates": [3, 4]}
+    assert asked.troubled() == withheld | {
+        3: [since.format("granules")],
+        4: [since.format("granules")],
+    }
+    assert asked.explain(4)[1] == Interval(hour(1), hour(5))
+    asked.mend(4)
+    assert (asked.stale(), asked.troubled()) == (fresh, withheld)
+
+    # What is withheld is stale when other checks would judge it.
+    text = TEXT.replace("n < 6", "n < 9")
+    asked = Asked(house(text), text)
+    assert asked.stale() == {"ingest": [], "aggregates": [6, 7]}
+    others = "its checks, or what is accepted of them, have changed since they withheld it"
+    assert asked.troubled() == {number: [others, *reasons] for number, reasons in withheld.items()}
+    asked.mend(6)
+    assert (asked.stale(), asked.troubled()) == (fresh, {})

@@ -1,0 +1,87 @@
+"""Causes are data: neither a path nor a wording decides what becomes of an hour."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.ledger_factories import GOOD, at, book, lacking, node, of_ingest
+from transom.core.partitions import CARRIED_INCOMPLETE, PartitionState, Status, partition_hash
+from transom.core.reasons import Kind, Reason, format_reasons, read, write
+from transom.ledger.ledger import Ledger
+from transom.ledger.staleness import is_stale
+
+EARLIER = Reason("earlier", "2 earlier incomplete hours, first 2015-05-17T03:00")
+OWN = Reason("inputs", "1 incomplete hours, first 2015-05-17T03:00")
+
+
+@pytest.mark.parametrize(
+    "path", ["in/a; b.log", "in/a: b; run x.log", f"in/1 {CARRIED_INCOMPLETE} 2.log", "a; run me"]
+)
+def test_a_path_garbles_nothing(path: str) -> None:
+    lacks = lacking(Reason("file", f"{path}: cut; after 5 lines", path))
+    assert lacks.has_own_gap
+    (found,) = of_ingest(book({1: lacks, 2: lacks, 3: GOOD}))
+    assert (found.kind, found.start_time, found.end_time) == ("incomplete", at(1), at(3))
+    assert found.title.endswith(f"are incomplete: {path}: cut; after 5 lines")
+    assert found.evidence[0] == f"{path}: cut; after 5 lines"
+
+
+def test_files_of_one_complaint_are_one_finding_whatever_they_are_called() -> None:
+    entries = {n: lacking(Reason("file", f"x; {n}: y.log: cut", f"x; {n}: y.log")) for n in (1, 2)}
+    (found,) = of_ingest(book(entries))
+    assert (found.start_time, found.end_time) == (at(1), at(3))
+
+
+@pytest.mark.parametrize("status", ["published", "quarantined", "blocked", "damaged"])
+@pytest.mark.parametrize("kind", ["check", "file", "quarantined_file"])
+def test_other_words_make_no_other_finding(status: Status, kind: Kind) -> None:
+    """A run that says it otherwise, or of another file, goes on with what was found before."""
+    ids = set()
+    for words in ("a.log: cut", "b.log: it ends in 2015-05-17T03:00, behind line 5"):
+        about = "files_expected" if kind == "check" else words[:5]
+        cause = Reason(kind, words, about)
+        (found,) = of_ingest(book({1: replace(lacking(cause), status=status)}))
+        ids.add(found.finding_id)
+    assert len(ids) == 1
+
+
+def test_another_check_makes_another_finding() -> None:
+    names = ("files_expected", "periods_covered")
+    found = [of_ingest(book({1: lacking(Reason("check", f"{name}: 1", name))}))[0] for name in names]
+    assert len({finding.finding_id for finding in found}) == 2
+
+
+@pytest.mark.parametrize(
+    ("causes", "lacks"),
+    [((EARLIER,), False), ((EARLIER, OWN), True), ((OWN,), True), ((), True)],
+)
+def test_what_later_hours_go_by_is_the_kind_of_a_cause(causes: tuple[Reason, ...], lacks: bool) -> None:
+    entry = PartitionState("published", "a", complete=False, digest="1:2", reason="x", reasons=causes)
+    assert entry.has_own_gap == lacks
+    assert not replace(entry, complete=True).has_own_gap
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_other_words_make_nothing_stale(own: bool) -> None:
+    for causes in ((EARLIER,), (OWN,), (EARLIER, OWN)):
+        entry = replace(lacking(*causes), digest="1:2")
+        others = [replace(cause, text="said otherwise; at length") for cause in causes]
+        otherwise = replace(entry, reason=format_reasons(others), reasons=tuple(others))
+        assert partition_hash(node(1), entry, own) == partition_hash(node(1), otherwise, own)
+        inputs = {"specification": "s"}
+        assert not is_stale(replace(otherwise, input_hashes=inputs), inputs, "checks")
+
+
+def test_causes_are_kept_as_they_are(tmp_path: Path) -> None:
+    causes = (Reason("file", "a; b: \u201cc\u201d", "a; b"), EARLIER)
+    assert read(write(causes)) == causes
+    ledger = Ledger(str(tmp_path))
+    entries = {node(1): lacking(*causes), node(2): GOOD}
+    ledger.claim("ingest", entries, "a")
+    ledger.publish("ingest", entries, "a")
+    assert Ledger(str(tmp_path)).snapshot() == entries
+    # A run has begun to replace them, and is killed.
+    ledger.claim("ingest", entries, "b")
+    writing = Ledger(str(tmp_path)).snapshot()
+    assert {of: entry.state_before_claim() for of, entry in writing.items()} == entries

@@ -1,0 +1,84 @@
+"""An hour's run looks at as much, however many hours lie before it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.stream_harness import WEB, House, hour, line
+from transom.app.freshness import stale_hours
+from transom.core.intervals import Interval
+from transom.core.path_pattern import PathPattern
+from transom.engine.gate import evaluate_gate
+from transom.features.ingest.file_records import FileRecord
+from transom.ledger import columnar_state as stored_nodes
+from transom.storage.driver_io import TableReader
+
+Make = Callable[..., House]
+
+
+class Looks:
+    """What is looked at: entries of the ledger, rows of `files`, hours whose data files are opened, names."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.counts: dict[str, int] = {}
+        # An entry alone, and not with those beside it.
+        monkeypatch.setattr(stored_nodes, "AT_A_TIME", 1)
+        monkeypatch.setattr(stored_nodes, "_state", self._counted("entries", stored_nodes._state))
+        monkeypatch.setattr(FileRecord, "of_row", self._counted("files", FileRecord.of_row))
+        monkeypatch.setattr(PathPattern, "match", self._counted("names", PathPattern.match))
+        rows = TableReader.rows
+
+        def opened(stored: TableReader, hours: Any) -> Any:
+            self.counts["hours opened"] = self.counts.get("hours opened", 0) + len(hours)
+            return rows(stored, hours)
+
+        monkeypatch.setattr(TableReader, "rows", opened)
+
+    def _counted(self, name: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            self.counts[name] = self.counts.get(name, 0) + 1
+            return act(*arguments)
+
+        return counted
+
+    def of(self, act: Callable[[], object]) -> dict[str, int]:
+        self.counts = {}
+        act()
+        return dict(self.counts)
+
+
+def lived(house: Make, past: int, name: str) -> House:
+    """A lake in which some hours have run, with two more that have landed."""
+    made = house(WEB, name)
+    for number in range(-past, 2):
+        made.land(number, [line(3600 * number + 60 * n, f"10.0.0.{n}", 100 + n) for n in range(3)])
+    made.run(-past, 0)
+    return made
+
+
+def an_hour(made: House, number: int) -> None:
+    """Every stage of an hour, and its gate."""
+    made.ledger = type(made.ledger)(made.root)
+    for stage in made.stream.stages:
+        made._stage(stage, made.context(number, number + 1))
+        interval = Interval(hour(number), hour(number + 1))
+        stale = stale_hours(made.stream, made.ledger, stage, interval)
+        verdict = evaluate_gate(made.ledger, stage, "web", interval, "", made.stream.repair_window, (), stale)
+        assert (verdict.failures, verdict.warnings) == ((), ())
+
+
+def test_an_hour_looks_at_as_much_however_many_hours_lie_before_it(
+    house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    for past in (80, 160):
+        made = lived(house, past, f"after-{past}")
+        # The first run of such a lake copies what is known of its files.
+        an_hour(made, 0)
+        with monkeypatch.context() as patch:
+            seen.append(Looks(patch).of(lambda made=made: an_hour(made, 1)))
+        assert len(made.rows_of("files")) == past + 2
+    assert seen[0] == seen[1]
+    assert set(seen[0]) == {"entries", "files", "names", "hours opened"}
+    assert all(seen[0].values())

@@ -1,0 +1,340 @@
+"""Episodes as findings without Spark: how they keep up with the table and with the stream's words."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from tests.support.ledger_factories import at
+from tests.support.pattern_factories import small
+from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
+from transom.features.aggregates import findings as alerts
+from transom.features.patterns.findings import SOURCE
+from transom.features.registry import FINDING_ORDER
+from transom.findings import sync
+from transom.findings.from_ledger import Finding
+from transom.findings.store import findings, to_arrow
+from transom.findings.store import publish as publish_ledger
+from transom.ledger.ledger import Ledger
+from transom.storage.tables import Table
+from transom.stream import Stream, parse
+
+MINUTE = timedelta(minutes=1)
+STEPS = [{"id": "look", "where": "status = 1"}, {"id": "probe", "where": "ok", "times": 5}]
+ALIKE = {"any_order": [{"id": "one", "where": "ok"}, {"id": "other", "where": "ok"}]}
+
+
+def stream_of(**changes: Any) -> Stream:
+    title = "it's {user}, {matches} times from {start_time} to {last_time}"
+    said = {
+        "key": ["user"],
+        "title": title,
+        "severity": "high",
+        "within": "1 hour",
+        "steps": STEPS,
+        **changes,
+    }
+    return parse(small(**said))
+
+
+def row(number: int, name: str, state: str = "partial", **more: Any) -> dict[str, Any]:
+    """What an hour says of an episode."""
+    return {
+        "hour": at(number), "block": "x", "episode_id": name, "user": "o'brien", "status": None,
+        "start_time": at(1) + MINUTE / 60, "last_time": at(1) + 20 * MINUTE, "matches": 1, "new_matches": 1,
+        "detected_at": at(2), "level": 1, "state": state, "joined": None, **more,
+    }  # fmt: skip
+
+
+SCHEMA = Table.load("episodes").declare(key={"user": "string", "status": "bigint"}).arrow_schema()
+
+
+def hold(
+    ledger: Ledger, rows: list[dict[str, Any]], hours: range = range(1, 9), killed: bool = False
+) -> None:
+    """A run that has published these rows of some hours, or was killed before it had."""
+    uri = f"{ledger.root}/episodes"
+    if not DeltaTable.is_deltatable(uri):
+        DeltaTable.create(uri, SCHEMA)
+    entries = {
+        PartitionKey("patterns", "x", "episodes", at(n)): PartitionState("published", "run") for n in hours
+    }
+    ledger.claim("patterns", entries, "run", versions={"episodes": DeltaTable(uri).version()})
+    write_deltalake(uri, pa.Table.from_pylist(rows, SCHEMA), mode="overwrite")
+    if not killed:
+        ledger.publish("patterns", entries, "run")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path))
+
+
+def publish(ledger: Ledger, stream: Stream) -> bool:
+    return sync.publish(ledger, stream, SOURCE)
+
+
+def version(ledger: Ledger) -> int:
+    return DeltaTable(f"{ledger.root}/findings").version()
+
+
+@pytest.mark.parametrize("title", ["{user}", None])
+def test_a_title_is_one_line_whatever_it_names(ledger: Ledger, title: str | None) -> None:
+    hold(ledger, [row(2, "a", user="o'\n\tbrien\x1b[2J")], range(1, 3))
+    publish(ledger, stream_of(title=title))
+    (found,) = findings(ledger.root, order=FINDING_ORDER)
+    assert "o' brien [2J" in found.title
+    assert found.title.isprintable()
+    assert found.key == "o'\n\tbrien\x1b[2J"
+
+
+def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> None:
+    stream = stream_of()
+    grown = row(3, "a", matches=3, new_matches=2, last_time=at(2) + 30 * MINUTE)
+    rows = [
+        row(2, "a"),
+        grown,
+        row(3, "b", "joined", new_matches=0, joined="a"),
+        row(2, "b"),
+        row(2, "c", user=None, start_time=at(0)),
+    ]
+    hold(ledger, rows, range(1, 5))
+    assert publish(ledger, stream)
+    first, second = findings(ledger.root, order=FINDING_ORDER)
+    assert first == Finding(
+        stage="patterns",
+        hour=at(3),
+        finding_id=first.finding_id,
+        kind="episode",
+        block="x",
+        severity="high",
+        title="app: it's o'brien, 3 times from 2015-05-17T01:00:01 to 2015-05-17T02:30:00",
+        start_time=at(1) + MINUTE / 60,
+        end_time=at(2) + 30 * MINUTE + timedelta(microseconds=1),
+        ongoing=True,
+        evidence=(
+            "the pattern: look, then 5 times probe, within 1 hour",
+            "3 matches so far; their records are in the table matches, of block x and this key",
+            "first detected at 2015-05-17T02:00:00 in windows of 20 minutes (level 1), 0 h 59 min 59 s after "
+            "the first record",
+        ),
+        key="o'brien",
+        source_hash=first.source_hash,
+        first_hour=at(2),
+    )
+    assert (second.key, second.hour, second.title[:20]) == ("null", at(2), "app: it's null, 1 ti")
+    stood = version(ledger)
+    assert not publish(Ledger(ledger.root), stream)
+    publish_ledger(ledger, stream.name, "patterns", {})
+    assert version(ledger) == stood
+
+    # An hour that says only that it is over is no news: it belongs to the hour that showed the last match.
+    hold(ledger, [*rows, grown | {"hour": at(7), "state": "final", "new_matches": 0}])
+    assert publish(ledger, stream)
+    assert version(ledger) == stood + 1
+    over = [
+        replace(
+            finding,
+            ongoing=False,
+            evidence=tuple(words.replace(" so far", "") for words in finding.evidence),
+            source_hash=now.source_hash,
+        )
+        for finding, now in zip((first, second), findings(ledger.root, order=FINDING_ORDER), strict=True)
+    ]
+    assert findings(ledger.root, order=FINDING_ORDER) == over
+
+
+def test_only_what_differs_is_written(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[list[Any]] = []
+    replaced = sync._replace
+
+    def noted(state: Any, source: Any, hours: Any, findings: Any) -> None:
+        written.append([hour for _, hour in hours])
+        replaced(state, source, hours, findings)
+
+    monkeypatch.setattr(sync, "_replace", noted)
+    stream = stream_of()
+    rows = [row(number, f"e{number}") for number in range(1, 6)]
+    hold(ledger, rows)
+    publish(ledger, stream)
+    before = findings(ledger.root, order=FINDING_ORDER)
+    # One has grown, of one nothing is left, and one has come.
+    changed = [*rows[:1], *rows[2:], row(4, "e3", matches=2), row(7, "e7")]
+    hold(ledger, changed)
+    publish(ledger, stream)
+    assert written == [[at(n) for n in range(1, 6)], [at(2), at(3), at(4), at(7)]]
+    after = findings(ledger.root, order=FINDING_ORDER)
+    assert {f.finding_id for f in before} - {f.finding_id for f in after} == {
+        f.finding_id for f in before if f.hour == at(2)
+    }
+    assert sorted((f.hour, f.title[:24]) for f in after) == [
+        (at(1), "app: it's o'brien, 1 tim"),
+        (at(4), "app: it's o'brien, 1 tim"),
+        (at(4), "app: it's o'brien, 2 tim"),
+        (at(5), "app: it's o'brien, 1 tim"),
+        (at(7), "app: it's o'brien, 1 tim"),
+    ]
+    anew = Ledger(f"{ledger.root}/anew")
+    hold(anew, changed)
+    publish(anew, stream)
+    assert findings(anew.root, order=FINDING_ORDER) == after
+
+
+def test_what_a_killed_run_has_begun_is_not_told(ledger: Ledger) -> None:
+    stream = stream_of()
+    publish(ledger, stream)
+    hold(ledger, [row(2, "a"), row(3, "a", matches=2), row(4, "b")])
+    publish(ledger, stream)
+    stood = findings(ledger.root, order=FINDING_ORDER)
+    assert len(stood) == 2
+    hold(ledger, [row(3, "a", matches=9), row(4, "b")], range(2, 4), killed=True)
+    assert not publish(ledger, stream)
+    # Nor does the next one's claim make them what stands.
+    hold(ledger, [row(4, "b", user="eve")], range(3, 4), killed=True)
+    assert publish(ledger, stream)
+    assert {(f.key, f.hour) for f in findings(ledger.root, order=FINDING_ORDER)} == {
+        ("o'brien", at(3)),
+        ("eve", at(4)),
+    }
+    hold(ledger, [row(2, "a", matches=9)], range(2, 4))
+    publish(ledger, stream)
+    assert [f.title[:24] for f in findings(ledger.root, order=FINDING_ORDER)] == ["app: it's o'brien, 9 tim"]
+
+
+def test_words_are_told_anew_and_a_pattern_that_is_gone_is_told_nothing_of(ledger: Ledger) -> None:
+    hold(ledger, [row(2, "a")])
+    publish(ledger, stream_of())
+    (before,) = findings(ledger.root, order=FINDING_ORDER)
+    other = stream_of(title="{{{user}}}", severity="low", steps=[*STEPS[:1], ALIKE])
+    publish(ledger, other)
+    (after,) = findings(ledger.root, order=FINDING_ORDER)
+    said = ("the pattern: look, then one and other in any order, within 1 hour", *before.evidence[1:])
+    assert after == replace(
+        before, severity="low", title="app: {o'brien}", evidence=said, source_hash=after.source_hash
+    )
+    assert before.source_hash != after.source_hash
+    publish(ledger, stream_of(steps=..., detector="math.floor", title=None))
+    (own,) = findings(ledger.root, order=FINDING_ORDER)
+    assert own.evidence[0] == "the pattern: what math.floor finds, within 1 hour"
+    assert own.title == "app: x of o'brien, 2015-05-17T01:00:01 to 2015-05-17T01:20:00"
+    gone = stream_of().model_copy(update={"patterns": {}})
+    assert publish(ledger, gone)
+    assert (findings(ledger.root, order=FINDING_ORDER), publish(ledger, gone)) == ([], False)
+
+
+def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
+    rows = [row(2, "a", status=404), row(2, "b"), row(2, "c", user="null", level=9)]
+    hold(ledger, rows)
+    publish(ledger, stream_of(key=["user", "status"]))
+    assert sorted(f.key or "" for f in findings(ledger.root, order=FINDING_ORDER)) == [
+        "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
+    ]  # fmt: skip
+    hold(ledger, rows[:1])
+    publish(ledger, stream_of(key=[], title=None))
+    (found,) = findings(ledger.root, order=FINDING_ORDER)
+    assert (found.key, found.title) == (None, "app: x, 2015-05-17T01:00:01 to 2015-05-17T01:20:00")
+    assert found.evidence[1] == "1 match; its records are in the table matches, of block x"
+
+
+def test_one_that_no_hour_can_close_any_more_goes_on_no_longer(ledger: Ledger) -> None:
+    """Further than top and within behind one that says that it is open, a later one does not look for it."""
+    for last, ongoing in ((3, True), (4, True), (5, False)):
+        hold(ledger, [row(2, "a")], range(last, last + 1))
+        publish(ledger, stream_of(batch="1 hour"))
+        assert [f.ongoing for f in findings(ledger.root, order=FINDING_ORDER)] == [ongoing]
+        # Hours that wait for others have not looked.
+        waits = {
+            PartitionKey("patterns", "x", "episodes", at(20)): PartitionState(
+                "blocked", "run", reason="of another"
+            )
+        }
+        ledger.claim("patterns", waits, "run")
+        ledger.publish("patterns", waits, "run")
+        assert not publish(ledger, stream_of(batch="1 hour"))
+
+
+def test_many_are_told_by_several_commits_and_one_that_meets_another_is_made_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
+    hold(ledger, [row(number, f"{number}{name}") for number in (1, 2) for name in "ab"])
+    publish(ledger, stream_of())
+    assert sorted(f.hour for f in findings(ledger.root, order=FINDING_ORDER)) == [at(1), at(1), at(2), at(2)]
+    assert version(ledger) == 2
+
+    def met(*arguments: Any) -> None:
+        raise CommitFailedError("another commit came first")
+
+    monkeypatch.setattr(sync, "_replace", met)
+    hold(ledger, [])
+    with pytest.raises(CommitFailedError, match="patterns: findings were written by others at every one of"):
+        publish(ledger, stream_of())
+
+
+def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Ledger) -> None:
+    hold(
+        ledger,
+        [
+            row(2, "a"),
+            row(5, "b", start_time=at(3), last_time=at(3)),
+            row(5, "c", start_time=at(3), state="final"),
+        ],
+    )
+    publish(ledger, stream_of())
+    found = findings(ledger.root, order=FINDING_ORDER)
+    # Of those that go on, the latest.
+    assert [(f.start_time, f.ongoing) for f in found] == [
+        (at(3), True),
+        (at(3), False),
+        (at(1) + MINUTE / 60, False),
+    ]
+    shown = [len(findings(ledger.root, Interval(at(n), at(n + 1)), order=FINDING_ORDER)) for n in range(7)]
+    # An hour has what it reports, and nothing that a later one reports of it.
+    assert shown == [0, 0, 1, 0, 0, 2, 0]
+    kinds = [
+        replace(
+            found[0],
+            finding_id=f"{number:02}",
+            kind=kind,
+            severity=severity,
+            ongoing=ongoing,
+            start_time=start,
+        )
+        for number, (kind, severity, ongoing, start) in enumerate(
+            product(
+                ("episode", "check_failed", "alert"), ("high", "low"), (True, False), (at(1), at(2), None)
+            )
+        )
+    ]
+    write_deltalake(f"{ledger.root}/findings", to_arrow(kinds), mode="overwrite")
+    ranked = findings(ledger.root, order=FINDING_ORDER)
+    order = [(f.severity, f.kind, f.ongoing) for f in ranked]
+    assert list(dict.fromkeys((s, k, o if k == "episode" else None) for s, k, o in order)) == [
+        ("high", "episode", True),
+        ("high", "check_failed", None),
+        ("high", "episode", False),
+        ("high", "alert", None),
+        ("low", "check_failed", None),
+        ("low", "episode", True),
+        ("low", "episode", False),
+        ("low", "alert", None),
+    ]
+    for kind, starts in (
+        ("episode", [at(2), at(1), None]),
+        ("check_failed", [None, None, at(1), at(1), at(2), at(2)]),
+    ):
+        assert [f.start_time for f in ranked if f.kind == kind][: len(starts)] == starts
+
+
+def test_nothing_is_told_where_there_is_nothing(ledger: Ledger) -> None:
+    assert not publish(ledger, stream_of())
+    assert not sync.publish(ledger, stream_of(), alerts.SOURCE)
+    hold(ledger, [])
+    assert (publish(ledger, stream_of()), version(ledger)) == (False, 0)

@@ -1,0 +1,323 @@
+"""What patterns match is what the definition says of the whole log, whatever the history of the lake."""
+
+import random
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+import pytest
+
+from tests.promise.test_promise import assert_equal
+from tests.support.stream_harness import House, hour, line
+from transom.core.intervals import HOUR_LENGTH
+from transom.features.patterns.algorithm.pattern import NULL, Instance, RecordSequence, minimal_instances
+from transom.features.patterns.resolve import PatternBlock, block_of
+
+Make = Callable[..., House]
+
+GUESSING = """
+name: web
+preset: apache/combined
+repair_window: 1 hour  # a longer gap between hours that are asked for stays one
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+patterns:
+  guessed:
+    severity: high
+    within: 5 hours
+    batch: 20 minutes
+    max_records: 16
+    merge_gap: 20 minutes
+    carry: [bytes]
+    steps:
+      - {id: failed, where: status = 401, times: 2, within: 100 minutes}
+      - {id: entered, where: status = 200, by: bytes, gap: {min: 1 hour, max: 4 hours}}
+    absent: [{where: status = 205, between: [failed, entered]}]
+  slow:
+    within: 5 hours
+    batch: 20 minutes
+    max_records: 16
+    steps:
+      - {id: failed, where: status = 401}
+      - {id: entered, where: status = 200, by: bytes, gap: {min: 2 hours}}
+  any:
+    key: []
+    within: 3 hours
+    batch: 1 hour
+    max_records: 30
+    count_records: all
+    steps:
+      - any_order:
+          - {id: gone, where: status = 410}
+          - {id: broken, where: status = 500}
+      - {id: moved, where: status = 304, gap: {min: 80 minutes}}
+  quick:
+    within: 30 minutes
+    batch: 4 minutes
+    steps: [{id: two, where: status > 399, times: 2, distinct: status}]
+"""
+
+
+def requests(dice: random.Random, hours: int) -> list[list[str]]:
+    """Some requests of three clients in each hour, many of which some pattern may take."""
+    statuses = [*[401] * 9, *[200] * 8, 205, *[304] * 4, 410, 410, 500]
+    return [
+        [
+            line(3600 * number + dice.choice([0, 59, *range(0, 3600, 7)]), f"10.0.0.{dice.randint(1, 3)}",
+                 dice.choice([7, 7, 7, 8, "-"]), dice.choice(statuses))
+            for _ in range(dice.choice([0, 3, 9, 14, 19]))
+        ]
+        for number in range(hours)
+    ]  # fmt: skip
+
+
+def expected(house: House, name: str, asked: Iterable[int]) -> list[tuple[object, ...]]:
+    """The matches of a pattern whose windows end in hours that were asked for, by trying all records of these
+    hours."""
+    block = block_of(house.stream, name)
+    pattern, widening = block.pattern, block.widening
+    assert pattern is not None
+    rows = house.table("events").selectExpr(
+        "*", *(f"({sql}) AS met_{bit}" for bit, sql in enumerate(block.conditions))
+    )
+    rows = rows if block.takes is None else rows.where(block.takes)
+    hours = {hour(number) for number in asked}
+    held = [event for event in rows.toArrow().to_pylist() if event["hour"] in hours]
+    events = sorted(held, key=lambda e: [e[k] for k in [*block.key, *ORDER]])
+    found: list[tuple[object, ...]] = []
+    for key, some in groupby(events, key=lambda e: [e[k] for k in block.key]):
+        records = list(some)
+        time = [(r["event_time"] - datetime(1970, 1, 1, tzinfo=UTC)) for r in records]
+        micros = [int(moment.total_seconds()) * 1_000_000 for moment in time]
+        codes = {column: coded(r[column] for r in records) for column in pattern.columns}
+        bits = [sum(bool(r[f"met_{b}"]) << b for b in range(len(block.conditions))) for r in records]
+        for match in minimal_instances(pattern, RecordSequence(micros, bits, codes)):
+            first, last = match.places[0], match.places[-1]
+            level = widening.level_of(micros[first], micros[last])
+            end = widening.end_of(level, micros[last])
+            if datetime.fromtimestamp((end - 1) // HOUR_LENGTH * HOUR_LENGTH // 10**6, UTC) in hours:
+                found.append((*key, level, end, *of_records(match, records, block)))
+    return sorted(found, key=repr)
+
+
+LONG = timedelta(hours=3)
+ORDER = ("event_time", "source_id", "source_line")
+
+
+def coded(values: Iterable[object]) -> list[int]:
+    return [NULL if value is None else int(str(value)) for value in values]
+
+
+def of_records(match: Instance, records: list[dict[str, object]], block: PatternBlock) -> list[object]:
+    assert block.pattern is not None
+    taken = [records[place] for place in match.places]
+    of_steps = [records[match.of(step.name)[0]]["event_time"] for step in block.pattern.steps]
+    kept = [[record[column] for record in taken] for column in block.keep]
+    return [*kept, of_steps, [[record[name] for name in ORDER] for record in taken]]
+
+
+def told(house: House, name: str) -> list[tuple[object, ...]]:
+    """The matches of a pattern as the table has them, in the same form."""
+    block = block_of(house.stream, name)
+    rows = [row for row in house.rows_of("matches") if row["block"] == name]
+    for row in rows:
+        assert row["hour"] < row["detected_at"] <= row["hour"] + (hour(1) - hour(0))
+        times = [record["event_time"] for record in row["records"]]
+        assert (row["first_time"], row["last_time"]) == (times[0], times[-1])
+        assert row["detection_delay_s"] == (row["detected_at"] - row["last_time"]).total_seconds()
+    return sorted(
+        (
+            (
+                *(row[k] for k in block.key),
+                row["level"],
+                int(row["detected_at"].timestamp()) * 1_000_000,
+                *(row[column] for column in block.kept_columns()),
+                [step["time"] for step in row["steps"]],
+                [[record[column] for column in ORDER] for record in row["records"]],
+            )
+            for row in rows
+        ),
+        key=repr,
+    )
+
+
+def united(house: House, name: str) -> list[tuple[object, ...]]:
+    """Key, bounds, number and first of the matches of a pattern that lie together."""
+    pattern = house.stream.patterns[name]
+    rows = [row for row in house.rows_of("matches") if row["block"] == name]
+    groups: list[list[dict[str, Any]]] = []
+    for row in sorted(rows, key=lambda row: ([row[k] for k in pattern.key], row["first_time"])):
+        last = groups[-1] if groups else []
+        alike = bool(last) and all(row[k] == last[0][k] for k in pattern.key)
+        if alike and row["first_time"] <= max(one["last_time"] for one in last) + pattern.merge_gap:
+            last.append(row)
+        else:
+            groups.append([row])
+    return sorted(
+        (
+            *(some[0][k] for k in pattern.key),
+            min(row["first_time"] for row in some),
+            max(row["last_time"] for row in some),
+            len(some),
+            *min((row["detected_at"], row["match_id"]) for row in some),
+        )
+        for some in groups
+    )
+
+
+def last_told(house: House, name: str) -> list[tuple[object, ...]]:
+    """The episodes of a pattern as the last hour that tells of each has them."""
+    key = house.stream.patterns[name].key
+    rows = [row for row in house.rows_of("episodes") if row["block"] == name]
+    last = {row["episode_id"]: row for row in sorted(rows, key=lambda row: row["hour"])}
+    columns = (*key, "start_time", "last_time", "matches", "detected_at", "episode_id")
+    return sorted(tuple(row[c] for c in columns) for row in last.values() if row["state"] != "joined")
+
+
+def test_matches_of_one_run_are_those_of_the_definition(house: Make) -> None:
+    day, hours = house(GUESSING), 6
+    for number, lines in enumerate(requests(random.Random(1), hours)):
+        day.land(number, lines)
+    day.run(0, hours)
+    for name in day.stream.patterns:
+        assert told(day, name) == expected(day, name, range(hours)) != [], name
+
+
+@pytest.mark.full
+def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Make) -> None:
+    """Slow (half a minute): four patterns, six runs, and every match beside the definition."""
+    dice, hours = random.Random(1), 12
+    lived, whole = house(GUESSING, "lived"), house(GUESSING, "whole")
+    files = requests(dice, hours)
+    late = dice.randrange(hours)
+    for number, lines in enumerate(files):
+        if number != late:
+            lived.land(number, lines)
+    # Nobody asks for two hours in the midst, in which a long batch ends.
+    cuts = [(0, 2), (2, 4), (6, 7), (7, 11), (11, hours)]
+    for start, end in dice.sample(cuts, len(cuts)):
+        lived.run(start, end)
+    found = {name: told(lived, name) for name in lived.stream.patterns}
+    asked = [number for cut in cuts for number in range(*cut)]
+    assert found == {name: expected(lived, name, asked) for name in found}
+    assert [row for row in found["slow"] if spans(row, hour(4), hour(6))]
+    lived.land(late, files[late])
+    lived.run(0, hours)
+    whole.run(0, hours)
+    assert_equal(lived, whole)
+    lived.assert_ledger_true()
+    levels = {}
+    for name, pattern in lived.stream.patterns.items():
+        wanted = expected(whole, name, range(hours))
+        assert told(whole, name) == wanted
+        levels[name] = {row[len(pattern.key)] for row in wanted}
+    assert levels == {"guessed": {2, 3}, "slow": {2, 3}, "any": {0, 1, 2}, "quick": {0, 1, 2, 3}}
+    together = {name: united(whole, name) for name in whole.stream.patterns}
+    assert {name: last_told(whole, name) for name in together} == together
+    rows = whole.rows_of("episodes")
+    assert {row["state"] for row in rows} == {"partial", "final"}
+    assert {row["matches"] for row in rows} > {1}
+    found = [finding for finding in whole.findings() if finding.kind == "episode"]
+    assert len(found) == sum(map(len, together.values()))
+
+
+def spans(row: tuple[Any, ...], start: datetime, end: datetime) -> bool:
+    """Whether a match begins before some time and ends after it."""
+    records = row[-1]
+    return bool(records[0][0] < start and records[-1][0] >= end)
+
+
+DETECTED = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+patterns:
+  entered:
+    within: 3 hours
+    batch: 10 minutes
+    max_records: 3
+    carry: [status]
+    detector: tests.support.some_detectors.entered
+    columns: [status]
+"""
+
+
+def apart(one: dict[str, Any], other: dict[str, Any]) -> timedelta:
+    time: timedelta = other["event_time"] - one["event_time"]
+    return time
+
+
+@pytest.mark.full
+def test_a_detector_of_an_operator_sees_every_window_whatever_the_history(house: Make) -> None:
+    dice, hours = random.Random(5), 5
+    lived, whole = house(DETECTED, "lived"), house(DETECTED, "whole")
+    for number, lines in enumerate(requests(dice, hours)):
+        lived.land(number, lines)
+    for start, end in [(3, 5), (0, 1), (1, 3)]:
+        lived.run(start, end)
+    whole.run(0, hours)
+    assert_equal(lived, whole)
+    events = sorted(whole.rows_of("events"), key=lambda e: [e["client"], *(e[k] for k in ORDER)])
+    wanted = []
+    for client, some in groupby(events, key=itemgetter("client")):
+        for one, other in pairwise(some):
+            if (one["status"], other["status"]) == (401, 200) and apart(one, other) <= LONG:
+                wanted.append((client, [one[k] for k in ORDER], [other[k] for k in ORDER]))
+    matches = whole.rows_of("matches")
+    assert all((m["steps"], m["bindings"], m["kept_status"]) == ([], [], [401, 200]) for m in matches)
+    found = [(m["client"], *([r[k] for k in ORDER] for r in m["records"])) for m in matches]
+    # Of the last hour's some will be seen in a window that ends after it.
+    seen_later = [w for w in wanted if w not in found]
+    assert sorted(found) == sorted(w for w in wanted if w not in seen_later)
+    assert all(w[2][0] > hour(2) for w in seen_later)
+    assert len({m["level"] for m in matches}) > 1
+
+
+def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_stand(house: Make) -> None:
+    text = DETECTED.replace(
+        "tests.support.some_detectors.entered", "tests.support.some_detectors.fragile"
+    ).replace("3 hours", "20 minutes")
+    day = house(text)
+    for number in range(3):
+        day.land(number, [line(3600 * number + 60 * n, "10.0.0.1", 7, s) for n, s in enumerate([401, 200])])
+    day.land(1, [line(3600 + 1500, "10.0.0.2", 7, 500)], "b")
+    day.run(0, 3)
+    standing = {name: state for name, state in day.state().items() if "matches" in name}
+    assert [state.status for state in standing.values()] == ["published", "quarantined", "published"]
+    (failed,) = (v for state in standing.values() for v in state.checks if not v.success)
+    assert (failed.check, failed.observed, failed.node.hour) == ("detector_ran", 1, hour(1))
+    assert failed.failing_rows[0] == (
+        "client='10.0.0.2', window 2015-05-17T01:10:00 to 2015-05-17T01:30:00: "
+        "LookupError: no such page at 01:25 (some_detectors.py, line 22)"
+    )
+    assert day.table("matches").count() == 2
+    # It is what a person is told, too.
+    told = [
+        finding
+        for finding in day.findings()
+        if finding.stage == "patterns" and finding.kind == "check_failed"
+    ]
+    assert any("10.0.0.2" in words for finding in told for words in finding.evidence)
+    assert all(finding.evidence[-1].startswith("to mend it: mend the detector, then run") for finding in told)
+
+
+@pytest.mark.full
+def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(house: Make) -> None:
+    """The file of an hour has put a record in the one before, which is half of a match."""
+    text = DETECTED[: DETECTED.index("  entered")] + (
+        "  two: {within: 3 hours, batch: 20 minutes, steps: [{id: one, where: status = 401, times: 2}]}\n"
+    )
+    lived, whole = house(text, "lived"), house(text, "whole")
+    lived.land(1, [line(3540, status=401), line(3660, status=401)])
+    lived.land(0, [line(60, status=404)])
+    lived.run(1, 2)
+    assert lived.table("events").count() == 2
+    assert lived.table("matches").count() == 0
+    lived.ingest(0, 1)
+    lived.patterns(0, 1)
+    assert lived.table("matches").count() == 1
+    whole.run(0, 2)
+    assert_equal(lived, whole)

@@ -1,0 +1,291 @@
+"""Persistent items are what the listing says of the whole log, whatever the history of the lake."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.support import item_histories as sketched
+from tests.support.item_histories import HOUR, MICROS, Event, by_item, bytes_of, events_of, live, micros
+from tests.support.stream_harness import House, hour, line
+from transom.app.freshness import freshness_of
+from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
+from transom.features.persistence.algorithm.reference import Exact, SlidingWindow
+from transom.features.persistence.audit import audit
+from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
+from transom.storage.tables import LakeError
+
+Make = Callable[..., House]
+HOURS = 16
+
+PERSISTENT = """
+name: web
+preset: apache/combined
+repair_window: 1 hour  # a longer gap between hours that are asked for stays one
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+persistence:
+  clients: {item: [client], slot: 1 hour, window: 6 hours, alpha: 0.7, epsilon: 0.4}
+  pairs: {item: [client, status], where: bytes > 0, slot: 20 minutes, window: 4 hours, alpha: 0.5,
+          epsilon: 0.3, delta: 0.2, seed: 5, finding: false}
+  slow: {item: [client], slot: 3 hours, window: 15 hours, alpha: 0.8, epsilon: 0.5, watch: [10.0.0.3]}
+"""
+
+
+def requests(dice: random.Random) -> list[list[str]]:
+    """Some clients in every hour, others in some; one is gone for half of the time, one soon for good, one
+    comes by the clock."""
+    chances = {1: 1.0, 2: 0.8, 3: 0.3, 4: 0.7}
+    log: list[list[str]] = []
+    for number in range(HOURS):
+        lines = []
+        for client, chance in chances.items():
+            if dice.random() < chance and not (client == 1 and 6 <= number < 11):
+                for _ in range(dice.choice([1, 2, 5])):
+                    sent, status = dice.choice([0, 7, "-"]), dice.choice([200, 404])
+                    lines.append(line(3600 * number + dice.randrange(3600), f"10.0.0.{client}", sent, status))
+        lines += [line(3600 * number + 1200 * turn + 5, "10.0.0.5", 7, 200) for turn in range(3)]
+        lines += [line(3600 * number + 9, "10.0.0.6", 7, 404)] * (number < 3)
+        log.append(lines)
+    return log
+
+
+def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> Iterator[Event]:
+    """What hours that were asked for tell of a block, record by record."""
+    block = persistence_block_of(house.stream, name)
+    taken = [e for e in events if name != "pairs" or (e["bytes"] or 0) > 0]
+    taken.sort(key=lambda event: event["event_time"])
+    tracking, of = block.tracking, block.tracking.params
+    windows = [
+        SlidingWindow(of, lambda item, slot, seed=seed: item_slot_hash(item, slot, seed))  # type: ignore[misc]
+        for seed in block.seeds
+    ]
+    exact, named = Exact(of.slots), dict[bytes, int]()
+    watched = {bytes_of(item) for item in block.watched}
+    for at in range(min(asked), max(asked) + HOUR, HOUR):
+        for event in taken:
+            time = micros(event["event_time"])
+            if time // HOUR * HOUR != at:
+                continue
+            item, slot = bytes_of([event[column] for column in block.item]), time // tracking.length
+            exact.take(item, slot)
+            for window in windows:
+                window.move_to(slot)
+                if item not in watched:
+                    window.take(item, slot)
+        end = at + HOUR
+        if end % tracking.length:
+            continue
+        last = end // tracking.length - 1
+        oldest: dict[bytes, tuple[int, int]] = {}
+        for window in windows:
+            window.move_to(last)
+            for item, start, counted in window.oldest(last):
+                oldest[item] = min((start, counted), oldest.get(item, (start, counted)))
+        found = {item for window in windows for item in window.reported(last)}
+        first = last - of.slots + 1
+        found = {i for i in found if oldest[i][1] + oldest[i][0] - first >= of.alpha * of.slots}
+        persistence = exact.persistence(last)
+        for item in watched & persistence.keys():
+            oldest[item] = (min(s for s in exact.slots_of[item] if s > last - of.slots), persistence[item])
+            if persistence[item] >= of.alpha * of.slots:
+                found.add(item)
+        left = named.keys() - found
+        named = {item: named.get(item, end) for item in found}
+        if at in asked:
+            for item in {*found, *(watched & persistence.keys())}:
+                start, counted = oldest[item]
+                yield told_of(taken, block, item, start, counted, end, named.get(item), item in watched)
+            for item in left:
+                yield {"item": item, "end": end, "change": "left", "watched": item in watched}
+
+
+def told_of(
+    events: Sequence[Event],
+    block: PersistenceBlock,
+    item: bytes,
+    start: int,
+    counted: int,
+    end: int,
+    since: int | None,
+    watched: bool,
+) -> Event:
+    length, of = block.tracking.length, block.tracking.params
+    first = end // length - of.slots
+    times: dict[int, list[int]] = {}
+    for event in events:
+        time = micros(event["event_time"])
+        if start * length <= time < end and bytes_of([event[c] for c in block.item]) == item:
+            times.setdefault(time // length, []).append(time)
+    contacts = [min(times[slot]) // block.tracking.unit for slot in sorted(times)]
+    gaps = [(later - one) * block.tracking.unit / MICROS for one, later in pairwise(contacts)]
+    mean = sum(gaps) / len(gaps) if gaps else None
+    spread = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5 / mean if mean else None
+    high = counted if watched else counted + start - first
+    estimate = counted if watched else of.estimate_within(counted, start - first)
+    change = None if since is None else "entered" if since == end else "stays"
+    return {
+        "item": item, "end": end, "change": change, "low": counted, "high": high,
+        "estimate": pytest.approx(float(estimate)),
+        "is_certain": counted >= of.alpha * of.slots, "watched": watched, "since": since,
+        "first": start * length, "last": max(times) * length, "records": sum(map(len, times.values())),
+        "slots": "".join(
+            "1" if slot in times else "0" if watched or slot >= start else "?"
+            for slot in range(first, first + of.slots)
+        ),
+        "mean": None if mean is None else pytest.approx(mean), "spread": None if spread is None else
+        pytest.approx(spread, abs=1e-6),
+    }  # fmt: skip
+
+
+def told(house: House, name: str) -> Iterator[Event]:
+    block = persistence_block_of(house.stream, name)
+    for said, row in sketched.told(house, "persistent_items", name, block.item):
+        assert row["is_certain"] or row["low"] is None or row["low"] < block.tracking.params.min_certain
+        if row["change"] != "left":
+            said |= {
+                name: row[name] for name in ("low", "high", "estimate", "is_certain", "records", "slots")
+            }
+            said |= {
+                "since": row["since"] and micros(row["since"]), "first": micros(row["first_slot"]),
+                "last": micros(row["last_slot"]), "mean": row["gap_mean_s"], "spread": row["gap_cv"],
+            }  # fmt: skip
+        yield said
+
+
+def check(house: House, asked: Sequence[int]) -> None:
+    events, hours = events_of(house, asked)
+    for name in house.stream.persistence:
+        rows = by_item(told(house, name))
+        assert rows == by_item(expected(house, name, events, hours)), name
+        changes = {row["change"] for row in rows}
+        # In six hours few enter, and none has left.
+        assert changes >= ({"entered", "stays"} if len(asked) > 6 else {"entered"}), name
+        assert name != "clients" or len(asked) <= 6 or "left" in changes
+
+
+def test_items_of_one_run_are_those_of_the_listing(house: Make) -> None:
+    day, hours = house(PERSISTENT), 6
+    for number, lines in enumerate(requests(random.Random(4))[:hours]):
+        day.land(number, lines)
+    day.run(0, hours)
+    check(day, range(hours))
+
+
+@pytest.mark.full
+def test_items_are_what_the_listing_says_whatever_the_history(house: Make) -> None:
+    """Slow (half a minute): six runs and an audit, each hour beside the listing."""
+    log = requests(random.Random(4))
+    lived, whole = house(PERSISTENT, "lived"), house(PERSISTENT, "whole")
+    late = {4: log[4][1::2], 9: log[9][::2]}
+    # Hours 6 to 8 are asked for last, after what comes behind them.
+    early, later = ((0, 1), (1, 6), (9, 10), (10, HOURS)), ((4, 5), (6, 9), (9, HOURS))
+    live(lived, whole, log, late, early, later, check)
+    events, named = whole.rows_of("events"), whole.rows_of("persistent_items")
+    interval, fresh = whole.context(0, HOURS).interval, freshness_of(whole.stream, whole.book())
+    for found in audit(whole.spark, whole.stream, interval, whole.root, fresh):
+        assert found.sound
+        counts = recounted(whole, found.block, events, named)
+        assert {name: found.counts[name] for name in counts} == counts
+        assert found.counts["tuples"] > 0
+        assert found.windows == HOURS // max(
+            1, (whole.stream.persistence[found.block].slot // timedelta(hours=1))
+        )
+    # What stays is one finding, and so is what has left; what nobody wants to be told of is none.
+    stays = {row["spell_id"] for row in whole.rows_of("persistent_items") if row["block"] != "pairs"} - {None}
+    findings = [finding for finding in whole.findings() if finding.kind == "persistent_item"]
+    assert len(findings) == len(stays) > 3
+    assert {finding.block for finding in findings} == {"clients", "slow"}
+    ongoing = [finding for finding in findings if finding.ongoing]
+    assert {finding.item for finding in ongoing if finding.block == "clients"} == {
+        row["client"]
+        for row in whole.rows_of("persistent_items")
+        if row["block"] == "clients" and row["hour"] == hour(HOURS - 1) and row["state"] == "partial"
+    }
+
+
+def recounted(house: House, name: str, events: Sequence[Event], rows: Sequence[Event]) -> dict[str, int]:
+    """What an audit has to count of a block, over all windows."""
+    block = persistence_block_of(house.stream, name)
+    tracking, asked = block.tracking, block.tracking.params
+    exact, counts = (
+        Exact(asked.slots),
+        dict.fromkeys(("items", "pairs", "persistent", "missed", "transient", "named_wrongly"), 0),
+    )
+    for event in events:
+        if name != "pairs" or (event["bytes"] or 0) > 0:
+            item = bytes_of([event[column] for column in block.item])
+            exact.take(item, micros(event["event_time"]) // tracking.length)
+    for number in range(HOURS):
+        end = micros(hour(number)) + HOUR
+        if end % tracking.length:
+            continue
+        told = {
+            bytes_of([row[column] for column in block.item])
+            for row in rows
+            if row["block"] == name
+            and micros(row["window_end"]) == end
+            and row["since"]
+            and row["low"] is not None
+        }
+        for item, many in exact.persistence(end // tracking.length - 1).items():
+            persistent = many >= asked.min_certain
+            counts["items"] += 1
+            counts["pairs"] += many
+            counts["persistent"] += persistent
+            counts["missed"] += persistent and item not in told
+            counts["transient"] += not persistent
+            counts["named_wrongly"] += not persistent and item in told
+    return counts
+
+
+IGNORING = """
+  known: {item: [client], slot: 1 hour, window: 4 hours, alpha: 1, epsilon: 0.9, ignore: IGNORED}
+"""
+
+
+@pytest.mark.full
+def test_what_is_known_is_not_told_and_is_remembered(house: Make, tmp_path: Path) -> None:
+    """Slow (20 seconds): several runs of the sketches."""
+    text = PERSISTENT[: PERSISTENT.index("  clients")] + IGNORING
+    path = tmp_path / "known"
+    write_deltalake(path, pa.table({"ip": ["10.0.0.1"]}))
+    day = house(text.replace("IGNORED", "{}"))
+    for number in range(3):
+        day.land(number, [line(3600 * number, f"10.0.0.{n}") for n in (1, 2)] + [line(3600 * number, "::7")])
+    day.run(0, 3)
+    tuples = day.store.pin(["tuples"]).versions
+    seen = {"{}": clients(day)}
+    assert seen["{}"] == {"10.0.0.1", "10.0.0.2", "::7"}
+    table = f"{{table: {{path: {path}, columns: {{client: ip}}}}}}"
+    for known, left in (
+        ("{items: [10.0.0.2]}", {"10.0.0.1", "::7"}),
+        ("{networks: {client: [10.0.0.0/31, '::/64']}}", {"10.0.0.2"}),
+        (table, {"10.0.0.2", "::7"}),
+    ):
+        day = house(text.replace("IGNORED", known))
+        day.persistence(0, 3)
+        assert clients(day) == left, known
+        # What is remembered does not depend on it.
+        assert day.store.pin(["tuples"]).versions == tuples
+    write_deltalake(path, pa.table({"ip": ["10.0.0.2"]}), mode="append")
+    assert day.persistence(0, 3).published == 3
+    assert clients(day) == {"::7"}
+    DeltaTable(path).delete()
+    day.persistence(0, 3)
+    assert clients(day) == seen["{}"]
+    assert day.persistence(0, 3).published == 0
+    write_deltalake(path, pa.table({"host": ["10.0.0.2"]}), mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(
+        LakeError, match=r"^persistence.known.ignore.table.columns.client: .* has no column 'ip'"
+    ):
+        day.persistence(0, 3)
+
+
+def clients(house: House) -> set[str]:
+    return {row["client"] for row in house.rows_of("persistent_items")}

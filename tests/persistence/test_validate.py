@@ -1,0 +1,145 @@
+"""The exact text of everything that blocks of persistence are refused for."""
+
+# ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from tests.support.stream_factories import base, refusal
+from transom.cli.check import describe_stream
+from transom.features.persistence.stage import epsilons
+from transom.stream import parse
+
+P = {"item": ["user"], "slot": "1 hour", "window": "3 days", "alpha": 0.7, "epsilon": 0.2}
+BUDGET = {"tuples": 10_000, "pairs": 100_000}
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({**P, "item": ...}, "item: is required"),
+        ({**P, "item": []}, "item: must have at least 1; got []"),
+        ({**P, "item": ["usr"]}, "item[0]: no column 'usr'; nearest: user"),
+        ({**P, "item": ["user", "user"]}, "item: names 'user' 2 times"),
+        (
+            {**P, "item": ["took"]},
+            "item[0]: must be a text, an integer, a truth value or a time; took is a number: derive a text or an integer of it",
+        ),
+        ({**P, "slot": ...}, "slot: is required"),
+        ({**P, "slot": "7 minutes"}, "slot: must divide an hour, or be whole hours; got 7 minutes"),
+        ({**P, "slot": "90 minutes"}, "slot: must divide an hour, or be whole hours; got 90 minutes"),
+        ({**P, "slot": "0 hours"}, "slot: must divide an hour, or be whole hours; got 0 seconds"),
+        ({**P, "window": "90 minutes"}, "window: must be a whole number of slots of 1 hour; got 90 minutes"),
+        ({**P, "window": "30 minutes"}, "window: must be a whole number of slots of 1 hour; got 30 minutes"),
+        ({**P, "slot": "1 second"}, "window: must have at most 20000 slots; got 259200"),
+        ({**P, "alpha": 0}, "alpha: must be above 0 and at most 1; got 0"),
+        ({**P, "alpha": 1.5}, "alpha: must be above 0 and at most 1; got 1.5"),
+        ({**P, "alpha": "0.7"}, "alpha: must be a number; got '0.7'"),
+        ({**P, "epsilon": 0.7}, "epsilon: must be above 0 and below alpha; got 0.7 and alpha 0.7"),
+        ({**P, "epsilon": 0}, "epsilon: must be above 0 and below alpha; got 0 and alpha 0.7"),
+        (
+            {**P, "epsilon": 0.02},
+            "epsilon: must be at least 2 / 72, or every item is tracked, which takes more than counting all of them exactly: tau = 2 / (epsilon n) is 1.39; got epsilon 0.02 of 72 slots",
+        ),
+        ({**P, "epsilon": ...}, "epsilon: must be said, or a budget instead; got neither"),
+        ({**P, "budget": BUDGET}, "epsilon: must be said, or a budget instead; got both"),
+        (
+            {**P, "epsilon": ..., "budget": {"tuples": 100, "pairs": 100_000}},
+            "budget: gives an epsilon that cannot be, from 100 tuples of 100000 pairs and 2 instances: it must be above 0 and below alpha; got 55.5556 and alpha 0.7",
+        ),
+        ({**P, "epsilon": ..., "budget": {**BUDGET, "tuples": 0}}, "budget.tuples: must be at least 1; got 0"),
+        ({**P, "delta": 1}, "delta: must be above 0 and below 1; got 1"),
+        ({**P, "delta": 0}, "delta: must be above 0 and below 1; got 0"),
+        ({**P, "seed": -1}, "seed: must be from 0 up to 2^32; got -1"),
+        ({**P, "seed": 2**32}, "seed: must be from 0 up to 2^32; got 4294967296"),
+        ({**P, "seed": 2**32 - 1}, "seed: must leave 2 below 2^32; got 4294967295"),
+        ({**P, "where": "tok > 5"}, "where: no column 'tok'; nearest: took\n    tok > 5\n    ^"),
+        ({**P, "title": "{usr} comes"}, "title: a title names columns of the item, since and window_end; no column 'usr'; nearest: user"),
+        ({**P, "watch": [5]}, "watch[0]: must be a string for user; got 5"),
+        (
+            {**P, "watch": [[1.5]]},
+            "watch[0]: must be a text, an integer or a truth value, or a list with one for each column; got [1.5]",
+        ),
+        (
+            {**P, "watch": ["b", "a"], "ignore": {"items": ["c", "a"]}},
+            "watch[1]: is ignored, too, and would never be told of",
+        ),
+        ({**P, "watch": [["a", "b"]]}, "watch[0]: must have a value for each of user; got ['a', 'b']"),
+        ({**P, "ignore": {"items": [["a", "b"]]}}, "ignore.items[0]: must have a value for each of user; got ['a', 'b']"),
+        ({**P, "ignore": {"networks": {"host": ["10.0.0.0/8"]}}}, "ignore.networks.host: no column 'host' of the item; known: user"),
+        (
+            {**P, "ignore": {"networks": {"user": ["10.0.0.1/8"]}}},
+            "ignore.networks.user[0]: must be a network such as 192.168.0.0/16; 10.0.0.1/8 has host bits set",
+        ),
+        (
+            {**P, "ignore": {"table": {"path": "known", "columns": {"host": "ip"}}}},
+            "ignore.table.columns.host: no column 'host' of the item; known: user",
+        ),
+        ({**P, "windw": "1 day"}, "persistence.x: unknown field 'windw'; nearest: window"),
+    ],
+)  # fmt: skip
+def test_what_persistence_is_refused_for(said: dict[str, Any], message: str) -> None:
+    data = base()
+    data["persistence"] = {"x": {name: value for name, value in said.items() if value is not ...}}
+    assert refusal(data).replace("app.yaml: persistence.x.", "").replace("app.yaml: ", "") == message
+
+
+def test_epsilon_follows_from_a_budget() -> None:
+    said = {name: value for name, value in P.items() if name != "epsilon"} | {"budget": BUDGET}
+    stream = parse(base() | {"persistence": {"x": said}})
+    asked = stream.persistence["x"].params
+    # 100,000 pairs of which 2 instances are to remember 10,000: one in twenty each.
+    assert asked.tau == Fraction(1, 20)
+    assert (asked.instances, float(asked.epsilon)) == (2, pytest.approx(2 / (72 / 20)))
+
+
+def test_what_is_persistent_is_told_in_a_line() -> None:
+    stream = parse(base() | {"persistence": {"x": P}})
+    assert describe_stream(stream).splitlines()[-1] == (
+        "  persistence x: user in 51 of 72 slots of 1 hour, none in fewer than 36; epsilon 0.2, a tuple of one in "
+        "3.6 pairs of an item and a slot, in 2 instances together"
+    )
+
+
+def test_more_tuples_than_pairs_are_told() -> None:
+    stream = parse(base() | {"persistence": {"x": {**P, "epsilon": 0.05}}})
+    assert describe_stream(stream).endswith(
+        "a tuple of one in 0.9 pairs of an item and a slot, in 2 instances together, which is more than an exact "
+        "count takes"
+    )
+
+
+@pytest.mark.parametrize("column", ["slot", "long", "left", "unknown", "named", "since", "bits"])
+def test_columns_that_tables_or_what_makes_them_have_are_none_of_an_item(column: str) -> None:
+    data = base()
+    data["columns"][column] = {"from": "user"}
+    data["persistence"] = {"x": {**P, "item": [column]}}
+    rule = f"{column} is a column that every persistent item has; name it otherwise"
+    assert refusal(data) == f"app.yaml: persistence.x.item[0]: {rule}"
+
+
+def test_state_is_kept_as_long_as_a_window() -> None:
+    said = refusal({**base(), "persistence": {"x": P}, "retention": "119 hours"})
+    rule = (
+        "must be whole hours, and no less than repair_window and the window of persistence x together, 5 days"
+    )
+    assert said == f"app.yaml: retention: {rule}; got 119 hours"
+
+
+def test_what_items_are_judged_by_shapes_what_is_told_of_them() -> None:
+    """What is remembered may be the same with another alpha, or with more instances."""
+    said = {"alpha": 0.69, "delta": 0.001, "seed": 0, "watch": ["a"], "title": "{user}"}
+    shapes = {
+        name: parse(base() | {"persistence": {"x": {**P, name: value}}}).fingerprint("persistent_items", "x")
+        for name, value in said.items()
+    }
+    usual = parse(base() | {"persistence": {"x": P}}).fingerprint("persistent_items", "x")
+    assert {name for name, shape in shapes.items() if shape != usual} == {"alpha", "delta", "watch"}
+
+
+def test_the_ledger_says_the_epsilon_that_follows_from_a_budget() -> None:
+    data = base() | {"persistence": {"x": {**P, "epsilon": ..., "budget": BUDGET}, "y": P}}
+    del data["persistence"]["x"]["epsilon"]
+    assert epsilons(parse(data)) == {"x.epsilon_millionths": 555_556, "y.epsilon_millionths": 200_000}

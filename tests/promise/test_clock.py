@@ -1,0 +1,166 @@
+"""A clock that jumps: of the machine that runs the jobs, and of those that write the files."""
+
+import ast
+import os
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import count, cycle
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from pyspark.sql import SparkSession
+
+import transom
+from tests.support.stream_harness import House, line
+from transom.app import run_stage
+
+Make = Callable[..., House]
+TRANSOM = Path(transom.__file__).parent
+TEXT = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
+key: [client]
+aggregates: {traffic: {measures: {n: count}, levels: RANGES 2 HOURS SLIDES 1 HOUR}}
+"""
+
+
+class Jumping(datetime):
+    """A clock that goes a century back and forth."""
+
+    years: Iterator[int] = cycle((2120, 1971))
+
+    @classmethod
+    def now(cls, tz: object = None) -> "Jumping":
+        return cls(next(cls.years), 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.full
+def test_a_clock_that_jumps_leaves_no_trace(
+    spark: SparkSession, house: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slow (20 seconds): several runs of all stages."""
+    steady, jumping = house(TEXT, "steady"), house(TEXT, "jumping")
+
+    def performed(day: House, start: int, end: int) -> None:
+        for stage in day.stream.stages:
+            lake, interval = str(Path(day.root).parent), day.context(start, end).interval
+            run_stage.run_stage(spark, stage, day.stream, interval, lake=lake)
+
+    files = [steady.land(number, [line(3600 * number + 5, f"10.0.0.{number}")]) for number in range(2)]
+    performed(steady, 0, 2)
+    # Long before the epoch of the log, long after it, and both at one time.
+    for file, moment in zip(files, (-(10**9), 10**10), strict=True):
+        os.utime(file, (moment, moment))
+    seconds = count(10**6, -1000)
+    monkeypatch.setattr(run_stage, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+    monkeypatch.setattr(run_stage, "datetime", Jumping)
+    performed(jumping, 0, 1)
+    performed(jumping, 0, 2)
+    jumping.assert_same(steady)
+    # They are read again, and are what they were; grown ones are taken, however old they seem.
+    for file in files:
+        os.utime(file, (0, 0))
+    steady.land(1, [line(3605, "10.0.0.1"), line(3606, "10.0.0.2")])
+    os.utime(files[1], (0, 0))
+    performed(jumping, 1, 2)
+    monkeypatch.undo()
+    monkeypatch.setenv("TRANSOM_HOME", str(steady.folder))
+    fresh = house(TEXT, "fresh")
+    fresh.run(0, 2)
+    jumping.assert_same(fresh)
+    assert {run["finished_at"].year for run in jumping.ledger.runs()} == {2120, 1971}
+
+
+def test_a_file_of_the_same_size_and_the_same_time_is_not_read_again(house: Make) -> None:
+    """The known limit: size and time of change are what says that a file may have changed. Whoever changes
+    one and puts its time back has to say so, by a new time (`touch`)."""
+    day = house(
+        TEXT.replace("expected_files: 1", "expected_files: 1, on_conflict: replace").replace(
+            ".log.gz", ".log"
+        )
+    )
+    path = day.folder / "landing/web/2015-05-17/access.00.log"
+    path.parent.mkdir(parents=True)
+    for client, moment in (("10.0.0.1", 5), ("10.0.0.2", 5), ("10.0.0.2", 4)):
+        path.write_text(line(1, client) + "\n")
+        os.utime(path, (moment, moment))
+        day.ingest(0, 1)
+        (row,) = day.table("events").select("client").collect()
+        assert row.client == ("10.0.0.2" if moment == 4 else "10.0.0.1")
+
+
+CLOCKS = {
+    "now", "utcnow", "today", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns",
+    "localtime", "gmtime", "ctime", "asctime", "clock_gettime", "clock_gettime_ns",
+    "current_timestamp", "current_date", "current_time", "curdate", "localtimestamp",
+}  # fmt: skip
+"""Whatever of Python, Arrow or Spark says what time it is, by its last name, but for `time.time`."""
+IN_SQL = re.compile(
+    r"\b(now|unix_timestamp)\(\s*\)|\b(current_(timestamp|date|time)|curdate|localtimestamp)\b", re.I
+)
+
+
+def clocks(source: str) -> list[int]:
+    """The lines of a module that ask a clock, or bring one in under whichever name."""
+    nodes = list(ast.walk(ast.parse(source)))
+    imported = [node for node in nodes if isinstance(node, ast.Import)]
+    times = {alias.asname or "time" for node in imported for alias in node.names if alias.name == "time"}
+    docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+
+    def asks(node: ast.AST) -> bool:
+        match node:
+            case ast.ImportFrom():
+                # Whoever takes all of a module takes what it has of clocks.
+                named = {alias.name for alias in node.names}
+                return bool(named & CLOCKS) or (node.module == "time" and bool(named & {"time", "*"}))
+            case ast.Attribute(value=ast.Name(id=name), attr="time") if name in times:
+                return True
+            case ast.Attribute(attr=name):
+                return name in CLOCKS
+            case ast.Constant(value=str(text)):
+                return id(node) not in docs and IN_SQL.search(text) is not None
+        return False
+
+    return sorted(node.lineno for node in nodes if isinstance(node, ast.expr | ast.ImportFrom) and asks(node))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import time\ntime.time()",
+        "import time as clock\nclock.time()",
+        "import time\nask = time.monotonic",
+        "import time as t\nt.gmtime()",
+        "\nfrom time import time",
+        "\nfrom time import perf_counter as seconds",
+        "\nfrom time import *",
+        "from datetime import datetime\ndatetime.now(UTC)",
+        "from datetime import date as day\nday.today()",
+        "import datetime as d\nd.datetime.utcnow()",
+        "\nfrom pyspark.sql.functions import current_timestamp, lit",
+        "from pyspark.sql import functions as F\nF.current_date()",
+        "\nrows.selectExpr('now() - event_time')",
+        "\nF.expr('unix_timestamp( ) > 5')",
+        "\nF.expr(f'CURRENT_TIMESTAMP < {end}')",
+    ],
+)
+def test_whoever_asks_a_clock_is_seen(code: str) -> None:
+    assert clocks(code) == [2]
+
+
+def test_a_time_that_somebody_is_told_is_no_clock() -> None:
+    told = (
+        '"""Asks no current_timestamp, nor now()."""\nimport time\nfrom datetime import time as at\n'
+        "time.tzset()\ndatetime.fromtimestamp(5)\nrow.time\nF.expr('unix_timestamp(x)')\ntime = a.time\n"
+    )
+    assert clocks(told) == []
+
+
+def test_nothing_that_rows_come_from_asks_a_clock() -> None:
+    """A job reads it to say how long it took and when it ended, and the command line for a person's sake."""
+    modules = {str(path.relative_to(TRANSOM)): clocks(path.read_text()) for path in TRANSOM.rglob("*.py")}
+    asking = {module for module, lines in modules.items() if lines and not module.startswith("cli/")}
+    assert asking == {"app/audit.py", "app/main.py", "app/run_stage.py"}

@@ -1,0 +1,92 @@
+"""A block that the stream has no longer leaves nothing, whatever else its stage still has to do; nor does a
+stage without one."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.stream_harness import House, line
+from transom.app.freshness import freshness_of
+from transom.features.registry import STAGES
+
+Make = Callable[..., House]
+BASE = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+"""
+PERSISTENCE = """
+persistence:
+  regulars: {item: [client], slot: 30 minutes, window: 2 hours, alpha: 0.7, epsilon: 0.6}
+"""
+FREQUENCY = """
+frequency:
+  paths: {item: [path], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2}
+"""
+CHAINED = """
+  split: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, variant: splitter}
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "left", [PERSISTENCE, FREQUENCY, PERSISTENCE + FREQUENCY], ids=["persistence", "frequency", "unchained"]
+)
+def test_blocks_of_sketches_leave_nothing(house: Make, left: str) -> None:
+    whole = house(BASE + PERSISTENCE + FREQUENCY.rstrip() + CHAINED, "lived")
+    for number in range(3):
+        whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])
+    whole.run(0, 3)
+    lived, fresh = house(BASE + left, "lived"), house(BASE + left, "fresh")
+    lived.run(0, 1)
+    fresh.run(0, 3)
+    assert lived.state() == fresh.state()
+    lived.assert_ledger_true()
+    freshness = freshness_of(lived.stream, lived.book())
+    assert not freshness.stale("persistence")
+    assert not freshness.stale("frequency")
+    for table in ("tuples", "persistent_items", "tick_matrices", "cells", "frequencies"):
+        assert {row["block"] for row in lived.rows_of(table)} <= {
+            *lived.stream.persistence,
+            *lived.stream.frequency,
+        }
+    assert {finding.block for finding in lived.findings()} == {finding.block for finding in fresh.findings()}
+
+
+EVERYTHING = """
+aggregates:
+  traffic: {measures: {n: count}, levels: "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR",
+            alert: {many: n > 0}, recurring: [path]}
+patterns:
+  twice: {within: 2 hours, steps: [{id: two, where: status = 200, times: 2}]}
+frames:
+  served: {kind: threshold, where: status = 200, on_duplicate_time: max, idle: 1 hour}
+fills:
+  around: {frame: served}
+"""
+
+
+@pytest.mark.full
+def test_stages_of_which_no_block_is_left_leave_nothing(house: Make) -> None:
+    """Slow (half a minute): every stage runs, and again for each that is dropped."""
+    whole = house(BASE + EVERYTHING + PERSISTENCE + FREQUENCY, "lived")
+    for number in range(3):
+        whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])
+    whole.run(0, 3)
+    before = {*whole.book()}
+    assert {node.stage for node in before} == {*STAGES}
+    assert kinds(whole) >= {"alert", "episode", "frame", "persistent_item", "heavy_hitter"}
+    for left in (EVERYTHING, ""):
+        lived, fresh = house(BASE + left, "lived"), house(BASE + left, f"fresh{len(left)}")
+        lived.run(0, 1)
+        fresh.run(0, 3)
+        assert lived.state().keys() == fresh.state().keys()
+        lived.assert_ledger_true()
+        assert kinds(lived) == kinds(fresh)
+    gone = {node.table for node in before} - {node.table for node in lived.book()}
+    assert {table for table in gone if lived.rows_of(table)} == set()
+
+
+def kinds(house: House) -> set[str]:
+    return {finding.kind for finding in house.findings()}

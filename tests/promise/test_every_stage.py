@@ -1,0 +1,91 @@
+"""The promise for every stage in one lake: a random history leaves the tables that one run leaves."""
+
+import random
+from collections.abc import Callable
+from itertools import pairwise
+
+from tests.support.crash_states import killed_at
+from tests.support.stream_harness import House, line
+from transom.engine.gate import evaluate_gate
+from transom.features.registry import STAGES
+
+Make = Callable[..., House]
+HOURS = 3
+LATE = 1
+"""The hour of a file that comes when the hour has been run."""
+
+EVERY_STAGE = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+aggregates:
+  traffic:
+    measures: {n: count, sent: sum(bytes)}
+    levels: RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES
+    fit: {unit: 30 minutes, value: sum, missing: zero}
+    recurring: [status]
+    alert: {many: n > 12}
+patterns:
+  back:
+    within: 3 hours
+    batch: 20 minutes
+    merge_gap: 1 hour
+    steps: [{id: one, where: status = 404}, {id: other, where: status = 200, gap: {min: 5 minutes}}]
+frames:
+  served: {kind: threshold, where: status = 200, value: bytes, on_duplicate_time: sum, idle: 2 hours}
+  silent: {source: traffic, kind: threshold, where: n < 1, missing: satisfies, known: 2 hours}
+fills:
+  around: {frame: served, lead: 30 minutes, measures: {sent: sum(bytes)}}
+persistence:
+  regulars: {item: [client], slot: 30 minutes, window: 3 hours, alpha: 0.6, epsilon: 0.4}
+frequency:
+  often: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2}
+  split: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, variant: splitter}
+"""
+
+
+def requests(number: int) -> list[str]:
+    """Requests of one hour: two clients in every hour, two now and then, the last time at the hour's end."""
+    return [
+        line(
+            3600 * number + second,
+            f"10.0.0.{second * (number + 3) % 11 % 4}",
+            100 + second % 7,
+            404 if second % 5 == number else 200,
+        )
+        for second in (*range(0, 3600, 151), 3599)
+    ]
+
+
+def test_random_history_leaves_tables_of_one_run(house: Make, dice: random.Random) -> None:
+    """Slow (half a minute): every stage runs several times. Runs come in random order, one of them is killed
+    and repeated, and a file comes late."""
+    lived, whole = house(EVERY_STAGE, "lived"), house(EVERY_STAGE, "whole")
+    assert lived.stream.stages == STAGES, "the stream has every stage there is"
+    for number in range(HOURS):
+        lived.land(number, requests(number))
+    late = lived.land(LATE, [line(3600 * LATE + 1800 + 40 * n, "10.9.9.9") for n in range(20)], ".late")
+    content = late.read_bytes()
+    late.unlink()
+    cuts = list(pairwise([0, dice.randrange(1, HOURS), HOURS]))
+    dice.shuffle(cuts)
+    commit, killed = dice.randint(1, 60), dice.randrange(len(cuts))
+    for number, (start, end) in enumerate(cuts):
+        if number == killed:
+            with killed_at(commit):
+                lived.run(start, end)
+        lived.run(start, end)
+    late.write_bytes(content)
+    lived.run(LATE, LATE + 1)
+    whole.run(0, HOURS)
+    lived.assert_same(whole, f"runs of {cuts}, number {killed} killed at commit {commit}")
+    assert lived.findings() == whole.findings()
+    lived.assert_ledger_true()
+    for stage in STAGES:
+        assert evaluate_gate(lived.ledger, stage, "web", lived.context(0, HOURS).interval, "").passed
+    # Every table is put to the test, and all that is reported to a person.
+    empty = {name for name, rows in lived.rows().items() if not rows}
+    assert empty == {"rejected", "duplicates"}
+    kinds = {finding.kind for finding in lived.findings()}
+    assert kinds == {"alert", "episode", "frame", "persistent_item", "heavy_hitter"}

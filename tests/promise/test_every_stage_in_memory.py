@@ -1,0 +1,405 @@
+"""Every stage behind ingest, by its real steps and reads, in the lake in memory: whatever happens to its
+runs, what the ledger calls fresh is what one run over everything makes. No Spark.
+
+A new stage is covered once `transom.features.registry.FEATURES` has it and `EVERY_FEATURE` a block for each
+of its tables.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.support.memory_lake import HOUR, Killed, at
+from tests.support.memory_pipeline import CHANGED, STREAM, WITHOUT_FRAMES, Pipeline, upstream
+from transom.app.definitions import all_definitions
+from transom.core.intervals import Interval
+from transom.engine import retention
+from transom.engine.runner import Outcome
+from transom.features.registry import STAGES
+from transom.ledger.staleness import Scope
+from transom.storage.tables import RunSuperseded
+
+OUTSIDE = ("/outside/history", "/outside/known", "copy")
+HOURS = 6
+SIDES = ["before", pytest.param("after", marks=pytest.mark.full)]
+
+
+def initial(lake: Pipeline) -> None:
+    """What there is at first: some hours, one of them incomplete, and what is read from outside."""
+    for number in range(3):
+        lake.tell(number, [number, 7], complete=number != 1)
+    for name in OUTSIDE:
+        lake.outside[name] = {at(number): number for number in range(3)}
+
+
+def change(lake: Pipeline) -> None:
+    """What becomes of it: an hour that has not been read, late events, another specification whose checks
+    withhold some hours, and other rows outside."""
+    lake.tell(1, [1, 7, 8])
+    lake.tell(3, [4])
+    lake.outside["copy"][at(3)] = lake.outside["/outside/known"][at(0)] = 9
+    lake.specify(CHANGED, at_most=90, at_least=10)
+
+
+def prepared(stage: str, again: bool) -> tuple[Pipeline, tuple[int, int]]:
+    """A lake before a run of a stage, and the hours of that run."""
+    lake = Pipeline()
+    initial(lake)
+    if again:
+        lake.run(0, 3, stages=upstream(stage))
+        change(lake)
+    hours = (2, 4) if again else (0, 3)
+    lake.run(*hours, stages=upstream(stage)[:-1])
+    return lake, hours
+
+
+def test_stream_has_block_for_each_table_of_each_stage() -> None:
+    assert STREAM.stages == CHANGED.stages == STAGES
+    for stream in (STREAM, CHANGED):
+        tables = {step.table.name: step.parts for of in all_definitions(stream).values() for step in of.steps}
+        assert [name for name, parts in tables.items() if not parts] == []
+    fillers = {filler.name for of in all_definitions(STREAM).values() for filler in of.fillers}
+    assert fillers == set(OUTSIDE)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+@pytest.mark.parametrize("stage", STAGES[1:])
+def test_run_killed_between_any_two_commits_is_made_good_by_next_run(stage: str, again: bool) -> None:
+    never, hours = prepared(stage, again)
+    left = [never.copied()]
+
+    def copy() -> None:
+        held = left[-1]
+        # A pin changes nothing.
+        if never.ledger.version != held.ledger.version or never.store.tokens != held.store.tokens:
+            left.append(never.copied())
+
+    never.commits.observer = copy
+    never.run(*hours, stages=[stage])
+    never.assert_ledger_true()
+    # Of each table a claim, rows, what came out.
+    assert len(left) > 3
+    for number, lake in enumerate(left):
+        lake.run(*hours, stages=[stage])
+        lake.assert_same(never, f"killed after commit {number}:")
+        lake.assert_ledger_true()
+        lake.assert_settled(hours, [stage])
+    # Of the events and the specification before nothing is left.
+    never.run(0, 4, stages=upstream(stage))
+    never.assert_same(never.anew(upstream(stage)), "after a run over everything:")
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("stage", STAGES[1:])
+def test_run_overtaken_at_any_commit_leaves_one_of_two_truths(stage: str, side: str) -> None:
+    """Another run goes whole at each commit and pin of one, over events that have changed in between."""
+    stages = upstream(stage)
+    old, hours = prepared(stage, True)
+
+    def others(lake: Pipeline) -> None:
+        lake.tell(1, [5])
+        lake.tell(3, [4, 4])
+        lake.outside["copy"][at(3)] = 4
+        lake.run(0, 4, stages=stages)
+
+    new, alone = old.copied(), old.copied()
+    others(new)
+    alone.run(*hours, stages=[stage])
+    points = range(1, alone.commits.count - old.commits.count + 1)
+    overtaken = 0
+    for point in points:
+        lake = old.copied()
+        with lake.commits.struck(point, side, lambda lake=lake: others(lake)):
+            try:
+                lake.run(*hours, stages=[stage])
+            except RunSuperseded:
+                overtaken += 1
+        lake.assert_ledger_true()
+        for node, entry in lake.ledger.snapshot().items():
+            if node.stage == stage and entry.status == "published":
+                assert lake.rows(node) in (alone.rows(node), new.rows(node)), (point, node)
+        lake.run(0, 4, stages=stages)
+        lake.assert_same(new, f"overtaken {side} commit {point}:")
+    # At each point but those before its first claim and after its last commit.
+    assert overtaken
+
+
+def run_with_retention(lake: Pipeline, start: int, end: int, stage: str) -> None:
+    """Runs a stage, which drops state, after those that it reads."""
+    lake.run(start, end, stages=upstream(stage)[:-1])
+    lake.run(start, end, retention=3, stages=[stage])
+
+
+def expired(lake: Pipeline) -> set[tuple[str, datetime]]:
+    """Table and hour of all state that was dropped."""
+    return {
+        (node.table, node.hour) for node, entry in lake.ledger.snapshot().items() if entry.status == "expired"
+    }
+
+
+@pytest.mark.parametrize("stage", STAGES[1:])
+def test_state_is_dropped_and_made_again_whatever_the_cuts(stage: str) -> None:
+    hourly, whole, again = Pipeline(), Pipeline(), Pipeline()
+    for lake in (hourly, whole, again):
+        for number in range(7):
+            lake.tell(number, [number])
+    for number in range(7):
+        run_with_retention(hourly, number, number + 1, stage)
+    run_with_retention(whole, 0, 7, stage)
+    hourly.assert_same(whole, "in runs of an hour:")
+    states = {step.table.name for step in whole.doubles[stage].stage.steps if step.table.state}
+    assert {(table, hour) for table, hour in expired(whole) if hour < at(3)} == {
+        (table, at(hour)) for table in states for hour in range(3)
+    }
+    for lake in (hourly, again):
+        lake.tell(1, [1, 9])
+    for number in (1, 3, 5):
+        run_with_retention(hourly, number, number + 2, stage)
+    run_with_retention(again, 0, 7, stage)
+    hourly.assert_same(again, "after late events:")
+    other = Pipeline(CHANGED)
+    other.take_events(again)
+    again.specify(CHANGED)
+    for lake in (again, other):
+        run_with_retention(lake, 0, 7, stage)
+    again.assert_same(other, "under another specification:")
+    again.assert_ledger_true()
+
+
+@pytest.mark.parametrize("stage", STAGES[1:])
+def test_state_that_killed_run_was_dropping_is_dropped_by_next_run(
+    stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "DEAD_CLAIM_AFTER", timedelta(0))
+    never = Pipeline()
+    for number in range(6):
+        never.tell(number, [number])
+    never.run(0, 6, stages=upstream(stage))
+    left = [never.copied()]
+    never.commits.observer = lambda: left.append(never.copied())
+    never.run(5, 6, retention=2, stages=[stage])
+    for number, lake in enumerate(left):
+        lake.run(5, 6, retention=2, stages=[stage])
+        lake.assert_same(never, f"killed after commit or pin {number}:")
+        lake.assert_ledger_true()
+
+
+def test_state_that_another_run_drops_meanwhile_is_not_taken_for_empty() -> None:
+    """A late event makes a run need state of the past, which another run of the present drops again. Windows
+    reach back over state in one stage alone: state of the others is read by its own hour."""
+    dropped = Pipeline()
+    for number in range(6):
+        dropped.tell(number, [number])
+    run_with_retention(dropped, 0, 6, "aggregates")
+    dropped.tell(1, [1, 9])
+    whole = dropped.anew(["aggregates"])
+    said = []
+    # Commits and pins from the plan of the second table on, for which state is made again, to its own rows.
+    for point in range(7, 19):
+        lake = dropped.copied()
+
+        def others(lake: Pipeline = lake) -> None:
+            lake.run(5, 6, repair_window=0, retention=3, stages=["aggregates"])
+
+        with lake.commits.struck(point, "before", others):
+            try:
+                lake.run(1, 2, stages=["aggregates"])
+            except RunSuperseded as overtaken:
+                said.append(str(overtaken))
+        lake.assert_ledger_true()
+        lake.run(0, 6, stages=["aggregates"])
+        gone = expired(lake)
+        for node, wanted in whole.state().items():
+            assert lake.state()[node].digest == wanted.digest, (point, node)
+            assert lake.rows(node) == whole.rows(node) or (node.table, node.hour) in gone, (point, node)
+    assert any("another run has let state expire that run run " in words for words in said)
+
+
+@pytest.mark.parametrize("stage", ["frames", "fills"])
+def test_state_that_other_stages_read_does_not_expire_before_they_do(stage: str) -> None:
+    """One run of 12 hours would let granules expire before the stages run that read them."""
+    kept, dropped = Pipeline(), Pipeline()
+    for lake, retained in ((kept, None), (dropped, 8)):
+        for number in range(12):
+            lake.tell(number, [number])
+        lake.run(0, 12, retention=retained, stages=upstream(stage))
+    for node, row in kept.state().items():
+        if node.table == f"{stage}s":
+            assert dropped.state()[node].digest == row.digest, node
+
+
+def test_state_that_expired_before_others_read_it_is_made_again_or_waited_for() -> None:
+    """The frames are new over a block whose old granules are gone."""
+    lake = Pipeline(WITHOUT_FRAMES)
+    for number in range(12):
+        lake.tell(number, [number])
+    lake.run(0, 12, retention=4, stages=["aggregates"])
+    lake.specify(STREAM)
+    lake.run(6, 12, repair_window=0, retention=4)
+    causes = {
+        node: entry.reason for node, entry in lake.ledger.snapshot().items() if entry.status == "blocked"
+    }
+    assert {node.stage for node in causes} == {"frames", "fills"}
+    assert any(" has expired: run aggregates over that hour again" in str(cause) for cause in causes.values())
+    lake.run(0, 12, retention=4)
+    kept = lake.anew()
+    for node, row in kept.state().items():
+        assert lake.state()[node].digest == row.digest, node
+        if node.table in ("frames", "fills"):
+            assert lake.rows(node) == kept.rows(node), node
+
+
+@dataclass(frozen=True)
+class Events:
+    """What ingest makes of an hour, or what becomes of an hour outside."""
+
+    hour: int
+    values: Sequence[int]
+    complete: bool = True
+    held: bool = False
+    asked: bool = True
+    outside: str | None = None
+
+    def happen(self, lake: Pipeline) -> None:
+        if self.outside is None:
+            lake.tell(self.hour, self.values, self.complete, self.held, self.asked)
+        else:
+            lake.outside.setdefault(self.outside, {})[at(self.hour)] = sum(self.values)
+
+
+@dataclass(frozen=True)
+class Run:
+    start: int
+    hours: int
+    repair_window: int
+    chunk: int
+    retention: int | None
+    alone: bool
+    """Whether the stage runs without those that it reads."""
+
+    def happen(self, lake: Pipeline, stages: Sequence[str]) -> Mapping[str, Outcome]:
+        found: dict[str, Outcome] = {}
+        for stage in stages[-1:] if self.alone else stages:
+            end = self.start + self.hours
+            found |= lake.run(self.start, end, self.repair_window, self.chunk, self.retention, [stage])
+        return found
+
+
+@dataclass(frozen=True)
+class Strike:
+    """What befalls a run at one of its commits: it is killed, or something else happens meanwhile."""
+
+    by: Literal["kill", "others"]
+    commit: int
+    side: str
+    meanwhile: Sequence[Events | Run]
+
+
+@dataclass(frozen=True)
+class Turn:
+    events: Sequence[Events]
+    changed: bool
+    strict: bool
+    run: Run
+    strike: Strike | None
+
+
+hours = st.integers(0, HOURS - 1)
+mostly = st.sampled_from([True] * 6 + [False])
+seldom = mostly.map(lambda fine: not fine)
+EVENTS = st.builds(
+    Events, hours, st.lists(st.integers(0, 12), max_size=2), mostly, seldom, mostly,
+    st.sampled_from([None, None, None, *OUTSIDE]),
+)  # fmt: skip
+RUNS = st.builds(
+    Run, hours, st.integers(1, HOURS), st.integers(0, 3), st.sampled_from([1, 2, 100]),
+    st.sampled_from([None, None, 3, 5]), seldom,
+)  # fmt: skip
+STRIKES = st.none() | st.builds(
+    Strike, st.sampled_from(["kill", "others"]), st.integers(1, 30), st.sampled_from(["before", "after"]),
+    st.lists(EVENTS | RUNS, max_size=3),
+)  # fmt: skip
+TURNS = st.builds(Turn, st.lists(EVENTS, max_size=6), st.booleans(), seldom, RUNS, STRIKES)
+
+
+def happened(lake: Pipeline, turn: Turn, stages: Sequence[str]) -> Mapping[str, Outcome] | None:
+    """Lets a turn happen to a lake; None where its run did not come to its end."""
+    for events in turn.events:
+        events.happen(lake)
+    lake.specify(CHANGED if turn.changed else STREAM, *((90, 10) if turn.strict else ()))
+    strike = turn.strike
+    if strike is None:
+        return turn.run.happen(lake, stages)
+
+    def befall() -> None:
+        for what in strike.meanwhile:
+            if isinstance(what, Run):
+                what.happen(lake, stages)
+            else:
+                what.happen(lake)
+        if strike.by == "kill":
+            raise Killed
+
+    with suppress(Killed, RunSuperseded), lake.commits.struck(strike.commit, strike.side, befall):
+        turn.run.happen(lake, stages)
+    return None
+
+
+def assert_kept(
+    lake: Pipeline, turn: Turn, outcomes: Mapping[str, Outcome] | None, stages: Sequence[str]
+) -> None:
+    """Assert that what is fresh is what one run over everything makes, and that what is not lies too far from
+    the run, which says so, or waits for what is withheld."""
+    truth = lake.anew(stages)
+    expected, found = truth.state(), lake.state()
+    fresh, stale = lake.fresh(), lake.stale()
+    lake.assert_ledger_true()
+    for node in (node for node in expected if node.stage in stages):
+        wanted, held = expected[node], found.get(node)
+        if node in fresh:
+            assert held is not None
+            status = "published" if held.status == "expired" else held.status
+            said = (status, held.complete, held.cause, held.inputs)
+            assert said == (wanted.status, wanted.complete, wanted.cause, wanted.inputs), node
+            if status == "published":
+                assert held.digest == wanted.digest, node
+                assert lake.rows(node) == (truth.rows(node) if held.status != "expired" else []), node
+        elif outcomes is not None and node in stale and not turn.run.alone:
+            run = turn.run
+            stretch = Interval(at(run.start), at(run.start + run.hours))
+            if Scope.within(stretch, stretch, run.repair_window * HOUR).out_of_reach(node.hour):
+                assert node in outcomes[node.stage].stale, node
+            else:
+                assert held is not None, node
+                assert held.status == "blocked", node
+
+
+# An example costs a tenth of a second and more, as its lake is compared with another one after each run; and
+# to shrink one takes minutes: a history says little less for being long.
+@settings(max_examples=max(4, settings.default.max_examples // 6), phases=[Phase.generate], database=None)
+@pytest.mark.parametrize("stage", STAGES[1:])
+@given(turns=st.lists(TURNS, min_size=1, max_size=4), last=st.sampled_from([1, 2, 100]))
+def test_any_history_comes_to_what_one_run_makes(stage: str, turns: list[Turn], last: int) -> None:
+    stages = upstream(stage)
+    lake = Pipeline()
+    for turn in turns:
+        outcomes = happened(lake, turn, stages)
+        assert_kept(lake, turn, outcomes, stages)
+    lake.specify(STREAM)
+    for number in range(HOURS):
+        lake.tell(number, [number])
+    lake.run(0, HOURS, 0, last, stages=stages)
+    truth = lake.anew(stages)
+    for node, wanted in truth.ledger.snapshot().items():
+        entry = lake.ledger.snapshot()[node]
+        held = entry.state_before_claim()
+        assert (held.digest, held.complete, held.reason, held.input_hashes) == (
+            wanted.digest, wanted.complete, wanted.reason, wanted.input_hashes
+        ), node  # fmt: skip
+        assert lake.rows(node) == ([] if entry.status == "expired" else truth.rows(node)), node

@@ -1,0 +1,116 @@
+"""Two runs of one interval: one stops before or after each of its commits, the other runs whole meanwhile.
+
+What the second finds has changed since the first read it, so that rows of the first would show.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.support.crash_states import Side, watched
+from tests.support.stream_harness import House, line
+from transom.core.partitions import PartitionKey
+from transom.storage.tables import RunSuperseded, instant, read_rows
+
+Make = Callable[..., House]
+
+ONE = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1, on_conflict: replace}
+key: [client]
+aggregates: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}}
+"""
+LENIENT = f"{ONE}checks: {{rejected_share: {{at_most: 1}}}}\n"
+BEFORE, AFTER = [line(1, "10.0.0.1"), line(2, "10.0.0.2")], [line(1, "10.0.0.1"), line(3, "10.0.0.3")]
+Published = Mapping[PartitionKey, tuple[str, Sequence[str]]]
+
+
+def published(house: House) -> Published:
+    """The digest and the rows of every node that is called fresh."""
+    found = {}
+    for node, entry in house.book().items():
+        if entry.status == "published":
+            rows = read_rows(DeltaTable(f"{house.root}/{node.table}"), f"hour = {instant(node.hour)}")
+            blocks = [row for row in rows if row.get("block", node.block) == node.block]
+            outside = ("size", "modified")
+            kept = [{k: v for k, v in row.items() if k not in outside} for row in blocks]
+            found[node] = entry.digest, sorted(map(repr, kept))
+    return found
+
+
+@pytest.mark.full
+def test_ingest_run_between_any_two_steps_of_another(house: Make) -> None:
+    """Nothing that is called fresh is anything but what one of them computed from what it found; the one that
+    is overtaken says so; and a third run leaves what one alone leaves. The stages behind ingest are tested so
+    in `contract.test_every_stage_in_memory`.
+
+    Slow (half a minute): two or three runs of ingest for each side of each commit.
+    """
+    old, new = house(ONE, "old"), house(ONE, "new")
+    old.land(0, BEFORE)
+    shutil.copytree(old.root, old.folder / "ready" / "web")
+    with watched(lambda number, side: None) as commits:
+        old.ingest(0, 1)
+    old.land(0, AFTER)
+    new.ingest(0, 1)
+    truths = [published(old), published(new)]
+    overtaken = 0
+    for point in product(range(1, commits.count + 1), ("before", "after")):
+        lake = f"{point[1]}-{point[0]}"
+        old.land(0, BEFORE)
+        shutil.copytree(old.folder / "ready", old.folder / lake)
+
+        def meanwhile(number: int, side: Side, point: tuple[int, str] = point, lake: str = lake) -> None:
+            if (number, side) == point:
+                old.land(0, AFTER)
+                house(ONE, lake).ingest(0, 1)
+
+        one = house(ONE, lake)
+        with watched(meanwhile):
+            try:
+                one.ingest(0, 1)
+            except RunSuperseded:
+                overtaken += 1
+        for node, fresh in published(one).items():
+            assert fresh in [truth[node] for truth in truths if node in truth], (lake, node)
+        one.ingest(0, 1)
+        one.assert_same(new, lake)
+    # At each point but those before its first claim and after its last commit, where it had nothing to lose.
+    assert overtaken
+    new.assert_ledger_true()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("second", "texts"), [(1, ["junk", "junk"]), (2, [line(0), line(3600, "10.0.0.2"), line(7200)])]
+)
+def test_two_runs_of_hours_that_bear_on_each_other(house: Make, second: int, texts: Sequence[str]) -> None:
+    """Each has found what it goes by before the other's hour was there: a file without events that holds what
+    the other's holds; an hour between them, which is a gap beside either.
+
+    Slow (20 seconds): several runs of all stages.
+    """
+    one, other, whole = (house(LENIENT, lake) for lake in ("one", "one", "whole"))
+    for number, text in enumerate(texts):
+        one.land(number, [text])
+    for lake in (one, whole):
+        lake.run(100, 101)  # Far away: the first commit from here on is a claim.
+
+    def meanwhile(number: int, side: Side) -> None:
+        if (number, side) == (1, "before"):
+            other.run(second, second + 1)
+
+    with watched(meanwhile):
+        try:
+            one.run(0, 1)
+        except RunSuperseded as overtaken:
+            told = str(overtaken)
+            one.run(0, 1)
+    whole.run(0, second + 1)
+    one.assert_same(whole)
+    one.assert_ledger_true()
+    assert "another run of other hours" in told

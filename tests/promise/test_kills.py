@@ -1,0 +1,107 @@
+"""SIGKILL between any two commits of any stage: the next run leaves what one that never died leaves.
+
+Each state that it can leave is a copy of the lake, taken while one run goes on (`failpoints.remains`).
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from tests.support.crash_states import remains
+from tests.support.stream_harness import House, line
+from transom.storage import driver_io as small
+
+Make = Callable[..., House]
+
+TINY = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 3, on_conflict: replace}
+key: [client]
+aggregates:
+  traffic: {measures: {n: count, sent: sum(bytes)}, levels: "RANGES 2 HOURS SLIDES 1 HOUR"}
+  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+checks: {rejected_share: {at_most: 0.5}}
+"""
+PATTERNS = """patterns:
+  back:
+    within: 3 hours
+    batch: 20 minutes
+    merge_gap: 1 hour
+    steps: [{id: one, where: status = 200}, {id: other, where: status = 200, gap: {min: 1 second}}]
+"""
+TEXTS = {
+    "ingest": TINY,
+    "patterns": TINY[: TINY.index("aggregates")] + PATTERNS + TINY[TINY.index("checks") :],
+}
+
+
+def first(day: House) -> None:
+    """What there is at first: two files of one hour, one of them with a line that cannot be read."""
+    day.land(0, [line(1, "10.0.0.1"), line(2, "10.0.0.2"), "junk"])
+    day.land(0, [line(3, "10.0.0.3")], ".old")
+
+
+def then(day: House) -> None:
+    """What becomes of it: changed, gone, new under an earlier name; and a line of the next hour's file lies
+    in this one."""
+    day.land(0, [], ".old").unlink()
+    day.land(0, [line(1, "10.0.0.1"), line(4, "10.0.0.4"), "other junk"])
+    day.land(0, [line(3, "10.0.0.3")], ".a")
+    day.land(1, [line(3600, "10.0.0.1"), line(3599, "10.0.0.9")])
+
+
+def full(stage: str, again: bool, most: int) -> ParameterSet:
+    """A case of the full tier: of all states."""
+    return pytest.param(stage, again, most, 1, marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize(
+    ("stage", "again", "most", "every"),
+    [
+        # Ingest has a control flow of its own. That of the stages behind it is killed with the steps of each
+        # in `contract.test_every_stage_in_memory`; here it is what Delta and Spark leave: rows by Spark
+        # alone, chains, and, in `test_alerts`, rows by the driver and by tasks.
+        ("ingest", True, small.MAX_DRIVER_BYTES, 4),
+        full("ingest", True, small.MAX_DRIVER_BYTES),
+        full("ingest", False, small.MAX_DRIVER_BYTES),
+        full("patterns", True, 0),
+    ],
+)
+def test_a_stage_killed_between_any_two_commits_is_made_good(
+    house: Make, monkeypatch: pytest.MonkeyPatch, stage: str, again: bool, most: int, every: int
+) -> None:
+    """The first run of an hour, and a later one of the next hour, which replaces and repairs it; by rows that
+    the driver takes, and by those that Spark writes.
+
+    Slow where every state is looked at (half a minute): a run of the stage for each of a dozen commits.
+    """
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
+    start, end = (1, 2) if again else (0, 1)
+    never = house(TEXTS[stage], "never")
+    first(never)
+    if again:
+        never.run(0, 1)
+        then(never)
+    if stage != "ingest":
+        never.ingest(start, end)
+    elif not again:
+        # The ledger's tables come with the first run as well.
+        shutil.rmtree(never.root)
+
+    def run() -> None:
+        getattr(house(TEXTS[stage], "never"), stage)(start, end)
+
+    copies = never.folder / "copies"
+    states = remains(Path(never.root), run, copies)
+    # A claim, a table, what came out: a run without work would hold nothing that is tested.
+    assert len(states) > 4
+    for state in states[every // 2 :: every]:
+        killed = house(TEXTS[stage], str(state.parent.relative_to(never.folder)))
+        getattr(killed, stage)(start, end)
+        killed.assert_same(never, state.parent.name)
+    never.assert_ledger_true()
+    assert {entry.status for entry in never.book().values()} == {"published"}

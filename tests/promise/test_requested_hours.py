@@ -1,0 +1,42 @@
+"""Rows that depend on which hours were requested are the same in whatever order these were."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tests.support.stream_harness import House, line
+
+Make = Callable[..., House]
+STREAM = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", expected_files: 1}
+key: [client]
+aggregates:
+  site: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+frames:
+  failing: {kind: threshold, where: status >= 400, on_duplicate_time: last}
+  busier: {source: site, kind: threshold, where: n > baseline,
+           baseline: {value: n, shift: [1 hour], missing: zero}}
+fills:
+  around: {frame: failing, lag: 90 minutes, measures: {sent: sum(bytes)}}
+"""
+
+
+@pytest.mark.parametrize("order", [(1, 2, 0), pytest.param((2, 0, 1), marks=pytest.mark.full)])
+def test_rows_are_equal_whether_empty_hours_are_requested_before_or_after(
+    house: Make, order: Sequence[int]
+) -> None:
+    lived, whole = house(STREAM, "lived"), house(STREAM, "whole")
+    # Hours without events come before and after.
+    for number, lines in ((0, []), (1, [line(4000, status=500), line(5000)]), (2, [])):
+        lived.land(number, lines)
+    for first in order:
+        lived.run(first, first + 1)
+    for first in sorted(order):
+        whole.run(first, first + 1)
+    assert [row["coverage"] for row in whole.rows_of("fills")] == [1.0]
+    assert {row["block"] for row in whole.rows_of("frames")} == {"failing", "busier"}
+    for table in ("frames", "fills"):
+        assert sorted(lived.rows_of(table), key=repr) == sorted(whole.rows_of(table), key=repr), table
+    assert lived.state() == whole.state()

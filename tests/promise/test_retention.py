@@ -1,0 +1,197 @@
+"""State is dropped when nothing of the present reaches it, and made again when something of the past does.
+
+What the lake does for that is tested for the steps of every stage, killed, overtaken and under another
+specification, in `contract.test_every_stage_in_memory`. Here are rows: what windows, frames and sketches make
+of state that has been dropped and made again.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.stream_harness import House, clock, hour, line
+from transom.core.intervals import Interval
+from transom.core.partitions import PartitionKey, PartitionState
+from transom.engine.gate import evaluate_gate
+
+Make = Callable[..., House]
+
+SHORT = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+repair_window: 1 hour
+retention: 4 hours
+aggregates:
+  traffic: {measures: {n: count}, levels: "RANGES 2 HOURS SLIDES 30 MINUTES"}
+  site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
+"""
+
+FRAMES = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+repair_window: 1 hour
+retention: 3 hours
+frames:
+  sizes: {kind: delta, value: bytes, below: 300, on_duplicate_time: sum, idle: 2 hours}
+  failing: {kind: threshold, where: status >= 400, on_duplicate_time: max, idle: 2 hours}
+"""
+
+SKETCHES = """
+name: web
+preset: apache/combined
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+repair_window: 1 hour
+retention: 3 hours
+persistence:
+  regulars: {item: [client], slot: 30 minutes, window: 2 hours, alpha: 0.7, epsilon: 0.6}
+frequency:
+  clients: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2}
+  split: {item: [client], window: 2 hours, tick: 30 minutes, epsilon: 0.5, delta: 0.5, top: 2,
+          variant: splitter}
+"""
+
+
+def expired(house: House, *tables: str) -> set[int]:
+    found = {node for node, entry in house.book().items() if entry.status == "expired"}
+    assert {node.table for node in found} <= {*(tables or ("granules",))}
+    return {node.hour.hour for node in found}
+
+
+@pytest.mark.full
+def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make) -> None:
+    """Slow (20 seconds): seven runs of all stages."""
+    hourly, whole = house(SHORT, "hourly"), house(SHORT, "whole")
+    for number in range(7):
+        hourly.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
+    for start, end in ((0, 4), (4, 5), (5, 6), (6, 7)):
+        hourly.run(start, end)
+    whole.run(0, 7)
+    assert expired(hourly) == {0, 1}
+    assert clock(hourly.table("granules")) == {2, 3, 4, 5, 6}
+    assert hourly.state() == whole.state()
+    hourly.assert_ledger_true()
+    # What is gone is no failure, and nothing is stale for it.
+    assert evaluate_gate(hourly.ledger, "aggregates", "web", Interval(hour(0), hour(7)), "").passed
+    versions = hourly.store.pin(["granules", "aggregates"]).versions
+    hourly.run(0, 7)
+    assert hourly.store.pin(["granules", "aggregates"]).versions == versions
+
+
+def test_an_hour_of_the_past_gets_its_state_back(house: Make) -> None:
+    lived = house(SHORT, "lived")
+    for number in range(7):
+        lived.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
+    lived.run(0, 7)
+    lived.land(1, [line(3600 + 3599, "10.9.9.9")], ".late")
+    lived.run(1, 2)
+    lived.run(2, 3)
+    whole = house(SHORT, "whole")
+    whole.run(0, 7)
+    assert lived.state() == whole.state()
+    assert expired(lived) == {0, 1}
+    lived.assert_ledger_true()
+    reports = lived.table("aggregates").where("client = '10.9.9.9'")
+    assert clock(reports) == {1, 2, 3}
+
+
+@pytest.mark.full
+def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> None:
+    """Slow (half a minute): eight runs of all stages."""
+    lived = house(FRAMES, "lived")
+    for number in range(8):
+        lived.land(number, [line(3600 * number + 900 * i, sent=number + i, status=404) for i in range(4)])
+    for start, end in ((0, 5), (5, 6), (6, 8)):
+        lived.run(start, end)
+    assert expired(lived, "open_frames") == {0, 1, 2, 3}
+    first = {row["start_time"] for row in lived.rows_of("frames")}
+    assert first == {hour(0)}
+    # A record of the past cuts anew from there, and its own key's frames alone.
+    lived.land(1, [line(3600 + 5, sent=9000), line(3600 + 7, "10.0.0.9")], ".late")
+    lived.run(1, 2)
+    for number in (3, 5, 7):
+        lived.run(number, number + 1)
+    again = house(FRAMES, "again")
+    again.run(0, 8)
+    assert lived.state() == again.state()
+    assert expired(lived, "open_frames") == {0, 1, 2, 3}
+    lived.assert_ledger_true()
+
+
+@pytest.mark.full
+def test_sketches_of_windows_that_begin_before_what_is_kept(house: Make) -> None:
+    """Slow (most of a minute): seven runs of all stages, with three sketches."""
+    lived = house(SKETCHES, "lived")
+    state = ("tuples", "tick_matrices", "cells")
+    for number in range(6):
+        lived.land(number, [line(3600 * number + 300 * i, f"10.0.0.{i * number % 3}") for i in range(12)])
+    for start, end in ((0, 3), (3, 5), (5, 6)):
+        lived.run(start, end)
+    assert expired(lived, *state) == {0, 1}
+    assert [clock(lived.table(table)) for table in state] == [{2, 3, 4, 5}] * 3
+    # What an hour of the past tells is told anew, and so is all that its state leads to.
+    lived.land(1, [line(3600 + 60 * i, "10.0.0.9") for i in range(60)], ".late")
+    lived.run(1, 2)
+    for number in (3, 5):
+        lived.run(number, number + 1)
+    again = house(SKETCHES, "again")
+    again.run(0, 6)
+    assert lived.state() == again.state()
+    assert expired(lived, *state) == {0, 1}
+    lived.assert_ledger_true()
+    of_client = [row for row in lived.rows_of("frequencies") if row["client"] == "10.0.0.9"]
+    assert {row["hour"].hour for row in of_client if row["change"] != "left"} == {1, 2}
+
+
+@pytest.mark.full
+def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> None:
+    """In the ledger and in the findings, run after run."""
+    day = house(SHORT)
+    for number in range(7):
+        day.land(number, [line(number * 3600)])
+    day.ingest(0, 7)
+    day.aggregates(0, 5)
+    changed = house(SHORT.replace('{n: count}, levels: "', '{n: count}, where: status = 200, levels: "'))
+    for _ in range(2):
+        assert changed.aggregates(6, 7).stale_since == hour(0)
+        assert expired(changed) == {0, 1}
+        assert [(told.kind, told.start_time, told.end_time) for told in changed.findings()] == [
+            # Hour 4 reaches the granules of hour 2, which no run has had to make since.
+            ("stale", hour(0), hour(5))
+        ]
+
+
+def test_granules_that_frames_are_made_of_do_not_expire(house: Make) -> None:
+    """Of other blocks, they expire before the frames are computed of the same run."""
+    day = house(SHORT + "frames: {busy: {source: site, kind: threshold, where: n > 2, idle: 2 hours}}")
+    for number in range(7):
+        day.land(number, [line(number * 3600 + 600 * i) for i in range(4 if number < 2 else 1)])
+    day.run(0, 7)
+    assert {
+        node.block
+        for node, entry in day.book().items()
+        if entry.status == "expired" and node.stage == "aggregates"
+    } == {"traffic"}
+    frames = [(row["hour"], row["last_time"], row["state"]) for row in day.rows()["frames"]]
+    assert sorted(frames) == [
+        (hour(0), hour(0), "partial"), (hour(1), hour(1), "partial"), (hour(2), hour(1), "final")
+    ]  # fmt: skip
+
+
+def test_hours_that_are_not_due_are_forgotten(house: Make) -> None:
+    """Of a lake in which the stage was asked for more than ingest."""
+    day = house(SHORT)
+    day.land(0, [line(60)])
+    day.run(0, 1)
+    beyond = PartitionKey("aggregates", "site", "granules", hour(3))
+    day.ledger.claim("aggregates", [beyond], "earlier")
+    day.ledger.publish(
+        "aggregates", {beyond: PartitionState("published", "earlier", digest="1:5", rows=1)}, "earlier"
+    )
+    day.aggregates(0, 1)
+    assert beyond not in day.book()
+    day.assert_ledger_true()

@@ -1,0 +1,175 @@
+"""A lake under attack: real submits on a landing folder that changes, some of them killed, some side by side.
+
+A kill counts only where it ended a driver that had made commits and had more of its work before it: one that
+was only starting, or that had said its last word, was not struck.
+"""
+
+import gzip
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from tests.support.scenarios import Landing
+from transom.core.intervals import Interval, format_hour
+from transom.features.ingest.file_records import FileRecord
+from transom.ledger.ledger import Ledger
+from transom.storage.tables import read_rows
+
+JOBS = Path(__file__).parents[2] / "jobs"
+COMMITS = 6
+"""Of a run that has work, before one has been seen."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A driver that was killed at its work.
+
+    Attributes:
+        commits: how many it had made.
+        writing: whether it had claimed hours and not yet said what came out.
+    """
+
+    stage: str
+    commits: int
+    writing: bool
+
+    def __str__(self) -> str:
+        """Where it was struck."""
+        return f"{self.stage} after {self.commits} commits{', writing' if self.writing else ''}"
+
+
+class Siege:
+    """A lake, its landing folder, and whoever attacks them."""
+
+    def __init__(self, folder: Path, stream: str, lines: Mapping[datetime, Sequence[str]], seed: int) -> None:
+        self.folder = folder
+        self.lake = folder / "lake"
+        self.landing = Landing(folder)
+        self.lines = lines
+        self.dice = random.Random(seed)
+        self.kills: list[Kill] = []
+        self.overtaken: Counter[str] = Counter()
+        self._numbers = count(1)
+        self._usual: dict[str, int] = {}
+        (folder / "landing/web").mkdir(parents=True)
+        (folder / "web.yaml").write_text(stream)
+
+    def say(self, words: str) -> None:
+        """Tells how far it is."""
+        print(f"{datetime.now(UTC):%H:%M:%S} {len(self.kills)} killed: {words}", flush=True)
+
+    def ledger(self) -> Ledger:
+        """The ledger as it stands."""
+        return Ledger(str(self.lake / "web"))
+
+    def files(self) -> Mapping[str, FileRecord]:
+        """The rows of `files` by path."""
+        return {
+            row["path"]: FileRecord.of_row(row) for row in read_rows(DeltaTable(str(self.lake / "web/files")))
+        }
+
+    def run(self, stage: str, interval: Interval) -> None:
+        """A run that nobody disturbs."""
+        began = self._commits()
+        driver, _ = self._started(stage, interval)
+        said, _ = driver.communicate(timeout=600)
+        assert driver.returncode == 0, said
+        made = self._commits() - began
+        # One that has nothing to do is no measure; nor the first, which makes the tables.
+        if began and made > 3:
+            self._usual[stage] = made
+
+    def kill(self, stage: str, interval: Interval) -> bool:
+        """A run that is killed as soon as it has made some commits; whether it was struck at its work."""
+        usual = self._usual.get(stage, COMMITS)
+        # One commit after the other, so that all of them have their turn.
+        wanted = 1 + sum(kill.stage == stage for kill in self.kills) % (usual - 1)
+        delay = self.dice.choice((0.0, 0.0, 0.01, 0.03))
+        began = self._commits()
+        driver, run_id = self._started(stage, interval)
+        while driver.poll() is None and self._commits() - began < wanted:
+            time.sleep(0.002)
+        time.sleep(delay)
+        if driver.poll() is None:
+            os.killpg(driver.pid, signal.SIGKILL)
+        said, _ = driver.communicate(timeout=600)
+        if driver.returncode != -signal.SIGKILL:
+            assert driver.returncode == 0, said
+        made, ledger = self._commits() - began, self.ledger()
+
+        def its_own(in_ledger: str) -> bool:
+            # There a mark follows the name that a run was given.
+            return in_ledger.startswith(f"{run_id} ")
+
+        at_work = made > 0 and not any(its_own(run["run_id"]) for run in ledger.runs())
+        if driver.returncode == 0 or not at_work:
+            self.say(f"{interval}: {stage} had come to its end, or not begun ({made} commits)")
+            return False
+        writing = any(e.status == "writing" and its_own(e.run_id) for e in ledger.snapshot().values())
+        self.kills.append(Kill(stage, made, writing))
+        self.say(f"{interval}: {self.kills[-1]}")
+        return True
+
+    def both_at_once(self, stage: str, interval: Interval) -> None:
+        """Two runs of one interval side by side: either may say that it was overtaken, and both."""
+        drivers = [self._started(stage, interval)[0] for _ in range(2)]
+        said = [driver.communicate(timeout=600)[0] for driver in drivers]
+        gave_way = ["run the interval again" in words for words in said]
+        for driver, words, overtaken in zip(drivers, said, gave_way, strict=True):
+            assert (driver.returncode == 0) != overtaken, words
+        self.overtaken[stage] += sum(gave_way)
+        self.say(f"{interval}: two of {stage} at once, {sum(gave_way)} overtaken")
+
+    def _started(self, stage: str, interval: Interval) -> "tuple[subprocess.Popen[str], str]":
+        """A driver, in a process group of its own, and the id of its run."""
+        self.landing.noted()
+        run_id = f"{stage} {next(self._numbers)}"
+        command = [
+            *("spark-submit", "--properties-file", os.environ["TRANSOM_SPARK_PROPERTIES"]),
+            *(str(JOBS / f"{stage}.py"), "--stream", str(self.folder / "web.yaml")),
+            *("--lake", str(self.lake), "--run-id", run_id),
+            *("--from", format_hour(interval.start), "--to", format_hour(interval.end)),
+        ]
+        environment = {"TRANSOM_HOME": str(self.folder), "TRANSOM_LANDING": str(self.folder)}
+        return subprocess.Popen(
+            command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, start_new_session=True,
+        ), run_id  # fmt: skip
+
+    def _commits(self) -> int:
+        """How many commits the logs of all tables hold."""
+        return sum(1 for _ in self.lake.glob("web/*/_delta_log/*.json"))
+
+    def path(self, hour: datetime, name: str = "") -> str:
+        """Where a file of an hour lies."""
+        return f"{hour:landing/web/%Y-%m-%d/access.%H}{name}.log.gz"
+
+    def land(self, hour: datetime, name: str, part: slice, more: str = "") -> None:
+        """Lands some lines of an hour, and perhaps others."""
+        text = "".join(self.lines[hour][part]) + more
+        self.landing.put(self.path(hour, name), gzip.compress(text.encode(), mtime=0))
+
+    def happens(self, hour: datetime) -> None:
+        """Something becomes of the files of an hour, by chance; at least one then says something else."""
+        again = self.path(hour, ".again")
+        match self.dice.choice(("grown", "changed", "twice", "again", "more")):
+            case "grown":
+                self.land(hour, "", slice(None), self.lines[hour][0] * self.dice.randint(1, 1000))
+            case "twice":
+                self.land(hour, ".again", slice(None, self.dice.randint(2, 40)))
+            case "again" if again in self.landing.there:
+                self.landing.remove(again)
+            case "more":
+                self.land(hour, ".z", slice(0, 2), self.lines[hour][-1] * self.dice.randint(1, 1000))
+            case _:
+                self.land(hour, "", slice(self.dice.randint(1, 20), None))

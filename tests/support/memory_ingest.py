@@ -1,0 +1,151 @@
+"""Ingest in the lake in memory: the real stage over small files that lie in a dictionary.
+
+Files are parsed as they are everywhere. What Spark does with their rows is done here in a few lines, for a
+stream that compares no records.
+"""
+
+import gzip
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+
+from tests.support.memory_lake import Rows, judged, measured
+from transom.core.durations import microseconds
+from transom.core.intervals import EPOCH, hour_of
+from transom.features.ingest import file_checks, publish, read_files, snapshot, stage
+from transom.features.ingest.file_records import FileRecord
+from transom.features.ingest.inventory import Inventory, names_rules, with_names
+from transom.features.ingest.landing import FileNames, Landing
+from transom.features.ingest.read_files import FileReader, FileReadResult, FileReadTask
+from transom.features.ingest.specified import Specified
+from transom.features.ingest.staged_rows import StagedRows
+from transom.features.ingest.tables import HourRows, Tables, file_rows
+from transom.spec.stream import Stream
+from transom.storage.data_files import DataFile
+from transom.storage.store import Store
+from transom.storage.tables import Table
+
+Folder = dict[str, tuple[bytes, datetime]]
+"""Files by path: what they hold, and when they were changed."""
+
+
+def access_log(*times: datetime, sent: int = 1) -> bytes:
+    """An access log with a line for each of some times."""
+    lines = (
+        f'10.0.0.1 - - [{time:%d/%b/%Y:%H:%M:%S} +0000] "GET / HTTP/1.1" 200 {sent} "-" "-"\n'
+        for time in times
+    )
+    return gzip.compress("".join(lines).encode(), mtime=0)
+
+
+@dataclass(frozen=True)
+class _Reading(FileReader):
+    """Reads files into memory.
+
+    Attributes:
+        parts: the rows of each part, by its path.
+    """
+
+    parts: dict[str, Rows] = field(default_factory=dict)
+
+    def _written(
+        self, table: str, batches: Iterator[pa.RecordBatch], time_column: str | None = None
+    ) -> Iterator[DataFile]:
+        by_hour: dict[datetime | None, Rows] = {}
+        for batch in batches:
+            for row in Rows.of(pa.Table.from_batches([batch])):
+                by_hour.setdefault(hour_of(row[time_column]) if time_column else None, Rows()).append(row)
+        for hour, rows in by_hour.items():
+            path = f"{table}/{len(self.parts)}"
+            self.parts[path] = rows
+            yield DataFile(path, hour, len(rows), 0, 0)
+
+
+class MemoryRows(StagedRows):
+    """What stands for the rows that a run reads."""
+
+    def __init__(self, store: Store, stream: Stream) -> None:
+        super().__init__(store, stream)
+        self.parts: dict[str, Rows] = {}
+
+    def read(self, readings: Iterable[FileReadTask]) -> dict[str, FileReadResult]:
+        tables = {name: name for name in ("events", "rejected")}
+        return dict(_Reading(self.stream.layout(), self.columns, tables, "", 500, 1, self.parts)(readings))
+
+    def discard(self) -> None:
+        pass
+
+
+class MemoryHours(HourRows):
+    """What stands for the rows of the hours that a run publishes."""
+
+    def by_table(self, files: Mapping[str, FileRecord]) -> Any:
+        leaving = self.decisions.removed.keys() | self.decisions.added.keys()
+        frames = {
+            name: self.pins.read(name, self.stored[name]).where(lambda row: row["source_id"] not in leaving)
+            for name in ("events", "duplicates", "rejected")
+        }
+        for path in self.decisions.added.values():
+            for part in self.reads[path].events:
+                frames["events"] += ({**row, "hour": part.hour} for row in self.rows.parts[part.path])
+            for part in self.reads[path].rejected:
+                frames["rejected"] += (
+                    {**row, "hour": files[path].hour} for row in self.rows.parts[part.path]
+                )
+        return frames, None
+
+
+def _hashed(tables: Tables, frames: Mapping[str, Rows]) -> Rows:
+    return Rows({"table": name, **row} for name, rows in frames.items() for row in rows)
+
+
+def _in_hours(hours: Iterable[datetime]) -> Callable[[Mapping[str, Any]], bool]:
+    wanted = set(hours)
+    return lambda row: row["hour"] in wanted
+
+
+def _inventory(landing: Folder, pins: Any, stream: Stream, specified: Specified) -> Inventory:
+    names, rules = FileNames.of(stream), names_rules(stream)
+    hours = {row["hour"] for version in pins.store.versions["files"] for row in version}
+    known = [FileRecord.of_row(row) for row in pins.read("files", hours)]
+    found = {path: (len(data), microseconds(changed - EPOCH)) for path, (data, changed) in landing.items()}
+    rows = with_names(file_rows(Table.load("files"), known), names, rules)
+    return Inventory(rows, Landing(names, found), specified.usual_shape, rules, specified.unlike)
+
+
+@contextmanager
+def landing_in_memory(landing: Folder) -> Iterator[None]:
+    """Inside, `ingest` takes files and rows as they are here."""
+
+    def opened(where: str) -> io.BytesIO:
+        path = next((path for path in landing if where.endswith(path)), None)
+        if path is None:
+            raise FileNotFoundError(where)
+        return io.BytesIO(landing[path][0])
+
+    def no_nulls(rules: object, reads: Iterable[FileReadResult], rows: object) -> dict[str, Any]:
+        return {part.name: dict.fromkeys(_metrics(rules), 0) for read in reads for part in read.events}
+
+    with ExitStack() as patches:
+        for module, instead in (
+            (stage, {"StagedRows": MemoryRows}),
+            (read_files, {"open_file": opened}),
+            (file_checks, {"_counts": no_nulls, "_sample": lambda *_: [], "evaluate_checks": judged}),
+            (snapshot, {"_inventory": lambda store, book, *of: _inventory(landing, *of)}),
+            (
+                publish,
+                {"HourRows": MemoryHours, "hashed_rows": _hashed, "measure": measured, "in_hours": _in_hours},
+            ),
+        ):
+            patches.enter_context(patch.multiple(module, **instead))
+        yield
+
+
+def _metrics(rules: Any) -> list[str]:
+    return [*(key.metric for key in rules.keys), *(use.metric for use in rules.uses)]

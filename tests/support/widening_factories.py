@@ -1,0 +1,96 @@
+"""Records and widenings, drawn, with a detector that knows nothing of either."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+
+from tests.support.examples import rare_case
+from transom.features.patterns.algorithm.pattern import (
+    Element,
+    EventPattern,
+    ForbiddenRecord,
+    Instance,
+    PatternStep,
+    RecordSequence,
+    minimal_instances,
+)
+from transom.features.patterns.algorithm.reference import Widening
+
+OVER = 256
+"""When all windows have ended, whatever is drawn: a bound of every batch, too."""
+
+
+@dataclass(frozen=True, order=True)
+class Record:
+    time: int
+    place: int
+    bits: int
+
+
+def records_of(rows: Sequence[tuple[int, int]]) -> list[Record]:
+    times = sorted(time for time, _ in rows)
+    return [
+        Record(time, place, bits) for place, (time, (_, bits)) in enumerate(zip(times, rows, strict=True))
+    ]
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A black box, which knows neither how long an instance may take nor how much it may span."""
+
+    pattern: EventPattern
+    instances: Callable[[EventPattern, RecordSequence], Sequence[Instance] | Iterator[Instance]] = (
+        minimal_instances
+    )
+
+    def __call__(self, records: Sequence[Record]) -> list[tuple[int, ...]]:
+        unbound = replace(self.pattern, max_length=10**6, max_records=10**6)
+        stretch = RecordSequence([r.time for r in records], [r.bits for r in records], {})
+        return sorted({instance.places for instance in self.instances(unbound, stretch)})
+
+
+A, B, C = (PatternStep(name, bit) for bit, name in enumerate("abc"))
+ELEMENTS = {
+    "a": (Element((A,)),),
+    "ab": (Element((A,)), Element((B,))),
+    "aab": (Element((PatternStep("a", 0, 2),)), Element((B,))),
+    "a|b c": (Element((A, B)), Element((C,))),
+    "a a": (Element((PatternStep("a", 0, 2),)),),
+}
+
+
+@st.composite
+def widenings(draw: st.DrawFn) -> tuple[EventPattern, Widening]:
+    elements = ELEMENTS[draw(st.sampled_from(sorted(ELEMENTS)))]
+    nevers = (ForbiddenRecord(3, elements[0].steps[0].name, elements[-1].steps[0].name),)
+    batch = draw(st.integers(1, 4))
+    longest = draw(st.integers(batch, 9 * batch))
+    slots = sum(step.times for element in elements for step in element.steps)
+    most = draw(st.one_of(st.integers(slots, slots + 1), st.integers(slots, 6)))
+    return EventPattern(elements, nevers, longest, most), Widening(batch, longest, most)
+
+
+ROW = st.tuples(
+    st.one_of(st.integers(0, 40), st.integers(8, 20), st.integers(10, 12)),
+    st.sampled_from([0, 1, 1, 2, 2, 4, 7, 8]),
+)
+ROWS = st.lists(ROW, max_size=14)
+KEYS = st.lists(ROWS, min_size=1, max_size=3)
+ENDS = st.lists(st.integers(0, 90), max_size=4)
+CASE = rare_case(4)
+
+
+def everywhere(detector: Detector, widening: Widening, records: list[Record]) -> list[tuple[Record, ...]]:
+    """What there is to find: of the whole stream, neither cut nor trimmed."""
+    return [
+        tuple(records[place] for place in places)
+        for places in detector(records)
+        if places[-1] - places[0] < widening.max_records
+        and records[places[-1]].time - records[places[0]].time <= widening.max_length
+    ]
+
+
+def bounds(widening: Widening, ends: list[int]) -> list[int]:
+    """Of runs, each on a bound of level 0."""
+    return sorted({0, OVER * 3, *(end // widening.batch * widening.batch for end in ends)})

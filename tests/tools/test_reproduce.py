@@ -1,0 +1,43 @@
+"""The ways whose cost the reproductions compare say the same, and the drawn stream is the same each time."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reproduce import multigranular
+from reproduce.connections import PROTOCOLS, drawn
+from reproduce.multigranular import WAYS, of_granules, of_levels, of_range
+from reproduce.operations import Aggregation, Operation, Recurrence, Regression
+from transom.features.aggregates.algorithm.granules import WindowLevel
+
+
+@pytest.mark.parametrize("of", [Aggregation(), Regression(), Recurrence()], ids=lambda of: of.name)
+@pytest.mark.parametrize("levels", [of_levels(2), of_levels(5), of_granules(2), of_range(4)])
+def test_every_way_says_the_same(of: Operation[Any], levels: tuple[WindowLevel, ...]) -> None:
+    stream = drawn(levels[-1].range + 24, 300)
+    found = {way: make(of, stream, levels) for way, make in WAYS.items()}
+    multigranular._compare(of, found, stream, levels, "here")
+    assert found["stairwise"].state_kb < found["from tuples"].state_kb / 10
+
+
+def test_a_way_that_says_something_else_ends_it() -> None:
+    levels = of_levels(3)
+    stream, other = drawn(50, 30), drawn(50, 31)
+    found = {way: make(Aggregation(), stream, levels) for way, make in WAYS.items()}
+    found["separate"] = WAYS["separate"](Aggregation(), other, levels)
+    with pytest.raises(
+        SystemExit, match="figure 6: aggregation separate does not say what the connections say"
+    ):
+        multigranular._compare(Aggregation(), found, stream, levels, "figure 6")
+
+
+def test_connections_are_drawn_alike_each_time() -> None:
+    one, again = drawn(12, 1000), drawn(12, 1000)
+    for unit, same in zip(one, again, strict=True):
+        assert np.array_equal(unit.duration, same.duration)
+        assert np.array_equal(unit.protocol, same.protocol)
+    assert 900 < len(one[0].duration) < 1000 == len(one[0].protocol)
+    rarest = len(PROTOCOLS) - 1
+    assert [bool(np.any(unit.protocol == rarest)) for unit in one] == [True] * 2 + [False] * 9 + [True]
+    assert np.mean(one[0].duration) > 3 * np.median(one[0].duration)

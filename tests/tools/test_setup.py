@@ -1,0 +1,94 @@
+"""Set-up's own decisions: which Java, which Python, how much disk, and how Java is started."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import java
+import setup
+from java import SetupError
+
+
+def program(folder: Path, text: str) -> Path:
+    file = folder / "bin" / "java"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+    return folder
+
+
+def versioned(folder: Path, version: str) -> Path:
+    return program(folder, f"echo 'openjdk version \"{version}\"' >&2")
+
+
+def test_the_launcher_drops_what_voids_the_archive(tmp_path: Path) -> None:
+    home = program(tmp_path / "a home", 'for a do echo "$a"; done')
+    launcher = java.launcher(home, tmp_path / "ours")
+    arguments = [
+        "-cp", "/s p/conf/:/s p/jars/slf4j-api-2.0.17.jar:/s p/jars/*", "-Xmx2g",
+        "--add-modules=jdk.incubator.vector", "-Dx=$HOME 'quoted'", "Main", "a b",
+    ]  # fmt: skip
+    shown = subprocess.run(
+        [launcher / "bin" / "java", *arguments], capture_output=True, text=True, check=True
+    ).stdout
+    assert shown.splitlines() == [
+        "-cp", "/s p/conf/:/s p/jars/*", "-Xmx2g", "-Dx=$HOME 'quoted'", "Main", "a b",
+    ]  # fmt: skip
+
+
+def test_the_first_java_that_spark_takes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = versioned(tmp_path / "8", "1.8.0_402"), versioned(tmp_path / "25", "25.0.1")
+    good = versioned(tmp_path / "21", "21.0.8")
+    ours = java.launcher(good, tmp_path / "ours")
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    monkeypatch.setenv("PATH", ":".join(f"{home}/bin" for home in (ours, new, good)) + ":/usr/bin:/bin")
+    assert java.found(ours) == good
+    monkeypatch.setenv("PATH", f"{ours}/bin:{new}/bin")
+    assert java.found(ours) is None
+
+
+def test_what_is_missing_is_said_in_one_line() -> None:
+    setup.check_python((3, 11))
+    with pytest.raises(SetupError, match=r"^Python: needs 3\.11 to 3\.13; this is 3\.10 .*$"):
+        setup.check_python((3, 10))
+    setup.check_disk(5 * 2**30)
+    with pytest.raises(SetupError, match=r"^disk: needs 4 GiB free at .*; there are 1\.0 GiB$"):
+        setup.check_disk(2**30)
+
+
+def test_a_step_that_fails_names_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup, "HOUSE", tmp_path)
+    failing = "import sys; print('first', flush=True); sys.exit('the reason')"
+    with pytest.raises(SetupError, match=r"^a step failed: the reason \(see .*a-step\.log\)$"):
+        setup.run("a step", sys.executable, "-c", failing)
+
+
+def test_uv_is_installed_by_its_hashes_alone() -> None:
+    block = setup.uv_requirement(setup.LOCK.read_text())
+    assert block.startswith("uv==")
+    assert "--hash=sha256:" in block
+    assert block.count("==") == 1
+
+
+def test_the_command_line_brings_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house, venv, elsewhere = tmp_path / "a house", tmp_path / "venv", tmp_path / "elsewhere"
+    for folder in (house, venv / "bin", elsewhere):
+        folder.mkdir(parents=True)
+    (house / "env").write_text("export SAID='of the checkout'\n")
+    python = venv / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "$SAID" "$TRANSOM_CALLED"\nfor a do echo "$a"; done\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(setup, "HOUSE", house)
+    monkeypatch.setattr(setup, "VENV", venv)
+    setup.command()
+    for path, called in (
+        ("/usr/bin:/bin", f"{venv}/bin/transom"),
+        (f"{venv}/bin:/usr/bin:/bin", "transom"),
+    ):
+        shown = subprocess.run(
+            [venv / "bin" / "transom", "explain", "a b"],
+            capture_output=True, text=True, check=True, cwd=elsewhere, env={"PATH": path},
+        ).stdout  # fmt: skip
+        assert shown.splitlines() == [f"of the checkout {called}", "-m", "transom.cli", "explain", "a b"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
     from tests.cli.ledger_by_hand import Lake
-    from tests.support.stream_harness import House, Templates
+    from tests.support.stream_harness import StreamHarness, Templates
 
 # No deadline: a test may run beside other work. `unit` is for `make test-unit`, `full` for `make test-full`.
 for _profile, _examples in (("unit", 8), ("quick", 25), ("full", 100)):
@@ -32,7 +32,7 @@ for _profile, _examples in (("unit", 8), ("quick", 25), ("full", 100)):
     )
 hypothesis.settings.load_profile("quick")
 
-SPARK_FIXTURES = {"spark", "house"}
+SPARK_FIXTURES = {"spark", "make_stream"}
 """Fixtures that start a JVM."""
 
 ZONE = "Asia/Kolkata"
@@ -136,20 +136,22 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> "Templates":
 
 
 @pytest.fixture
-def house(
+def make_stream(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, templates: "Templates"
-) -> "Callable[..., House]":
+) -> "Callable[..., StreamHarness]":
     """Makes streams that share one landing folder; each `lake` is one of its own.
 
     With `ready`, a function that lands files and runs stages, the lake and its landing folder are a copy of a
     template that this function has built.
     """
-    from tests.support.stream_harness import WEB, House
+    from tests.support.stream_harness import WEB, StreamHarness
 
     monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
 
-    def make(text: str = WEB, lake: str = "lake", ready: "Callable[[House], object] | None" = None) -> House:
-        made = House(spark, tmp_path, text, lake)
+    def make(
+        text: str = WEB, lake: str = "lake", ready: "Callable[[StreamHarness], object] | None" = None
+    ) -> StreamHarness:
+        made = StreamHarness(spark, tmp_path, text, lake)
         if ready is not None:
             templates.copy(ready, text, made)
         return made
@@ -164,7 +166,7 @@ def run_seed() -> int:
 
 
 @pytest.fixture
-def dice(run_seed: int) -> random.Random:
+def rng(run_seed: int) -> random.Random:
     """A generator for cuts and orders that a test draws once."""
     return random.Random(run_seed)
 

@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from tests.promise.test_promise import assert_equal
 from tests.support.crash_states import remains
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 HOUR = timedelta(hours=1)
 
 ALERTING = """
@@ -31,7 +31,7 @@ aggregates:
 """
 
 
-def grown(day: House, hours: int) -> None:
+def grown(day: StreamHarness, hours: int) -> None:
     """Hours of two clients, one of whom is sent more and more."""
     for number in range(hours):
         more = [line(3600 * number + 600 * n + 1, "10.0.0.1", 100 * n) for n in range(6)]
@@ -39,9 +39,9 @@ def grown(day: House, hours: int) -> None:
 
 
 @pytest.mark.full
-def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make) -> None:
+def test_reports_that_meet_a_condition_are_told_whatever_the_history(make_stream: Make) -> None:
     """Slow (half a minute): several runs of ingest and aggregate."""
-    lived = house(ALERTING, "lived")
+    lived = make_stream(ALERTING, "lived")
     grown(lived, 3)
     late = lived.land(1, [line(3600 + 30 * n, "10.0.0.2", 7) for n in range(8)], ".late")
     content = late.read_bytes()
@@ -50,7 +50,7 @@ def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make
     lived.run(0, 2)
     late.write_bytes(content)
     lived.run(1, 2)
-    whole = house(ALERTING, "whole")
+    whole = make_stream(ALERTING, "whole")
     whole.run(0, 3)
     assert_equal(lived, whole)
     lived.assert_ledger_true()
@@ -73,29 +73,29 @@ def test_reports_that_meet_a_condition_are_told_whatever_the_history(house: Make
     (first, *_) = told
     assert (first.severity, first.title, first.start_time) == ("high", "web: 10.0.0.1 is sent more", hour(0))
     # What is told goes when the file no longer asks for it, and so do the rows.
-    house(ALERTING.replace("      many: n >= 7\n", ""), "lived").run(0, 3)
-    left = house(ALERTING, "lived")
+    make_stream(ALERTING.replace("      many: n >= 7\n", ""), "lived").run(0, 3)
+    left = make_stream(ALERTING, "lived")
     assert {finding.severity for finding in left.findings()} == {"high"}
     assert left.table("alerts").where("alert = 'many'").isEmpty()
 
 
 @pytest.mark.full
-def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(house: Make) -> None:
+def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(make_stream: Make) -> None:
     """Slow (half a minute): a run of aggregates for each commit."""
-    never = house(ALERTING, "never")
+    never = make_stream(ALERTING, "never")
     grown(never, 2)
     never.run(0, 1)
     never.ingest(1, 2)
 
     def run() -> None:
-        house(ALERTING, "never").aggregates(1, 2)
+        make_stream(ALERTING, "never").aggregates(1, 2)
 
     states = remains(Path(never.root), run, never.folder / "copies")
     assert {finding.hour for finding in never.findings()} == {hour(1)}
     assert {finding.start_time for finding in never.findings()} == {hour(0), hour(1)}
     untold = 0
     for state in states:
-        killed = house(ALERTING, str(state.parent.relative_to(never.folder)))
+        killed = make_stream(ALERTING, str(state.parent.relative_to(never.folder)))
         untold += killed.findings() != never.findings()
         killed.aggregates(1, 2)
         killed.assert_same(never, state.parent.name)

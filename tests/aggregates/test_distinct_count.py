@@ -27,9 +27,9 @@ def column(figures: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     st.integers(1, 6),
     st.randoms(use_true_random=False),
 )
-def test_what_is_held_is_a_function_of_the_set_alone(parts: list[list[int]], size: int, dice: Random) -> None:
+def test_what_is_held_is_a_function_of_the_set_alone(parts: list[list[int]], size: int, rng: Random) -> None:
     whole = AdaptiveSample.of([value for part in parts for value in part], size)
-    dice.shuffle(parts)
+    rng.shuffle(parts)
     merged = AdaptiveSample.of([], size)
     for part in parts:
         merged = AdaptiveSample.of(part, size) + merged

@@ -11,13 +11,13 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from transom.api import RESULTS, Results, StaleDataError, UnknownKey, read
 from transom.engine.reader import sql_literal
 from transom.storage.tables import Table, descriptions
 from transom.stream import parse
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 STREAM = """
 name: web
@@ -48,14 +48,14 @@ EVENTS: list[Event] = [
 ]
 
 
-def results(house: House) -> Results:
-    return read(house.folder / "lake", house.stream)
+def results(harness: StreamHarness) -> Results:
+    return read(harness.folder / "lake", harness.stream)
 
 
 @pytest.fixture
-def lived(house: Make) -> House:
+def lived(make_stream: Make) -> StreamHarness:
     """Five hours."""
-    day = house(STREAM)
+    day = make_stream(STREAM)
     for number in range(5):
         day.land(number, [line(*event) for event in EVENTS if event[0] // 3600 == number])
     day.run(0, 5)
@@ -108,7 +108,7 @@ def close(found: dict[str, Any] | None, wanted: dict[str, Any] | None) -> None:
         assert found[name] == about, name
 
 
-def test_the_figures_of_a_horizon_are_those_of_its_events(spark: SparkSession, lived: House) -> None:
+def test_the_figures_of_a_horizon_are_those_of_its_events(spark: SparkSession, lived: StreamHarness) -> None:
     """From ten minutes to more than the widest window, wherever it ends; with Spark and without."""
     web = results(lived)
     clients = sorted({event[1] for event in EVENTS})
@@ -124,7 +124,7 @@ def test_the_figures_of_a_horizon_are_those_of_its_events(spark: SparkSession, l
         web.horizon({"client": "nobody"}, hour(5), "1 hour")
 
 
-def test_a_horizon_of_a_level_is_its_report(lived: House) -> None:
+def test_a_horizon_of_a_level_is_its_report(lived: StreamHarness) -> None:
     web = results(lived)
     for row in web.table("aggregates", hour(4), hour(5)).to_pylist():
         found = web.horizon(
@@ -133,7 +133,7 @@ def test_a_horizon_of_a_level_is_its_report(lived: House) -> None:
         assert found == {name: row[name] for name in found or ()}
 
 
-def test_what_is_not_fresh_is_not_told(lived: House) -> None:
+def test_what_is_not_fresh_is_not_told(lived: StreamHarness) -> None:
     web, one = results(lived), {"client": "it's1"}
     whole = web.horizon(one, hour(5), "2 hours")
     lived.land(4, [line(3600 * 4 + 5, "it's1")], ".late")
@@ -160,7 +160,7 @@ def test_what_is_not_fresh_is_not_told(lived: House) -> None:
         web.horizon(one, hour(2), "2 hours")
 
 
-def test_what_cannot_be_asked_is_refused_in_words(lived: House) -> None:
+def test_what_cannot_be_asked_is_refused_in_words(lived: StreamHarness) -> None:
     web, one = results(lived), {"client": "it's1"}
     for message, call in {
         "h: must be a multiple of 10 minutes, above 0; got 15 minutes": lambda: web.horizon(

@@ -49,8 +49,10 @@ def test_a_job_without_settings(here: Path) -> None:
 
 
 def test_a_job_with_all_that_this_process_has(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    house = here / "the checkout" / ".transom"
-    (house / "env").write_text(f"export PATH='{house}/tools':\"$PATH\"\nexport TRANSOM_LANDING=/wrong\n")
+    checkout = here / "the checkout" / ".transom"
+    (checkout / "env").write_text(
+        f"export PATH='{checkout}/tools':\"$PATH\"\nexport TRANSOM_LANDING=/wrong\n"
+    )
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     monkeypatch.setenv("TRANSOM_SPARK_PROPERTIES", "my own.properties")
     monkeypatch.setenv("TRANSOM_LANDING", "my logs")

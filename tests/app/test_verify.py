@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support import damage as damaging
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from transom.app import verify as verifying
 from transom.app.definitions import stage_names
 from transom.app.pipeline import run_stages
@@ -26,7 +26,7 @@ from transom.features.ingest.specified import node_of
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import Run
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 HOURS = 3
 
 STREAM = """
@@ -60,7 +60,7 @@ frequency:
 """
 
 
-def build(lake: House) -> None:
+def build(lake: StreamHarness) -> None:
     """Land files of some hours, with a line that is refused and lines that repeat others, and run all."""
     for number in range(HOURS):
         lines = [
@@ -106,7 +106,7 @@ OF_FILES = (damaging.truncated, damaging.flipped, damaging.missing, damaging.add
 OF_LOGS = (damaging.without_entry, damaging.without_last_entry)
 
 
-def marked(lake: House) -> Verification:
+def marked(lake: StreamHarness) -> Verification:
     """Mark what is damaged, and return what was found on the way: a lake is read once for both."""
     found: list[Verification] = []
 
@@ -119,25 +119,25 @@ def marked(lake: House) -> Verification:
     return found[0]
 
 
-def opened_anew(lake: House) -> House:
+def opened_anew(lake: StreamHarness) -> StreamHarness:
     """The lake as another process opens it."""
-    return House(lake.spark, lake.folder, lake.text, Path(lake.root).parent.name)
+    return StreamHarness(lake.spark, lake.folder, lake.text, Path(lake.root).parent.name)
 
 
-def run_anew(lake: House) -> House:
+def run_anew(lake: StreamHarness) -> StreamHarness:
     """Run every stage in the lake, opened anew."""
     opened = opened_anew(lake)
     opened.run(0, HOURS)
     return opened
 
 
-def ledger_damage(lake: House) -> list[Damage]:
+def ledger_damage(lake: StreamHarness) -> list[Damage]:
     """What is damaged of the ledger's tables."""
     layouts = layouts_of(lake.stream)
     return examine(lake.root, stage_names(lake.stream), [layout.table.name for layout in layouts]).damages
 
 
-def assert_whole(lake: House, whole: House) -> None:
+def assert_whole(lake: StreamHarness, whole: StreamHarness) -> None:
     """Assert that a lake is as the undamaged one.
 
     Nothing is left that `find` might report: rows and ledger are the same, digests are those of the rows.
@@ -147,8 +147,8 @@ def assert_whole(lake: House, whole: House) -> None:
     assert ledger_damage(lake) == []
 
 
-def test_command_lists_and_marks(house: Make, capsys: pytest.CaptureFixture[str]) -> None:
-    lake = house(STREAM, "damaged", ready=build)
+def test_command_lists_and_marks(make_stream: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = make_stream(STREAM, "damaged", ready=build)
     uri, file = str(Path(lake.root).parent), Path("web.yaml")
     assert verify_in(lake.spark, lake.stream, file, uri), "nothing is damaged"
     assert f"web: {len(lake.book())} hours of tables compared, 0 damages" in capsys.readouterr().out
@@ -162,8 +162,8 @@ def test_command_lists_and_marks(house: Make, capsys: pytest.CaptureFixture[str]
     assert "web: marked: frames, frames of served 2015-05-17T01:00: " in capsys.readouterr().out
 
 
-def test_damage_is_found_and_repaired(house: Make) -> None:
-    lake = house(STREAM, "damaged", ready=build)
+def test_damage_is_found_and_repaired(make_stream: Make) -> None:
+    lake = make_stream(STREAM, "damaged", ready=build)
     files = {
         damaging.truncated(lake.root, "events", hour(1)),
         damaging.changed(lake.root, "events", hour(2)),
@@ -173,18 +173,18 @@ def test_damage_is_found_and_repaired(house: Make) -> None:
     assert {of.table for of in found.damages} == {"events", "aggregates"}
     assert {Path(str(of.file)).name for of in found.damages if of.table == "events"} == files
     lake = run_anew(lake)
-    assert_whole(lake, house(STREAM, "whole", ready=build))
+    assert_whole(lake, make_stream(STREAM, "whole", ready=build))
     assert find(lake.spark, lake.stream, lake.root).damages == []
 
 
-def test_damage_of_the_ledger_is_found_and_repaired(house: Make) -> None:
-    lake = house(STREAM, "damaged", ready=build)
+def test_damage_of_the_ledger_is_found_and_repaired(make_stream: Make) -> None:
+    lake = make_stream(STREAM, "damaged", ready=build)
     damaging.truncated(lake.root, "ledger")
     damaging.added(lake.root, "runs")
     assert find(lake.spark, lake.stream, lake.root).tables is None, "a damaged ledger says nothing of tables"
     assert {of.table for of in ledger_damage(lake)} == {"ledger", "runs"}
     marked(lake)
-    assert_whole(run_anew(lake), house(STREAM, "whole", ready=build))
+    assert_whole(run_anew(lake), make_stream(STREAM, "whole", ready=build))
 
 
 DAMAGES = (
@@ -196,9 +196,11 @@ DAMAGES = (
 
 @pytest.mark.full
 @pytest.mark.parametrize("damages", DAMAGES)
-def test_every_damage_of_every_file_is_marked(house: Make, damages: Mapping[int, damaging.Damaging]) -> None:
+def test_every_damage_of_every_file_is_marked(
+    make_stream: Make, damages: Mapping[int, damaging.Damaging]
+) -> None:
     """What a run finds after that is the same whatever the damage was: no row, and what the ledger kept."""
-    lake = house(STREAM, "damaged", ready=build)
+    lake = make_stream(STREAM, "damaged", ready=build)
     before, rows = dict(lake.book()), lake.rows()
     hurt = {
         (table, hour(number)): (damage, damage(lake.root, table, hour(number)))
@@ -241,8 +243,8 @@ def _of_nodes(row: Mapping[str, object], table: str, nodes: Collection[Partition
 
 @pytest.mark.full
 @pytest.mark.parametrize("damage", OF_LOGS)
-def test_every_damage_of_every_log_is_marked(house: Make, damage: damaging.Damaging) -> None:
-    lake = house(STREAM, "damaged", ready=build)
+def test_every_damage_of_every_log_is_marked(make_stream: Make, damage: damaging.Damaging) -> None:
+    lake = make_stream(STREAM, "damaged", ready=build)
     before = dict(lake.book())
     for table in TABLES:
         damage(lake.root, table, None)
@@ -265,22 +267,22 @@ made from it. Each of a group is damaged in another way, `recurring` by a file t
 @pytest.mark.parametrize("tables", GROUPS, ids=lambda tables: tables[0])
 @pytest.mark.parametrize("damages", [OF_FILES, OF_LOGS], ids=["files", "logs"])
 def test_every_table_is_made_again(
-    house: Make, damages: Sequence[damaging.Damaging], tables: Sequence[str]
+    make_stream: Make, damages: Sequence[damaging.Damaging], tables: Sequence[str]
 ) -> None:
     """Slow (half a minute): mark, and a run of every stage."""
-    lake = house(STREAM, "damaged", ready=build)
+    lake = make_stream(STREAM, "damaged", ready=build)
     for number, table in enumerate(tables):
         damages[number % len(damages)](lake.root, table, hour(1))
     assert {of.table for of in marked(lake).damages} == set(tables)
-    assert_whole(run_anew(lake), house(STREAM, "whole", ready=build))
+    assert_whole(run_anew(lake), make_stream(STREAM, "whole", ready=build))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("damage", [damaging.missing, damaging.added, damaging.without_entry])
-def test_every_damage_of_the_ledger(house: Make, damage: damaging.Damaging) -> None:
+def test_every_damage_of_the_ledger(make_stream: Make, damage: damaging.Damaging) -> None:
     """Slow (half a minute). Nobody can tell a change, as the ledger has no digest of its own tables, nor the
     loss of the last entry of a log, which looks like what a killed run has left."""
-    lake = house(STREAM, "damaged", ready=build)
+    lake = make_stream(STREAM, "damaged", ready=build)
     for table in OF_LEDGER:
         damage(lake.root, table, hour(1))
     assert {of.table for of in ledger_damage(lake)} == set(OF_LEDGER)
@@ -289,44 +291,44 @@ def test_every_damage_of_the_ledger(house: Make, damage: damaging.Damaging) -> N
     if damage is damaging.missing:
         # Whether a file is gone or cannot be read, what is left of the ledger is the same.
         for other in (damaging.truncated, damaging.flipped):
-            same = house(STREAM, other.__name__, ready=build)
+            same = make_stream(STREAM, other.__name__, ready=build)
             for table in OF_LEDGER:
                 other(same.root, table, hour(1))
             assert {of.table for of in ledger_damage(same)} == set(OF_LEDGER)
             marked(same)
             same.assert_same(lake)
             assert same.rows_of("runs") == lake.rows_of("runs")
-    assert_whole(run_anew(lake), house(STREAM, "whole", ready=build))
+    assert_whole(run_anew(lake), make_stream(STREAM, "whole", ready=build))
 
 
 SMALL = STREAM[: STREAM.index("patterns:")]
 """Of two stages, for what is the same with more of them."""
 
 
-def build_with_late_file(lake: House) -> None:
+def build_with_late_file(lake: StreamHarness) -> None:
     """As `build`, and a file of the last hour that comes late."""
     build(lake)
     land_late_file(lake)
     lake.run(0, HOURS)
 
 
-def land_late_file(lake: House) -> None:
+def land_late_file(lake: StreamHarness) -> None:
     lake.land(2, [line(3600 * 2 + 30 * second, "10.0.0.9") for second in range(20)], ".late")
 
 
-def test_a_missing_file_and_a_damaged_block_of_another_hour_are_repaired_together(house: Make) -> None:
+def test_a_missing_file_and_a_damaged_block_of_another_hour_are_repaired_together(make_stream: Make) -> None:
     """Rows of other blocks are kept where an hour is written again, and a file that is gone is not read."""
-    lake = house(SMALL, "damaged", ready=build)
+    lake = make_stream(SMALL, "damaged", ready=build)
     damaging.missing(lake.root, "granules", hour(1))
     damaging.added(lake.root, "granules", hour(2))
     marked(lake)
-    assert_whole(run_anew(lake), house(SMALL, "whole", ready=build))
+    assert_whole(run_anew(lake), make_stream(SMALL, "whole", ready=build))
 
 
 @pytest.mark.full
-def test_rows_are_lost_until_a_file_that_is_gone_comes_back(house: Make, tmp_path: Path) -> None:
-    lake = house(SMALL, "damaged", ready=build)
-    whole = house(SMALL, "whole", ready=build)
+def test_rows_are_lost_until_a_file_that_is_gone_comes_back(make_stream: Make, tmp_path: Path) -> None:
+    lake = make_stream(SMALL, "damaged", ready=build)
+    whole = make_stream(SMALL, "whole", ready=build)
     damaging.missing(lake.root, "events", hour(1))
     (landed,) = (lake.folder / "landing").rglob("access.01.log.gz")
     shutil.move(landed, tmp_path / "kept")
@@ -345,7 +347,7 @@ def test_rows_are_lost_until_a_file_that_is_gone_comes_back(house: Make, tmp_pat
     assert_whole(lake, whole)
 
 
-def all_stages(lake: House, recompute: bool = False) -> None:
+def all_stages(lake: StreamHarness, recompute: bool = False) -> None:
     """Runs every stage, as the job does."""
     run_stages(
         lake.spark, lake.stream, Interval(hour(0), hour(HOURS)),
@@ -354,8 +356,10 @@ def all_stages(lake: House, recompute: bool = False) -> None:
 
 
 @pytest.mark.full
-def test_job_that_meets_damage_says_so_and_goes_on(house: Make, caplog: pytest.LogCaptureFixture) -> None:
-    lake = house(STREAM, "damaged", ready=build)
+def test_job_that_meets_damage_says_so_and_goes_on(
+    make_stream: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = make_stream(STREAM, "damaged", ready=build)
     land_late_file(lake)
     file = damaging.truncated(lake.root, "events", hour(0))
     all_stages(lake)
@@ -373,27 +377,29 @@ def test_job_that_meets_damage_says_so_and_goes_on(house: Make, caplog: pytest.L
         "all else needs no events of that hour"
     )
     all_stages(lake)
-    lake.assert_same(house(STREAM, "whole", ready=build_with_late_file))
+    lake.assert_same(make_stream(STREAM, "whole", ready=build_with_late_file))
 
 
-def test_state_that_is_damaged_is_made_again_at_once(house: Make, caplog: pytest.LogCaptureFixture) -> None:
-    lake = house(SMALL, "damaged", ready=build)
+def test_state_that_is_damaged_is_made_again_at_once(
+    make_stream: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = make_stream(SMALL, "damaged", ready=build)
     land_late_file(lake)
     damaging.missing(lake.root, "granules", hour(1))
     all_stages(lake)
     assert any("granules" in lines and "is not there" in lines for lines in caplog.messages)
-    lake.assert_same(house(SMALL, "whole", ready=build_with_late_file))
+    lake.assert_same(make_stream(SMALL, "whole", ready=build_with_late_file))
 
 
 @pytest.mark.full
-def test_hours_that_are_named_are_recomputed(house: Make) -> None:
-    lake = house(SMALL, "damaged", ready=build)
+def test_hours_that_are_named_are_recomputed(make_stream: Make) -> None:
+    lake = make_stream(SMALL, "damaged", ready=build)
     for table in ("events", "rejected", "granules", "aggregates"):
         DeltaTable(f"{lake.root}/{table}").delete(f"hour = '{hour(1):%Y-%m-%dT%H:%M:%SZ}'")
     all_stages(lake)
     assert find(lake.spark, lake.stream, lake.root).damages, "nothing says that these hours are not fresh"
     all_stages(lake, recompute=True)
-    assert_whole(lake, house(SMALL, "whole", ready=build))
+    assert_whole(lake, make_stream(SMALL, "whole", ready=build))
 
 
 LONG = """
@@ -407,7 +413,7 @@ repair_window: 2 hours
 MANY = 8
 
 
-def build_long(lake: House) -> None:
+def build_long(lake: StreamHarness) -> None:
     """Land a file of many hours and a file of one of them, and run all."""
     folder = lake.folder / "landing/long"
     folder.mkdir(parents=True)
@@ -416,8 +422,8 @@ def build_long(lake: House) -> None:
     lake.run(0, MANY)
 
 
-def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(house: Make) -> None:
-    lake = house(LONG, "damaged", ready=build_long)
+def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(make_stream: Make) -> None:
+    lake = make_stream(LONG, "damaged", ready=build_long)
     damaging.missing(lake.root, "events", hour(4))
     hours = mark(lake.spark, lake.stream, lake.root).hours
     assert (min(hours), max(hours)) == (hour(0), hour(MANY - 1))
@@ -426,11 +432,11 @@ def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(house: Make) -> 
     assert entry.status == "damaged"
     assert "long/all.log and others, by a run from 2015-05-17T00:00 to 2015-05-17T08:00" in str(entry.reason)
     lake.in_chunks("ingest", 0, MANY)
-    lake.assert_same(house(LONG, "whole", ready=build_long))
+    lake.assert_same(make_stream(LONG, "whole", ready=build_long))
 
 
-def test_rows_that_were_changed_get_no_new_digest(house: Make) -> None:
-    lake = house(LONG, "damaged", ready=build_long)
+def test_rows_that_were_changed_get_no_new_digest(make_stream: Make) -> None:
+    lake = make_stream(LONG, "damaged", ready=build_long)
     before = lake.book()[node_of("events", hour(4))]
     recomputed = replace(lake.context(4, 5), recompute=True)
     lake._stage("ingest", recomputed)
@@ -444,4 +450,4 @@ def test_rows_that_were_changed_get_no_new_digest(house: Make) -> None:
     assert (entry.status, entry.digest) == ("damaged", before.digest)
     assert "rows stand that are not those of the digest" in str(entry.reason)
     lake._stage("ingest", replace(lake.context(0, MANY), recompute=True))
-    lake.assert_same(house(LONG, "whole", ready=build_long))
+    lake.assert_same(make_stream(LONG, "whole", ready=build_long))

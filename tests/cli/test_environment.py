@@ -13,7 +13,7 @@ Ask = Callable[..., Result]
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with all that is looked for, named by the environment; Java is 21."""
     monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
     java(tmp_path, "21.0.8")
@@ -32,50 +32,52 @@ def java(home: Path, version: str) -> None:
     program.chmod(0o755)
 
 
-def refused(run: Ask, house: Path) -> str:
+def refused(run: Ask, checkout: Path) -> str:
     """What `try` says of the environment, before it reads a file."""
     result = run("try", stream_file("trace"), *logs("trace"))
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    mend = f". `make setup` in {house} brings what is missing, and `. {house}/.transom/env` names it\n"
+    mend = f". `make setup` in {checkout} brings what is missing, and `. {checkout}/.transom/env` names it\n"
     assert result.stderr.endswith(mend)
     return result.stderr.removeprefix("transom: ").removesuffix(mend)
 
 
-def test_settings(run: Ask, house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (house / "spark.properties").unlink()
-    assert refused(run, house) == f"PYSPARK_SUBMIT_ARGS: there is no {house}/spark.properties"
+def test_settings(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / "spark.properties").unlink()
+    assert refused(run, checkout) == f"PYSPARK_SUBMIT_ARGS: there is no {checkout}/spark.properties"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master 'local")
     rule = "PYSPARK_SUBMIT_ARGS: must end with pyspark-shell"
-    assert refused(run, house) == f'{rule}; got "--master \'local"'
+    assert refused(run, checkout) == f'{rule}; got "--master \'local"'
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
-    assert refused(run, house) == "PYSPARK_SUBMIT_ARGS: must say Spark's settings; it is not set"
+    assert refused(run, checkout) == "PYSPARK_SUBMIT_ARGS: must say Spark's settings; it is not set"
 
 
-def test_java(run: Ask, house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = f"JAVA_HOME: {house}/bin"
+def test_java(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = f"JAVA_HOME: {checkout}/bin"
     for version, major in (("1.8.0_402", "8"), ("11.0.2", "11")):
-        java(house, version)
-        assert refused(run, house) == f"{place}: Spark needs Java 17 or 21; {house}/bin/java is {major}"
-    (house / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
-    assert refused(run, house) == f"{place}: {house}/bin/java does not run"
-    (house / "bin" / "java").unlink()
-    assert refused(run, house) == f"{place}: must hold java, by which Spark runs; there is none"
+        java(checkout, version)
+        assert refused(run, checkout) == f"{place}: Spark needs Java 17 or 21; {checkout}/bin/java is {major}"
+    (checkout / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    assert refused(run, checkout) == f"{place}: {checkout}/bin/java does not run"
+    (checkout / "bin" / "java").unlink()
+    assert refused(run, checkout) == f"{place}: must hold java, by which Spark runs; there is none"
     monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setenv("PATH", str(house))
-    assert refused(run, house) == "PATH: must hold java, by which Spark runs; there is none"
+    monkeypatch.setenv("PATH", str(checkout))
+    assert refused(run, checkout) == "PATH: must hold java, by which Spark runs; there is none"
 
 
-def test_python(run: Ask, house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", f"{house}/python")
-    assert refused(run, house) == f"PYSPARK_PYTHON: must be a Python that can be run; got {house}/python"
+def test_python(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", f"{checkout}/python")
+    assert (
+        refused(run, checkout) == f"PYSPARK_PYTHON: must be a Python that can be run; got {checkout}/python"
+    )
 
 
-def test_what_is_complete_is_gone_on_with(run: Ask, house: Path) -> None:
-    result = run("try", stream_file("trace"), house / "gone.log")
-    assert result.stderr == f"transom: {house}/gone.log: there is no such file\n"
+def test_what_is_complete_is_gone_on_with(run: Ask, checkout: Path) -> None:
+    result = run("try", stream_file("trace"), checkout / "gone.log")
+    assert result.stderr == f"transom: {checkout}/gone.log: there is no such file\n"
 
 
-def test_a_spark_that_does_not_start(run: Ask, house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spark_that_does_not_start(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def exited(name: str) -> None:
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
 

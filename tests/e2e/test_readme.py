@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 import sample_logs
 from sample_logs import HOUR
-from tests.support.stream_harness import House
+from tests.support.stream_harness import StreamHarness
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
@@ -85,7 +85,7 @@ def test_what_a_stream_may_say_is_listed() -> None:
 
 def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path) -> None:
     """Slow where it is the first (20 seconds): Java starts, and all stages run."""
-    house = House(spark, tmp_path, stream_file("sensors").replace('"landing/', f'"{tmp_path}/'))
+    harness = StreamHarness(spark, tmp_path, stream_file("sensors").replace('"landing/', f'"{tmp_path}/'))
     log = tmp_path / "sensors/roof/2015-05-17.csv.gz"
     log.parent.mkdir(parents=True)
     # By the local clock, in a file of the local day.
@@ -93,9 +93,9 @@ def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path)
     rows = [f"a;{celsius};{time}" for celsius, time in zip(["20.5", "-999", "21.5"], times, strict=True)]
     log.write_bytes(gzip.compress("\n".join(["device_id;temp;measured_at", *rows]).encode()))
     start = datetime(2015, 5, 16, 22, tzinfo=UTC)
-    for stage in house.stream.stages:
-        run_chunk(stage, house.context_of(Interval(start, start + HOUR)))
-    found = house.table("aggregates").where(F.col("level") == 1).collect()
+    for stage in harness.stream.stages:
+        run_chunk(stage, harness.context_of(Interval(start, start + HOUR)))
+    found = harness.table("aggregates").where(F.col("level") == 1).collect()
     at_its_end = [row for row in found if row.window_end.astimezone(UTC) == start + HOUR]
     assert [(row.site, row.device, row.n, row.mean, row.highest) for row in at_its_end] == [
         ("roof", "a", 2, 21.0, 21.5)

@@ -7,14 +7,14 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tests.support.stream_harness import WEB, House, hour, line
+from tests.support.stream_harness import WEB, StreamHarness, hour, line
 from transom.core.intervals import HOUR
 from transom.engine.runner import Outcome, run_steps
 from transom.ledger.check import Check
 from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
 from transom.storage.tables import Table
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 REPLACED = WEB.replace("expected_files: 1", "expected_files: 1, on_conflict: replace")
 REACH = 2
 COLUMNS = {"block": "string", "hour": "timestamp", "value": "bigint"}
@@ -52,7 +52,7 @@ class Chained:
             ),
         )
 
-    def run(self, day: House, start: int, end: int) -> Outcome:
+    def run(self, day: StreamHarness, start: int, end: int) -> Outcome:
         self.computed.clear()
         context = day.context(start, end)
         stage = self.stage()
@@ -92,18 +92,18 @@ def lines(number: int, count: int) -> list[str]:
     return [line(3600 * number + second) for second in range(count)]
 
 
-def values(day: House) -> list[tuple[int, int]]:
+def values(day: StreamHarness) -> list[tuple[int, int]]:
     rows = day.table("chain").select(F.hour("hour"), "value").collect()
     return sorted((row[0], row[1]) for row in rows)
 
 
 @pytest.mark.full
-def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(house: Make) -> None:
+def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(make_stream: Make) -> None:
     """Also with an hour that is withheld for a while, late events, and hours that have no rows.
 
     Slow (half a minute): a run of two stages for each hour.
     """
-    day, toy = house(REPLACED, "day"), Chained()
+    day, toy = make_stream(REPLACED, "day"), Chained()
     for number, count in enumerate((8, 3, 0, 0, 0, 5)):
         day.land(number, lines(number, count))
     day.ingest(0, 1)
@@ -130,7 +130,7 @@ def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(house: Make) -> None:
     day.land(1, lines(1, 6), ".late")
     day.ingest(0, 6)
     toy.run(day, 0, 6)
-    whole = house(REPLACED, "whole")
+    whole = make_stream(REPLACED, "whole")
     whole.ingest(0, 6)
     Chained().run(whole, 0, 6)
     assert (day.state(), values(day)) == (whole.state(), values(whole))

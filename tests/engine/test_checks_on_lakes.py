@@ -13,7 +13,7 @@ from tests.features import test_stage_checks
 from tests.ingest import test_equal_file_tables as test_equal_files
 from tests.ingest import test_ingest_checks
 from tests.support.failing_checks import declared_in, failed, makes_fail
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from tests.support.tampering import overcounted, tampered
 from transom.app.definitions import definition
 from transom.core.intervals import Interval
@@ -27,7 +27,7 @@ from transom.features.patterns import stage as widen_stage
 from transom.features.registry import BUILT_IN
 from transom.ledger.stage import Stage
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 EVERY_STAGE = """
 name: web
@@ -63,40 +63,40 @@ def ingested(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
     folder = tmp_path_factory.mktemp("ingested")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRANSOM_HOME", str(folder))
-        house = House(spark, folder, EVERY_STAGE)
-        house.land(1, [line(3600)])
-        house.land(2, GOOD)
-        house.ingest(1, 3)
+        harness = StreamHarness(spark, folder, EVERY_STAGE)
+        harness.land(1, [line(3600)])
+        harness.land(2, GOOD)
+        harness.ingest(1, 3)
     return folder
 
 
 @pytest.fixture
-def day(house: Make, ingested: Path, tmp_path: Path) -> House:
+def day(make_stream: Make, ingested: Path, tmp_path: Path) -> StreamHarness:
     """A copy of that lake."""
     shutil.copytree(ingested, tmp_path, dirs_exist_ok=True)
-    return house(EVERY_STAGE)
+    return make_stream(EVERY_STAGE)
 
 
-def run(day: House, stage: Stage) -> None:
+def run(day: StreamHarness, stage: Stage) -> None:
     """Runs a stage, with faults perhaps, over both hours."""
     day.store.create(step.table for step in stage.steps)
     interval = Interval(hour(1), hour(3))
     run_steps(day.store, day.ledger, stage, interval, day.stream.repair_window, "run x")
 
 
-def rows_of_hour(day: House, table: str, block: str) -> int:
+def rows_of_hour(day: StreamHarness, table: str, block: str) -> int:
     """How many rows hour 2 of a block has in a table."""
     return sum((row["block"], row["hour"]) == (block, hour(2)) for row in day.rows_of(table))
 
 
 @pytest.mark.xdist_group("checks of a lake")
-def gate_words(day: House, start: int, end: int) -> str:
+def gate_words(day: StreamHarness, start: int, end: int) -> str:
     """What the gate of aggregates says of an interval that it does not let pass, in one line."""
     failures = evaluate_gate(day.ledger, "aggregates", "web", Interval(hour(start), hour(end)), "").failures
     return " ".join(" ".join(failures).split())
 
 
-def test_good_data_fails_no_check(day: House) -> None:
+def test_good_data_fails_no_check(day: StreamHarness) -> None:
     day.aggregates(1, 3)
     assert failed(day, "ingest") == failed(day, "aggregates") == {}
     assert {entry.status for entry in day.book().values()} == {"published"}
@@ -153,7 +153,7 @@ def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
     ids=["aggregates", "frames", "fills", "frequency"],
 )
 def test_table_with_a_fault_is_withheld_and_others_are_published(
-    day: House,
+    day: StreamHarness,
     make: Callable[..., Stage],
     block: str,
     table: str,
@@ -181,7 +181,7 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
 
 
 @pytest.mark.xdist_group("checks of a lake")
-def test_block_with_a_fault_is_withheld_and_others_are_published(day: House) -> None:
+def test_block_with_a_fault_is_withheld_and_others_are_published(day: StreamHarness) -> None:
     def at_fault(rows: DataFrame) -> DataFrame:
         if "client" in rows.columns:
             return rows.withColumn("last_time", F.expr("hour + INTERVAL 1 HOUR"))
@@ -200,7 +200,7 @@ def test_block_with_a_fault_is_withheld_and_others_are_published(day: House) -> 
 
 
 @pytest.mark.xdist_group("checks of a lake")
-def test_hour_with_a_fault_is_withheld_until_a_run_without_it(day: House) -> None:
+def test_hour_with_a_fault_is_withheld_until_a_run_without_it(day: StreamHarness) -> None:
     stage = aggregate_stage.definition(day.stream)
 
     def without_the_last(rows: DataFrame) -> DataFrame:
@@ -228,8 +228,8 @@ frames:
 
 
 @makes_fail("sums_grow")
-def test_value_that_leads_away_from_a_sum_is_reported(house: Make) -> None:
-    day = house(SIGNED)
+def test_value_that_leads_away_from_a_sum_is_reported(make_stream: Make) -> None:
+    day = make_stream(SIGNED)
     day.land(2, ["at,user,n", "2015-05-17T02:10:00Z,a,5", "2015-05-17T02:20:00Z,b,-7"])
     day.land(3, ["at,user,n", "2015-05-17T03:10:00Z,a,6"])
     day.run(2, 4)
@@ -252,8 +252,8 @@ frequency: {often: {item: [user, path], window: 4 hours, tick: 1 hour, epsilon: 
 
 
 @makes_fail("tracked_items_short", "counted_items_short")
-def test_item_of_nearly_a_megabyte_is_left_out_and_reported(house: Make) -> None:
-    day = house(LONG_ITEMS)
+def test_item_of_nearly_a_megabyte_is_left_out_and_reported(make_stream: Make) -> None:
+    day = make_stream(LONG_ITEMS)
     whole, more = "p" * 4095, "p" * 900_000
     day.land(2, ["at,user,path", *(f"2015-05-17T02:10:00Z,{row}" for row in (f"a,{whole}", f"b,{more}"))])
     log = [f"2015-05-17T03:{minute}:00Z,b,{more}" for minute in (10, 11)]
@@ -287,8 +287,8 @@ aggregates:
 
 @pytest.mark.full
 @makes_fail("sums_exact")
-def test_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> None:
-    day = house(LARGE)
+def test_sum_that_might_not_be_exact_is_withheld_or_left_out(make_stream: Make) -> None:
+    day = make_stream(LARGE)
     for number, lines in ((2, 300), (3, 300), (4, 512)):
         day.land(number, [line(3600 * number + i, sent=2**53) for i in range(lines)])
     day.run(2, 5)
@@ -312,7 +312,7 @@ def test_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> Non
     judged = day.ledger.checks(day.book(), "aggregates", {hour(2)})
     assert {v.node.block for v in judged if v.check == "sums_exact"} == {"sent"}
 
-    let_pass = house(LARGE + "checks: {sums_exact: {severity: warning}}\n")
+    let_pass = make_stream(LARGE + "checks: {sums_exact: {severity: warning}}\n")
     let_pass.aggregates(2, 5)
     let_pass.assert_ledger_true()
     rows = let_pass.table("aggregates").where("block = 'sent'").orderBy("level", "hour").collect()
@@ -324,9 +324,9 @@ def test_sum_that_might_not_be_exact_is_withheld_or_left_out(house: Make) -> Non
 
 @pytest.mark.full
 @makes_fail("lines_exact")
-def test_line_that_might_not_be_exact_is_withheld(house: Make) -> None:
+def test_line_that_might_not_be_exact_is_withheld(make_stream: Make) -> None:
     """A unit of 2**42 bytes, after two of half as many."""
-    day = house(
+    day = make_stream(
         LARGE.replace('1 HOUR, 1 HOUR"}', '1 HOUR, 1 HOUR", fit: 1 hour}').replace("2 HOURS, 1", "3 HOURS, 1")
     )
     for number in (2, 3, 4):

@@ -5,16 +5,16 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import functions as F
 
-from tests.support.stream_harness import PLAIN, House, hour, line
+from tests.support.stream_harness import PLAIN, StreamHarness, hour, line
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 
-def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> None:
+def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    day = house(PLAIN)
+    day = make_stream(PLAIN)
     for number in (0, 1, 2):
         day.land(number, [line(number * 3600 + i) for i in range(20)])
     day.land(1, [line(3600 + i) for i in range(20)] + ["junk"] * 6)
@@ -50,21 +50,21 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(house: Make) -> 
 
     day.land(1, [line(3600 + i) for i in range(20)])
     day.run(1, 2)
-    mended = house(PLAIN, "mended")
+    mended = make_stream(PLAIN, "mended")
     mended.run(0, 3)
     assert day.state() == mended.state()
     assert day.findings() == []
     assert evaluate_gate(day.ledger, "ingest", "web", Interval(hour(0), hour(3)), "").passed
 
 
-def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None:
+def test_an_accepted_value_passes_and_lapses_with_the_value(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
     accepting = PLAIN + (
         "checks: {rejected_share: {at_most: 0.05}}\n"
         "waivers: [{hour: 2015-05-17T00:00, stage: ingest, check: rejected_share, observed: 0.5,"
         " who: ops, why: a test of the log rotation}]\n"
     )
-    day = house(accepting)
+    day = make_stream(accepting)
     day.land(0, [line(1), "junk"])
     assert day.ingest(0, 1).quarantined == 0
     assert day.findings() == []
@@ -75,11 +75,11 @@ def test_an_accepted_value_passes_and_lapses_with_the_value(house: Make) -> None
 
 
 @pytest.mark.full
-def test_a_declared_check_withholds_reports_and_keeps_what_stood(house: Make) -> None:
+def test_a_declared_check_withholds_reports_and_keeps_what_stood(make_stream: Make) -> None:
     checked = PLAIN + (
         "checks: {not_too_many: {stage: aggregates, block: site, every: 'n <= 5', severity: error}}\n"
     )
-    day = house(checked)
+    day = make_stream(checked)
     day.land(0, [line(i) for i in range(4)])
     day.run(0, 1)
     day.land(0, [line(i) for i in range(4)] + [line(100 + i) for i in range(4)])

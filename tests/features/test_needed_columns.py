@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from tests.support.stream_harness import House, hour
+from tests.support.stream_harness import StreamHarness, hour
 from transom.core.partitions import PartitionKey
 from transom.features.registry import FEATURES
 
@@ -63,9 +63,9 @@ FINE = 12
 takes it, as it is of the kind `q` with `kept`."""
 
 
-def test_a_file_that_lacks_what_a_block_needs_is_an_error(house: Any) -> None:
+def test_a_file_that_lacks_what_a_block_needs_is_an_error(make_stream: Any) -> None:
     assert {feature for _, _, feature in LACKS.values()} == {feature.name for feature in FEATURES}
-    day: House = house(STREAM)
+    day: StreamHarness = make_stream(STREAM)
 
     def land(number: int, *records: dict[str, Any]) -> None:
         at = {"at": f"2015-05-17T{number:02}:00:01Z"}

@@ -7,9 +7,9 @@ from zlib import crc32
 
 import pytest
 
-from tests.support.stream_harness import House, hour
+from tests.support.stream_harness import StreamHarness, hour
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 Row = dict[str, Any]
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -64,7 +64,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
-def land(day: House) -> None:
+def land(day: StreamHarness) -> None:
     for number in range(4):
         begin, end = number * 60 * MINUTE, (number + 1) * 60 * MINUTE
         parts = {"": [*LONG, *OTHERS], **(TIED if number == 0 else {})}
@@ -72,8 +72,8 @@ def land(day: House) -> None:
             day.land(number, ["at,user,n", *(str(one) for one in lines if begin <= one.at < end)], name)
 
 
-def test_small_rules(house: Make) -> None:
-    day = house(RULES)
+def test_small_rules(make_stream: Make) -> None:
+    day = make_stream(RULES)
     land(day)
     day.run(0, 4)
     frames, events = day.rows_of("frames"), day.rows_of("events")

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.support.failing_checks import noted
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from tests.support.tampering import Audit, audits, one_more_where
 
 GOOD = [line(3600 * 2 + i) for i in range(10)]
@@ -233,15 +233,15 @@ def audited(
         def of(name: str) -> Mapping[str, Audit]:
             lake, folder = LAKES[name], tmp_path_factory.mktemp(name)
             patch.setenv("TRANSOM_HOME", str(folder))
-            house = House(spark, folder, lake.text)
+            harness = StreamHarness(spark, folder, lake.text)
             for number, lines in lake.files.items():
-                house.land(number, lines)
+                harness.land(number, lines)
             first, end = min(lake.files), max(lake.files) + 1
-            house.ingest(first, end)
+            harness.ingest(first, end)
             with audits() as seen:
                 for stage in lake.stages:
-                    getattr(house, stage)(first, end)
-            assert {entry.status for entry in house.book().values()} == {"published"}
+                    getattr(harness, stage)(first, end)
+            assert {entry.status for entry in harness.book().values()} == {"published"}
             return seen
 
         yield of

@@ -43,16 +43,16 @@ def drawn(spark: SparkSession, longest: int) -> tuple[DataFrame, DataFrame]:
 
     Frames are of one length at most in a draw: time is cut into slices by how long they are on average.
     """
-    dice = random.Random(7)
+    rng = random.Random(7)
     frames, rows = [], []
     for shape, hosts in (("alike", ["a", "b", "c", None]), ("one", ["a"] * 9 + ["b"])):
         for number in range(40):
-            start = dice.randint(0, 1000)
-            end = None if number == 3 else start + dice.randint(-5, longest)
-            frames.append((shape, len(frames), dice.choice(hosts), minutes(start), minutes(end)))
+            start = rng.randint(0, 1000)
+            end = None if number == 3 else start + rng.randint(-5, longest)
+            frames.append((shape, len(frames), rng.choice(hosts), minutes(start), minutes(end)))
         for _ in range(400):
-            at, size = dice.choice([None, *range(0, 1100)]), dice.choice([None, 1, 2, 50])
-            rows.append((shape, dice.choice(hosts), minutes(at), size, dice.random()))
+            at, size = rng.choice([None, *range(0, 1100)]), rng.choice([None, 1, 2, 50])
+            rows.append((shape, rng.choice(hosts), minutes(at), size, rng.random()))
     return local(spark.createDataFrame(frames, FRAMES)), local(spark.createDataFrame(rows, ROWS))
 
 

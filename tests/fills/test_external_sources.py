@@ -10,11 +10,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.promise.test_promise import assert_equal
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from transom.cli.explain_hour import HourExplanation
 from transom.storage.tables import LakeError
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 STREAM = """
 name: {name}
 preset: apache/combined
@@ -68,23 +68,23 @@ def append(path: Path, rows: list[Row]) -> None:
     write_deltalake(path, pa.table({"at": times, "host": host, "loss": loss, "n": n}), mode="append")
 
 
-def landed(house: House) -> None:
+def landed(harness: StreamHarness) -> None:
     for number, lines in LOG.items():
-        house.land(number, lines)
+        harness.land(number, lines)
 
 
-def told(house: House, name: str) -> dict[tuple[Any, ...], dict[str, Any]]:
-    rows = [row for row in house.rows_of("fills") if row["block"] == name]
+def told(harness: StreamHarness, name: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+    rows = [row for row in harness.rows_of("fills") if row["block"] == name]
     rows.sort(key=lambda row: (row["hour"], row["frame_id"], row["fragment"]))
     return {(row["hour"], row["frame_id"], row["fragment"]): row for row in rows}
 
 
 @pytest.mark.full
-def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(house: Make, tmp_path: Path) -> None:
+def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(make_stream: Make, tmp_path: Path) -> None:
     """Slow (half a minute): several runs of frames and fills."""
     text = STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history")
     append(tmp_path / "history", EARLY)
-    lived, whole = house(text, "lived"), house(text, "whole")
+    lived, whole = make_stream(text, "lived"), make_stream(text, "whole")
     landed(lived)
     for number in range(4):
         lived.run(number, number + 1)
@@ -120,7 +120,7 @@ def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(house: Make, tmp
     assert lived.fills(0, 4).published == 0
 
 
-def check(lake: House, rows: list[Row], last: int) -> None:
+def check(lake: StreamHarness, rows: list[Row], last: int) -> None:
     """Every fill against every row.
 
     Args:
@@ -139,11 +139,11 @@ def check(lake: House, rows: list[Row], last: int) -> None:
 
 
 @pytest.mark.full
-def test_rows_that_are_deleted_beside_their_files_are_missed(house: Make, tmp_path: Path) -> None:
+def test_rows_that_are_deleted_beside_their_files_are_missed(make_stream: Make, tmp_path: Path) -> None:
     """Slow (20 seconds): several runs of frames and fills."""
     path = tmp_path / "history"
     text = STREAM.format(name="web") + FRAMES + BESIDE % path
-    web = house(text)
+    web = make_stream(text)
     rows = [f"(TIMESTAMP '2015-05-17T00:10:3{n}Z', '10.0.0.1', 0.5D, {n})" for n in (2, 3)]
     web.spark.sql(
         f"CREATE TABLE delta.`{path}` (at TIMESTAMP, host STRING, loss DOUBLE, n BIGINT) USING delta "
@@ -160,10 +160,10 @@ def test_rows_that_are_deleted_beside_their_files_are_missed(house: Make, tmp_pa
 
 
 @pytest.mark.full
-def test_another_stream_fills_as_ones_own_events_do(house: Make) -> None:
+def test_another_stream_fills_as_ones_own_events_do(make_stream: Make) -> None:
     """Slow (half a minute): runs of two streams, and of one beside them."""
     text = STREAM.format(name="web") + FRAMES + ELSEWHERE
-    web, copy = house(text), house(STREAM.format(name="copy"))
+    web, copy = make_stream(text), make_stream(STREAM.format(name="copy"))
     landed(web)
     copy.run(0, 2)
     for number in range(4):
@@ -206,18 +206,18 @@ def test_another_stream_fills_as_ones_own_events_do(house: Make) -> None:
     ],
 )  # fmt: skip
 def test_a_table_that_is_not_as_declared_is_refused(
-    house: Make, tmp_path: Path, columns: dict[str, pa.DataType] | None, said: str
+    make_stream: Make, tmp_path: Path, columns: dict[str, pa.DataType] | None, said: str
 ) -> None:
-    web = house(STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history"))
+    web = make_stream(STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history"))
     if columns is not None:
         DeltaTable.create(tmp_path / "history", pa.schema(columns))
     with pytest.raises(LakeError, match=f"^{said}$"):
         web.fills(0, 1)
 
 
-def test_a_table_whose_log_says_no_times_is_refused(house: Make, tmp_path: Path) -> None:
+def test_a_table_whose_log_says_no_times_is_refused(make_stream: Make, tmp_path: Path) -> None:
     path = tmp_path / "history"
-    web = house(STREAM.format(name="web") + FRAMES + BESIDE % path)
+    web = make_stream(STREAM.format(name="web") + FRAMES + BESIDE % path)
     schema = pa.schema(
         {"at": pa.timestamp("us", "UTC"), "host": pa.string(), "loss": pa.float64(), "n": pa.int64()}
     )
@@ -238,10 +238,10 @@ def test_a_table_whose_log_says_no_times_is_refused(house: Make, tmp_path: Path)
     ],
 )  # fmt: skip
 def test_a_table_that_cannot_be_read_hour_by_hour_is_not_taken_for_empty(
-    house: Make, tmp_path: Path, setting: str, property_: str, said: str
+    make_stream: Make, tmp_path: Path, setting: str, property_: str, said: str
 ) -> None:
     path = tmp_path / "history"
-    web = house(STREAM.format(name="web") + FRAMES + BESIDE % path)
+    web = make_stream(STREAM.format(name="web") + FRAMES + BESIDE % path)
     web.spark.conf.set(setting, "false")
     try:
         web.spark.sql(
@@ -257,8 +257,8 @@ def test_a_table_that_cannot_be_read_hour_by_hour_is_not_taken_for_empty(
         web.fills(0, 1)
 
 
-def test_another_stream_that_has_not_run_is_refused(house: Make) -> None:
-    web = house(STREAM.format(name="web") + FRAMES + ELSEWHERE)
+def test_another_stream_that_has_not_run_is_refused(make_stream: Make) -> None:
+    web = make_stream(STREAM.format(name="web") + FRAMES + ELSEWHERE)
     with pytest.raises(
         LakeError, match=r"^fills.other.source: it waits for the stream copy, of which no run"
     ):

@@ -296,15 +296,15 @@ def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
     st.dictionaries(st.integers(0, 30), st.sampled_from(["junk", "few", "none", "both", "ok"])), st.randoms()
 )
 def test_findings_depend_on_what_the_ledger_says_and_not_on_its_order(
-    hours: dict[int, str], dice: Random
+    hours: dict[int, str], rng: Random
 ) -> None:
     failures = [junk(n) for n, says in hours.items() if says in ("junk", "both")]
     failures += [files(n, says != "none", 2) for n, says in hours.items() if says in ("few", "none", "both")]
     status = {"junk": WITHHELD, "both": WITHHELD, "ok": GOOD}
     entries = [(node(n), status.get(says, PARTIAL)) for n, says in hours.items()]
     found = of_ingest(LedgerSnapshot(dict(entries)), failures)
-    dice.shuffle(entries)
-    dice.shuffle(failures)
+    rng.shuffle(entries)
+    rng.shuffle(failures)
     in_order = sorted(failures, key=lambda v: (v.node, v.check, v.file or ""))
     assert of_ingest(LedgerSnapshot(dict(entries)), in_order) == found
     assert len({finding.finding_id for finding in found}) == len(found)

@@ -13,11 +13,11 @@ from zlib import crc32
 import pytest
 
 from tests.promise.test_promise import assert_equal
-from tests.support.stream_harness import PLAIN, House, hour, line
+from tests.support.stream_harness import PLAIN, StreamHarness, hour, line
 from transom.features.frames.algorithm.reference import Reading, frames_of_period, reports
 from transom.features.frames.resolve import ResolvedFrames, frame_block_of
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 Event = dict[str, Any]
 MICROS = 10**6
 HOUR = 3600 * MICROS
@@ -105,14 +105,14 @@ SAID = {
 }
 
 
-def requests(dice: random.Random, hours: int) -> list[list[str]]:
+def requests(rng: random.Random, hours: int) -> list[list[str]]:
     """Some requests of three clients in each hour, many at one time."""
     statuses = [*[200] * 9, 401, 401, *[404] * 7, 500]
     return [
         [
-            line(3600 * number + dice.choice([0, 1799, *range(0, 3600, 60)]), f"10.0.0.{dice.randint(1, 3)}",
-                 dice.choice([7, 20, 31, 55, "-"]), dice.choice(statuses))
-            for _ in range(dice.choice([0, 2, 9, 14, 19]))
+            line(3600 * number + rng.choice([0, 1799, *range(0, 3600, 60)]), f"10.0.0.{rng.randint(1, 3)}",
+                 rng.choice([7, 20, 31, 55, "-"]), rng.choice(statuses))
+            for _ in range(rng.choice([0, 2, 9, 14, 19]))
         ]
         for number in range(hours)
     ]  # fmt: skip
@@ -157,9 +157,9 @@ ASKED: set[int] = set()
 """The hours that were asked for, by where they begin."""
 
 
-def expected(house: House, name: str, events: Sequence[Event]) -> list[tuple[object, ...]]:
+def expected(harness: StreamHarness, name: str, events: Sequence[Event]) -> list[tuple[object, ...]]:
     """What is told of frames in hours that were asked for, by the framing function."""
-    block = frame_block_of(house.stream, name)
+    block = frame_block_of(harness.stream, name)
     framing, hours = block.framing, sorted(ASKED)
     found = []
     for key, ones in readings(events, name, block):
@@ -195,13 +195,13 @@ def of_stretches(block: ResolvedFrames, ones: Sequence[Reading]) -> Iterator[tup
                 yield begin + length - HOUR, "final", 1, frame
 
 
-def rows_of(house: House, table: str, block: str) -> list[dict[str, Any]]:
+def rows_of(harness: StreamHarness, table: str, block: str) -> list[dict[str, Any]]:
     """The rows of a block, read without Spark."""
-    return [row for row in house.rows_of(table) if row["block"] == block]
+    return [row for row in harness.rows_of(table) if row["block"] == block]
 
 
-def told(house: House, name: str) -> list[tuple[object, ...]]:
-    block = frame_block_of(house.stream, name)
+def told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
+    block = frame_block_of(harness.stream, name)
     return sorted(
         (
             (
@@ -210,7 +210,7 @@ def told(house: House, name: str) -> list[tuple[object, ...]]:
                 row["records"], row["missing"],
                 row["new_records"], row["peak"], row["peak_time"] and micros(row["peak_time"]), row["mean"],
             )
-            for row in rows_of(house, "frames", name)
+            for row in rows_of(harness, "frames", name)
         ),
         key=repr,
     )  # fmt: skip
@@ -221,12 +221,12 @@ def numbers(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
     return [tuple(float(v) if isinstance(v, int) else v for v in row) for row in rows]
 
 
-def filled(house: House, name: str, events: Sequence[Event]) -> list[tuple[object, ...]]:
+def filled(harness: StreamHarness, name: str, events: Sequence[Event]) -> list[tuple[object, ...]]:
     """What fills frames as they are told, by looking at every row."""
-    stream, found = house.stream, []
+    stream, found = harness.stream, []
     fill = stream.fills[name]
     block = frame_block_of(stream, fill.frame)
-    rows = rows_of(house, "frames", fill.frame)
+    rows = rows_of(harness, "frames", fill.frame)
     reach = 2 * HOUR if name == "before" else 168 * HOUR
     for row in rows:
         of_shifts, turns = [], set[int]()
@@ -281,8 +281,8 @@ def turns_of(events: Sequence[Event], begin: int, end: int) -> Counter[int]:
     return Counter(time for time in times if begin <= time < end)
 
 
-def fills_told(house: House, name: str) -> list[tuple[object, ...]]:
-    measures = list(house.stream.fills[name].measures)
+def fills_told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
+    measures = list(harness.stream.fills[name].measures)
     return sorted(
         numbers(
             [
@@ -298,16 +298,16 @@ def fills_told(house: House, name: str) -> list[tuple[object, ...]]:
                         *measures,
                     )
                 )
-                for row in rows_of(house, "fills", name)
+                for row in rows_of(harness, "fills", name)
             ]
         ),
         key=repr,
     )
 
 
-def test_frames_and_fills_of_one_run_are_those_of_the_definitions(house: Make) -> None:
+def test_frames_and_fills_of_one_run_are_those_of_the_definitions(make_stream: Make) -> None:
     """Slow (20 seconds): ten blocks of frames and two of fills over six hours."""
-    day, hours = house(FRAMING), 6
+    day, hours = make_stream(FRAMING), 6
     for number, lines in enumerate(requests(random.Random(5), hours)):
         day.land(number, lines)
     day.run(0, hours)
@@ -315,11 +315,11 @@ def test_frames_and_fills_of_one_run_are_those_of_the_definitions(house: Make) -
 
 
 @pytest.mark.full
-def test_frames_and_fills_are_what_the_definitions_say_whatever_the_history(house: Make) -> None:
+def test_frames_and_fills_are_what_the_definitions_say_whatever_the_history(make_stream: Make) -> None:
     """Slow (a minute): ten blocks of frames and two fills, eight runs, each hour beside the definitions."""
-    dice = random.Random(5)
-    log = requests(dice, 14)
-    lived, whole = house(FRAMING, "lived"), house(FRAMING, "whole")
+    rng = random.Random(5)
+    log = requests(rng, 14)
+    lived, whole = make_stream(FRAMING, "lived"), make_stream(FRAMING, "whole")
     late = {4: log[4][1::2], 9: log[9][::2]}
     for number, lines in enumerate(log):
         lived.land(number, lines if number not in late else [one for one in lines if one not in late[number]])
@@ -338,15 +338,15 @@ def test_frames_and_fills_are_what_the_definitions_say_whatever_the_history(hous
     check(whole, range(14))
 
 
-def check(house: House, asked: Sequence[int] | range) -> None:
+def check(harness: StreamHarness, asked: Sequence[int] | range) -> None:
     ASKED.clear()
     ASKED.update(micros(hour(number)) for number in asked)
-    events = [event for event in house.rows_of("events") if micros(event["hour"]) in ASKED]
+    events = [event for event in harness.rows_of("events") if micros(event["hour"]) in ASKED]
     for name in SAID:
-        assert numbers(told(house, name)) == numbers(expected(house, name, events)), name
-        assert told(house, name), name
-    for name in house.stream.fills:
-        assert fills_told(house, name) == filled(house, name, events), name
+        assert numbers(told(harness, name)) == numbers(expected(harness, name, events)), name
+        assert told(harness, name), name
+    for name in harness.stream.fills:
+        assert fills_told(harness, name) == filled(harness, name, events), name
 
 
 @pytest.fixture(autouse=True)
@@ -356,7 +356,7 @@ def _nothing_asked() -> Iterator[None]:
 
 
 @pytest.mark.full
-def test_a_baseline_is_of_the_readings_that_ties_leave(house: Make) -> None:
+def test_a_baseline_is_of_the_readings_that_ties_leave(make_stream: Make) -> None:
     text = (
         FRAMING[: FRAMING.index("aggregates:")]
         + """
@@ -368,7 +368,7 @@ frames:
     )
     found = {}
     for ties in ("first", "last"):
-        day = house(text.replace("TIES", ties), ties)
+        day = make_stream(text.replace("TIES", ties), ties)
         day.land(0, [line(5, sent=10), line(6, sent=1000)])
         day.land(1, [line(3605, sent=600)])
         day.run(0, 2)
@@ -377,13 +377,13 @@ frames:
     assert found == {"first": [600], "last": []}
 
 
-def test_key_has_a_column_of_any_name(house: Make) -> None:
+def test_key_has_a_column_of_any_name(make_stream: Make) -> None:
     """Names that readings have for themselves are free for columns."""
     names = ("holds", "starts", "ends", "moment")
     columns = ", ".join(f"{name}: {{is: client}}" for name in names)
     frames = "failed: {kind: threshold, where: status = 500, value: bytes, on_duplicate_time: sum}"
     text = PLAIN.partition("aggregates:")[0].replace("key: [client]", f"key: [{', '.join(names)}]")
-    day = house(f"{text}columns: {{{columns}}}\nframes: {{{frames}}}\n")
+    day = make_stream(f"{text}columns: {{{columns}}}\nframes: {{{frames}}}\n")
     day.land(0, [line(5, "10.0.0.7", status=500), line(9, "10.0.0.7")])
     day.ingest(0, 1)
     day.frames(0, 1)

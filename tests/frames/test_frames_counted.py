@@ -41,12 +41,12 @@ def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, TaskCounters]:
     if kind == "silent":
         data["time"] |= {"interval": "1 minute", "on_duplicate_time": "keep"}
     block = frame_block_of(parse(data, "app.yaml"), kind)
-    dice = np.random.default_rng(3)
-    time = BEGIN + np.sort(dice.choice(240, 150, replace=False)) * MINUTE
-    took = np.cumsum(dice.integers(-2, 3, 150)) + 5
+    rng = np.random.default_rng(3)
+    time = BEGIN + np.sort(rng.choice(240, 150, replace=False)) * MINUTE
+    took = np.cumsum(rng.integers(-2, 3, 150)) + 5
     readings = pa.table(
         {
-            "user": [f"user-{number}" for number in dice.integers(0, 2, 150)],
+            "user": [f"user-{number}" for number in rng.integers(0, 2, 150)],
             "__value": took * 1000,
             "__moment": time * 16 + ((took > 5) | (kind == "near")) * 2 + 4,
             "__place": np.arange(150),

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.promise.test_promise import assert_equal
-from tests.support.stream_harness import House, hour
+from tests.support.stream_harness import StreamHarness, hour
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 Row = tuple[datetime, str, int | None, int]
 MICROSECOND = timedelta(microseconds=1)
 HOURS = 72
@@ -34,31 +34,31 @@ fills:
 """
 
 
-def drawn(dice: random.Random) -> dict[int, list[Row]]:
+def drawn(rng: random.Random) -> dict[int, list[Row]]:
     """What three users say: one now and then, one in bursts of microseconds, one almost nothing."""
     log: dict[int, list[Row]] = {number: [] for number in range(HOURS)}
     for number in range(HOURS):
         for user, chance, many in (("a", 0.4, 2), ("b", 0.15, 6), ("c", 0.1, 1)):
-            if dice.random() < chance:
-                begin = hour(number) + timedelta(microseconds=dice.randrange(3_599_999_000))
+            if rng.random() < chance:
+                begin = hour(number) + timedelta(microseconds=rng.randrange(3_599_999_000))
                 for place in range(many):
-                    value = dice.choice([4, 9] if user == "c" else [None, 1, 4, 5, 5, 6, 9])
-                    at = begin + place * dice.choice([1, 1, 90]) * MICROSECOND
-                    log[number].append((at, user, value, dice.choice([0, 2, 7, 13])))
+                    value = rng.choice([4, 9] if user == "c" else [None, 1, 4, 5, 5, 6, 9])
+                    at = begin + place * rng.choice([1, 1, 90]) * MICROSECOND
+                    log[number].append((at, user, value, rng.choice([0, 2, 7, 13])))
     return log
 
 
-def land(house: House, number: int, rows: Sequence[Row], name: str = "") -> None:
+def land(harness: StreamHarness, number: int, rows: Sequence[Row], name: str = "") -> None:
     said = [f"{at.isoformat()},{user},{'' if n is None else n},{m}" for at, user, n, m in rows]
-    house.land(number, ["at,user,n,m", *said], name)
+    harness.land(number, ["at,user,n,m", *said], name)
 
 
 @pytest.mark.full
-def test_frames_that_stay_open_for_days_whatever_the_runs(house: Make) -> None:
+def test_frames_that_stay_open_for_days_whatever_the_runs(make_stream: Make) -> None:
     """Slow (a minute): several runs over 72 hours, and every fill beside every row."""
-    dice = random.Random(11)
-    log = drawn(dice)
-    lived, whole = house(LONG, "lived"), house(LONG, "whole")
+    rng = random.Random(11)
+    log = drawn(rng)
+    lived, whole = make_stream(LONG, "lived"), make_stream(LONG, "whole")
     late = {number: log[number][::2] for number in (3, 50)}
     for number, rows in log.items():
         land(lived, number, [row for row in rows if row not in late.get(number, ())])
@@ -85,7 +85,7 @@ def test_frames_that_stay_open_for_days_whatever_the_runs(house: Make) -> None:
     check(whole, frames, rows)
 
 
-def check(lake: House, frames: list[dict[str, Any]], rows: list[Row]) -> None:
+def check(lake: StreamHarness, frames: list[dict[str, Any]], rows: list[Row]) -> None:
     """Every fill against every row."""
     of = {(f["hour"], f["frame_id"], f["fragment"]): f for f in frames}
     reach = {"last_of": timedelta(hours=3), "of_short": timedelta(hours=2)}

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from tests.support.stream_harness import House, hour
+from tests.support.stream_harness import StreamHarness, hour
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 MINUTE = timedelta(minutes=1)
 
 BEAT = """
@@ -29,7 +29,7 @@ def at(hours: int, minutes: int = 0) -> datetime:
     return hour(hours) + minutes * MINUTE
 
 
-def land(house: House, number: int) -> None:
+def land(harness: StreamHarness, number: int) -> None:
     """Land the lines of an hour."""
     lines = [
         f"{at(number, minute).isoformat()},{host}"
@@ -37,10 +37,10 @@ def land(house: House, number: int) -> None:
         for host, silent in SILENT.items()
         if silent is None or not silent[0] <= (number, minute) < silent[1]
     ]
-    house.land(number, ["at,host", *lines])
+    harness.land(number, ["at,host", *lines])
 
 
-def frames_of(house: House) -> list[tuple[object, ...]]:
+def frames_of(harness: StreamHarness) -> list[tuple[object, ...]]:
     columns = (
         "hour",
         "host",
@@ -52,11 +52,11 @@ def frames_of(house: House) -> list[tuple[object, ...]]:
         "new_records",
         "state",
     )
-    return sorted(tuple(row[name] for name in columns) for row in house.rows_of("frames"))
+    return sorted(tuple(row[name] for name in columns) for row in harness.rows_of("frames"))
 
 
-def test_known_hosts_that_fall_silent_are_reported(house: Make) -> None:
-    beat = house(BEAT)
+def test_known_hosts_that_fall_silent_are_reported(make_stream: Make) -> None:
+    beat = make_stream(BEAT)
     for number in range(8, 13):
         land(beat, number)
     beat.run(8, 11)

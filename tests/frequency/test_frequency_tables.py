@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from tests.support import item_histories as sketched
 from tests.support.item_histories import HOUR, Event, by_item, bytes_of, events_of, live, micros
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from transom.api import StaleDataError, read
 from transom.app.audit import audit as audit_stage
 from transom.app.freshness import freshness_of
@@ -27,7 +27,7 @@ from transom.features.frequency.algorithm.splitter_reference import FixedPointSp
 from transom.features.frequency.audit import audit
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 HOURS = 12
 
 FREQUENT = """
@@ -67,16 +67,16 @@ def _few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transom.features.frequency.spec.CAPACITY_FACTOR", KEPT)
 
 
-def requests(dice: random.Random) -> list[list[str]]:
+def requests(rng: random.Random) -> list[list[str]]:
     """Some clients often, the others seldom; hours of none, and one that comes up."""
     log: list[list[str]] = []
     for number in range(HOURS):
         lines = []
         for client in range(1, 14):
             often = 30 if client == 1 else 12 if client == 2 and number > 5 else 3
-            for _ in range(0 if number == 7 else dice.randrange(often)):
-                sent, status = dice.choice([0, 7, "-"]), dice.choice([200, 404])
-                lines.append(line(3600 * number + dice.randrange(3600), f"10.0.0.{client}", sent, status))
+            for _ in range(0 if number == 7 else rng.randrange(often)):
+                sent, status = rng.choice([0, 7, "-"]), rng.choice([200, 404])
+                lines.append(line(3600 * number + rng.randrange(3600), f"10.0.0.{client}", sent, status))
         log.append(lines)
     return log
 
@@ -91,9 +91,11 @@ def listing_of(block: FrequencyBlock, first: int) -> WindowedCountMin:
 Hour = tuple[int, WindowedCountMin, Mapping[int, Counter[bytes]]]
 
 
-def hours_of(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> Iterator[Hour]:
+def hours_of(
+    harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]
+) -> Iterator[Hour]:
     """Each hour that was asked for, with the listing as at its end, and what hours have of items."""
-    block = frequency_block_of(house.stream, name)
+    block = frequency_block_of(harness.stream, name)
     seen: dict[int, Counter[bytes]] = {}
     for event in events:
         # What lacks a column has no item.
@@ -118,12 +120,12 @@ def hours_of(house: House, name: str, events: Sequence[Event], asked: Sequence[i
             yield at, deepcopy(listing), of_hours
 
 
-def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> list[Event]:
+def expected(harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]) -> list[Event]:
     """What hours that were asked for tell of a block, record by record."""
-    block = frequency_block_of(house.stream, name)
+    block = frequency_block_of(harness.stream, name)
     watched = {bytes_of(item) for item in block.watched}
     heavy, rows, before = dict[bytes, int](), [], min(asked)
-    for at, listing, of_hours in hours_of(house, name, events, asked):
+    for at, listing, of_hours in hours_of(harness, name, events, asked):
         if at - before > block.hours * HOUR:
             heavy = {}  # of what was before the window nobody knows any more
         before, now = at, dict[bytes, int]()
@@ -149,11 +151,13 @@ def truth_of(block: FrequencyBlock, of_hours: Mapping[int, Counter[bytes]], at: 
     return sum((many for one, many in of_hours.items() if first <= one <= at), Counter[bytes]())
 
 
-def recounted(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> dict[str, int]:
+def recounted(
+    harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]
+) -> dict[str, int]:
     """What an audit has to count of a block, over all windows."""
-    block = frequency_block_of(house.stream, name)
+    block = frequency_block_of(harness.stream, name)
     found = dict.fromkeys(("items", "records", "error", "most", "beyond", "below", "outside"), 0)
-    for at, listing, of_hours in hours_of(house, name, events, asked):
+    for at, listing, of_hours in hours_of(harness, name, events, asked):
         truth = truth_of(block, of_hours, at)
         for item, many in truth.items():
             off = listing.estimate(item) - many
@@ -220,9 +224,9 @@ def told_of(
     return [{**row, "max_unreported": others} for row in told]
 
 
-def told(house: House, name: str) -> Iterator[Event]:
-    block = frequency_block_of(house.stream, name)
-    for said, row in sketched.told(house, "frequencies", name, block.item):
+def told(harness: StreamHarness, name: str) -> Iterator[Event]:
+    block = frequency_block_of(harness.stream, name)
+    for said, row in sketched.told(harness, "frequencies", name, block.item):
         if row["change"] != "left":
             said |= {
                 column: row[column]
@@ -232,11 +236,11 @@ def told(house: House, name: str) -> Iterator[Event]:
         yield said
 
 
-def check(house: House, asked: Sequence[int]) -> None:
-    events, hours = events_of(house, asked)
-    for name in house.stream.frequency:
-        rows = by_item(told(house, name))
-        assert rows == by_item(expected(house, name, events, hours)), name
+def check(harness: StreamHarness, asked: Sequence[int]) -> None:
+    events, hours = events_of(harness, asked)
+    for name in harness.stream.frequency:
+        rows = by_item(told(harness, name))
+        assert rows == by_item(expected(harness, name, events, hours)), name
         # In five hours nothing of `answers` stays.
         assert {row["change"] for row in rows} >= ({"entered", "stays"} if len(asked) > 5 else {"entered"}), (
             name
@@ -244,13 +248,13 @@ def check(house: House, asked: Sequence[int]) -> None:
         assert len({row["item"] for row in rows}) > 2, name
 
 
-def check_asked(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> int:
+def check_asked(harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]) -> int:
     """Any item may be asked for at any hour, kept or not: how often one was that none has kept."""
-    block, lake = frequency_block_of(house.stream, name), read(house.folder / "whole", house.stream)
+    block, lake = frequency_block_of(harness.stream, name), read(harness.folder / "whole", harness.stream)
     values = {tuple(event[column] for column in block.item) for event in events if event["bytes"] is not None}
     nobody = ("nobody", 7)[: len(block.item)]
     by_key, not_kept = {bytes_of(of): of for of in values | {nobody}}, 0
-    for number, (at, listing, of_hours) in enumerate(hours_of(house, name, events, asked)):
+    for number, (at, listing, of_hours) in enumerate(hours_of(harness, name, events, asked)):
         if number not in ASKED:
             continue
         truth, keys = truth_of(block, of_hours, at), sorted(by_key)
@@ -265,8 +269,8 @@ def check_asked(house: House, name: str, events: Sequence[Event], asked: Sequenc
     return not_kept
 
 
-def test_frequencies_of_one_run_are_those_of_the_listings(house: Make) -> None:
-    day, hours = house(FREQUENT), 5
+def test_frequencies_of_one_run_are_those_of_the_listings(make_stream: Make) -> None:
+    day, hours = make_stream(FREQUENT), 5
     for number, lines in enumerate(requests(random.Random(4))[:hours]):
         day.land(number, lines)
     day.run(0, hours)
@@ -274,10 +278,10 @@ def test_frequencies_of_one_run_are_those_of_the_listings(house: Make) -> None:
 
 
 @pytest.mark.full
-def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make) -> None:
+def test_frequencies_are_what_the_listings_say_whatever_the_history(make_stream: Make) -> None:
     """Slow (a minute): six blocks, six runs and an audit, each hour beside the listing."""
     log = requests(random.Random(4))
-    lived, whole = house(FREQUENT, "lived"), house(FREQUENT, "whole")
+    lived, whole = make_stream(FREQUENT, "lived"), make_stream(FREQUENT, "whole")
     late = {2: log[2][1::2], 4: log[4][::2]}
     # Hours 6 and 7 are asked for last, after what comes behind them.
     early, later = ((0, 1), (1, 6), (8, HOURS)), ((2, 3), (4, 8), (8, HOURS))
@@ -350,11 +354,11 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(house: Make)
 
 @pytest.mark.full
 def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
-    house: Make, caplog: pytest.LogCaptureFixture
+    make_stream: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Slow (20 seconds): six blocks run, and are audited twice."""
     caplog.set_level("INFO", "transom")
-    one = house(FREQUENT, "one")
+    one = make_stream(FREQUENT, "one")
     for number, lines in enumerate(requests(random.Random(5))[:6]):
         one.land(number, lines)
     one.run(0, 6)

@@ -118,8 +118,8 @@ def test_proportional_takes_an_nth_away_at_each_step() -> None:
 def test_the_order_within_a_tick_does_not_matter(
     kind: type[WindowedCountMin], ticks: list[list[bytes]], seed: int
 ) -> None:
-    dice = random.Random(seed)
-    shuffled = [dice.sample(tick, len(tick)) for tick in ticks]
+    rng = random.Random(seed)
+    shuffled = [rng.sample(tick, len(tick)) for tick in ticks]
     one, other = (given_ticks(kind(SMALL, 4), some) for some in (ticks, shuffled))
     assert [one.estimate(item) for item in ITEMS] == [other.estimate(item) for item in ITEMS]
 
@@ -136,8 +136,8 @@ def test_a_tick_for_each_record_is_a_window_of_records(stream: list[bytes], step
 def test_estimates_are_too_large_as_seldom_as_promised() -> None:
     # With one row, or rows that are alike, one in fifteen is.
     epsilon, delta = 0.1, 0.01
-    dice = np.random.default_rng(8)
-    stream = [b"%d" % n for n in dice.zipf(1.3, 4000) % 500]
+    rng = np.random.default_rng(8)
+    stream = [b"%d" % n for n in rng.zipf(1.3, 4000) % 500]
     truth, beyond, items = Counter(stream), 0, 0
     for seed in range(40):
         sketch = given_records(Vanilla(Shape.for_error(epsilon, delta, seed)), stream)

@@ -119,9 +119,9 @@ def test_what_is_in_the_window_lies_between_the_bounds(
 def test_the_order_within_a_tick_does_not_matter(
     ticks: list[dict[bytes, int]], steps: int, seed: int
 ) -> None:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     of_records = [list(Counter(tick).elements()) for tick in ticks]
-    shuffled = [dice.sample(tick, len(tick)) for tick in of_records]
+    shuffled = [rng.sample(tick, len(tick)) for tick in of_records]
     one, other = (given_ticks(Splitter(SHAPE, steps), some) for some in (of_records, shuffled))
     assert [one.estimate(item) for item in ITEMS] == [other.estimate(item) for item in ITEMS]
     bulk = take(Splitter(SHAPE, steps), ticks)
@@ -164,9 +164,9 @@ def test_all_cells_at_once_are_those_one_by_one_to_the_last_bit(
 
 
 def test_fixed_point_is_near_what_is_exact() -> None:
-    dice = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     ticks = [
-        {ITEMS[i]: int(n) for i, n in enumerate(dice.poisson(3 + 9 * (t // 40 % 2), 12)) if n}
+        {ITEMS[i]: int(n) for i, n in enumerate(rng.poisson(3 + 9 * (t // 40 % 2), 12)) if n}
         for t in range(300)
     ]
     exact = take(Splitter(SHAPE, 60), ticks)
@@ -178,9 +178,9 @@ def test_fixed_point_is_near_what_is_exact() -> None:
 
 def test_cells_have_room_for_more_sub_cells_wherever_they_begin() -> None:
     """Few at first, of which some have left the window; then a sub-cell for every tick."""
-    dice = np.random.default_rng(6)
+    rng = np.random.default_rng(6)
     ticks = [{ITEMS[i]: 9 for i in range(12)} if t % 5 == 0 else {} for t in range(60)]
-    ticks += [{ITEMS[int(i)]: int(dice.integers(1, 900)) for i in dice.integers(0, 12, 5)} for _ in range(60)]
+    ticks += [{ITEMS[int(i)]: int(rng.integers(1, 900)) for i in rng.integers(0, 12, 5)} for _ in range(60)]
     tau, mu = Fraction(1, 200), Fraction(9, 10)
     lazy = take(FixedPointSplitter(SHAPE, 25, tau=tau, mu=mu), ticks)
     cells, now = at_once(ticks, 25, tau, mu)
@@ -221,9 +221,9 @@ def test_memory_goes_by_sub_cells_however_they_are_spread() -> None:
 def test_a_growing_stream_has_no_more_sub_cells_than_its_gate_allows(
     growth: float, seed: int, tau: Fraction, mu: Fraction
 ) -> None:
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     ticks = [
-        {ITEMS[int(i)]: 1 + int(dice.integers(0, 1 + growth ** min(t, 12))) for i in dice.integers(0, 12, 4)}
+        {ITEMS[int(i)]: 1 + int(rng.integers(0, 1 + growth ** min(t, 12))) for i in rng.integers(0, 12, 4)}
         for t in range(40)
     ]
     cells, now = at_once(ticks, 15, tau, mu)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyarrow import RecordBatch
 
-from tests.support.stream_harness import PLAIN, House, clock, hour, line
+from tests.support.stream_harness import PLAIN, StreamHarness, clock, hour, line
 from transom.app.run_stage import Context, run_chunk
 from transom.core.partitions import PartitionKey
 from transom.features.ingest.landing import FileNames, Landing, LandingError
@@ -21,7 +21,7 @@ from transom.storage import driver_io as small
 from transom.storage.store import Store, Write
 from transom.storage.tables import RunSuperseded
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 COLONS = """
 name: web
@@ -32,9 +32,9 @@ aggregates: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR
 """
 
 
-def test_names_with_colons_spaces_and_captures(house: Make) -> None:
+def test_names_with_colons_spaces_and_captures(make_stream: Make) -> None:
     """Slow where it is the first (20 seconds): Java starts, and all stages run."""
-    day = house(COLONS)
+    day = make_stream(COLONS)
     for site in ("north", "south 2"):
         folder = day.folder / f"landing/{site} logs"
         folder.mkdir(parents=True)
@@ -45,8 +45,8 @@ def test_names_with_colons_spaces_and_captures(house: Make) -> None:
     assert {row.status for row in day.table("files").collect()} == {"ingested"}
 
 
-def test_a_line_of_ten_megabytes_and_junk_are_rejected_as_they_stood(house: Make) -> None:
-    day = house()
+def test_a_line_of_ten_megabytes_and_junk_are_rejected_as_they_stood(make_stream: Make) -> None:
+    day = make_stream()
     long, junk = "x" * 10_000_000, b"\xff\xfe\0\1 junk"
     good = [line(7200 + i) for i in range(98)]
     path = day.land(2, [])
@@ -64,8 +64,8 @@ def test_a_line_of_ten_megabytes_and_junk_are_rejected_as_they_stood(house: Make
     assert day.table("events").count() == 98
 
 
-def test_bytes_that_are_no_text_come_back_from_what_is_kept(house: Make) -> None:
-    day = house("""
+def test_bytes_that_are_no_text_come_back_from_what_is_kept(make_stream: Make) -> None:
+    day = make_stream("""
 name: web
 preset: apache/combined
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
@@ -83,9 +83,9 @@ aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1
 
 
 @pytest.mark.full
-def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(house: Make) -> None:
+def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    day = house(PLAIN)
+    day = make_stream(PLAIN)
     lines = [line(7200 + i, f"10.0.0.{i % 3}") for i in range(40)]
     path = day.land(2, lines[:10])
     # A line that has not ended yet, in a gzip that has not ended yet.
@@ -96,15 +96,15 @@ def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(hou
     day.land(2, lines)
     day.run(2, 3)
     assert day.table("events").count() == 40
-    whole = house(PLAIN, "whole")
+    whole = make_stream(PLAIN, "whole")
     whole.run(2, 3)
     assert day.state() == whole.state()
 
 
 def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_listed(
-    house: Make, monkeypatch: pytest.MonkeyPatch
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    day = house()
+    day = make_stream()
     read = Landing.read
 
     def ingest_without(goes: Path) -> None:
@@ -138,15 +138,15 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
     assert day.table("events").count() == 4
 
 
-def test_a_landing_folder_that_is_not_there_is_said(house: Make) -> None:
-    day = house()
+def test_a_landing_folder_that_is_not_there_is_said(make_stream: Make) -> None:
+    day = make_stream()
     with pytest.raises(LandingError, match=r"source.path: landing folder .*landing/web cannot be listed"):
         day.ingest(2, 3)
     assert not day.book()
 
 
-def test_rows_outside_what_their_file_may_hold_are_rejected_by_name(house: Make) -> None:
-    day = house(
+def test_rows_outside_what_their_file_may_hold_are_rejected_by_name(make_stream: Make) -> None:
+    day = make_stream(
         """
 name: web
 preset: apache/combined
@@ -164,13 +164,13 @@ aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1
 
 @pytest.mark.full
 def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
-    house: Make, monkeypatch: pytest.MonkeyPatch
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second reads before the first publishes; what it would write is refused and then made again.
 
     Slow (20 seconds): several runs of ingest, two of them at once.
     """
-    day = house(PLAIN)
+    day = make_stream(PLAIN)
     for number in (0, 1):
         day.land(number, [line(number * 3600 + i) for i in range(5)])
     first: Context = day.context(0, 2)
@@ -185,15 +185,15 @@ def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
     with pytest.raises(RunSuperseded, match=r"run run .* came in between; run run .* wrote nothing"):
         run_chunk("ingest", first)
     day.run(0, 2)
-    alone = house(PLAIN, "alone")
+    alone = make_stream(PLAIN, "alone")
     alone.run(0, 2)
     assert day.state() == alone.state()
     day.assert_ledger_true()
 
 
-def test_a_write_that_another_overtakes_is_said_in_one_line(house: Make, tmp_path: Path) -> None:
+def test_a_write_that_another_overtakes_is_said_in_one_line(make_stream: Make, tmp_path: Path) -> None:
     """The second run commits while the first one's rows are still being computed."""
-    day = house()
+    day = make_stream()
     table = Tables.of(day.stream).rejected
     day.store.create([table])
     begun, go = tmp_path / "begun", tmp_path / "go"
@@ -217,8 +217,8 @@ def test_a_write_that_another_overtakes_is_said_in_one_line(house: Make, tmp_pat
             first.result(timeout=60)
 
 
-def test_a_field_that_is_missing_is_null_and_one_that_does_not_fit_is_rejected(house: Make) -> None:
-    day = house(
+def test_a_field_that_is_missing_is_null_and_one_that_does_not_fit_is_rejected(make_stream: Make) -> None:
+    day = make_stream(
         """
 name: web
 source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz", format: json}
@@ -241,12 +241,12 @@ aggregates: {all: {key: [], measures: {total: sum(n)}, levels: RANGES 1 HOUR SLI
     assert [row.total for row in day.table("aggregates").collect()] == [9]
 
 
-def land_two_hours(day: House) -> None:
+def land_two_hours(day: StreamHarness) -> None:
     for number in (0, 1):
         day.land(number, [line(number * 3600 + i, f"10.0.{i % 7}.1") for i in range(50)])
 
 
-def build(day: House) -> None:
+def build(day: StreamHarness) -> None:
     """Two hours that have been run with room on the disk."""
     land_two_hours(day)
     day.run(0, 2)
@@ -264,13 +264,13 @@ def build(day: House) -> None:
     ],
 )
 def test_a_full_disk_loses_nothing(
-    house: Make, monkeypatch: pytest.MonkeyPatch, table: str, most: int
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch, table: str, most: int
 ) -> None:
     """Of rows that the driver writes, and of those that Spark does.
 
     Slow (10 seconds each): a run that fails, and a whole one.
     """
-    alone, day = house(PLAIN, "alone", ready=build), house(PLAIN)
+    alone, day = make_stream(PLAIN, "alone", ready=build), make_stream(PLAIN)
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
     land_two_hours(day)
     java = int(day.spark._jvm.java.lang.ProcessHandle.current().pid())

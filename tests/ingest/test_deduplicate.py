@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.support.crash_states import killed_at
-from tests.support.stream_harness import House, hour
+from tests.support.stream_harness import StreamHarness, hour
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 SHIPPED = """
 name: conns
@@ -28,25 +28,25 @@ Record = tuple[int, str, int | str]
 Row = tuple[int, str | None, int | None]
 
 
-def land(house: House, number: int, records: list[Record], name: str = "") -> None:
+def land(harness: StreamHarness, number: int, records: list[Record], name: str = "") -> None:
     """A file of an hour: seconds since the tests' day began, an identity, a duration."""
-    path = house.folder / f"landing/{hour(number):%Y-%m-%d-%H}{name}.csv.gz"
+    path = harness.folder / f"landing/{hour(number):%Y-%m-%d-%H}{name}.csv.gz"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = ["at,uid,took", *(f"{hour(0).timestamp() + at:.0f},{uid},{took}" for at, uid, took in records)]
     path.write_bytes(gzip.compress("".join(line + "\n" for line in lines).encode()))
 
 
-def rows(house: House, table: str) -> set[Row]:
+def rows(harness: StreamHarness, table: str) -> set[Row]:
     """What a table holds: seconds since the day began, identity, duration."""
     found = (
-        house.table(table).selectExpr("unix_micros(event_time) DIV 1000000 AS at", "uid", "took").collect()
+        harness.table(table).selectExpr("unix_micros(event_time) DIV 1000000 AS at", "uid", "took").collect()
     )
     return {(int(row.at - hour(0).timestamp()), row.uid, row.took) for row in found}
 
 
-def counts(house: House) -> dict[str, tuple[int, int]]:
+def counts(harness: StreamHarness) -> dict[str, tuple[int, int]]:
     """Of each file, the events and the duplicates."""
-    found = house.table("files").collect()
+    found = harness.table("files").collect()
     return {
         row.path.removeprefix("landing/2015-05-17-")[:-7]: (row.accepted, row.duplicates) for row in found
     }
@@ -62,10 +62,10 @@ ALONE: set[Row] = {(20, None, 1), (30, None, 1), (3590, "b", 1), (3600, "b", 9),
 
 @pytest.mark.full
 @pytest.mark.parametrize(("text", "kept"), [(FIRST, (5, "a", None)), (LONGEST, (11, "a", 5))])
-def test_one_record_of_each_stays_and_the_others_come_back(house: Make, text: str, kept: Row) -> None:
+def test_one_record_of_each_stays_and_the_others_come_back(make_stream: Make, text: str, kept: Row) -> None:
     """Slow (20 seconds each): several runs of all stages."""
     same: set[Row] = {(5, "a", None), (10, "a", 1), (11, "a", 5), (12, "a", 5)}
-    day = house(text)
+    day = make_stream(text)
     land(day, 0, MORNING)
     land(day, 0, AGAIN, ".again")
     day.run(0, 2)
@@ -76,23 +76,23 @@ def test_one_record_of_each_stays_and_the_others_come_back(house: Make, text: st
     land(day, 0, MORNING[2:] if text == FIRST else MORNING, "")
     land(day, 0, AGAIN if text == FIRST else AGAIN[2:], ".again")
     day.run(1, 2)
-    whole = house(text, "whole")
+    whole = make_stream(text, "whole")
     whole.run(0, 2)
     assert whole.state() == day.state()
     left = (11, "a", 5) if text == FIRST else (10, "a", 1)
     assert (left in rows(day, "events"), left in rows(day, "duplicates")) == (True, False)
     day.assert_ledger_true()
     # No rule, no duplicates.
-    house(SHIPPED).run(0, 2)
-    plain = house(SHIPPED, "plain")
+    make_stream(SHIPPED).run(0, 2)
+    plain = make_stream(SHIPPED, "plain")
     plain.run(0, 2)
-    assert house(SHIPPED).state() == plain.state()
+    assert make_stream(SHIPPED).state() == plain.state()
     assert rows(plain, "duplicates") == set()
 
 
 @pytest.mark.full
-def test_a_file_beyond_healing_whose_record_is_repeated_is_counted_anew(house: Make) -> None:
-    day = house(FIRST)
+def test_a_file_beyond_healing_whose_record_is_repeated_is_counted_anew(make_stream: Make) -> None:
+    day = make_stream(FIRST)
     land(day, 3, [(3700, "x", 1), (3 * 3600 + 1, "y", 1)])
     day.ingest(0, 4)
     assert counts(day) == {"03": (2, 0)}
@@ -105,7 +105,7 @@ def test_a_file_beyond_healing_whose_record_is_repeated_is_counted_anew(house: M
     day.ingest(0, 1)
     assert counts(day) == {"03": (1, 1), "00.late": (2, 0)}
     day.assert_ledger_true()
-    whole = house(FIRST, "whole")
+    whole = make_stream(FIRST, "whole")
     whole.ingest(0, 4)
     assert day.state() == whole.state()
     changed = {name for name, entry in before.items() if day.state()[name] != entry}
@@ -114,11 +114,11 @@ def test_a_file_beyond_healing_whose_record_is_repeated_is_counted_anew(house: M
 
 
 def test_an_hour_is_left_alone_of_which_a_name_holds_what_is_read_again(
-    house: Make, monkeypatch: pytest.MonkeyPatch
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A run of few files looks at all of them otherwise.
     monkeypatch.setattr("transom.storage.packed_copy.SCATTERED", 0)
-    lake = house(FIRST.replace("on_conflict: replace", "expected_files: 2"))
+    lake = make_stream(FIRST.replace("on_conflict: replace", "expected_files: 2"))
     twice: list[Record] = [(1, "a", 1), (2, "a", 1)]
     for number in (0, 5):
         land(lake, number, twice)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from tests.support.failing_checks import failed, makes_fail, noted
-from tests.support.stream_harness import WEB, House, hour, line
+from tests.support.stream_harness import WEB, StreamHarness, hour, line
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
 from transom.features.ingest.specified import node_of
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 SITE = """
 aggregates:
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
@@ -28,21 +28,21 @@ PERIODS = (
 )
 
 
-def land(house: House, name: str, lines: list[str]) -> None:
-    path = house.folder / f"landing/web/2015-05-17/{name}"
+def land(harness: StreamHarness, name: str, lines: list[str]) -> None:
+    path = harness.folder / f"landing/web/2015-05-17/{name}"
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(f"{one}\n" for one in lines).encode()
     path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
 
 
-def counts(house: House) -> dict[int, int]:
+def counts(harness: StreamHarness) -> dict[int, int]:
     """How many events the windows of each hour have."""
-    return {row["window_end"].hour - 1: row["n"] for row in house.rows_of("aggregates")}
+    return {row["window_end"].hour - 1: row["n"] for row in harness.rows_of("aggregates")}
 
 
 @makes_fail("files_distinct")
-def test_equal_files_of_two_hosts_both_count_and_a_packed_copy_does_not(house: Make) -> None:
-    day = house(HOSTS)
+def test_equal_files_of_two_hosts_both_count_and_a_packed_copy_does_not(make_stream: Make) -> None:
+    day = make_stream(HOSTS)
     health = [line(3600 + 60 * number) for number in range(60)]
     for name in ("web1.01.log", "web2.01.log", "web2.01.log.gz", "web1.01.log.1"):
         land(day, name, health)
@@ -58,7 +58,7 @@ def test_equal_files_of_two_hosts_both_count_and_a_packed_copy_does_not(house: M
     assert f"{folder}/web2.01.log holds the same bytes as {folder}/web1.01.log; both count" in warning
     day.assert_ledger_true()
     # One after the other is as both at once.
-    late = house(HOSTS, "late")
+    late = make_stream(HOSTS, "late")
     (day.folder / folder / "web1.01.log").rename(day.folder / "away")
     late.run(1, 3)
     (day.folder / "away").rename(day.folder / folder / "web1.01.log")
@@ -67,8 +67,8 @@ def test_equal_files_of_two_hosts_both_count_and_a_packed_copy_does_not(house: M
 
 
 @makes_fail("periods_covered")
-def test_an_hour_is_incomplete_until_the_files_are_there_whose_names_say_its_end(house: Make) -> None:
-    day = house(PERIODS.replace("20 minutes", "20 minutes, name_time: end"))
+def test_an_hour_is_incomplete_until_the_files_are_there_whose_names_say_its_end(make_stream: Make) -> None:
+    day = make_stream(PERIODS.replace("20 minutes", "20 minutes, name_time: end"))
     for period in range(6):
         end = 20 * (period + 1)
         lines = [line(60 * (end - 20) + 60 * number) for number in range(1, 20)]
@@ -104,8 +104,8 @@ key: [device]
 
 
 @makes_fail("times_unambiguous")
-def test_the_hour_that_comes_twice_has_six_readings_and_six(house: Make) -> None:
-    night = house(METER)
+def test_the_hour_that_comes_twice_has_six_readings_and_six(make_stream: Make) -> None:
+    night = make_stream(METER)
     folder = night.folder / "landing/web"
     folder.mkdir(parents=True)
     clock = [f"{at:02}:{minute:02}" for at in (1, 2, 2, 3) for minute in range(0, 60, 10)]

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.failing_checks import failed, makes_fail, noted
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import PartitionKey
 from transom.features.ingest.file_checks import check_files
@@ -29,7 +29,7 @@ from transom.storage.data_files import write_data_files
 from transom.storage.store import Store
 from transom.storage.tables import ARROW_TYPES
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 CHECKED = """
 name: web
@@ -94,24 +94,24 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> House:
+def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StreamHarness:
     """All the files, after one run of ingest; nothing may change it."""
     folder = tmp_path_factory.mktemp("landed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRANSOM_HOME", str(folder))
-        house = House(spark, folder, CHECKED)
+        harness = StreamHarness(spark, folder, CHECKED)
         for number, case in CASES.items():
             if case.lines is not None:
-                path = house.land(number, case.lines)
+                path = harness.land(number, case.lines)
                 if number == CUT:
                     path.write_bytes(path.read_bytes()[:-400])
-        house.ingest(0, len(CASES))
-    return house
+        harness.ingest(0, len(CASES))
+    return harness
 
 
 @pytest.mark.xdist_group("checks of ingest")
 @pytest.mark.parametrize("number", [pytest.param(n, id=f"hour {n}") for n in CASES])
-def test_file_fails_its_check_alone(landed: House, number: int) -> None:
+def test_file_fails_its_check_alone(landed: StreamHarness, number: int) -> None:
     case = CASES[number]
     verdicts = noted(landed.ledger.checks(landed.book(), "ingest", {hour(number)}), "ingest")
     assert {verdict.check: verdict.observed for verdict in verdicts} == case.observed
@@ -124,7 +124,7 @@ def test_file_fails_its_check_alone(landed: House, number: int) -> None:
 
 
 @pytest.mark.xdist_group("checks of ingest")
-def test_withheld_file_publishes_no_rows_while_others_do(landed: House) -> None:
+def test_withheld_file_publishes_no_rows_while_others_do(landed: StreamHarness) -> None:
     rows = landed.rows_of("events")
     many = {number: sum(row["hour"] == hour(number) for row in rows) for number in CASES}
     expected = {number: len(case.lines or ()) for number, case in CASES.items()}
@@ -136,8 +136,8 @@ def test_withheld_file_publishes_no_rows_while_others_do(landed: House) -> None:
 
 
 @makes_fail("files_unchanged")
-def test_changed_file_warns_and_is_published(house: Make) -> None:
-    day = house(CHECKED)
+def test_changed_file_warns_and_is_published(make_stream: Make) -> None:
+    day = make_stream(CHECKED)
     day.land(2, good(2))
     day.ingest(2, 3)
     assert failed(day, "ingest") == {}
@@ -160,12 +160,12 @@ checks: {hours_bounded: {hours: 3}, rejected_share: {at_most: 0.5}}
 
 
 @makes_fail("hours_bounded")
-def test_file_of_too_many_hours_touches_none_of_them(house: Make, tmp_path: Path) -> None:
+def test_file_of_too_many_hours_touches_none_of_them(make_stream: Make, tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     for name, hours in (("good", 3), ("random", 4)):
         lines = [*(line(7200 * number, f"10.0.0.{number}") for number in range(hours)), "junk"]
         (tmp_path / f"landing/{name}.log").write_text("".join(text + "\n" for text in lines))
-    day = house(SCATTERING)
+    day = make_stream(SCATTERING)
     day.ingest(0, 10)
     found = failed(day, "ingest")
     assert found.keys() == {"hours_bounded"}
@@ -181,7 +181,7 @@ def test_file_of_too_many_hours_touches_none_of_them(house: Make, tmp_path: Path
     for number, text in enumerate((SCATTERING.replace("hours: 3", "hours: 4"), accepting)):
         # A copy of what the strict run has left.
         shutil.copytree(tmp_path / "lake", tmp_path / f"lake-{number}")
-        lenient = house(text, f"lake-{number}")
+        lenient = make_stream(text, f"lake-{number}")
         lenient.ingest(0, 10)
         assert not failed(lenient, "ingest")
         assert len(lenient.rows_of("events")) == 7
@@ -204,9 +204,9 @@ aggregates: {all: {key: [user], measures: {n: count, kib: max(kib)}, levels: RAN
 
 
 @makes_fail("fields_known", "fields_present", "used_fields_present")
-def test_new_and_missing_fields_fail_their_checks(house: Make, tmp_path: Path) -> None:
+def test_new_and_missing_fields_fail_their_checks(make_stream: Make, tmp_path: Path) -> None:
     def observed(text: str = DRIFTING) -> dict[str, tuple[float | None, str, tuple[str, ...]]]:
-        day = house(text)
+        day = make_stream(text)
         day.ingest(2, 3)
         return {v.check: (v.observed, v.severity, v.failing_rows) for v in failed(day, "ingest").values()}
 
@@ -218,11 +218,11 @@ def test_new_and_missing_fields_fail_their_checks(house: Make, tmp_path: Path) -
     absent = (2, "warning", ("note", "kept"))
     assert observed() == {"fields_known": unknown, "fields_present": absent}
     assert observed(DRIFTING + "extra_fields: keep\n") == {"fields_present": absent}
-    (row,) = house(DRIFTING).table("events").collect()
+    (row,) = make_stream(DRIFTING).table("events").collect()
     assert (row.kib, row.mib, row.note, row.rest) == (2.0, None, None, '{"and":{"more":2},"more":1}')
     used = DRIFTING + 'checks: {noted: {stage: ingest, every: "mib is null"}, fields_known: {"off": true}}\n'
     assert observed(used) == {"fields_present": absent, "used_fields_present": (1, "error", ("kept",))}
-    entry = house(used).book()[PartitionKey("ingest", "events", "events", hour(2))]
+    entry = make_stream(used).book()[PartitionKey("ingest", "events", "events", hour(2))]
     assert (entry.status, entry.reason) == (
         "quarantined",
         "landing/2015-05-17-02.json: used_fields_present: observed 1, expected at most 0 "
@@ -248,8 +248,8 @@ aggregates:
 
 
 @makes_fail("keys_not_null", "used_fields_present")
-def test_event_without_a_key_fails_the_check_of_each_block_that_takes_it(house: Make) -> None:
-    day = house(GAMES)
+def test_event_without_a_key_fails_the_check_of_each_block_that_takes_it(make_stream: Make) -> None:
+    day = make_stream(GAMES)
     purchase, login = {"kind": "purchase", "currency": "EUR"}, {"kind": "login"}
     end = {"kind": "end", "map": "a", "os": 1}
 
@@ -285,10 +285,10 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_takes_it(house: 
 
 
 def judged(
-    spark: SparkSession, house: House, times: list[int], claimed: int, span: Span
+    spark: SparkSession, harness: StreamHarness, times: list[int], claimed: int, span: Span
 ) -> dict[str, float | None]:
     """What the checks of a file say of events at some seconds, under a summary that claims so many."""
-    rows = StagedRows(Store(spark, str(house.root)), house.stream)
+    rows = StagedRows(Store(spark, str(harness.root)), harness.stream)
     events = [
         {
             "event_time": hour(0) + timedelta(seconds=second),
@@ -309,28 +309,30 @@ def judged(
     listed = ListedFile(PATH, 1, hour(2), {}, hour(2), hour(2), hour(3))
     reading = FileReadTask(listed, PATH, span)
     node = PartitionKey("ingest", "events", "events", hour(2))
-    _, verdicts = check_files(house.stream, node, {PATH: listed}, [reading], {PATH: read}, rows)
+    _, verdicts = check_files(harness.stream, node, {PATH: listed}, [reading], {PATH: read}, rows)
     return {verdict.check: verdict.observed for verdict in noted(verdicts, "ingest")}
 
 
 @makes_fail("lines_accounted")
-def test_lines_that_are_nowhere_fail_their_check(spark: SparkSession, house: Make) -> None:
+def test_lines_that_are_nowhere_fail_their_check(spark: SparkSession, make_stream: Make) -> None:
     span = Span(hour(2), hour(3))
     times = [7200, 7201, 10799]
-    assert judged(spark, house(CHECKED), times, 3, span) == {}
-    assert judged(spark, house(CHECKED), times, 5, span) == {"lines_accounted": 2}
+    assert judged(spark, make_stream(CHECKED), times, 3, span) == {}
+    assert judged(spark, make_stream(CHECKED), times, 5, span) == {"lines_accounted": 2}
 
 
 @makes_fail("times_inside_hour")
-def test_events_outside_the_hour_of_their_file_fail_their_check(spark: SparkSession, house: Make) -> None:
+def test_events_outside_the_hour_of_their_file_fail_their_check(
+    spark: SparkSession, make_stream: Make
+) -> None:
     for second, outside in ((7199, 1), (10800, 1e-6)):
-        found = judged(spark, house(CHECKED), [7200, second], 2, Span(hour(2), hour(3)))
+        found = judged(spark, make_stream(CHECKED), [7200, second], 2, Span(hour(2), hour(3)))
         assert found == {"times_inside_hour": pytest.approx(outside)}
 
 
 @makes_fail("rejected_share", "no_nul_bytes")
-def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(house: Make) -> None:
-    day = house(CHECKED.partition("checks:")[0])
+def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(make_stream: Make) -> None:
+    day = make_stream(CHECKED.partition("checks:")[0])
     day.land(0, ["junk", *good(0)])
     path = day.land(1, [])
     text = "".join(f"{text}\n" for text in good(1)).encode()
@@ -355,8 +357,8 @@ def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(house: Make)
 
 
 @makes_fail("captures_filled")
-def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(house: Make) -> None:
-    day = house(CHECKED.partition("checks:")[0].replace("access.%H*.log.gz", "access.%H{site}.log.gz"))
+def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(make_stream: Make) -> None:
+    day = make_stream(CHECKED.partition("checks:")[0].replace("access.%H*.log.gz", "access.%H{site}.log.gz"))
     day.land(0, good(0), ".north")
     path = day.land(1, good(1))
     day.land(2, good(2), ".north")

@@ -5,7 +5,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.support.stream_harness import House
+from tests.support.stream_harness import StreamHarness
 
 TRACE = """
 name: trace
@@ -19,28 +19,28 @@ aggregates:
 
 
 def test_two_equal_files_of_two_hours_are_two(spark: SparkSession, tmp_path: Path) -> None:
-    house = House(spark, tmp_path, TRACE.replace('"landing/', f'"{tmp_path}/'))
+    harness = StreamHarness(spark, tmp_path, TRACE.replace('"landing/', f'"{tmp_path}/'))
     for number in (5, 6):
         # The last line lies beyond the hour, and within what the file may hold.
         text = "open path=/a flags=0 => 3\nread fd=3\nclose fd=3 => 0\nexit\n"
         (tmp_path / f"2015-05-17.{number:02}.log").write_text(text)
-    house.ingest(0, 24)
+    harness.ingest(0, 24)
     time = F.date_format("event_time", "HH:mm")
-    rows = house.table("events").select(time, "source_line", "call", "returned", "fd", "path", "rest")
+    rows = harness.table("events").select(time, "source_line", "call", "returned", "fd", "path", "rest")
     one = [(1, "open", "3", None, "/a", '{"flags":"0"}'), (2, "read", None, "3", None, None),
            (3, "close", "0", "3", None, None), (4, "exit", None, None, None, None)]  # fmt: skip
     times = ["05:00", "05:20", "05:40", "06:00", "06:00", "06:20", "06:40", "07:00"]
     expected = [(time, *row) for time, row in zip(times, one * 2, strict=True)]
     assert sorted(map(tuple, rows.collect()), key=str) == sorted(expected, key=str)
-    files = house.table("files").select("status", "lines", "accepted", "rejected").collect()
+    files = harness.table("files").select("status", "lines", "accepted", "rejected").collect()
     assert [tuple(file) for file in files] == [("ingested", 4, 4, 0)] * 2
     # Named otherwise, it says other times, though no byte has changed.
     (tmp_path / "2015-05-17.06.log").rename(tmp_path / "2015-05-17.08.log")
-    house.ingest(0, 24)
-    standing = house.table("files").select("path", "status").collect()
+    harness.ingest(0, 24)
+    standing = harness.table("files").select("path", "status").collect()
     assert {Path(path).name[11:13]: status for path, status in standing} == {
         "05": "ingested",
         "06": "missing",
         "08": "ingested",
     }
-    assert house.table("events").count() == 12
+    assert harness.table("events").count() == 12

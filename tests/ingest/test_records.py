@@ -92,13 +92,13 @@ RULES: list[tuple[dict[str, Any], list[tuple[Any, Any]]]] = [
     ("rule", "plain"), RULES, ids=lambda part: "" if isinstance(part, list) else str(part)
 )
 def test_which_records_repeat_others(
-    spark: SparkSession, dice: random.Random, rule: dict[str, Any], plain: list[tuple[Any, Any]]
+    spark: SparkSession, rng: random.Random, rule: dict[str, Any], plain: list[tuple[Any, Any]]
 ) -> None:
     stream = parse({**BASE, **rule})
     records = [
         Record(
-            dice.choice([-3601, -1, 0, 59, 60, 119, 3599, 3600, 3601]), dice.choice(["a", "b", None]),
-            dice.choice(["x", "y", None]), dice.choice([1.0, 2.5, None]), dice.choice("fg"), number,
+            rng.choice([-3601, -1, 0, 59, 60, 119, 3599, 3600, 3601]), rng.choice(["a", "b", None]),
+            rng.choice(["x", "y", None]), rng.choice([1.0, 2.5, None]), rng.choice("fg"), number,
         )
         for number in range(150)
     ]  # fmt: skip

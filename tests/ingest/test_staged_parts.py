@@ -8,39 +8,39 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from tests.support.stream_harness import PLAIN, House, line
+from tests.support.stream_harness import PLAIN, StreamHarness, line
 from transom.engine.staging import StagedOutput
 from transom.features.ingest.file_decisions import Decisions, decide
 from transom.features.ingest.landing import LandingError
 from transom.storage.tables import LakeError
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 
-def named(house: House, table: str) -> set[str]:
+def named(harness: StreamHarness, table: str) -> set[str]:
     """The data files that any commit has added."""
-    logs = sorted(Path(house.root, table, "_delta_log").glob("*.json"))
+    logs = sorted(Path(harness.root, table, "_delta_log").glob("*.json"))
     entries = [json.loads(text) for log in logs for text in log.read_text().splitlines()]
     return {Path(entry["add"]["path"]).name for entry in entries if "add" in entry}
 
 
-def there(house: House, table: str) -> set[str]:
+def there(harness: StreamHarness, table: str) -> set[str]:
     """The data files on the disk."""
-    return {path.name for path in Path(house.root, table).rglob("*.parquet")}
+    return {path.name for path in Path(harness.root, table).rglob("*.parquet")}
 
 
-def read(house: House, table: str, of: str = "read") -> set[str]:
+def read(harness: StreamHarness, table: str, of: str = "read") -> set[str]:
     """Those of them that the reading of a file wrote; or what a task has `made`."""
-    return {path.name for path in Path(house.root, table).glob(f"{of}-*/*.parquet")}
+    return {path.name for path in Path(harness.root, table).glob(f"{of}-*/*.parquet")}
 
 
-def folders(house: House, table: str) -> set[Path]:
+def folders(harness: StreamHarness, table: str) -> set[Path]:
     """Where tasks have written."""
-    return set(Path(house.root, table).glob("read-*"))
+    return set(Path(harness.root, table).glob("read-*"))
 
 
-def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(house: Make) -> None:
-    day = house()
+def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(make_stream: Make) -> None:
+    day = make_stream()
     day.land(0, [*map(line, range(40)), "torn"])
     day.land(1, [line(3601)])
     day.ingest(0, 2)
@@ -57,8 +57,8 @@ def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(house: Ma
     day.assert_ledger_true()
 
 
-def test_nothing_is_left_of_a_file_that_is_withheld(house: Make) -> None:
-    day = house()
+def test_nothing_is_left_of_a_file_that_is_withheld(make_stream: Make) -> None:
+    day = make_stream()
     day.land(0, [line(1), *["torn"] * 30])
     day.ingest(0, 1)
     assert {row.status for row in day.table("files").collect()} == {"quarantined"}
@@ -66,9 +66,9 @@ def test_nothing_is_left_of_a_file_that_is_withheld(house: Make) -> None:
 
 
 def test_nothing_is_left_of_what_was_read_where_the_run_fails(
-    house: Make, monkeypatch: pytest.MonkeyPatch
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    day = house()
+    day = make_stream()
     day.land(0, [line(1)])
 
     def fails(*_: object) -> None:
@@ -80,17 +80,19 @@ def test_nothing_is_left_of_what_was_read_where_the_run_fails(
     assert there(day, "events") == set()
 
 
-def test_a_lake_whose_name_would_be_a_pattern(house: Make) -> None:
-    day = house(PLAIN, "lake {a,b} *?")
+def test_a_lake_whose_name_would_be_a_pattern(make_stream: Make) -> None:
+    day = make_stream(PLAIN, "lake {a,b} *?")
     day.land(0, [line(1), line(2)])
     day.run(0, 1)
     assert day.table("events").count() == 2
     day.assert_ledger_true()
 
 
-def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_more_hours_than_it_is_divided_into(
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = PLAIN.replace("access.%H*.log.gz", "access.*.log.gz").replace(", expected_files: 1", "")
-    divided, together = house(text), house(text, lake="other")
+    divided, together = make_stream(text), make_stream(text, lake="other")
     divided.land(0, [line(1), line(3600), line(2)])
     divided.ingest(0, 2)
     monkeypatch.setattr("transom.features.ingest.staged_rows.MOST_HOURS", 1)
@@ -103,7 +105,7 @@ def test_a_file_of_more_hours_than_it_is_divided_into(house: Make, monkeypatch: 
 AGGREGATE = ("granules", "aggregates")
 
 
-def build(day: House) -> None:
+def build(day: StreamHarness) -> None:
     """Two hours of several clients, and every stage."""
     for number in range(2):
         day.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
@@ -111,20 +113,20 @@ def build(day: House) -> None:
 
 
 @pytest.mark.full
-def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> None:
+def test_what_tasks_make_is_taken_where_they_have_written_it(make_stream: Make) -> None:
     """Slow (20 seconds): two lakes of all stages."""
-    day = house(PLAIN, ready=build)
+    day = make_stream(PLAIN, ready=build)
     for table in AGGREGATE:
         assert there(day, table) == named(day, table) == read(day, table, "made") != set()
     # One block's rows stand beside what comes of the other one: they are written together.
     text = PLAIN.replace("sent: sum(bytes)", "sent: max(bytes)")
-    changed = house(text)
+    changed = make_stream(text)
     changed.aggregates(0, 2)
     for table in AGGREGATE:
         assert there(changed, table) == named(changed, table)
     assert there(changed, "granules") == read(changed, "granules", "made")
     assert there(changed, "aggregates") != read(changed, "aggregates", "made")
-    fresh = house(text, lake="fresh")
+    fresh = make_stream(text, lake="fresh")
     fresh.run(0, 2)
     changed.assert_same(fresh)
 
@@ -132,10 +134,10 @@ def test_what_tasks_make_is_taken_where_they_have_written_it(house: Make) -> Non
 @pytest.mark.full
 @pytest.mark.parametrize(("bound", "most"), [("MOST_HOURS", 1), ("MOST_FILES", 0)])
 def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
-    house: Make, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
     """Slow (20 seconds): two lakes of all stages."""
-    one, other = house(PLAIN, ready=build), house(PLAIN, "other")
+    one, other = make_stream(PLAIN, ready=build), make_stream(PLAIN, "other")
     monkeypatch.setattr(f"transom.engine.staging.{bound}", most)
     other.run(0, 2)
     other.assert_same(one)
@@ -147,9 +149,9 @@ def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
 @pytest.mark.full
 @pytest.mark.parametrize("table", AGGREGATE)
 def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
-    house: Make, monkeypatch: pytest.MonkeyPatch, table: str
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
-    day = house(PLAIN)
+    day = make_stream(PLAIN)
     for number in range(2):
         day.land(number, [line(3600 * number)])
     day.ingest(0, 2)
@@ -175,9 +177,9 @@ def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
 @pytest.mark.parametrize("stands", [False, True])
 @pytest.mark.parametrize("table", ["events", "rejected"])
 def test_rows_that_are_lost_after_they_were_read_are_not_left_out(
-    house: Make, monkeypatch: pytest.MonkeyPatch, table: str, stands: bool
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch, table: str, stands: bool
 ) -> None:
-    day = house()
+    day = make_stream()
     if stands:
         day.land(0, [*map(line, range(40, 80)), "torn"], ".first")
         day.ingest(0, 1)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from transom.app.freshness import freshness_of
 from transom.app.pipeline import run_stages
 from transom.cli.__main__ import app
 from transom.core.intervals import Interval, format_hour, parse
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 HOURS = range(8)
 TEXT = """
 name: web
@@ -35,7 +35,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 class Asked:
     """A stream that is asked about as a person does, and run as the answer says."""
 
-    def __init__(self, day: House, text: str) -> None:
+    def __init__(self, day: StreamHarness, text: str) -> None:
         self.day, self.file = day, day.folder / "web.yaml"
         self.file.write_text(text)
 
@@ -85,8 +85,8 @@ def lines(number: int, count: int) -> list[str]:
 
 
 @pytest.mark.full
-def test_what_is_said_to_mend_an_hour_mends_it(house: Make) -> None:
-    day = house(TEXT)
+def test_what_is_said_to_mend_an_hour_mends_it(make_stream: Make) -> None:
+    day = make_stream(TEXT)
     asked = Asked(day, TEXT)
     fresh: dict[str, list[int]] = {"ingest": [], "aggregates": []}
     for number in HOURS:
@@ -124,7 +124,7 @@ def test_what_is_said_to_mend_an_hour_mends_it(house: Make) -> None:
 
     # What is withheld is stale when other checks would judge it.
     text = TEXT.replace("n < 6", "n < 9")
-    asked = Asked(house(text), text)
+    asked = Asked(make_stream(text), text)
     assert asked.stale() == {"ingest": [], "aggregates": [6, 7]}
     others = "its checks, or what is accepted of them, have changed since they withheld it"
     assert asked.troubled() == {number: [others, *reasons] for number, reasons in withheld.items()}

@@ -141,7 +141,7 @@ def test_a_gap_that_another_run_makes_beside_this_one_is_seen() -> None:
     st.integers(1, 3),
     st.randoms(use_true_random=False),
 )
-def test_what_is_asked_for_depends_on_no_order(runs: list[tuple[int, int]], size: int, dice: Random) -> None:
+def test_what_is_asked_for_depends_on_no_order(runs: list[tuple[int, int]], size: int, rng: Random) -> None:
     def asked(order: list[tuple[int, int]]) -> set[datetime]:
         known: set[datetime] = set()
         for start, hours in order:
@@ -150,7 +150,7 @@ def test_what_is_asked_for_depends_on_no_order(runs: list[tuple[int, int]], size
                 known |= Scope.of(chunk, stretch, HEAL, known).requested
         return known
 
-    assert asked([*dice.sample(runs, len(runs)), dice.choice(runs)]) == asked(runs)
+    assert asked([*rng.sample(runs, len(runs)), rng.choice(runs)]) == asked(runs)
 
 
 def test_state_of_another_specification_is_made_first_however_far_back() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.stream_harness import WEB, House, hour, line
+from tests.support.stream_harness import WEB, StreamHarness, hour, line
 from transom.app.freshness import stale_hours
 from transom.core.intervals import Interval
 from transom.core.path_pattern import PathPattern
@@ -14,7 +14,7 @@ from transom.features.ingest.file_records import FileRecord
 from transom.ledger import columnar_state as stored_nodes
 from transom.storage.driver_io import TableReader
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 
 class Looks:
@@ -48,16 +48,16 @@ class Looks:
         return dict(self.counts)
 
 
-def lived(house: Make, past: int, name: str) -> House:
+def lived(make_stream: Make, past: int, name: str) -> StreamHarness:
     """A lake in which some hours have run, with two more that have landed."""
-    made = house(WEB, name)
+    made = make_stream(WEB, name)
     for number in range(-past, 2):
         made.land(number, [line(3600 * number + 60 * n, f"10.0.0.{n}", 100 + n) for n in range(3)])
     made.run(-past, 0)
     return made
 
 
-def an_hour(made: House, number: int) -> None:
+def an_hour(made: StreamHarness, number: int) -> None:
     """Every stage of an hour, and its gate."""
     made.ledger = type(made.ledger)(made.root)
     for stage in made.stream.stages:
@@ -69,11 +69,11 @@ def an_hour(made: House, number: int) -> None:
 
 
 def test_an_hour_looks_at_as_much_however_many_hours_lie_before_it(
-    house: Make, monkeypatch: pytest.MonkeyPatch
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
     for past in (80, 160):
-        made = lived(house, past, f"after-{past}")
+        made = lived(make_stream, past, f"after-{past}")
         # The first run of such a lake copies what is known of its files.
         an_hour(made, 0)
         with monkeypatch.context() as patch:

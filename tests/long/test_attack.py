@@ -18,7 +18,7 @@ import pytest
 import sample_logs
 from tests.support.fault_injection import Siege
 from tests.support.scenarios import told_anew
-from tests.support.stream_harness import House
+from tests.support.stream_harness import StreamHarness
 from transom.core.intervals import HOUR, Interval
 from transom.features.ingest.file_records import FileRecord
 from transom.features.registry import STAGES
@@ -171,10 +171,10 @@ class Attack:
         killed = sum(kill.stage == stage for kill in siege.kills)
         due = max(KILLS_OF_EACH - killed, 0) / max(self.left[stage], 1)
         self.left[stage] -= 1
-        if siege.dice.random() < 1.3 * due and siege.kill(stage, interval):
-            if spare and siege.dice.random() < 0.4:
+        if siege.rng.random() < 1.3 * due and siege.kill(stage, interval):
+            if spare and siege.rng.random() < 0.4:
                 return
-            if stage == "ingest" and siege.dice.random() < 0.5:
+            if stage == "ingest" and siege.rng.random() < 0.5:
                 siege.happens(interval.start)
         siege.run(stage, interval)
 
@@ -222,17 +222,17 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path, run_
     siege = Siege(tmp_path, STREAM, lines, run_seed)
     order = list(lines)
     assert len(order) == HOURS
-    siege.dice.shuffle(order)
+    siege.rng.shuffle(order)
     fates = fates_of(siege, order)
     attack = Attack(siege, dict.fromkeys(STAGES, HOURS) | {"ingest": HOURS + len(fates)})
     for hour in order:
         # Half of each file is there in time at first, and some have not come at all.
-        if siege.dice.random() < 0.9:
+        if siege.rng.random() < 0.9:
             siege.land(hour, "", slice(0, len(lines[hour]) // 2))
     due: deque[Fate] = deque()
     for number, hour in enumerate(order):
         interval = Interval(hour, hour + HOUR)
-        siege.happens(siege.dice.choice(order[: number + 2]))
+        siege.happens(siege.rng.choice(order[: number + 2]))
         # Its own files are known before anything becomes of them.
         attack.run("ingest", interval)
         for fate in fates:
@@ -252,7 +252,7 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path, run_
     for stage in STAGES:
         for _ in range(KILLS):
             if sum(kill.stage == stage for kill in siege.kills) < KILLS_OF_EACH:
-                attack.strike(stage, siege.dice.choice(order))
+                attack.strike(stage, siege.rng.choice(order))
     for stage in STAGES:
         siege.run(stage, WHOLE)
     siege.say("the last run is done; one run over what lies there now")
@@ -260,9 +260,9 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path, run_
     spark = request.getfixturevalue("spark")
     monkeypatch = request.getfixturevalue("monkeypatch")
 
-    def make(folder: Path) -> House:
+    def make(folder: Path) -> StreamHarness:
         monkeypatch.setenv("TRANSOM_HOME", str(folder))
-        return House(spark, folder, STREAM)
+        return StreamHarness(spark, folder, STREAM)
 
     day = make(tmp_path)
     anew = told_anew(day, siege.landing, make, tmp_path / "anew", WHOLE)

@@ -15,7 +15,7 @@ import airflow_server
 import sample_logs
 from airflow_api import Airflow
 from sample_logs import HOUR, WEB, land
-from tests.support.stream_harness import House
+from tests.support.stream_harness import StreamHarness
 from transom.core.intervals import format_hour
 from transom.ledger.ledger import Ledger
 
@@ -100,7 +100,7 @@ def test_three_ways_leave_the_same_tables(spark: object, tmp_path: Path) -> None
             name: {run["trigger"] for run in Ledger(str(tmp_path / "lake" / name)).runs()} for name in WAYS
         }
     assert causes == {"triggered": {"manual"}, "hourly": {"schedule"}, "backfilled": {"backfill"}}
-    houses = {name: House(spark, tmp_path, text) for name, text in texts.items()}
+    houses = {name: StreamHarness(spark, tmp_path, text) for name, text in texts.items()}
     one = houses["triggered"]
     assert {entry.status for entry in one.book().values()} == {"published"}
     assert len({node.hour for node in one.book()}) == HOURS

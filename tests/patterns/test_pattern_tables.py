@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.promise.test_promise import assert_equal
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.patterns.algorithm.pattern import NULL, Instance, RecordSequence, minimal_instances
 from transom.features.patterns.resolve import PatternBlock, block_of
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 GUESSING = """
 name: web
@@ -60,26 +60,26 @@ patterns:
 """
 
 
-def requests(dice: random.Random, hours: int) -> list[list[str]]:
+def requests(rng: random.Random, hours: int) -> list[list[str]]:
     """Some requests of three clients in each hour, many of which some pattern may take."""
     statuses = [*[401] * 9, *[200] * 8, 205, *[304] * 4, 410, 410, 500]
     return [
         [
-            line(3600 * number + dice.choice([0, 59, *range(0, 3600, 7)]), f"10.0.0.{dice.randint(1, 3)}",
-                 dice.choice([7, 7, 7, 8, "-"]), dice.choice(statuses))
-            for _ in range(dice.choice([0, 3, 9, 14, 19]))
+            line(3600 * number + rng.choice([0, 59, *range(0, 3600, 7)]), f"10.0.0.{rng.randint(1, 3)}",
+                 rng.choice([7, 7, 7, 8, "-"]), rng.choice(statuses))
+            for _ in range(rng.choice([0, 3, 9, 14, 19]))
         ]
         for number in range(hours)
     ]  # fmt: skip
 
 
-def expected(house: House, name: str, asked: Iterable[int]) -> list[tuple[object, ...]]:
+def expected(harness: StreamHarness, name: str, asked: Iterable[int]) -> list[tuple[object, ...]]:
     """The matches of a pattern whose windows end in hours that were asked for, by trying all records of these
     hours."""
-    block = block_of(house.stream, name)
+    block = block_of(harness.stream, name)
     pattern, widening = block.pattern, block.widening
     assert pattern is not None
-    rows = house.table("events").selectExpr(
+    rows = harness.table("events").selectExpr(
         "*", *(f"({sql}) AS met_{bit}" for bit, sql in enumerate(block.conditions))
     )
     rows = rows if block.takes is None else rows.where(block.takes)
@@ -118,10 +118,10 @@ def of_records(match: Instance, records: list[dict[str, object]], block: Pattern
     return [*kept, of_steps, [[record[name] for name in ORDER] for record in taken]]
 
 
-def told(house: House, name: str) -> list[tuple[object, ...]]:
+def told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     """The matches of a pattern as the table has them, in the same form."""
-    block = block_of(house.stream, name)
-    rows = [row for row in house.rows_of("matches") if row["block"] == name]
+    block = block_of(harness.stream, name)
+    rows = [row for row in harness.rows_of("matches") if row["block"] == name]
     for row in rows:
         assert row["hour"] < row["detected_at"] <= row["hour"] + (hour(1) - hour(0))
         times = [record["event_time"] for record in row["records"]]
@@ -143,10 +143,10 @@ def told(house: House, name: str) -> list[tuple[object, ...]]:
     )
 
 
-def united(house: House, name: str) -> list[tuple[object, ...]]:
+def united(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     """Key, bounds, number and first of the matches of a pattern that lie together."""
-    pattern = house.stream.patterns[name]
-    rows = [row for row in house.rows_of("matches") if row["block"] == name]
+    pattern = harness.stream.patterns[name]
+    rows = [row for row in harness.rows_of("matches") if row["block"] == name]
     groups: list[list[dict[str, Any]]] = []
     for row in sorted(rows, key=lambda row: ([row[k] for k in pattern.key], row["first_time"])):
         last = groups[-1] if groups else []
@@ -167,17 +167,17 @@ def united(house: House, name: str) -> list[tuple[object, ...]]:
     )
 
 
-def last_told(house: House, name: str) -> list[tuple[object, ...]]:
+def last_told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     """The episodes of a pattern as the last hour that tells of each has them."""
-    key = house.stream.patterns[name].key
-    rows = [row for row in house.rows_of("episodes") if row["block"] == name]
+    key = harness.stream.patterns[name].key
+    rows = [row for row in harness.rows_of("episodes") if row["block"] == name]
     last = {row["episode_id"]: row for row in sorted(rows, key=lambda row: row["hour"])}
     columns = (*key, "start_time", "last_time", "matches", "detected_at", "episode_id")
     return sorted(tuple(row[c] for c in columns) for row in last.values() if row["state"] != "joined")
 
 
-def test_matches_of_one_run_are_those_of_the_definition(house: Make) -> None:
-    day, hours = house(GUESSING), 6
+def test_matches_of_one_run_are_those_of_the_definition(make_stream: Make) -> None:
+    day, hours = make_stream(GUESSING), 6
     for number, lines in enumerate(requests(random.Random(1), hours)):
         day.land(number, lines)
     day.run(0, hours)
@@ -186,18 +186,18 @@ def test_matches_of_one_run_are_those_of_the_definition(house: Make) -> None:
 
 
 @pytest.mark.full
-def test_what_matches_is_what_the_definition_says_whatever_the_history(house: Make) -> None:
+def test_what_matches_is_what_the_definition_says_whatever_the_history(make_stream: Make) -> None:
     """Slow (half a minute): four patterns, six runs, and every match beside the definition."""
-    dice, hours = random.Random(1), 12
-    lived, whole = house(GUESSING, "lived"), house(GUESSING, "whole")
-    files = requests(dice, hours)
-    late = dice.randrange(hours)
+    rng, hours = random.Random(1), 12
+    lived, whole = make_stream(GUESSING, "lived"), make_stream(GUESSING, "whole")
+    files = requests(rng, hours)
+    late = rng.randrange(hours)
     for number, lines in enumerate(files):
         if number != late:
             lived.land(number, lines)
     # Nobody asks for two hours in the midst, in which a long batch ends.
     cuts = [(0, 2), (2, 4), (6, 7), (7, 11), (11, hours)]
-    for start, end in dice.sample(cuts, len(cuts)):
+    for start, end in rng.sample(cuts, len(cuts)):
         lived.run(start, end)
     found = {name: told(lived, name) for name in lived.stream.patterns}
     asked = [number for cut in cuts for number in range(*cut)]
@@ -251,10 +251,10 @@ def apart(one: dict[str, Any], other: dict[str, Any]) -> timedelta:
 
 
 @pytest.mark.full
-def test_a_detector_of_an_operator_sees_every_window_whatever_the_history(house: Make) -> None:
-    dice, hours = random.Random(5), 5
-    lived, whole = house(DETECTED, "lived"), house(DETECTED, "whole")
-    for number, lines in enumerate(requests(dice, hours)):
+def test_a_detector_of_an_operator_sees_every_window_whatever_the_history(make_stream: Make) -> None:
+    rng, hours = random.Random(5), 5
+    lived, whole = make_stream(DETECTED, "lived"), make_stream(DETECTED, "whole")
+    for number, lines in enumerate(requests(rng, hours)):
         lived.land(number, lines)
     for start, end in [(3, 5), (0, 1), (1, 3)]:
         lived.run(start, end)
@@ -276,11 +276,11 @@ def test_a_detector_of_an_operator_sees_every_window_whatever_the_history(house:
     assert len({m["level"] for m in matches}) > 1
 
 
-def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_stand(house: Make) -> None:
+def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_stand(make_stream: Make) -> None:
     text = DETECTED.replace(
         "tests.support.some_detectors.entered", "tests.support.some_detectors.fragile"
     ).replace("3 hours", "20 minutes")
-    day = house(text)
+    day = make_stream(text)
     for number in range(3):
         day.land(number, [line(3600 * number + 60 * n, "10.0.0.1", 7, s) for n, s in enumerate([401, 200])])
     day.land(1, [line(3600 + 1500, "10.0.0.2", 7, 500)], "b")
@@ -305,12 +305,12 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
 
 
 @pytest.mark.full
-def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(house: Make) -> None:
+def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(make_stream: Make) -> None:
     """The file of an hour has put a record in the one before, which is half of a match."""
     text = DETECTED[: DETECTED.index("  entered")] + (
         "  two: {within: 3 hours, batch: 20 minutes, steps: [{id: one, where: status = 401, times: 2}]}\n"
     )
-    lived, whole = house(text, "lived"), house(text, "whole")
+    lived, whole = make_stream(text, "lived"), make_stream(text, "whole")
     lived.land(1, [line(3540, status=401), line(3660, status=401)])
     lived.land(0, [line(60, status=404)])
     lived.run(1, 2)

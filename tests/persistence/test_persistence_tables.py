@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.support import item_histories as sketched
 from tests.support.item_histories import HOUR, MICROS, Event, by_item, bytes_of, events_of, live, micros
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from transom.app.freshness import freshness_of
 from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
 from transom.features.persistence.algorithm.reference import Exact, SlidingWindow
@@ -20,7 +20,7 @@ from transom.features.persistence.audit import audit
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
 from transom.storage.tables import LakeError
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 HOURS = 16
 
 PERSISTENT = """
@@ -37,7 +37,7 @@ persistence:
 """
 
 
-def requests(dice: random.Random) -> list[list[str]]:
+def requests(rng: random.Random) -> list[list[str]]:
     """Some clients in every hour, others in some; one is gone for half of the time, one soon for good, one
     comes by the clock."""
     chances = {1: 1.0, 2: 0.8, 3: 0.3, 4: 0.7}
@@ -45,19 +45,21 @@ def requests(dice: random.Random) -> list[list[str]]:
     for number in range(HOURS):
         lines = []
         for client, chance in chances.items():
-            if dice.random() < chance and not (client == 1 and 6 <= number < 11):
-                for _ in range(dice.choice([1, 2, 5])):
-                    sent, status = dice.choice([0, 7, "-"]), dice.choice([200, 404])
-                    lines.append(line(3600 * number + dice.randrange(3600), f"10.0.0.{client}", sent, status))
+            if rng.random() < chance and not (client == 1 and 6 <= number < 11):
+                for _ in range(rng.choice([1, 2, 5])):
+                    sent, status = rng.choice([0, 7, "-"]), rng.choice([200, 404])
+                    lines.append(line(3600 * number + rng.randrange(3600), f"10.0.0.{client}", sent, status))
         lines += [line(3600 * number + 1200 * turn + 5, "10.0.0.5", 7, 200) for turn in range(3)]
         lines += [line(3600 * number + 9, "10.0.0.6", 7, 404)] * (number < 3)
         log.append(lines)
     return log
 
 
-def expected(house: House, name: str, events: Sequence[Event], asked: Sequence[int]) -> Iterator[Event]:
+def expected(
+    harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]
+) -> Iterator[Event]:
     """What hours that were asked for tell of a block, record by record."""
-    block = persistence_block_of(house.stream, name)
+    block = persistence_block_of(harness.stream, name)
     taken = [e for e in events if name != "pairs" or (e["bytes"] or 0) > 0]
     taken.sort(key=lambda event: event["event_time"])
     tracking, of = block.tracking, block.tracking.params
@@ -143,9 +145,9 @@ def told_of(
     }  # fmt: skip
 
 
-def told(house: House, name: str) -> Iterator[Event]:
-    block = persistence_block_of(house.stream, name)
-    for said, row in sketched.told(house, "persistent_items", name, block.item):
+def told(harness: StreamHarness, name: str) -> Iterator[Event]:
+    block = persistence_block_of(harness.stream, name)
+    for said, row in sketched.told(harness, "persistent_items", name, block.item):
         assert row["is_certain"] or row["low"] is None or row["low"] < block.tracking.params.min_certain
         if row["change"] != "left":
             said |= {
@@ -158,19 +160,19 @@ def told(house: House, name: str) -> Iterator[Event]:
         yield said
 
 
-def check(house: House, asked: Sequence[int]) -> None:
-    events, hours = events_of(house, asked)
-    for name in house.stream.persistence:
-        rows = by_item(told(house, name))
-        assert rows == by_item(expected(house, name, events, hours)), name
+def check(harness: StreamHarness, asked: Sequence[int]) -> None:
+    events, hours = events_of(harness, asked)
+    for name in harness.stream.persistence:
+        rows = by_item(told(harness, name))
+        assert rows == by_item(expected(harness, name, events, hours)), name
         changes = {row["change"] for row in rows}
         # In six hours few enter, and none has left.
         assert changes >= ({"entered", "stays"} if len(asked) > 6 else {"entered"}), name
         assert name != "clients" or len(asked) <= 6 or "left" in changes
 
 
-def test_items_of_one_run_are_those_of_the_listing(house: Make) -> None:
-    day, hours = house(PERSISTENT), 6
+def test_items_of_one_run_are_those_of_the_listing(make_stream: Make) -> None:
+    day, hours = make_stream(PERSISTENT), 6
     for number, lines in enumerate(requests(random.Random(4))[:hours]):
         day.land(number, lines)
     day.run(0, hours)
@@ -178,10 +180,10 @@ def test_items_of_one_run_are_those_of_the_listing(house: Make) -> None:
 
 
 @pytest.mark.full
-def test_items_are_what_the_listing_says_whatever_the_history(house: Make) -> None:
+def test_items_are_what_the_listing_says_whatever_the_history(make_stream: Make) -> None:
     """Slow (half a minute): six runs and an audit, each hour beside the listing."""
     log = requests(random.Random(4))
-    lived, whole = house(PERSISTENT, "lived"), house(PERSISTENT, "whole")
+    lived, whole = make_stream(PERSISTENT, "lived"), make_stream(PERSISTENT, "whole")
     late = {4: log[4][1::2], 9: log[9][::2]}
     # Hours 6 to 8 are asked for last, after what comes behind them.
     early, later = ((0, 1), (1, 6), (9, 10), (10, HOURS)), ((4, 5), (6, 9), (9, HOURS))
@@ -209,9 +211,11 @@ def test_items_are_what_the_listing_says_whatever_the_history(house: Make) -> No
     }
 
 
-def recounted(house: House, name: str, events: Sequence[Event], rows: Sequence[Event]) -> dict[str, int]:
+def recounted(
+    harness: StreamHarness, name: str, events: Sequence[Event], rows: Sequence[Event]
+) -> dict[str, int]:
     """What an audit has to count of a block, over all windows."""
-    block = persistence_block_of(house.stream, name)
+    block = persistence_block_of(harness.stream, name)
     tracking, asked = block.tracking, block.tracking.params
     exact, counts = (
         Exact(asked.slots),
@@ -250,12 +254,12 @@ IGNORING = """
 
 
 @pytest.mark.full
-def test_what_is_known_is_not_told_and_is_remembered(house: Make, tmp_path: Path) -> None:
+def test_what_is_known_is_not_told_and_is_remembered(make_stream: Make, tmp_path: Path) -> None:
     """Slow (20 seconds): several runs of the sketches."""
     text = PERSISTENT[: PERSISTENT.index("  clients")] + IGNORING
     path = tmp_path / "known"
     write_deltalake(path, pa.table({"ip": ["10.0.0.1"]}))
-    day = house(text.replace("IGNORED", "{}"))
+    day = make_stream(text.replace("IGNORED", "{}"))
     for number in range(3):
         day.land(number, [line(3600 * number, f"10.0.0.{n}") for n in (1, 2)] + [line(3600 * number, "::7")])
     day.run(0, 3)
@@ -268,7 +272,7 @@ def test_what_is_known_is_not_told_and_is_remembered(house: Make, tmp_path: Path
         ("{networks: {client: [10.0.0.0/31, '::/64']}}", {"10.0.0.2"}),
         (table, {"10.0.0.2", "::7"}),
     ):
-        day = house(text.replace("IGNORED", known))
+        day = make_stream(text.replace("IGNORED", known))
         day.persistence(0, 3)
         assert clients(day) == left, known
         # What is remembered does not depend on it.
@@ -287,5 +291,5 @@ def test_what_is_known_is_not_told_and_is_remembered(house: Make, tmp_path: Path
         day.persistence(0, 3)
 
 
-def clients(house: House) -> set[str]:
-    return {row["client"] for row in house.rows_of("persistent_items")}
+def clients(harness: StreamHarness) -> set[str]:
+    return {row["client"] for row in harness.rows_of("persistent_items")}

@@ -119,9 +119,9 @@ def test_a_sliding_window_is_a_fixed_one_of_its_slots(pairs: list[tuple[bytes, i
 def test_what_is_missed_is_missed_as_seldom_as_promised() -> None:
     """Of an item that is just persistent, over many seeds: one instance, and two, one of which sees it."""
     asked = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"))
-    dice, missed = random.Random(3), []
+    rng, missed = random.Random(3), []
     for seed in range(0, 4000, 2):
-        slots = sorted(dice.sample(range(72), asked.min_certain))
+        slots = sorted(rng.sample(range(72), asked.min_certain))
         of_two = []
         for instance in (seed, seed + 1):
             fixed = FixedWindow(

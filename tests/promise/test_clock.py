@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import transom
-from tests.support.stream_harness import House, line
+from tests.support.stream_harness import StreamHarness, line
 from transom.app import run_stage
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 TRANSOM = Path(transom.__file__).parent
 TEXT = """
 name: web
@@ -39,12 +39,12 @@ class Jumping(datetime):
 
 @pytest.mark.full
 def test_a_clock_that_jumps_leaves_no_trace(
-    spark: SparkSession, house: Make, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    steady, jumping = house(TEXT, "steady"), house(TEXT, "jumping")
+    steady, jumping = make_stream(TEXT, "steady"), make_stream(TEXT, "jumping")
 
-    def performed(day: House, start: int, end: int) -> None:
+    def performed(day: StreamHarness, start: int, end: int) -> None:
         for stage in day.stream.stages:
             lake, interval = str(Path(day.root).parent), day.context(start, end).interval
             run_stage.run_stage(spark, stage, day.stream, interval, lake=lake)
@@ -68,16 +68,16 @@ def test_a_clock_that_jumps_leaves_no_trace(
     performed(jumping, 1, 2)
     monkeypatch.undo()
     monkeypatch.setenv("TRANSOM_HOME", str(steady.folder))
-    fresh = house(TEXT, "fresh")
+    fresh = make_stream(TEXT, "fresh")
     fresh.run(0, 2)
     jumping.assert_same(fresh)
     assert {run["finished_at"].year for run in jumping.ledger.runs()} == {2120, 1971}
 
 
-def test_a_file_of_the_same_size_and_the_same_time_is_not_read_again(house: Make) -> None:
+def test_a_file_of_the_same_size_and_the_same_time_is_not_read_again(make_stream: Make) -> None:
     """The known limit: size and time of change are what says that a file may have changed. Whoever changes
     one and puts its time back has to say so, by a new time (`touch`)."""
-    day = house(
+    day = make_stream(
         TEXT.replace("expected_files: 1", "expected_files: 1, on_conflict: replace").replace(
             ".log.gz", ".log"
         )

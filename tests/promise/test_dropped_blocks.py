@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.stream_harness import House, line
+from tests.support.stream_harness import StreamHarness, line
 from transom.app.freshness import freshness_of
 from transom.features.registry import STAGES
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 BASE = """
 name: web
 preset: apache/combined
@@ -33,12 +33,12 @@ CHAINED = """
 @pytest.mark.parametrize(
     "left", [PERSISTENCE, FREQUENCY, PERSISTENCE + FREQUENCY], ids=["persistence", "frequency", "unchained"]
 )
-def test_blocks_of_sketches_leave_nothing(house: Make, left: str) -> None:
-    whole = house(BASE + PERSISTENCE + FREQUENCY.rstrip() + CHAINED, "lived")
+def test_blocks_of_sketches_leave_nothing(make_stream: Make, left: str) -> None:
+    whole = make_stream(BASE + PERSISTENCE + FREQUENCY.rstrip() + CHAINED, "lived")
     for number in range(3):
         whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])
     whole.run(0, 3)
-    lived, fresh = house(BASE + left, "lived"), house(BASE + left, "fresh")
+    lived, fresh = make_stream(BASE + left, "lived"), make_stream(BASE + left, "fresh")
     lived.run(0, 1)
     fresh.run(0, 3)
     assert lived.state() == fresh.state()
@@ -68,9 +68,9 @@ fills:
 
 
 @pytest.mark.full
-def test_stages_of_which_no_block_is_left_leave_nothing(house: Make) -> None:
+def test_stages_of_which_no_block_is_left_leave_nothing(make_stream: Make) -> None:
     """Slow (half a minute): every stage runs, and again for each that is dropped."""
-    whole = house(BASE + EVERYTHING + PERSISTENCE + FREQUENCY, "lived")
+    whole = make_stream(BASE + EVERYTHING + PERSISTENCE + FREQUENCY, "lived")
     for number in range(3):
         whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])
     whole.run(0, 3)
@@ -78,7 +78,7 @@ def test_stages_of_which_no_block_is_left_leave_nothing(house: Make) -> None:
     assert {node.stage for node in before} == {*STAGES}
     assert kinds(whole) >= {"alert", "episode", "frame", "persistent_item", "heavy_hitter"}
     for left in (EVERYTHING, ""):
-        lived, fresh = house(BASE + left, "lived"), house(BASE + left, f"fresh{len(left)}")
+        lived, fresh = make_stream(BASE + left, "lived"), make_stream(BASE + left, f"fresh{len(left)}")
         lived.run(0, 1)
         fresh.run(0, 3)
         assert lived.state().keys() == fresh.state().keys()
@@ -88,5 +88,5 @@ def test_stages_of_which_no_block_is_left_leave_nothing(house: Make) -> None:
     assert {table for table in gone if lived.rows_of(table)} == set()
 
 
-def kinds(house: House) -> set[str]:
-    return {finding.kind for finding in house.findings()}
+def kinds(harness: StreamHarness) -> set[str]:
+    return {finding.kind for finding in harness.findings()}

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from tests.support.crash_states import killed_at
-from tests.support.stream_harness import House, line
+from tests.support.stream_harness import StreamHarness, line
 from transom.engine.gate import evaluate_gate
 from transom.features.registry import STAGES
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 HOURS = 3
 LATE = 1
 """The hour of a file that comes when the hour has been run."""
@@ -58,19 +58,19 @@ def requests(number: int) -> list[str]:
     ]
 
 
-def test_random_history_leaves_tables_of_one_run(house: Make, dice: random.Random) -> None:
+def test_random_history_leaves_tables_of_one_run(make_stream: Make, rng: random.Random) -> None:
     """Slow (half a minute): every stage runs several times. Runs come in random order, one of them is killed
     and repeated, and a file comes late."""
-    lived, whole = house(EVERY_STAGE, "lived"), house(EVERY_STAGE, "whole")
+    lived, whole = make_stream(EVERY_STAGE, "lived"), make_stream(EVERY_STAGE, "whole")
     assert lived.stream.stages == STAGES, "the stream has every stage there is"
     for number in range(HOURS):
         lived.land(number, requests(number))
     late = lived.land(LATE, [line(3600 * LATE + 1800 + 40 * n, "10.9.9.9") for n in range(20)], ".late")
     content = late.read_bytes()
     late.unlink()
-    cuts = list(pairwise([0, dice.randrange(1, HOURS), HOURS]))
-    dice.shuffle(cuts)
-    commit, killed = dice.randint(1, 60), dice.randrange(len(cuts))
+    cuts = list(pairwise([0, rng.randrange(1, HOURS), HOURS]))
+    rng.shuffle(cuts)
+    commit, killed = rng.randint(1, 60), rng.randrange(len(cuts))
     for number, (start, end) in enumerate(cuts):
         if number == killed:
             with killed_at(commit):

@@ -8,48 +8,48 @@ from pathlib import Path
 import pytest
 
 from tests.support.crash_states import killed_at
-from tests.support.stream_harness import PLAIN, House, clock, hour, line
+from tests.support.stream_harness import PLAIN, StreamHarness, clock, hour, line
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
 from transom.features.ingest import specified
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 
 def hourly(number: int, *clients: str) -> list[str]:
     return [line(number * 3600 + i, client) for i, client in enumerate(clients)]
 
 
-def before(house: House) -> None:
+def before(harness: StreamHarness) -> None:
     """What a first run finds."""
     for number in range(6):
-        house.land(number, hourly(number, "10.0.0.1"))
+        harness.land(number, hourly(number, "10.0.0.1"))
 
 
-def while_it_is_killed(house: House) -> None:
+def while_it_is_killed(harness: StreamHarness) -> None:
     """What the killed run finds: in each hour a file that is new, has grown or has a second name."""
-    house.land(0, hourly(0, "10.0.0.1", "10.0.0.2"))
-    house.land(1, hourly(1, "10.0.0.1", "10.0.0.2"))
-    house.land(2, hourly(2, "10.0.0.1", "10.0.0.2"))
-    house.land(3, hourly(3, "10.0.0.3", "10.0.0.4"), ".new")
-    house.land(4, hourly(4, "10.0.0.5"), ".new")
-    house.land(5, hourly(5, "10.0.0.1"), ".again")
+    harness.land(0, hourly(0, "10.0.0.1", "10.0.0.2"))
+    harness.land(1, hourly(1, "10.0.0.1", "10.0.0.2"))
+    harness.land(2, hourly(2, "10.0.0.1", "10.0.0.2"))
+    harness.land(3, hourly(3, "10.0.0.3", "10.0.0.4"), ".new")
+    harness.land(4, hourly(4, "10.0.0.5"), ".new")
+    harness.land(5, hourly(5, "10.0.0.1"), ".again")
 
 
-def afterwards(house: House) -> None:
+def afterwards(harness: StreamHarness) -> None:
     """What the next run finds: put back, grown once more, gone; the new ones gone and grown."""
-    house.land(0, hourly(0, "10.0.0.1"))
-    house.land(1, hourly(1, "10.0.0.1", "10.0.0.2", "10.0.0.3"))
-    house.land(2, []).unlink()
-    house.land(3, [], ".new").unlink()
-    house.land(4, hourly(4, "10.0.0.5", "10.0.0.6"), ".new")
-    house.land(5, []).unlink()
+    harness.land(0, hourly(0, "10.0.0.1"))
+    harness.land(1, hourly(1, "10.0.0.1", "10.0.0.2", "10.0.0.3"))
+    harness.land(2, []).unlink()
+    harness.land(3, [], ".new").unlink()
+    harness.land(4, hourly(4, "10.0.0.5", "10.0.0.6"), ".new")
+    harness.land(5, []).unlink()
 
 
 @pytest.mark.full
-def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(house: Make) -> None:
+def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(make_stream: Make) -> None:
     """Slow (half a minute): a run killed at each of its commits, and one after each."""
-    never = house(lake="never")
+    never = make_stream(lake="never")
     before(never)
     never.ingest(0, 6)
     steps = range(2, 6)
@@ -58,7 +58,7 @@ def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(house: Make)
     while_it_is_killed(never)
     # After the claim, after each of the tables, after the checks.
     for step in steps:
-        killed = house(lake=f"killed-{step}")
+        killed = make_stream(lake=f"killed-{step}")
         with killed_at(step):
             killed.ingest(0, 6)
             pytest.fail(f"there is no commit {step}")
@@ -66,14 +66,14 @@ def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(house: Make)
     never.ingest(0, 6)
     never.assert_ledger_true()
     for step in steps:
-        killed = house(lake=f"killed-{step}")
+        killed = make_stream(lake=f"killed-{step}")
         killed.ingest(0, 6)
         assert killed.state() == never.state(), step
         assert killed.table("events").exceptAll(never.table("events")).isEmpty(), step
 
 
-def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(house: Make) -> None:
-    day = house(PLAIN)
+def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(make_stream: Make) -> None:
+    day = make_stream(PLAIN)
     before(day)
     # Three tables, the claim and the events have come.
     with killed_at(6):
@@ -83,10 +83,10 @@ def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(house: Make) ->
 
 
 @pytest.mark.full
-def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
+def test_withheld_hours_get_back_what_a_killed_run_took(make_stream: Make) -> None:
     """Slow (half a minute): a run killed at each of its commits, and one after each."""
     careful = PLAIN + "checks: {few: {stage: aggregates, block: site, every: n < 3 }}\n"
-    day = house(careful)
+    day = make_stream(careful)
     before(day)
     day.run(0, 1)
     stood = day.state()
@@ -94,10 +94,10 @@ def test_withheld_hours_get_back_what_a_killed_run_took(house: Make) -> None:
     day.ingest(0, 1)
     # With the check turned off the run writes what does not pass it, and is killed before it says so.
     for step in (3, 7):
-        loose = house(PLAIN)
+        loose = make_stream(PLAIN)
         with killed_at(step):
             loose.aggregates(0, 1)
-    house(careful).aggregates(0, 1)
+    make_stream(careful).aggregates(0, 1)
     state = day.state()
     name = "aggregates.site.aggregates 2015-05-17T00:00"
     assert (state[name][0], state[name][2]) == ("quarantined", stood[name][2])
@@ -108,8 +108,8 @@ NAMELESS = PLAIN.replace("%Y-%m-%d/access.%H*.log.gz", "*.log").replace(", expec
 DAILY = PLAIN.replace("%Y-%m-%d/access.%H*.log.gz", "%Y-%m-%d.log.gz").replace(", expected_files: 1", "")
 
 
-def daily(house: House, day: int, *hours: int) -> Path:
-    path = house.folder / f"landing/web/{hour(24 * day):%Y-%m-%d}.log.gz"
+def daily(harness: StreamHarness, day: int, *hours: int) -> Path:
+    path = harness.folder / f"landing/web/{hour(24 * day):%Y-%m-%d}.log.gz"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [line(number * 3600 + 60, f"10.0.0.{number % 5}") for number in hours]
     path.write_bytes(gzip.compress("".join(text + "\n" for text in lines).encode()))
@@ -118,55 +118,57 @@ def daily(house: House, day: int, *hours: int) -> Path:
 
 @pytest.mark.full
 @pytest.mark.parametrize("chunk", [10, 24])
-def test_chunks_leave_no_trace(house: Make, chunk: int) -> None:
+def test_chunks_leave_no_trace(make_stream: Make, chunk: int) -> None:
     """Slow (20 seconds): a run in one chunk, and one in several."""
     # Each file of a day holds an hour of the other: a chunk begins where they meet, or does not.
     text = (
         DAILY + "aggregates:\n  site: {key: [], measures: {n: count}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
     )
     text = text[: text.index("aggregates:")] + text[text.rindex("aggregates:") :]
-    cut = house(text + f"chunk: {chunk} hours\n", f"cut-{chunk}")
+    cut = make_stream(text + f"chunk: {chunk} hours\n", f"cut-{chunk}")
     daily(cut, 0, -1, 20, 21, 24)
     daily(cut, 1, 23, 24, 25, 28)
     for stage in ("ingest", "aggregates"):
         cut.in_chunks(stage, 0, 30)
-    whole = house(text, f"whole-{chunk}")
+    whole = make_stream(text, f"whole-{chunk}")
     whole.run(0, 30)
     assert cut.state() == whole.state()
     assert clock(cut.table("events")) == {23, 20, 21, 0, 1, 4}
 
 
 @pytest.mark.full
-def test_what_decides_completeness_reaches_hours_that_stand(house: Make) -> None:
+def test_what_decides_completeness_reaches_hours_that_stand(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    day = house(PLAIN.replace("expected_files: 1", "expected_files: 2"))
+    day = make_stream(PLAIN.replace("expected_files: 1", "expected_files: 2"))
     before(day)
     day.run(0, 2)
     assert not any(standing.complete for standing in day.state().values())
-    fewer = house(PLAIN)
+    fewer = make_stream(PLAIN)
     fewer.run(1, 2)
-    fresh = house(PLAIN, "fresh")
+    fresh = make_stream(PLAIN, "fresh")
     fresh.run(0, 2)
     assert fewer.state() == fresh.state()
     assert fewer.table("aggregates").where("NOT complete").isEmpty()
 
-    picky = house(PLAIN + "checks: {enough: {stage: ingest, rows: {at_least: 2}, severity: incomplete}}\n")
+    picky = make_stream(
+        PLAIN + "checks: {enough: {stage: ingest, rows: {at_least: 2}, severity: incomplete}}\n"
+    )
     picky.run(1, 2)
     assert not any(standing.complete for standing in picky.state().values())
     causes = {entry.reason for node, entry in picky.book().items() if node.table == "events"}
     assert all("enough: observed 1, expected at least 2" in str(cause) for cause in causes)
 
 
-def test_a_missing_file_can_be_an_error(house: Make) -> None:
-    strict = house(PLAIN + "checks: {files_expected: {severity: error}}\n")
+def test_a_missing_file_can_be_an_error(make_stream: Make) -> None:
+    strict = make_stream(PLAIN + "checks: {files_expected: {severity: error}}\n")
     before(strict)
     assert strict.ingest(5, 7).quarantined == 1
     (cause,) = {entry.reason for entry in strict.book().values() if entry.status == "quarantined"}
     assert cause == "files_expected: observed 0, expected at least 1"
 
 
-def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(house: Make) -> None:
-    day = house()
+def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(make_stream: Make) -> None:
+    day = make_stream()
     whole = day.land(0, hourly(0, *["10.0.0.1"] * 40))
     whole.write_bytes(whole.read_bytes()[:-9])
     day.ingest(0, 1)
@@ -180,8 +182,8 @@ def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(house:
 
 
 @pytest.mark.full
-def test_two_files_in_an_hour_one_of_them_junk(house: Make) -> None:
-    day = house(PLAIN)
+def test_two_files_in_an_hour_one_of_them_junk(make_stream: Make) -> None:
+    day = make_stream(PLAIN)
     day.land(0, hourly(0, "10.0.0.1", "10.0.0.2"))
     junk = day.land(0, ["junk"] * 3, ".second")
     day.run(0, 1)
@@ -207,8 +209,8 @@ def test_two_files_in_an_hour_one_of_them_junk(house: Make) -> None:
 
 
 @pytest.mark.full
-def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Make) -> None:
-    nameless = house(NAMELESS)
+def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(make_stream: Make) -> None:
+    nameless = make_stream(NAMELESS)
     folder = nameless.folder / "landing/web"
     folder.mkdir(parents=True)
     (folder / "empty.log").write_text("")
@@ -233,19 +235,19 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(house: Mak
     assert evaluate_gate(nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "").passed
     assert nameless.table("events").count() == 3
     # Nobody asked for the hour of files without one.
-    fresh = house(NAMELESS, "fresh")
+    fresh = make_stream(NAMELESS, "fresh")
     fresh.ingest(0, 2)
     assert nameless.state() == fresh.state()
     nameless.assert_ledger_true()
 
 
-def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
+def test_an_hour_that_only_a_late_file_touches_stays_stale(make_stream: Make) -> None:
     brief = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
-    day = house(brief)
+    day = make_stream(brief)
     before(day)
     day.ingest(0, 6)
     day.land(0, hourly(0, "10.0.0.2"), ".late")
-    other = house(
+    other = make_stream(
         brief.replace("expected_files: 1", "expected_files: 1, event_time_range: {before: 2 hours}")
     )
     # The run that publishes the hour as it is, stale as ever, says so as well.
@@ -260,10 +262,10 @@ def test_an_hour_that_only_a_late_file_touches_stays_stale(house: Make) -> None:
 
 
 @pytest.mark.full
-def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make) -> None:
+def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
     brief = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
-    day = house(brief)
+    day = make_stream(brief)
     before(day)
     day.run(0, 6)
     day.land(0, [*hourly(0, "10.0.0.1"), line(61, "10.0.0.2")])
@@ -285,9 +287,9 @@ def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(house: Make
 
 @pytest.mark.full
 def test_rows_that_another_version_takes_over_are_not_those_of_files_read_otherwise(
-    house: Make, monkeypatch: pytest.MonkeyPatch
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    day = house()
+    day = make_stream()
     day.land(1, hourly(1, "10.0.0.1"))
     day.ingest(1, 2)
     stood = day.rows()["events"]

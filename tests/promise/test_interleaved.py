@@ -11,11 +11,11 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.crash_states import Side, watched
-from tests.support.stream_harness import House, line
+from tests.support.stream_harness import StreamHarness, line
 from transom.core.partitions import PartitionKey
 from transom.storage.tables import RunSuperseded, instant, read_rows
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 ONE = """
 name: web
@@ -29,12 +29,12 @@ BEFORE, AFTER = [line(1, "10.0.0.1"), line(2, "10.0.0.2")], [line(1, "10.0.0.1")
 Published = Mapping[PartitionKey, tuple[str, Sequence[str]]]
 
 
-def published(house: House) -> Published:
+def published(harness: StreamHarness) -> Published:
     """The digest and the rows of every node that is called fresh."""
     found = {}
-    for node, entry in house.book().items():
+    for node, entry in harness.book().items():
         if entry.status == "published":
-            rows = read_rows(DeltaTable(f"{house.root}/{node.table}"), f"hour = {instant(node.hour)}")
+            rows = read_rows(DeltaTable(f"{harness.root}/{node.table}"), f"hour = {instant(node.hour)}")
             blocks = [row for row in rows if row.get("block", node.block) == node.block]
             outside = ("size", "modified")
             kept = [{k: v for k, v in row.items() if k not in outside} for row in blocks]
@@ -43,14 +43,14 @@ def published(house: House) -> Published:
 
 
 @pytest.mark.full
-def test_ingest_run_between_any_two_steps_of_another(house: Make) -> None:
+def test_ingest_run_between_any_two_steps_of_another(make_stream: Make) -> None:
     """Nothing that is called fresh is anything but what one of them computed from what it found; the one that
     is overtaken says so; and a third run leaves what one alone leaves. The stages behind ingest are tested so
     in `contract.test_every_stage_in_memory`.
 
     Slow (half a minute): two or three runs of ingest for each side of each commit.
     """
-    old, new = house(ONE, "old"), house(ONE, "new")
+    old, new = make_stream(ONE, "old"), make_stream(ONE, "new")
     old.land(0, BEFORE)
     shutil.copytree(old.root, old.folder / "ready" / "web")
     with watched(lambda number, side: None) as commits:
@@ -67,9 +67,9 @@ def test_ingest_run_between_any_two_steps_of_another(house: Make) -> None:
         def meanwhile(number: int, side: Side, point: tuple[int, str] = point, lake: str = lake) -> None:
             if (number, side) == point:
                 old.land(0, AFTER)
-                house(ONE, lake).ingest(0, 1)
+                make_stream(ONE, lake).ingest(0, 1)
 
-        one = house(ONE, lake)
+        one = make_stream(ONE, lake)
         with watched(meanwhile):
             try:
                 one.ingest(0, 1)
@@ -88,13 +88,15 @@ def test_ingest_run_between_any_two_steps_of_another(house: Make) -> None:
 @pytest.mark.parametrize(
     ("second", "texts"), [(1, ["junk", "junk"]), (2, [line(0), line(3600, "10.0.0.2"), line(7200)])]
 )
-def test_two_runs_of_hours_that_bear_on_each_other(house: Make, second: int, texts: Sequence[str]) -> None:
+def test_two_runs_of_hours_that_bear_on_each_other(
+    make_stream: Make, second: int, texts: Sequence[str]
+) -> None:
     """Each has found what it goes by before the other's hour was there: a file without events that holds what
     the other's holds; an hour between them, which is a gap beside either.
 
     Slow (20 seconds): several runs of all stages.
     """
-    one, other, whole = (house(LENIENT, lake) for lake in ("one", "one", "whole"))
+    one, other, whole = (make_stream(LENIENT, lake) for lake in ("one", "one", "whole"))
     for number, text in enumerate(texts):
         one.land(number, [text])
     for lake in (one, whole):

@@ -11,10 +11,10 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.support.crash_states import remains
-from tests.support.stream_harness import House, line
+from tests.support.stream_harness import StreamHarness, line
 from transom.storage import driver_io as small
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 TINY = """
 name: web
@@ -39,13 +39,13 @@ TEXTS = {
 }
 
 
-def first(day: House) -> None:
+def first(day: StreamHarness) -> None:
     """What there is at first: two files of one hour, one of them with a line that cannot be read."""
     day.land(0, [line(1, "10.0.0.1"), line(2, "10.0.0.2"), "junk"])
     day.land(0, [line(3, "10.0.0.3")], ".old")
 
 
-def then(day: House) -> None:
+def then(day: StreamHarness) -> None:
     """What becomes of it: changed, gone, new under an earlier name; and a line of the next hour's file lies
     in this one."""
     day.land(0, [], ".old").unlink()
@@ -72,7 +72,7 @@ def full(stage: str, again: bool, most: int) -> ParameterSet:
     ],
 )
 def test_a_stage_killed_between_any_two_commits_is_made_good(
-    house: Make, monkeypatch: pytest.MonkeyPatch, stage: str, again: bool, most: int, every: int
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch, stage: str, again: bool, most: int, every: int
 ) -> None:
     """The first run of an hour, and a later one of the next hour, which replaces and repairs it; by rows that
     the driver takes, and by those that Spark writes.
@@ -81,7 +81,7 @@ def test_a_stage_killed_between_any_two_commits_is_made_good(
     """
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
     start, end = (1, 2) if again else (0, 1)
-    never = house(TEXTS[stage], "never")
+    never = make_stream(TEXTS[stage], "never")
     first(never)
     if again:
         never.run(0, 1)
@@ -93,14 +93,14 @@ def test_a_stage_killed_between_any_two_commits_is_made_good(
         shutil.rmtree(never.root)
 
     def run() -> None:
-        getattr(house(TEXTS[stage], "never"), stage)(start, end)
+        getattr(make_stream(TEXTS[stage], "never"), stage)(start, end)
 
     copies = never.folder / "copies"
     states = remains(Path(never.root), run, copies)
     # A claim, a table, what came out: a run without work would hold nothing that is tested.
     assert len(states) > 4
     for state in states[every // 2 :: every]:
-        killed = house(TEXTS[stage], str(state.parent.relative_to(never.folder)))
+        killed = make_stream(TEXTS[stage], str(state.parent.relative_to(never.folder)))
         getattr(killed, stage)(start, end)
         killed.assert_same(never, state.parent.name)
     never.assert_ledger_true()

@@ -12,14 +12,14 @@ from itertools import pairwise
 import pytest
 
 from tests.support.crash_states import killed_at
-from tests.support.stream_harness import PLAIN, WEB, House, clock, hour, line
+from tests.support.stream_harness import PLAIN, WEB, StreamHarness, clock, hour, line
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 
-def traffic(house: House, hours: int) -> None:
+def traffic(harness: StreamHarness, hours: int) -> None:
     """Hours of a few clients: one with most of the rows, in every hour but an empty one; rows that stand
     twice; and an hour whose file lies there under two names."""
     for number in range(hours):
@@ -27,9 +27,9 @@ def traffic(house: House, hours: int) -> None:
         others = [line(number * 3600 + 311 * i, f"10.0.1.{number % 3}", "-") for i in range(5)]
         # Out of order inside the hour, as in life.
         lines = [] if number == 5 else [*others, *heavy, *others]
-        house.land(number, lines)
+        harness.land(number, lines)
         if number == 7:
-            house.land(number, lines, ".again")
+            harness.land(number, lines, ".again")
 
 
 LOUD = WEB.replace("expected_files: 1", "expected_files: 2") + (
@@ -38,36 +38,36 @@ LOUD = WEB.replace("expected_files: 1", "expected_files: 2") + (
 """A stream of which each stage has something to tell."""
 
 
-def history(house: House, hours: int, dice: random.Random) -> None:
+def history(harness: StreamHarness, hours: int, rng: random.Random) -> None:
     """Runs of random cuts in random order, some of them killed and made again, some made twice; a file
     comes late."""
-    late = house.land(3, [line(3 * 3600 + 1800, "10.9.9.9", 5000)], ".second")
+    late = harness.land(3, [line(3 * 3600 + 1800, "10.9.9.9", 5000)], ".second")
     held_back = late.read_bytes()
     late.unlink()
-    cuts = list(pairwise(sorted({0, hours, *dice.sample(range(1, hours), 3)})))
-    dice.shuffle(cuts)
-    for number, (start, end) in enumerate([*cuts, dice.choice(cuts), (3, 4)]):
+    cuts = list(pairwise(sorted({0, hours, *rng.sample(range(1, hours), 3)})))
+    rng.shuffle(cuts)
+    for number, (start, end) in enumerate([*cuts, rng.choice(cuts), (3, 4)]):
         if number == len(cuts) - 1:
             late.write_bytes(held_back)
         if number % 2:
-            with killed_at(dice.randint(1, 9)):
-                house.run(start, end)
-        house.run(start, end)
+            with killed_at(rng.randint(1, 9)):
+                harness.run(start, end)
+        harness.run(start, end)
 
 
-def assert_equal(one: House, other: House) -> None:
+def assert_equal(one: StreamHarness, other: StreamHarness) -> None:
     """Assert that two lakes are the same, ledger, rows and findings."""
     one.assert_same(other)
     assert one.findings() == other.findings()
 
 
 @pytest.mark.full
-def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
+def test_any_history_equals_one_run(make_stream: Make, rng: random.Random) -> None:
     """Slow (half a minute): a dozen runs over several hours. Of the last hour there is no file."""
     text, hours = LOUD.replace("expected_files: 2", "expected_files: 1, equal_files: one"), 9
-    lived, whole = house(text, "lived"), house(text, "whole")
+    lived, whole = make_stream(text, "lived"), make_stream(text, "whole")
     traffic(lived, hours - 1)
-    history(lived, hours, dice)
+    history(lived, hours, rng)
     whole.run(0, hours)
     assert_equal(lived, whole)
     lived.assert_ledger_true()
@@ -76,8 +76,8 @@ def test_any_history_equals_one_run(house: Make, dice: random.Random) -> None:
     assert lived.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
 
 
-def test_the_same_interval_again_writes_nothing(house: Make) -> None:
-    once = house(LOUD)
+def test_the_same_interval_again_writes_nothing(make_stream: Make) -> None:
+    once = make_stream(LOUD)
     traffic(once, 2)
     once.run(0, 2)
     tables = ("events", "aggregates", "ledger", "findings")
@@ -90,8 +90,8 @@ def test_the_same_interval_again_writes_nothing(house: Make) -> None:
     assert once.store.pin(["events"]).versions["events"] == versions["events"]
 
 
-def test_a_late_file_heals_exactly_the_hours_that_it_reaches(house: Make) -> None:
-    healed = house()
+def test_a_late_file_heals_exactly_the_hours_that_it_reaches(make_stream: Make) -> None:
+    healed = make_stream()
     traffic(healed, 4)
     healed.run(0, 4)
     before = healed.state()
@@ -116,9 +116,9 @@ def test_a_late_file_heals_exactly_the_hours_that_it_reaches(house: Make) -> Non
 
 
 @pytest.mark.full
-def test_hours_that_a_gate_kept_from_a_stage_are_in_its_windows(house: Make) -> None:
+def test_hours_that_a_gate_kept_from_a_stage_are_in_its_windows(make_stream: Make) -> None:
     """Ingest withholds an hour of a run, so that aggregate is run for none; the hour is mended by itself."""
-    kept = house(PLAIN, "kept")
+    kept = make_stream(PLAIN, "kept")
     traffic(kept, 3)
     [file] = kept.folder.rglob("access.01.log.gz")
     good = file.read_bytes()
@@ -126,13 +126,13 @@ def test_hours_that_a_gate_kept_from_a_stage_are_in_its_windows(house: Make) -> 
     kept.ingest(0, 3)
     file.write_bytes(good)
     kept.run(1, 2)
-    whole = house(PLAIN, "whole")
+    whole = make_stream(PLAIN, "whole")
     whole.run(0, 3)
     assert_equal(kept, whole)
 
 
-def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(house: Make) -> None:
-    sparse = house(PLAIN)
+def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(make_stream: Make) -> None:
+    sparse = make_stream(PLAIN)
     sparse.land(0, [line(1)])
     sparse.land(1, [])
     sparse.run(0, 3)
@@ -147,42 +147,46 @@ def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(house: Make) -> No
 
 
 @pytest.mark.full
-def test_blocks_that_come_and_go_leave_no_trace(house: Make) -> None:
+def test_blocks_that_come_and_go_leave_no_trace(make_stream: Make) -> None:
     """Slow (half a minute): several runs of all stages."""
     late = (
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
     )
     with_one_more = PLAIN + late
-    lived = house(with_one_more, "lived")
+    lived = make_stream(with_one_more, "lived")
     traffic(lived, 3)
     lived.run(0, 3)
-    lived = house(PLAIN, "lived")
+    lived = make_stream(PLAIN, "lived")
     lived.run(2, 3)
-    whole = house(PLAIN, "whole")
+    whole = make_stream(PLAIN, "whole")
     whole.run(0, 3)
     assert_equal(lived, whole)
     # Two hours that nobody asks for again are hours of the new block as well.
-    lived = house(with_one_more, "lived")
+    lived = make_stream(with_one_more, "lived")
     lived.run(2, 3)
-    again = house(with_one_more, "again")
+    again = make_stream(with_one_more, "again")
     again.run(0, 3)
     assert_equal(lived, again)
     # The same values, in columns of other names.
     renamed = with_one_more.replace("{n: count, sent:", "{hits: count, weight:")
-    house(renamed, "lived").run(2, 3)
-    fresh = house(renamed, "fresh")
+    make_stream(renamed, "lived").run(2, 3)
+    fresh = make_stream(renamed, "fresh")
     fresh.run(0, 3)
-    assert_equal(house(renamed, "lived"), fresh)
+    assert_equal(make_stream(renamed, "lived"), fresh)
 
 
 @pytest.mark.full
-def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_be_stale(house: Make) -> None:
+def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_be_stale(
+    make_stream: Make,
+) -> None:
     """Slow (20 seconds): several runs of all stages."""
     brief = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
-    lived = house(brief)
+    lived = make_stream(brief)
     traffic(lived, 4)
     lived.run(0, 4)
-    lived = house(brief + "  late: {key: [], measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n")
+    lived = make_stream(
+        brief + "  late: {key: [], measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n"
+    )
     outcome = lived.aggregates(3, 4)
     assert outcome.stale_since == hour(0)
     (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
@@ -191,13 +195,13 @@ def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_b
     changed = (
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n"
     )
-    house(brief + changed).aggregates(3, 4)
+    make_stream(brief + changed).aggregates(3, 4)
     (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
     assert row.values_worst == lived.table("events").count()
 
 
 @pytest.mark.full
-def test_an_only_block_that_is_renamed_is_computed_from_whole_windows(house: Make) -> None:
+def test_an_only_block_that_is_renamed_is_computed_from_whole_windows(make_stream: Make) -> None:
     text = """
 name: web
 preset: apache/combined
@@ -206,27 +210,27 @@ repair_window: 1 hour
 aggregates:
   old: {measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}
 """
-    lived = house(text)
+    lived = make_stream(text)
     traffic(lived, 4)
     lived.run(0, 4)
-    lived = house(text.replace("old:", "new:"))
+    lived = make_stream(text.replace("old:", "new:"))
     assert [lived.aggregates(3, 4).stale_since for _ in range(2)] == [hour(0)] * 2
     (row,) = lived.table("aggregates").where(f"hour = '{hour(3).isoformat()}'").collect()
     assert (row.block, row.n) == ("new", lived.table("events").count())
     lived.aggregates(0, 4)
-    whole = house(text.replace("old:", "new:"), "whole")
+    whole = make_stream(text.replace("old:", "new:"), "whole")
     whole.run(0, 4)
     assert_equal(lived, whole)
 
 
 @pytest.mark.full
-def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make) -> None:
+def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(make_stream: Make) -> None:
     """Files of other hours have put rows in them: half an hour must not be taken for a whole one.
 
     Slow (20 seconds): several runs of all stages.
     """
     text = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
-    lived = house(text, "lived")
+    lived = make_stream(text, "lived")
     for number in (0, 1, 3, 4):
         # Each file reaches into the hour before its own.
         lived.land(number, [line(3600 * number - 60), line(3600 * number + 60)])
@@ -247,20 +251,20 @@ def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(house: Make)
     )
     lived.run(2, 3)
     lived.run(0, 5)
-    whole = house(text, "whole")
+    whole = make_stream(text, "whole")
     whole.run(0, 5)
     assert_equal(lived, whole)
 
 
 @pytest.mark.full
-def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(house: Make) -> None:
+def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(make_stream: Make) -> None:
     """Its rows are in: where a window of the run reaches them, the state made of them is made first, however
     fresh that window was.
 
     Slow (20 seconds): several runs of all stages.
     """
     text = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
-    lived = house(text, "lived")
+    lived = make_stream(text, "lived")
     traffic(lived, 9)
     lived.run(0, 9)
     lived.land(3, [line(3600 * 3 + n) for n in range(5)], name="late")
@@ -273,7 +277,7 @@ def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(ho
     )
     assert told.failures == ()
     assert "stale since 2015-05-17T03:00: --from 2015-05-17T03:00 --to 2015-05-17T06:00" in told.warnings
-    whole = house(text, "whole")
+    whole = make_stream(text, "whole")
     whole.run(0, 9)
     rows = [day.table("aggregates").where(f"hour >= '{hour(6).isoformat()}'") for day in (lived, whole)]
     assert rows[0].exceptAll(rows[1]).count() == rows[1].exceptAll(rows[0]).count() == 0

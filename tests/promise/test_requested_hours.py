@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.support.stream_harness import House, line
+from tests.support.stream_harness import StreamHarness, line
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 STREAM = """
 name: web
 preset: apache/combined
@@ -25,9 +25,9 @@ fills:
 
 @pytest.mark.parametrize("order", [(1, 2, 0), pytest.param((2, 0, 1), marks=pytest.mark.full)])
 def test_rows_are_equal_whether_empty_hours_are_requested_before_or_after(
-    house: Make, order: Sequence[int]
+    make_stream: Make, order: Sequence[int]
 ) -> None:
-    lived, whole = house(STREAM, "lived"), house(STREAM, "whole")
+    lived, whole = make_stream(STREAM, "lived"), make_stream(STREAM, "whole")
     # Hours without events come before and after.
     for number, lines in ((0, []), (1, [line(4000, status=500), line(5000)]), (2, [])):
         lived.land(number, lines)

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.stream_harness import House, clock, hour, line
+from tests.support.stream_harness import StreamHarness, clock, hour, line
 from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.gate import evaluate_gate
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 SHORT = """
 name: web
@@ -56,16 +56,16 @@ frequency:
 """
 
 
-def expired(house: House, *tables: str) -> set[int]:
-    found = {node for node, entry in house.book().items() if entry.status == "expired"}
+def expired(harness: StreamHarness, *tables: str) -> set[int]:
+    found = {node for node, entry in harness.book().items() if entry.status == "expired"}
     assert {node.table for node in found} <= {*(tables or ("granules",))}
     return {node.hour.hour for node in found}
 
 
 @pytest.mark.full
-def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make) -> None:
+def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(make_stream: Make) -> None:
     """Slow (20 seconds): seven runs of all stages."""
-    hourly, whole = house(SHORT, "hourly"), house(SHORT, "whole")
+    hourly, whole = make_stream(SHORT, "hourly"), make_stream(SHORT, "whole")
     for number in range(7):
         hourly.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
     for start, end in ((0, 4), (4, 5), (5, 6), (6, 7)):
@@ -82,15 +82,15 @@ def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(house: Make
     assert hourly.store.pin(["granules", "aggregates"]).versions == versions
 
 
-def test_an_hour_of_the_past_gets_its_state_back(house: Make) -> None:
-    lived = house(SHORT, "lived")
+def test_an_hour_of_the_past_gets_its_state_back(make_stream: Make) -> None:
+    lived = make_stream(SHORT, "lived")
     for number in range(7):
         lived.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
     lived.run(0, 7)
     lived.land(1, [line(3600 + 3599, "10.9.9.9")], ".late")
     lived.run(1, 2)
     lived.run(2, 3)
-    whole = house(SHORT, "whole")
+    whole = make_stream(SHORT, "whole")
     whole.run(0, 7)
     assert lived.state() == whole.state()
     assert expired(lived) == {0, 1}
@@ -100,9 +100,9 @@ def test_an_hour_of_the_past_gets_its_state_back(house: Make) -> None:
 
 
 @pytest.mark.full
-def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> None:
+def test_frames_that_have_been_open_since_before_what_is_kept(make_stream: Make) -> None:
     """Slow (half a minute): eight runs of all stages."""
-    lived = house(FRAMES, "lived")
+    lived = make_stream(FRAMES, "lived")
     for number in range(8):
         lived.land(number, [line(3600 * number + 900 * i, sent=number + i, status=404) for i in range(4)])
     for start, end in ((0, 5), (5, 6), (6, 8)):
@@ -115,7 +115,7 @@ def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> No
     lived.run(1, 2)
     for number in (3, 5, 7):
         lived.run(number, number + 1)
-    again = house(FRAMES, "again")
+    again = make_stream(FRAMES, "again")
     again.run(0, 8)
     assert lived.state() == again.state()
     assert expired(lived, "open_frames") == {0, 1, 2, 3}
@@ -123,9 +123,9 @@ def test_frames_that_have_been_open_since_before_what_is_kept(house: Make) -> No
 
 
 @pytest.mark.full
-def test_sketches_of_windows_that_begin_before_what_is_kept(house: Make) -> None:
+def test_sketches_of_windows_that_begin_before_what_is_kept(make_stream: Make) -> None:
     """Slow (most of a minute): seven runs of all stages, with three sketches."""
-    lived = house(SKETCHES, "lived")
+    lived = make_stream(SKETCHES, "lived")
     state = ("tuples", "tick_matrices", "cells")
     for number in range(6):
         lived.land(number, [line(3600 * number + 300 * i, f"10.0.0.{i * number % 3}") for i in range(12)])
@@ -138,7 +138,7 @@ def test_sketches_of_windows_that_begin_before_what_is_kept(house: Make) -> None
     lived.run(1, 2)
     for number in (3, 5):
         lived.run(number, number + 1)
-    again = house(SKETCHES, "again")
+    again = make_stream(SKETCHES, "again")
     again.run(0, 6)
     assert lived.state() == again.state()
     assert expired(lived, *state) == {0, 1}
@@ -148,14 +148,16 @@ def test_sketches_of_windows_that_begin_before_what_is_kept(house: Make) -> None
 
 
 @pytest.mark.full
-def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> None:
+def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(make_stream: Make) -> None:
     """In the ledger and in the findings, run after run."""
-    day = house(SHORT)
+    day = make_stream(SHORT)
     for number in range(7):
         day.land(number, [line(number * 3600)])
     day.ingest(0, 7)
     day.aggregates(0, 5)
-    changed = house(SHORT.replace('{n: count}, levels: "', '{n: count}, where: status = 200, levels: "'))
+    changed = make_stream(
+        SHORT.replace('{n: count}, levels: "', '{n: count}, where: status = 200, levels: "')
+    )
     for _ in range(2):
         assert changed.aggregates(6, 7).stale_since == hour(0)
         assert expired(changed) == {0, 1}
@@ -165,9 +167,9 @@ def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(house: Make) -> No
         ]
 
 
-def test_granules_that_frames_are_made_of_do_not_expire(house: Make) -> None:
+def test_granules_that_frames_are_made_of_do_not_expire(make_stream: Make) -> None:
     """Of other blocks, they expire before the frames are computed of the same run."""
-    day = house(SHORT + "frames: {busy: {source: site, kind: threshold, where: n > 2, idle: 2 hours}}")
+    day = make_stream(SHORT + "frames: {busy: {source: site, kind: threshold, where: n > 2, idle: 2 hours}}")
     for number in range(7):
         day.land(number, [line(number * 3600 + 600 * i) for i in range(4 if number < 2 else 1)])
     day.run(0, 7)
@@ -182,9 +184,9 @@ def test_granules_that_frames_are_made_of_do_not_expire(house: Make) -> None:
     ]  # fmt: skip
 
 
-def test_hours_that_are_not_due_are_forgotten(house: Make) -> None:
+def test_hours_that_are_not_due_are_forgotten(make_stream: Make) -> None:
     """Of a lake in which the stage was asked for more than ingest."""
-    day = house(SHORT)
+    day = make_stream(SHORT)
     day.land(0, [line(60)])
     day.run(0, 1)
     beyond = PartitionKey("aggregates", "site", "granules", hour(3))

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.crash_states import Side, killed_at, watched
-from tests.support.stream_harness import WEB, House, Standing, hour, line
+from tests.support.stream_harness import WEB, Standing, StreamHarness, hour, line
 from transom.app.freshness import freshness_of
 from transom.cli.explain_hour import HourExplanation
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 pytestmark = pytest.mark.full
 
 BRIEF = WEB.replace("expected_files: 1", "expected_files: 1, event_time_range: {before: 4 hours}").replace(
@@ -19,53 +19,53 @@ BRIEF = WEB.replace("expected_files: 1", "expected_files: 1, event_time_range: {
 WEIGHED = BRIEF + "columns: {weight: {is: bytes * 2}}\n"
 
 
-def files(house: House) -> None:
+def files(harness: StreamHarness) -> None:
     """A file for each of six hours; the last one has an event of two hours before, twice."""
     for number in range(6):
         early = [line(3600 * 3 + i, "10.0.1.5", 7) for i in range(2)] if number == 5 else []
-        house.land(number, [line(3600 * number, f"10.0.0.{number}", 5), *early])
+        harness.land(number, [line(3600 * number, f"10.0.0.{number}", 5), *early])
 
 
-def ingested(house: House) -> None:
+def ingested(harness: StreamHarness) -> None:
     """These files in a lake."""
-    files(house)
-    house.ingest(0, 6)
+    files(harness)
+    harness.ingest(0, 6)
 
 
-def an_hour(house: House) -> None:
+def an_hour(harness: StreamHarness) -> None:
     """An hour of one line, and every stage."""
-    house.land(0, [line(1)])
-    house.run(0, 1)
+    harness.land(0, [line(1)])
+    harness.run(0, 1)
 
 
-def stale(house: House) -> set[int]:
-    return {moment.hour for moment in freshness_of(house.stream, house.book()).stale("ingest")}
+def stale(harness: StreamHarness) -> set[int]:
+    return {moment.hour for moment in freshness_of(harness.stream, harness.book()).stale("ingest")}
 
 
-def in_hour(house: House, number: int) -> list[tuple[str, Standing]]:
+def in_hour(harness: StreamHarness, number: int) -> list[tuple[str, Standing]]:
     moment = f"T{number:02}:00"
-    return sorted((name, standing) for name, standing in house.state().items() if name.endswith(moment))
+    return sorted((name, standing) for name, standing in harness.state().items() if name.endswith(moment))
 
 
 def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_is_put_back(
-    house: Make,
+    make_stream: Make,
 ) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    never, lived = (house(WEIGHED, lake, ready=ingested) for lake in ("never", "lived"))
+    never, lived = (make_stream(WEIGHED, lake, ready=ingested) for lake in ("never", "lived"))
     # Its rows stay.
     never.land(4, []).unlink()
-    plain = house(BRIEF, "lived")
+    plain = make_stream(BRIEF, "lived")
     plain.ingest(3, 4)
     # What file 5 has in hour 3 is of the other specification, and nobody calls that hour fresh.
     assert stale(plain) == {0, 1, 3, 5}
     told = HourExplanation(plain.stream, plain.ledger, hour(3))
     assert (told.troubled, told.files(), told.run_interval) == (True, [], (hour(3), hour(5)))
     shutil.copytree(plain.root, plain.folder / "again" / "web")
-    again, one = house(BRIEF, "again"), house(BRIEF, "one")
+    again, one = make_stream(BRIEF, "again"), make_stream(BRIEF, "one")
     again.ingest(3, 6)
     one.ingest(0, 6)
     assert in_hour(again, 3) == in_hour(one, 3)
-    lived = house(WEIGHED, "lived")
+    lived = make_stream(WEIGHED, "lived")
     assert stale(lived) == {2, 3, 4}
     lived.ingest(3, 4)
     for day in (never, lived):
@@ -74,15 +74,17 @@ def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_i
     lived.assert_ledger_true()
 
 
-def test_an_hour_that_is_published_beyond_healing_is_stale_under_either_specification(house: Make) -> None:
-    never, lived = (house(BRIEF, lake, ready=ingested) for lake in ("never", "lived"))
+def test_an_hour_that_is_published_beyond_healing_is_stale_under_either_specification(
+    make_stream: Make,
+) -> None:
+    never, lived = (make_stream(BRIEF, lake, ready=ingested) for lake in ("never", "lived"))
     # It is gone from hour 3, too, of which a run of hour 5 sees no other file.
     never.land(5, []).unlink()
     never.ingest(5, 6)
-    stricter = house(BRIEF.replace("expected_files: 1", "expected_files: 2"), "lived")
+    stricter = make_stream(BRIEF.replace("expected_files: 1", "expected_files: 2"), "lived")
     stricter.ingest(5, 6)
     assert stale(stricter) == {0, 1, 2, 3}
-    lived = house(BRIEF, "lived")
+    lived = make_stream(BRIEF, "lived")
     assert lived.ingest(5, 6).stale_since == hour(3)
     for day in (never, lived):
         day.ingest(0, 6)
@@ -99,31 +101,33 @@ aggregates:
 MORE = FEW.replace("{n: count}", "{n: count, sent: sum(bytes)}")
 
 
-def test_a_run_with_an_older_file_takes_no_rows_of_blocks_that_it_does_not_know(house: Make) -> None:
+def test_a_run_with_an_older_file_takes_no_rows_of_blocks_that_it_does_not_know(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
     late = "  late: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n"
-    day = house(MORE)
+    day = make_stream(MORE)
     files(day)
     day.run(0, 2)
 
     def meanwhile(number: int, side: Side) -> None:
         if (number, side) == (1, "before"):
-            house(MORE + late).aggregates(0, 2)
+            make_stream(MORE + late).aggregates(0, 2)
 
     with watched(meanwhile):
-        house(FEW).aggregates(0, 2)
-    newest, whole = house(MORE + late), house(MORE + late, "whole")
+        make_stream(FEW).aggregates(0, 2)
+    newest, whole = make_stream(MORE + late), make_stream(MORE + late, "whole")
     newest.aggregates(0, 2)
     whole.run(0, 2)
     newest.assert_same(whole)
     newest.assert_ledger_true()
 
 
-def test_what_a_killed_run_took_comes_back_with_columns_that_are_no_longer_declared(house: Make) -> None:
+def test_what_a_killed_run_took_comes_back_with_columns_that_are_no_longer_declared(
+    make_stream: Make,
+) -> None:
     """Slow (20 seconds): several runs of all stages."""
     former = FEW.replace("{n: count}", "{n: count, worst: max(status)}")
     careful = FEW + "checks: {few: {stage: aggregates, every: n < 3}}\n"
-    never, killed = (house(former, lake, ready=an_hour) for lake in ("never", "killed"))
+    never, killed = (make_stream(former, lake, ready=an_hour) for lake in ("never", "killed"))
     never.land(0, [line(1)] * 4)
     for day in (never, killed):
         day.ingest(0, 1)
@@ -132,6 +136,6 @@ def test_what_a_killed_run_took_comes_back_with_columns_that_are_no_longer_decla
         killed.aggregates(0, 1)
         pytest.fail("there is no commit 7")
     for lake in ("never", "killed"):
-        house(careful, lake).aggregates(0, 1)
+        make_stream(careful, lake).aggregates(0, 1)
     killed.assert_same(never)
     assert killed.table("aggregates").select("values_worst").first() == (1,)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.stream_harness import House, hour
+from tests.support.stream_harness import StreamHarness, hour
 
 EXAMPLES = Path(__file__).parents[2] / "schemas/examples"
 Lines = Iterator[tuple[str, str]]
@@ -94,13 +94,13 @@ FOUND = {
 
 @pytest.mark.parametrize("of", FOUND)
 def test_an_example_finds_what_it_is_for(
-    house: Callable[..., House], tmp_path: Path, of: Callable[[], Lines]
+    make_stream: Callable[..., StreamHarness], tmp_path: Path, of: Callable[[], Lines]
 ) -> None:
     for name, some in groupby(sorted(of(), key=itemgetter(0)), key=itemgetter(0)):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"{text}\n" for _, text in some))
-    example = house((EXAMPLES / f"{of.__name__}.yaml").read_text())
+    example = make_stream((EXAMPLES / f"{of.__name__}.yaml").read_text())
     example.run(0, 72)
     assert [finding.title for finding in example.findings() if finding.kind == "episode"] == [
         f"{example.stream.name}: {FOUND[of]}"

@@ -8,13 +8,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from transom.storage import driver_io as small
 from transom.storage import tables
 from transom.storage.store import Store, Write
 from transom.storage.tables import RunSuperseded, read_rows
 
-Make = Callable[..., House]
+Make = Callable[..., StreamHarness]
 
 
 def table(root: Path, texts: list[str]) -> None:
@@ -89,13 +89,13 @@ def test_what_rows_take_is_known_before_they_are_taken(spark: SparkSession) -> N
 
 
 @pytest.mark.full
-def test_both_ways_leave_the_same_lake(house: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_leave_the_same_lake(make_stream: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     lakes = {}
     # By Spark the hours are named one by one, as scattered ones are.
     for lake, most, few in (("few", small.MAX_DRIVER_BYTES, tables.MAX_COMPARED_RANGES), ("many", 0, 0)):
         monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
         monkeypatch.setattr(tables, "MAX_COMPARED_RANGES", few)
-        lakes[lake] = house(lake=lake)
+        lakes[lake] = make_stream(lake=lake)
         for number in range(3):
             lakes[lake].land(number, [line(number * 3600 + i, f"10.0.0.{i % 5}") for i in range(30)])
         lakes[lake].run(0, 2)

@@ -5,7 +5,7 @@ from functools import wraps
 from types import ModuleType
 from typing import ParamSpec
 
-from tests.support.stream_harness import House
+from tests.support.stream_harness import StreamHarness
 from transom.core.partitions import CheckResult
 from transom.features.registry import BUILT_IN
 
@@ -15,10 +15,10 @@ _SEEN: set[str] = set()
 """The checks that have failed in the test that runs."""
 
 
-def failed(house: House, stage: str) -> dict[str, CheckResult]:
+def failed(harness: StreamHarness, stage: str) -> dict[str, CheckResult]:
     """The checks of a stage that failed, by name."""
-    hours = {node.hour for node in house.book()}
-    return {v.check: v for v in noted(house.ledger.checks(house.book(), stage, hours), stage)}
+    hours = {node.hour for node in harness.book()}
+    return {v.check: v for v in noted(harness.ledger.checks(harness.book(), stage, hours), stage)}
 
 
 def noted(verdicts: Iterable[CheckResult], stage: str) -> list[CheckResult]:

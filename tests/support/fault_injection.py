@@ -56,7 +56,7 @@ class Siege:
         self.lake = folder / "lake"
         self.landing = Landing(folder)
         self.lines = lines
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.kills: list[Kill] = []
         self.overtaken: Counter[str] = Counter()
         self._numbers = count(1)
@@ -94,7 +94,7 @@ class Siege:
         usual = self._usual.get(stage, COMMITS)
         # One commit after the other, so that all of them have their turn.
         wanted = 1 + sum(kill.stage == stage for kill in self.kills) % (usual - 1)
-        delay = self.dice.choice((0.0, 0.0, 0.01, 0.03))
+        delay = self.rng.choice((0.0, 0.0, 0.01, 0.03))
         began = self._commits()
         driver, run_id = self._started(stage, interval)
         while driver.poll() is None and self._commits() - began < wanted:
@@ -162,14 +162,14 @@ class Siege:
     def happens(self, hour: datetime) -> None:
         """Something becomes of the files of an hour, by chance; at least one then says something else."""
         again = self.path(hour, ".again")
-        match self.dice.choice(("grown", "changed", "twice", "again", "more")):
+        match self.rng.choice(("grown", "changed", "twice", "again", "more")):
             case "grown":
-                self.land(hour, "", slice(None), self.lines[hour][0] * self.dice.randint(1, 1000))
+                self.land(hour, "", slice(None), self.lines[hour][0] * self.rng.randint(1, 1000))
             case "twice":
-                self.land(hour, ".again", slice(None, self.dice.randint(2, 40)))
+                self.land(hour, ".again", slice(None, self.rng.randint(2, 40)))
             case "again" if again in self.landing.there:
                 self.landing.remove(again)
             case "more":
-                self.land(hour, ".z", slice(0, 2), self.lines[hour][-1] * self.dice.randint(1, 1000))
+                self.land(hour, ".z", slice(0, 2), self.lines[hour][-1] * self.rng.randint(1, 1000))
             case _:
-                self.land(hour, "", slice(self.dice.randint(1, 20), None))
+                self.land(hour, "", slice(self.rng.randint(1, 20), None))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.promise.test_promise import assert_equal
-from tests.support.stream_harness import House, hour
+from tests.support.stream_harness import StreamHarness, hour
 
 Event = dict[str, Any]
 MICROS = 10**6
@@ -39,10 +39,12 @@ def by_item(rows: Iterable[Event]) -> list[Event]:
     return sorted(rows, key=lambda row: (row["end"], row["item"]))
 
 
-def told(house: House, table: str, block: str, item: Iterable[str]) -> Iterator[tuple[Event, Event]]:
+def told(
+    harness: StreamHarness, table: str, block: str, item: Iterable[str]
+) -> Iterator[tuple[Event, Event]]:
     """What a table tells of each item of a block: the item, the end of the window, whether it is watched, and
     what has become of it; and the whole row."""
-    for row in house.rows_of(table):
+    for row in harness.rows_of(table):
         if row["block"] == block:
             end, change = micros(row["window_end"]), row["change"]
             assert micros(row["hour"]) == end - HOUR
@@ -52,13 +54,13 @@ def told(house: House, table: str, block: str, item: Iterable[str]) -> Iterator[
 
 
 def live(
-    lived: House,
-    whole: House,
+    lived: StreamHarness,
+    whole: StreamHarness,
     log: Sequence[list[str]],
     late: Mapping[int, list[str]],
     early: Sequence[tuple[int, int]],
     later: Sequence[tuple[int, int]],
-    check: Callable[[House, Sequence[int]], None],
+    check: Callable[[StreamHarness, Sequence[int]], None],
 ) -> None:
     """A lake that has lived, beside one run over all there is: the same in the end; each hour is checked.
 
@@ -81,7 +83,7 @@ def live(
     check(whole, range(len(log)))
 
 
-def events_of(house: House, asked: Sequence[int]) -> tuple[list[Event], list[int]]:
+def events_of(harness: StreamHarness, asked: Sequence[int]) -> tuple[list[Event], list[int]]:
     """The events of some hours, and these in microseconds."""
     hours = [micros(hour(number)) for number in asked]
-    return [event for event in house.rows_of("events") if micros(event["hour"]) in hours], hours
+    return [event for event in harness.rows_of("events") if micros(event["hour"]) in hours], hours

@@ -31,7 +31,7 @@ from pyspark.sql import SparkSession
 
 from tests.support import replay
 from tests.support.crash_states import Killed, Side, watched
-from tests.support.stream_harness import House, hour, line
+from tests.support.stream_harness import StreamHarness, hour, line
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.features.ingest.file_records import source_id
@@ -239,7 +239,7 @@ def _broken(raw: bytes) -> bool:
     return not reader.eof
 
 
-Make = Callable[[Path], House]
+Make = Callable[[Path], StreamHarness]
 ALWAYS = (
     "run killed", "run another", "run overtaken", "hour published", "hour quarantined", "file ingested",
     "file duplicate", "file waiting", "file withheld", "file gone",
@@ -260,9 +260,9 @@ def assert_histories_leave_no_trace(
     numbers = count()
     text = TEXT.replace("ON_CONFLICT", on_conflict)
 
-    def make(of: Path) -> House:
+    def make(of: Path) -> StreamHarness:
         os.environ["TRANSOM_HOME"] = str(of)
-        return House(spark, of, text)
+        return StreamHarness(spark, of, text)
 
     # Each try is a lake, so the smallest history that fails takes minutes: only where more lakes are drawn.
     phases = (Phase.generate, Phase.shrink) if "TRANSOM_LAKES" in os.environ else (Phase.generate,)
@@ -288,7 +288,7 @@ def assert_histories_leave_no_trace(
     assert not missing, f"never happened in {next(numbers)} lakes: {sorted(missing)}"
 
 
-def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tuple[House, Landing]:
+def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tuple[StreamHarness, Landing]:
     """A lake with a history, brought up to date at its end.
 
     Args:
@@ -314,7 +314,9 @@ def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tu
     return day, landing
 
 
-def told_anew(day: House, landing: Landing, make: Make, folder: Path, whole: Interval = DAY) -> House:
+def told_anew(
+    day: StreamHarness, landing: Landing, make: Make, folder: Path, whole: Interval = DAY
+) -> StreamHarness:
     """A new lake of what a history comes to."""
     first = dict(landing.there)
     for row in _files(day):
@@ -333,7 +335,7 @@ def told_anew(day: House, landing: Landing, make: Make, folder: Path, whole: Int
     return anew
 
 
-def _run(day: House, stages: Sequence[str], start: int, end: int) -> None:
+def _run(day: StreamHarness, stages: Sequence[str], start: int, end: int) -> None:
     for stage in stages:
         # Nobody aggregates what nobody has ever ingested.
         if stage == "aggregates" and not Path(day.root, "files/_delta_log").exists():
@@ -341,7 +343,7 @@ def _run(day: House, stages: Sequence[str], start: int, end: int) -> None:
         getattr(day, stage)(start, end)
 
 
-def _files(day: House) -> Iterator[Mapping[str, object]]:
+def _files(day: StreamHarness) -> Iterator[Mapping[str, object]]:
     if Path(day.root, "files").exists():
         yield from read_rows(DeltaTable(f"{day.root}/files"))
 

@@ -94,7 +94,7 @@ class Standing(NamedTuple):
     checks: tuple[CheckResult, ...]
 
 
-class House:
+class StreamHarness:
     """A landing folder, a stream and a lake."""
 
     def __init__(self, spark: SparkSession, folder: Path, text: str = WEB, lake: str = "lake") -> None:
@@ -284,7 +284,7 @@ class House:
         ]
         return sorted(rows, key=lambda row: repr(sorted(row.items())))
 
-    def assert_same(self, other: "House", note: object = "") -> None:
+    def assert_same(self, other: "StreamHarness", note: object = "") -> None:
         """Assert that two lakes are the same: ledger, findings and every row of every table.
 
         Args:
@@ -311,9 +311,9 @@ class Templates:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._built: dict[tuple[object, str], House] = {}
+        self._built: dict[tuple[object, str], StreamHarness] = {}
 
-    def copy(self, build: Callable[[House], object], text: str, to: House) -> None:
+    def copy(self, build: Callable[[StreamHarness], object], text: str, to: StreamHarness) -> None:
         """Copy a template's lake and landing folder into those of a test.
 
         Args:
@@ -323,7 +323,7 @@ class Templates:
         """
         template = self._built.get((build, text))
         if template is None:
-            template = House(to.spark, self.folder / str(len(self._built)), text)
+            template = StreamHarness(to.spark, self.folder / str(len(self._built)), text)
             with patch.dict(os.environ, TRANSOM_HOME=str(template.folder)):
                 build(template)
             self._built[build, text] = template

@@ -73,14 +73,14 @@ def test_uv_is_installed_by_its_hashes_alone() -> None:
 
 
 def test_the_command_line_brings_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    house, venv, elsewhere = tmp_path / "a house", tmp_path / "venv", tmp_path / "elsewhere"
-    for folder in (house, venv / "bin", elsewhere):
+    checkout, venv, elsewhere = tmp_path / "a checkout", tmp_path / "venv", tmp_path / "elsewhere"
+    for folder in (checkout, venv / "bin", elsewhere):
         folder.mkdir(parents=True)
-    (house / "env").write_text("export SAID='of the checkout'\n")
+    (checkout / "env").write_text("export SAID='of the checkout'\n")
     python = venv / "bin" / "python"
     python.write_text('#!/bin/sh\necho "$SAID" "$TRANSOM_CALLED"\nfor a do echo "$a"; done\n')
     python.chmod(0o755)
-    monkeypatch.setattr(setup, "HOUSE", house)
+    monkeypatch.setattr(setup, "HOUSE", checkout)
     monkeypatch.setattr(setup, "VENV", venv)
     setup.command()
     for path, called in (

@@ -242,7 +242,7 @@ def _broken(raw: bytes) -> bool:
 Make = Callable[[Path], StreamHarness]
 ALWAYS = (
     "run killed", "run another", "run overtaken", "hour published", "hour quarantined", "file ingested",
-    "file duplicate", "file waiting", "file withheld", "file gone",
+    "file duplicate", "file waiting", "file quarantined", "file missing",
 )  # fmt: skip
 """What happens in any twenty lakes."""
 

@@ -143,7 +143,7 @@ def assert_settled(lake: Lake, run: Run) -> None:
 
 
 # Half as many as of others, as an example costs a sixth of a second, and histories of real steps are drawn in
-# `contract.test_every_stage_in_memory`. Shrinking takes minutes: a history says little less for being long.
+# `tests.promise.test_every_stage_in_memory`. Shrinking takes minutes: a long history says little less.
 @settings(max_examples=settings.default.max_examples // 2, phases=[Phase.generate])
 @given(st.lists(STEP, min_size=1, max_size=6), RUN)
 def test_any_history_of_runs_comes_to_what_one_run_makes(steps: list[Step], last: Run) -> None:

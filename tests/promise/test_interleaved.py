@@ -46,7 +46,7 @@ def published(harness: StreamHarness) -> Published:
 def test_ingest_run_between_any_two_steps_of_another(make_stream: Make) -> None:
     """Nothing that is called fresh is anything but what one of them computed from what it found; the one that
     is overtaken says so; and a third run leaves what one alone leaves. The stages behind ingest are tested so
-    in `contract.test_every_stage_in_memory`.
+    in `tests.promise.test_every_stage_in_memory`.
 
     Slow (half a minute): two or three runs of ingest for each side of each commit.
     """

@@ -63,7 +63,7 @@ def full(stage: str, again: bool, most: int) -> ParameterSet:
     ("stage", "again", "most", "every"),
     [
         # Ingest has a control flow of its own. That of the stages behind it is killed with the steps of each
-        # in `contract.test_every_stage_in_memory`; here it is what Delta and Spark leave: rows by Spark
+        # in `tests.promise.test_every_stage_in_memory`; here it is what Delta and Spark leave: rows by Spark
         # alone, chains, and, in `test_alerts`, rows by the driver and by tasks.
         ("ingest", True, small.MAX_DRIVER_BYTES, 4),
         full("ingest", True, small.MAX_DRIVER_BYTES),

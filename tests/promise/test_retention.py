@@ -1,8 +1,8 @@
 """State is dropped when nothing of the present reaches it, and made again when something of the past does.
 
 What the lake does for that is tested for the steps of every stage, killed, overtaken and under another
-specification, in `contract.test_every_stage_in_memory`. Here are rows: what windows, frames and sketches make
-of state that has been dropped and made again.
+specification, in `tests.promise.test_every_stage_in_memory`. Here are rows: what windows, frames and sketches
+make of state that has been dropped and made again.
 """
 
 from collections.abc import Callable

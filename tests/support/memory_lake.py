@@ -1,8 +1,8 @@
 """A lake in memory, in which the lake's own control flow runs toy stages: ledger, pins, claims, writes.
 
 Rows are dictionaries, and no JVM is there to hold them; what Spark does with rows is done in a few lines. All
-else is `run_steps` and what it calls. `Lake` has one stage of three steps; `contract.memory_pipeline` has the
-steps of every real stage.
+else is `run_steps` and what it calls. `Lake` has one stage of three steps;
+`tests.support.memory_pipeline` has the steps of every real stage.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
-from transom.engine import metrics
+from transom.engine import measurement
 from transom.engine import runner as module
 from transom.engine.retention import Series
 from transom.engine.runner import Outcome, run_steps
@@ -326,7 +326,7 @@ def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[Non
         "hash_rows": lambda step, rows: rows,
         "ExternalSources": lambda root, declared: Outside(outside, declared),
     }  # fmt: skip
-    with patch.multiple(module, **instead), patch.object(metrics, "evaluate_checks", judged):
+    with patch.multiple(module, **instead), patch.object(measurement, "evaluate_checks", judged):
         yield
 
 

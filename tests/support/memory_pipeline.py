@@ -1,5 +1,6 @@
-"""Every stage in the lake in memory. Ingest takes small files (`contract.memory_ingest`). Of each other stage
-there are the steps, tables and reads of its real definition, and one generic computation in place of its own.
+"""Every stage in the lake in memory. Ingest takes small files (`tests.support.memory_ingest`). Of each other
+stage there are the steps, tables and reads of its real definition, and one generic computation in place of
+its own.
 
 What is computed of an hour is a hash of all that the hour may read. So an hour that is not computed again
 when it should be, that reads too much or too little, or that a killed run has left, has other rows than

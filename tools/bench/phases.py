@@ -55,7 +55,7 @@ def main(job: str, result: str, *arguments: str) -> None:
     clock.note("Python: imports")
     from transom.app import main as application
     from transom.app import pipeline as together
-    from transom.engine import metrics
+    from transom.engine import measurement
     from transom.engine import runner as refresh
     from transom.features.ingest import file_checks as contents
     from transom.features.ingest import publish as ingest_publishing
@@ -65,7 +65,7 @@ def main(job: str, result: str, *arguments: str) -> None:
     from transom.ledger.ledger import Ledger
     from transom.storage.store import PinnedTables, Store
 
-    for module in (metrics, contents):
+    for module in (measurement, contents):
         clock.keep(module, "evaluate_checks", "Great Expectations")
     clock.keep(application, "load", "the stream file")
     clock.keep(application, "session", "Spark's session")

@@ -24,7 +24,7 @@ from transom.core.partitions import (
     TableKey,
 )
 from transom.engine.external import ExternalSources
-from transom.engine.metrics import SIZE, evaluate, hash_rows, measure, with_failing_rows
+from transom.engine.measurement import SIZE, evaluate, hash_rows, measure, with_failing_rows
 from transom.engine.outcomes import resolve_outcomes
 from transom.engine.planner import Plan, left_stale, plan, stale_partitions
 from transom.engine.publisher import is_published, publish, readable

@@ -15,7 +15,7 @@ from typing import Any
 
 from transom.core.intervals import format_hour
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.engine.metrics import measure
+from transom.engine.measurement import measure
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import OWNS_ROWS, FileRecord, ListedFile
 from transom.features.ingest.hour_states import format_span

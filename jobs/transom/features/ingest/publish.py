@@ -10,7 +10,7 @@ from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, Par
 from transom.engine.check_builders import waivers_of
 from transom.engine.damage_marks import publish_marks
 from transom.engine.failing_rows import SAMPLE
-from transom.engine.metrics import evaluate, measure
+from transom.engine.measurement import evaluate, measure
 from transom.engine.outcomes import NO_ROWS, resolve_outcomes
 from transom.engine.planner import Plan, left_stale
 from transom.engine.publisher import is_published, publish
@@ -65,7 +65,7 @@ def publish_decision(
 
     Raises:
         LakeError: staged rows are missing.
-        Overtaken: another run claimed or wrote the same.
+        RunSuperseded: another run claimed or wrote the same.
     """
     decisions, stream = found.decisions, rows.stream
     # The numbers of duplicates are computed below; they decide nothing here.
@@ -139,7 +139,7 @@ def publish_kept_damage(ledger: Ledger, snapshot: IngestSnapshot, run_id: str) -
     """Publish why partitions stay damaged; their digest does not change.
 
     Raises:
-        Overtaken: another run has written one of them in the meantime.
+        RunSuperseded: another run has written one of them in the meantime.
     """
     states = {}
     for partition, cause in snapshot.files_kept.items():

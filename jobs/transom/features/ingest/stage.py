@@ -46,7 +46,7 @@ def ingest(
     Raises:
         LandingError: the landing folder is not there.
         LakeError: Arrow cannot write where the tables are, or staged rows are missing.
-        Overtaken: another run claimed or wrote the same.
+        RunSuperseded: another run claimed or wrote the same.
     """
     tables, rows = Tables.of(stream), StagedRows(store, stream)
     snapshot = take_snapshot(store, ledger, stream, tables, interval, whole or interval, recompute)

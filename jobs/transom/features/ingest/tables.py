@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.engine.metrics import SIZE, hashed
+from transom.engine.measurement import SIZE, hashed
 from transom.features.ingest.deduplicate import IS_DUPLICATE, compares, mark_duplicates
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import FileRecord

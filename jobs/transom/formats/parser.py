@@ -1,6 +1,7 @@
 """The base of a format: from lines to records, the names in them, and the rest that no column takes."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
@@ -88,7 +89,7 @@ class ParsedRecords:
     rest: pa.Array | None = None
 
 
-class Parser:
+class Parser(ABC):
     """One format, by default one without header lines.
 
     Attributes:
@@ -115,9 +116,9 @@ class Parser:
         """Return consecutive parts of lines, each of which `parse` reads in one way."""
         return [text]
 
+    @abstractmethod
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Return the records of lines; add lines of another form to `refused`."""
-        raise NotImplementedError
 
     def parse_as_text(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Return the same as `parse`, with every field as text."""

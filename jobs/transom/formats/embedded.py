@@ -26,7 +26,6 @@ TEXT = "\0text"
 """The name of the text field in the outer layout; no column has it."""
 
 ParseFunction = Callable[[pa.Array, Rejections], ParsedRecords]
-Paths = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -210,29 +209,20 @@ def _single_lines(texts: pa.Array) -> pa.Array:
     return pa.array(lines, pa.string())
 
 
-def _outer(paths: Iterable[str], prefix: str) -> Paths:
-    return tuple(path for path in paths if not path.startswith(prefix))
-
-
-def _inner(paths: Iterable[str], prefix: str) -> Paths:
-    return tuple(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
-
-
 def _layouts(layout: RecordFormat, embedded: EmbeddedFormat) -> tuple[RecordFormat, RecordFormat]:
     """Return the layout of the records without their texts, and that of the texts."""
-    options = {name: value for name, value in layout.options.items() if name != "embedded"}
-    outer, inner = _part(layout, embedded.prefix, _outer), _part(layout, embedded.prefix, _inner)
+
+    def part(inner: bool) -> RecordFormat:
+        def select(paths: Iterable[str]) -> tuple[str, ...]:
+            prefix = embedded.prefix
+            return tuple(path.removeprefix(prefix) for path in paths if path.startswith(prefix) == inner)
+
+        time, more = layout.time, tuple(map(select, layout.time.more))
+        time = replace(time, paths=select(time.paths), plus=select(time.plus), more=more)
+        fields = (replace(field, paths=select(field.paths)) for field in layout.fields)
+        return replace(layout, fields=tuple(field for field in fields if field.paths), time=time)
+
+    outer, options = part(inner=False), {**layout.options}
+    del options["embedded"]
     outer = replace(outer, fields=(*outer.fields, Field(TEXT, (embedded.field,))), options=options)
-    return outer, replace(inner, format=embedded.format, options=embedded.options)
-
-
-def _part(layout: RecordFormat, prefix: str, select: Callable[[Iterable[str], str], Paths]) -> RecordFormat:
-    """Return a layout with the selected paths only."""
-    time = replace(
-        layout.time,
-        paths=select(layout.time.paths, prefix),
-        plus=select(layout.time.plus, prefix),
-        more=tuple(select(paths, prefix) for paths in layout.time.more),
-    )
-    fields = (replace(field, paths=select(field.paths, prefix)) for field in layout.fields)
-    return replace(layout, fields=tuple(field for field in fields if field.paths), time=time)
+    return outer, replace(part(inner=True), format=embedded.format, options=embedded.options)

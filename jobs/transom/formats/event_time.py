@@ -7,6 +7,7 @@ ones in the second. Equal times are no such sign, even in a log with one line pe
 the same time. Only the event's time is resolved; columns of type `timestamp` always mean the first instant.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -67,26 +68,20 @@ def repeats(text: pa.Array, micros: Int64s, form: str, zone: str) -> Int64s:
 def _second_hours(zone: str, year: int) -> tuple[tuple[int, int], ...]:
     """Return the periods of a year in which a zone's clocks repeat times: start and length, in microseconds.
 
-    Clocks go back at most once or twice a year; steps of a day find the day, bisection the second.
+    Steps of a day find the day, bisection the second.
     """
     place = ZoneInfo(zone)
 
-    def offset(moment: datetime) -> timedelta:
-        return moment.astimezone(place).utcoffset() or timedelta(0)
+    def lag(second: int) -> timedelta:
+        return -(datetime.fromtimestamp(second, place).utcoffset() or timedelta(0))
 
     periods = []
-    day = datetime(max(year, 1970), 1, 1, tzinfo=UTC)
-    while day.year == max(year, 1970):
-        low, high = day, day + timedelta(days=1)
-        day = high
-        shift = offset(low) - offset(high)
-        if shift <= timedelta(0):
-            continue
-        while high - low > timedelta(seconds=1):
-            middle = low + (high - low) // 2
-            low, high = (low, middle) if offset(middle) < offset(low) else (middle, high)
-        start = (high.replace(microsecond=0) - EPOCH) // _MICROSECOND
-        periods.append((start, shift // _MICROSECOND))
+    first, end = (int(datetime(at, 1, 1, tzinfo=UTC).timestamp()) for at in (year, year + 1))
+    for day in range(max(first, 0), end, 86_400):
+        shift = lag(day + 86_400) - lag(day)
+        if shift > timedelta(0):
+            start = day + bisect_right(range(day, day + 86_400), lag(day), key=lag)
+            periods.append((start * 1_000_000, shift // _MICROSECOND))
     return tuple(periods)
 
 

@@ -7,7 +7,7 @@ value.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,38 +17,19 @@ import pyarrow.compute as pc
 
 from transom.formats.parser import ParsedRecords, Parser, json_members, json_name, json_objects
 from transom.formats.record_format import CALL, RETURN, RecordFormat
+from transom.formats.regex import named_groups
 from transom.formats.rejections import Int64s, Mask, Rejections, mask, null_where
 
 LINE_END = ord("\n")
 BOUNDARY, ASSIGN = 1, 2
 ARROW = "=>"
-ARGS = "\0arguments"
-"""The text of the arguments; no field has this name."""
-BLANKS = " \t"
-WORD = r"[^ \t]+"
+INSIDE = r'(?:[^"\\]|\\.|"")*'
+"""The text between quotes."""
+VALUE = rf'(?:"{INSIDE}"(?:[^" \t][^ \t]*)?|[^" \t][^ \t]*)?'
+WORD = rf"(?:[^ \t=]+(?:={VALUE})?|=[^ \t]*)"
 NAME = r'[^ \t="]+'
-ARGUMENTS = r"(?:[ \t]+[^ \t=]+=[^ \t]*)*"
+ARGUMENTS = rf"(?:[ \t]+[^ \t=]+={VALUE})*"
 RESULT = rf"(?:[ \t]+{ARROW}(?:[ \t]+(?P<{RETURN}>.*?))?)?"
-
-
-class Unterminated(ValueError):
-    """A quote is open at the line's end."""
-
-
-@dataclass(frozen=True)
-class Word:
-    """A word of a line.
-
-    Attributes:
-        text: its text in the line.
-        end: its end in the line.
-        name, value: of a pair; the name is None for other words.
-    """
-
-    text: str
-    end: int
-    name: str | None = None
-    value: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,23 +125,16 @@ class PairParser(Parser):
         self._table[[LINE_END, *separators.encode()]] = BOUNDARY
         self._table[ord(assign)] = ASSIGN
 
-    def words(self, line: str) -> Iterator[Word]:
-        """Yield the words of a line.
-
-        Raises:
-            Unterminated: a quote is open at its end.
-        """
-        for match in self._word.finditer(line):
-            name, quoted, tail, plain, word = match.groups()
-            if word is not None:
-                if self._open.match(word):
-                    raise Unterminated
-                yield Word(word, match.end())
-                continue
-            text = match[0].lstrip(self._separators)
-            name = name.lstrip(" ")
-            value = plain if quoted is None else self._escaped.sub(r"\1\2", quoted) + tail
-            yield Word(text, match.end(), name or None, value)
+    def _line_pairs(self, line: str) -> list[tuple[str, str]] | None:
+        """Return the pairs of a line; None if a quote is open at its end."""
+        pairs = []
+        for name, quoted, tail, plain, word in (match.groups() for match in self._word.finditer(line)):
+            if word is not None and self._open.match(word):
+                return None
+            if word is None and (name := name.lstrip(" ")):
+                value = plain if quoted is None else self._escaped.sub(r"\1\2", quoted) + tail
+                pairs.append((name, value))
+        return pairs
 
     def pairs(self, text: pa.Array) -> Pairs:
         """Return the pairs of lines; null has none."""
@@ -223,12 +197,11 @@ class PairParser(Parser):
         unterminated: list[int] = []
         odd_pairs: list[tuple[int, str, str]] = []
         for row in np.flatnonzero(odd).tolist():
-            try:
-                words = list(self.words(text[row].as_py()))
-            except Unterminated:
+            pairs = self._line_pairs(text[row].as_py())
+            if pairs is None:
                 unterminated.append(row)
-                continue
-            odd_pairs += [(row, word.name, word.value) for word in words if word.name is not None]
+            else:
+                odd_pairs += [(row, name, value) for name, value in pairs]
         if odd_pairs:
             odd_rows, *odd_texts = zip(*odd_pairs, strict=True)
             rows = np.r_[rows, odd_rows]
@@ -276,10 +249,9 @@ class KeyValue(PairParser):
         leading: dict[str, pa.Array] = {}
         without = mask(text.is_valid())
         if self._lead:
-            split = pc.extract_regex(text, self._line)
-            words = (pc.struct_field(split, f"h{i}") for i in range(len(self._lead)))
-            leading = {name: pc.utf8_trim(word, " ") for name, word in zip(self._lead, words, strict=True)}
-            text = pc.struct_field(split, "pairs")
+            split = named_groups(pc.extract_regex(text, self._line))
+            leading = {name: pc.utf8_trim(split[f"h{i}"], " ") for i, name in enumerate(self._lead)}
+            text = split["pairs"]
         pairs = self.pairs(text)
         for row in pairs.unterminated:
             refused.add_one(row, "unterminated_quote")
@@ -297,48 +269,20 @@ class Syscalls(PairParser):
 
     def __init__(self, layout: RecordFormat) -> None:
         super().__init__(layout)
-        heads = "".join(rf"(?P<h{i}>{WORD})[ \t]+" for i in range(len(self._lead)))
+        lead = len(self._lead)
+        heads = "".join(rf"(?P<h{i}>{WORD})[ \t]+" for i in range(lead))
         self._line = rf"^[ \t]*{heads}(?P<{CALL}>{NAME})(?P<args>{ARGUMENTS}){RESULT}[ \t]*$"
+        before = rf"(?:{WORD}[ \t]+){{0,{lead}}}|(?:{WORD}[ \t]+){{{lead}}}{NAME}{ARGUMENTS}[ \t]+"
+        self._open_line = rf'^[ \t]*(?:{before})[^ \t=]+="{INSIDE}\\?$'
         self._form = " ".join([*self._lead, f"name [arg=value ...] [{ARROW} return]"])
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Return every declared field as text, null if it is empty."""
-        quoted = mask(pc.match_substring(text, '"'))
-        groups = pc.extract_regex(null_where(quoted, text), self._line)
-        parts = {name: f"h{i}" for i, name in enumerate(self._lead)} | {
-            CALL: CALL,
-            RETURN: RETURN,
-            ARGS: "args",
-        }
-        fields = {name: pc.struct_field(groups, part) for name, part in parts.items()}
-        rows = np.flatnonzero(quoted)
-        if len(rows):
-            lines = [self._quoted_line(text[row].as_py(), row, refused) for row in rows.tolist()]
-            for name, values in fields.items():
-                texts = pa.array([line.get(name) for line in lines], pa.string())
-                fields[name] = pc.replace_with_mask(values, quoted, texts)
-        arguments = fields.pop(ARGS)
-        unmatched = pc.and_(pc.is_valid(text), pc.is_null(fields[CALL]))
+        groups = named_groups(pc.extract_regex(text, self._line))
+        unmatched = pc.and_(pc.is_valid(text), pc.is_null(groups[CALL]))
+        is_open = pc.match_substring_regex(pc.if_else(unmatched, text, ""), self._open_line)
+        refused.add(mask(is_open), "unterminated_quote")
         refused.add(mask(unmatched), "no_match", expected=self._form)
-        return self._records(fields, self.pairs(arguments), refused)
-
-    def _quoted_line(self, line: str, row: int, refused: Rejections) -> dict[str, str]:
-        """Return the fields of a line with quotes, and the text of its arguments; empty for another form."""
-        words = self.words(line)
-        try:
-            heads = [word for _, word in zip(range(len(self._lead) + 1), words, strict=False)]
-            if len(heads) <= len(self._lead) or not re.fullmatch(NAME, heads[-1].text):
-                return {}
-            fields = {name: word.text for name, word in zip((*self._lead, CALL), heads, strict=True)}
-            end, result = heads[-1].end, ""
-            for word in words:
-                if word.text == ARROW:
-                    result = line[word.end :].strip(BLANKS)
-                    break
-                if word.name is None:
-                    return {}
-                end = word.end
-        except Unterminated:
-            refused.add_one(row, "unterminated_quote")
-            return {}
-        return {**fields, ARGS: line[heads[-1].end : end], RETURN: result}
+        fields = {name: groups[f"h{i}"] for i, name in enumerate(self._lead)}
+        fields |= {CALL: groups[CALL], RETURN: groups[RETURN]}
+        return self._records(fields, self.pairs(groups["args"]), refused)

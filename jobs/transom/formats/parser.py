@@ -2,8 +2,9 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from threading import Lock
 
 import numpy as np
@@ -111,6 +112,11 @@ class Parser(ABC):
     def header(self, text: pa.Array) -> int:
         """Return the number of header lines at the beginning, and apply what they declare."""
         return 0
+
+    def bodies(self, text: pa.Array) -> Iterator[tuple[int, int]]:
+        """Yield the start and the end of the lines between header lines, which are read before."""
+        for start, end in pairwise(sorted({0, *self.header_starts(text).tolist(), len(text)})):
+            yield start + self.header(text[start:end]), end
 
     def parts(self, text: pa.Array) -> Iterable[pa.Array]:
         """Return consecutive parts of lines, each of which `parse` reads in one way."""

@@ -5,7 +5,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import pairwise
 from typing import BinaryIO
 
 import numpy as np
@@ -15,10 +14,7 @@ import pyarrow.compute as pc
 from transom.core.concurrency import ordered_map
 from transom.core.intervals import EPOCH
 from transom.formats import event_time
-from transom.formats.delimited import Csv, W3c, ZeekTsv
-from transom.formats.embedded import Embedded
 from transom.formats.event_time import Order
-from transom.formats.json.lines import JsonLines
 from transom.formats.json.record_paths import around
 from transom.formats.json.records import explode_records
 from transom.formats.lines import (
@@ -36,10 +32,9 @@ from transom.formats.lines import (
     split,
     without_nul_bytes,
 )
-from transom.formats.pairs import KeyValue, Syscalls
 from transom.formats.parser import ParsedRecords, Parser, rest_of
-from transom.formats.record_format import REST, RecordFormat, Span, embedded_format
-from transom.formats.regex import Apache, Regex
+from transom.formats.parsers import make_parser
+from transom.formats.record_format import REST, RecordFormat, Span
 from transom.formats.rejections import Int64s, Rejections, int64s, mask
 from transom.formats.typed_columns import ARROW, column
 
@@ -47,9 +42,6 @@ MICROSECOND = timedelta(microseconds=1)
 REJECTED = pa.schema(
     [("source_line", pa.int64()), *((name, pa.string()) for name in ("raw", "reason", "column", "detail"))]
 )
-PARSERS: dict[str, Callable[[RecordFormat], Parser]] = {
-    "apache": Apache, "csv": Csv, "json": JsonLines, "regex": Regex, "kv": KeyValue, "syscalls": Syscalls,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -141,7 +133,7 @@ def read_file(
             if chunk.events.num_rows or chunk.rejected.num_rows:
                 yield chunk
     order.end()
-    stats, parser = file.stats, file.parser or _parser(layout, b"")
+    stats, parser = file.stats, file.parser or make_parser(layout)
     yield FileSummary(
         sha256=stats.sha256,
         bytes=stats.size,
@@ -195,7 +187,7 @@ class _File:
         rest = [(REST, pa.string())] if self.layout.keep_rest else []
         columns = [("event_time", ARROW["timestamp"]), *fields, *rest, ("source_line", pa.int64())]
         self.schema = pa.schema(columns)
-        self.parser = None if self.layout.format == "zeek" else _parser(self.layout, b"")
+        self.parser = None if self.layout.format == "zeek" else make_parser(self.layout)
 
     def jobs(self, source: BinaryIO, name: str, block: int) -> Iterator[Callable[[], list[Chunk]]]:
         """Yield jobs, each of which parses a range of lines, at any time; header lines are read in
@@ -223,19 +215,18 @@ class _File:
         if self.parser is None:
             filled = np.flatnonzero(lines.lengths)
             if len(filled):
-                self.parser = _parser(self.layout, lines.text[int(filled[0])].as_py())
+                self.parser = make_parser(self.layout, lines.text[int(filled[0])].as_py())
         # Empty lines are refused alike by all parsers.
-        parser = self.parser or _parser(self.layout, b"")
+        parser = self.parser or make_parser(self.layout)
         path = self.layout.options.get("records")
         text = decode(lines, LONGEST if path is None else MAX_RAW_BYTES)
         texts = [text] if path is None else explode_records(text, str(path), around(self.layout.paths))
         for text in texts:
-            starts = parser.header_starts(text.strings).tolist()
-            for start, end in pairwise(sorted({0, *starts, len(text.strings)})):
-                header = parser.header(text.strings[start:end])
-                self.headers += header
+            self.headers += len(text.strings)
+            for start, end in parser.bodies(text.strings):
+                self.headers -= end - start
                 # A copy: the next header lines may be read before these lines are parsed.
-                yield partial(self._chunks, text, start + header, end, self.lines + 1, copy(parser))
+                yield partial(self._chunks, text, start, end, self.lines + 1, copy(parser))
             self.lines += len(text.strings)
 
     def _chunks(self, text: Text, start: int, end: int, first: int, parser: Parser) -> list[Chunk]:
@@ -329,16 +320,3 @@ def _in_span(
     outside = mask(pc.is_valid(time)) & ~inside
     refused.add(outside, "outside_holds", values=time, expected=expected)
     return time, shifts
-
-
-def _parser(layout: RecordFormat, first_line: bytes) -> Parser:
-    embedded = embedded_format(layout.options)
-    if embedded is not None:
-        return Embedded(layout, embedded, lambda part: _parser(part, first_line))
-    if layout.format == "zeek":
-        variant = layout.options.get("variant", "auto")
-        as_json = variant == "json" or (variant == "auto" and first_line.lstrip()[:1] == b"{")
-        return JsonLines(layout) if as_json else ZeekTsv(layout)
-    if layout.format == "csv" and layout.options.get("header") == "w3c":
-        return W3c(layout)
-    return PARSERS[layout.format](layout)

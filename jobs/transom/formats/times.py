@@ -25,12 +25,9 @@ from transom.formats.rejections import Int64s, Mask, int64s, mask, null_where
 
 WIDTHS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "b": 3, "z": 5}
 """Bytes of each part; %b is an English month, as in Python without a locale."""
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = pa.array(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"])
 YEARS = (1900, 2300)
 """Logs have no other years. Near the years 1 and 9999, UTC may be outside of a datetime's range."""
-
-_MONTH_CODES = np.array([int.from_bytes(month.encode(), "big") for month in MONTHS])
-_ORDER = np.argsort(_MONTH_CODES)
 TIMESTAMP = pa.timestamp("us", "UTC")
 LATEST = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
 """The first instant, in microseconds, that does not fit into 64 bits of nanoseconds."""
@@ -95,57 +92,43 @@ def read_fixed_width(text: pa.Array, form: str, zone: str | None, micros: Int64s
     rows = np.flatnonzero(mask(pc.equal(pc.binary_length(text), width)))
     if not len(rows):
         return was_read
-    packed = text.take(pa.array(rows)).cast(pa.large_string())
-    _, offsets, data = packed.buffers()
-    first = np.frombuffer(offsets, dtype=np.int64)[packed.offset]
-    size = len(rows) * width
-    letters = np.frombuffer(data, dtype=np.uint8, count=size, offset=first).reshape(-1, width)
-    read, valid = _fixed_width_instants(letters, parts)
-    micros[rows[valid]] = read[valid]
-    was_read[rows[valid]] = True
-    return was_read
+    texts = text.take(pa.array(rows))
+    data = texts.buffers()[2]
+    letters = np.frombuffer(data, np.uint8, len(rows) * width).reshape(-1, width)
+    valid = np.ones(len(rows), dtype=bool)
 
-
-def _fixed_width_instants(letters: npt.NDArray[np.uint8], at: dict[str, int]) -> tuple[Int64s, Mask]:
-    valid = np.ones(len(letters), dtype=bool)
-    for name, place in at.items():
-        if name and not name.startswith("%"):
-            np.logical_and(valid, letters[:, place] == ord(name[0]), out=valid)
-
-    def number(place: int, width: int) -> Int64s:
-        value = np.zeros(len(letters), dtype=np.int64)
-        for column in range(place, place + width):
+    def number(place: int, size: int) -> Int64s:
+        value = np.zeros(len(rows), dtype=np.int64)
+        for column in range(place, place + size):
             digit = letters[:, column] - np.uint8(48)  # below the digits it wraps to more than 9
             np.logical_and(valid, digit < 10, out=valid)
             value = value * 10 + digit
         return value
 
-    year, day = number(at["%Y"], 4), number(at["%d"], 2)
-    hour, minute, second = (number(at[part], 2) for part in ("%H", "%M", "%S"))
-    month = number(at["%m"], 2) if "%m" in at else _month(letters, at["%b"])
+    for name, place in parts.items():
+        if name and name[0] != "%":
+            np.logical_and(valid, letters[:, place] == ord(name[0]), out=valid)
+    year, day, hour, minute, second = (number(parts[f"%{part}"], WIDTHS[part]) for part in "YdHMS")
+    if "%m" in parts:
+        month = number(parts["%m"], 2)
+    else:
+        names = pc.utf8_slice_codeunits(texts, parts["%b"], parts["%b"] + 3)
+        month = int64s(pc.add(pc.index_in(names, MONTHS), 1))
     valid &= (year >= YEARS[0]) & (year < YEARS[1]) & (month >= 1) & (month <= 12)
-    valid &= (hour < 24) & (minute < 60) & (second < 60)
+    valid &= (day >= 1) & (hour < 24) & (minute < 60) & (second < 60)
     # The arithmetic must not fail for an invalid month.
     months = np.where(valid, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
-    begins = months.astype("datetime64[D]").astype(np.int64)
-    next_begins = (months + 1).astype("datetime64[D]").astype(np.int64)
-    valid &= (day >= 1) & (day <= next_begins - begins)
-    seconds = (begins + day - 1) * 86_400 + hour * 3_600 + minute * 60 + second
-    if "%z" in at:
-        sign = letters[:, at["%z"]]
-        hours, minutes = number(at["%z"] + 1, 2), number(at["%z"] + 3, 2)
+    days = months.astype("datetime64[D]") + (day - 1)
+    valid &= days.astype("datetime64[M]") == months
+    seconds = days.astype(np.int64) * 86_400 + hour * 3_600 + minute * 60 + second
+    if "%z" in parts:
+        sign = letters[:, parts["%z"]]
+        hours, minutes = number(parts["%z"] + 1, 2), number(parts["%z"] + 3, 2)
         valid &= ((sign == ord("+")) | (sign == ord("-"))) & (hours < 24) & (minutes < 60)
         seconds -= np.where(sign == ord("-"), -1, 1) * (hours * 3_600 + minutes * 60)
-    return seconds * 1_000_000, valid
-
-
-def _month(letters: npt.NDArray[np.uint8], place: int) -> Int64s:
-    """Return the month, 1 to 12, or 0 for another word."""
-    three = letters[:, place : place + 3].astype(np.int64)
-    code = (three[:, 0] << 16) | (three[:, 1] << 8) | three[:, 2]
-    index = np.minimum(np.searchsorted(_MONTH_CODES, code, sorter=_ORDER), 11)
-    months: Int64s = np.where(_MONTH_CODES[_ORDER[index]] == code, _ORDER[index] + 1, 0)
-    return months
+    micros[rows[valid]] = seconds[valid] * 1_000_000
+    was_read[rows[valid]] = True
+    return was_read
 
 
 def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Codes]:

@@ -58,7 +58,7 @@ def recognise(lines: Sequence[str]) -> DetectedFormat:
 
 def _first_pattern(line: str) -> str:
     """Return a pattern for the first line to continue with, if it is short enough to read."""
-    pattern = guess([line]).pattern
+    pattern, _ = guess([line])
     if len(pattern) > LONGEST or re.fullmatch(pattern, line) is None:
         return f" The first line:\n  {comment(line)[:300]}"
     return f" This one takes the first line:\n  {line[:300]}\n  options: {{pattern: {scalar(pattern)}}}"

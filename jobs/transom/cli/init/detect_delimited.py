@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from transom.cli.init.detect_json import CONN
-from transom.cli.init.detected_format import MIN_SHARE, DetectedFormat, NearMiss, NotRead, fields_of, mostly
+from transom.cli.init.detected_format import (
+    MIN_SHARE,
+    DetectedFormat,
+    NearMiss,
+    NotRead,
+    fields_of,
+    mostly,
+    read_lines,
+)
 from transom.cli.init.infer_regex import guess
 from transom.cli.init.infer_types import NOTHING, NUMBER, TRUTH, ColumnType, kind_of, skeleton, times_of
 from transom.formats.delimited import FIELDS, Separated
@@ -60,53 +68,32 @@ class DelimitedTable:
         return self.comments.keys() >= {*range(start, stop)}
 
 
-@dataclass(frozen=True)
-class Head:
-    """The lines above the records of a table.
-
-    Attributes:
-        names: the column names; None if no line has them.
-        names_line: the number of that line, from 1.
-        data_row: the first row that is a record.
-        data_line: the number of its line, from 1.
-    """
-
-    names: list[str] | None
-    names_line: int
-    data_row: int
-    data_line: int
-
-
 def zeek(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Detect Zeek's tables, whose header lines have the fields and their types."""
     headers = dict(line.split("\t", 1) for line in lines if line.startswith("#") and "\t" in line)
     if "#fields" not in headers:
         return NearMiss(0)
-    names = headers["#fields"].split("\t")
-    unset, empty = headers.get("#unset_field", "-"), headers.get("#empty_field", "(empty)")
-    rows = [row for line in lines if line[:1] != "#" and len(row := line.split("\t")) == len(names)]
-    nothing = (unset, empty)
-    fields = {name: [row[at] for row in rows if row[at] not in nothing] for at, name in enumerate(names)}
+    names, options = headers["#fields"].split("\t"), {"variant": "tsv"}
+    read, _, _ = read_lines(lines, "zeek", options)
+    fields = {name: read.get(name, []) for name in names}
     declared = dict(zip(names, headers.get("#types", "").split("\t"), strict=False))
     types: dict[str, FieldType] = {name: ZEEK_TYPES.get(declared.get(name, ""), "string") for name in names}
     known = headers.get("#path") == "conn" and set(names) >= CONN
-    return DetectedFormat("zeek", fields, types, {"variant": "tsv"}, "zeek/conn" if known else None)
+    return DetectedFormat("zeek", fields, types, options, "zeek/conn" if known else None)
 
 
 def w3c(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Detect W3C's extended logs, as of IIS, in which a `#Fields:` line names the fields."""
-    header = next((line for line in lines if line.startswith(FIELDS)), None)
-    if header is None:
+    if not any(line.startswith(FIELDS) for line in lines):
         return NearMiss(0)
-    names = header.removeprefix(FIELDS).split()
     body = [line for line in lines if not line.startswith("#")]
     delimiter = "\t" if sum("\t" in line for line in body) * 2 > len(body) else " "
-    rows = [row for row in csv.reader(body, delimiter=delimiter) if len(row) == len(names)]
-    if not rows or len(rows) < MIN_SHARE * len(body):
-        return NearMiss(len(rows))
-    note = "its #Fields: lines name the fields"
     options = {"delimiter": delimiter, "header": "w3c"}
-    return DetectedFormat("csv", fields_of(names, rows), {}, options, notes=(note,), utc=True)
+    fields, read, refused = read_lines(lines, "csv", options)
+    if not read or read < MIN_SHARE * (read + refused):
+        return NearMiss(read)
+    note = "its #Fields: lines name the fields"
+    return DetectedFormat("csv", fields, {}, options, notes=(note,), utc=True)
 
 
 def delimited(lines: Sequence[str]) -> DetectedFormat | NearMiss:
@@ -117,21 +104,20 @@ def delimited(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """
     tables = _tables(lines)
     candidates = [table for table in tables if table.delimiter == "\t" or not _is_prose(table.rows)]
-    fitting = [(table, _log(table)) for table in candidates if table.share >= MIN_SHARE]
-    fitting = [(table, log) for table, log in fitting if _is_sure(table, log)]
+    read = [(table, _log(table)) for table in candidates if table.share >= MIN_SHARE]
+    fitting = [(table, log) for table, log in read if _is_sure(table, log)]
     # A tab is in no text by chance.
     fitting = [(table, log) for table, log in fitting if table.delimiter == "\t"] or fitting
     if fitting:
         # If values contain another delimiter, the first line tells the right one.
         best, log = max(fitting, key=_likelihood)
         # Commas inside lines that begin with a time of several words.
-        if best.delimiter != "\t" and not _likelihood((best, log))[0] and guess(lines).timed:
+        if best.delimiter != "\t" and not _likelihood((best, log))[0] and guess(lines)[1]:
             why = "no column is a time, while the lines begin with one of several words"
             return NearMiss(len(best.rows), why)
         return log
-    for delimiter in DELIMITERS:
-        if delimiter not in OF_BLANKS:
-            _refuse_long_records(lines, delimiter)
+    for delimiter in DELIMITERS[:-2]:
+        _refuse_long_records(lines, delimiter)
     return NearMiss(max((len(t.rows) for t in candidates if t.delimiter not in OF_BLANKS), default=0))
 
 
@@ -169,7 +155,7 @@ def _is_sure(table: DelimitedTable, log: DetectedFormat) -> bool:
     line, or if blanks are the delimiter."""
     if table.delimiter not in OF_BLANKS and not table.above:
         return True
-    if _head_of(table).names is None or len(table.rows) < 3 or len(table.rows[0]) < 3 - bool(table.above):
+    if _head_of(table)[0] is None or len(table.rows) < 3 or len(table.rows[0]) < 3 - bool(table.above):
         return False
     # Another column may have the time of day of a date.
     days = ([f"{text} 00:00:00" for text in texts[:200]] for texts in log.fields.values() if texts)
@@ -189,28 +175,28 @@ def _has_time(fields: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _log(table: DelimitedTable) -> DetectedFormat:
-    head = _head_of(table)
+    header, names_line, data_row, data_line = _head_of(table)
     options: dict[str, object] = {} if table.delimiter == "," else {"delimiter": table.delimiter}
     options |= {"comment": table.comment} if table.comment else {}
-    skip = {"skip": head.data_line - 1}
+    skip = {"skip": data_line - 1}
     notes = []
-    if head.names is None:
+    if header is None:
         names = [f"field_{number}" for number in range(1, len(table.rows[0]) + 1)]
         notes.append("its first line names no fields: give them names here")
         options |= {"header": False, "names": names}
-        options |= {} if table.only_comments(1, head.data_line) else skip
-    elif (names := _unique(head.names)) != head.names:
-        twice = [name for name, times in Counter(head.names).items() if times > 1 and name.strip()]
+        options |= {} if table.only_comments(1, data_line) else skip
+    elif (names := _unique(header)) != header:
+        twice = [name for name, times in Counter(header).items() if times > 1 and name.strip()]
         wrong = f"has a name twice, {', '.join(twice)}" if twice else "lacks a name"
         notes.append(f"the line that names its fields {wrong}; so the names stand here")
         options |= {"header": False, "names": names, **skip}
     else:
-        is_first = table.only_comments(1, head.names_line) and head.names_line not in table.comments
-        if not is_first or table.above:
-            options["header"] = head.names_line
-        if not table.only_comments(head.names_line + 1, head.data_line):
-            options |= {"header": head.names_line, **skip}
-    fields = fields_of(names, table.rows[head.data_row :])
+        is_first = table.only_comments(1, names_line) and names_line not in table.comments
+        in_between = not table.only_comments(names_line + 1, data_line)
+        if not is_first or table.above or in_between:
+            options["header"] = names_line
+        options |= skip if in_between else {}
+    fields = fields_of(names, table.rows[data_row:])
     return DetectedFormat("csv", fields, {}, options, notes=tuple(notes))
 
 
@@ -249,22 +235,20 @@ def _table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
         width = max(widths, key=lambda width: (widths[width], width), default=0)
         if width < 2:
             continue
-        places, rows = [], []
-        for number, row in read.items():
-            if row is not None and len(row) == width:
-                places.append(number)
-                rows.append(row)
+        rows = {number: row for number, row in read.items() if row is not None and len(row) == width}
+        places = list(rows)
         below = (text for number, text in comments.items() if number > places[0])
         above = sum(number < places[0] for number in read)
         # Values may also begin with such a sign.
         if above <= MAX_LINES_ABOVE and all(len(parts.split_line(text) or ()) != width for text in below):
             share = len(rows) / (len(read) - above)
-            return DelimitedTable(delimiter, rows, places, above, share, comment, comments)
+            return DelimitedTable(delimiter, [*rows.values()], places, above, share, comment, comments)
     return None
 
 
-def _head_of(table: DelimitedTable) -> Head:
-    """Return the line that names the columns of a table, and the beginning of its records.
+def _head_of(table: DelimitedTable) -> tuple[list[str] | None, int, int, int]:
+    """Return the column names of a table, None if no line has them, and the number of their line, from 1; the
+    first row that is a record, and the number of its line.
 
     A line above the records, such as names or units, has no value of the type of its column.
     """
@@ -284,28 +268,21 @@ def _head_of(table: DelimitedTable) -> Head:
         ]
         data = int(_is_header(names, rows[1:]))
     if data:
-        complete = (
-            at
-            for at, row in enumerate(rows[:data])
-            if len(set(row)) == len(row) and all(re.search("[^\\W\\d]", cell) for cell in row)
-        )
-        named = next(complete, 0)
-        return Head(rows[named], table.places[named], data, table.places[data % len(rows)])
+        distinct = (at for at, row in enumerate(rows[:data]) if len(set(row)) == len(row))
+        named = next((at for at in distinct if all(re.search(r"[^\W\d]", cell) for cell in rows[at])), 0)
+        return rows[named], table.places[named], data, table.places[data % len(rows)]
     for number in sorted(table.comments, reverse=True):
         names = Separated(table.delimiter, '"').split_line(table.comments[number]) or []
         if number < first and len(names) == len(rows[0]) and _is_header(names, rows):
-            return Head(names, number, 0, first)
-    return Head(None, 0, 0, first)
+            return names, number, 0, first
+    return None, 0, 0, first
 
 
 def _is_above(row: Sequence[str], kinds: Sequence[ColumnType]) -> bool:
     """Return whether no value of a row has the type of its column, and some value has another one."""
-    typed = [
-        (cell, kind)
-        for cell, kind in zip(row, kinds, strict=True)
-        if kind.type != "string" and cell and cell not in NOTHING
-    ]
-    return bool(typed) and not any(_is_of(kind, cell) for cell, kind in typed)
+    cells = ((cell, kind) for cell, kind in zip(row, kinds, strict=True) if kind.type != "string")
+    typed = [_is_of(kind, cell) for cell, kind in cells if cell and cell not in NOTHING]
+    return bool(typed) and not any(typed)
 
 
 def _is_of(kind: ColumnType, cell: str) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -45,23 +45,6 @@ _PRETTY = re.compile(r'\s*("(?:[^"\\]|\\.)*"\s*:.*|[\]}{\[]+,?)\s*')
 _ADVICE = f"transom reads an object a line. Make it so: {JQ}"
 
 
-@dataclass
-class _Listed:
-    """A list of objects in records.
-
-    Attributes:
-        path: its path, in the form of the option `records`.
-        objects: some of its objects.
-        around: paths of values around the list.
-        lines: the numbers of the lines with the list.
-    """
-
-    path: str
-    objects: list[Mapping[str, Any]] = field(default_factory=list)
-    around: dict[str, None] = field(default_factory=dict)
-    lines: set[int] = field(default_factory=set)
-
-
 def json_lines(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Detect lines with an object each. The object with the time is the event: the line, or the objects of a
     list if more lines have such a list than a time of their own.
@@ -76,16 +59,23 @@ def json_lines(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     fields, types = _flat(records)
     if {name.replace(".", "_") for name in fields} >= CONN:
         return DetectedFormat("zeek", fields, types, {"variant": "json"}, "zeek/conn")
-    timed = [listed for listed in _lists(records) if _timed(listed.objects)]
+    lists: dict[str, list[tuple[int, list[Any], list[str]]]] = {}
+    for number, record in enumerate(records[:SAMPLE_OBJECTS]):
+        for path, items, around in _lists(record):
+            lists.setdefault(path, []).append((number, items, around))
+    # The outer lists come first.
+    paths = sorted(lists, key=lambda path: path.count("[]"))
+    timed = [path for path in paths if _timed([item for _, items, _ in lists[path] for item in items])]
     options, notes = {}, []
-    if timed and _timed(records) < len(timed[0].lines):
-        path = timed[0].path
-        around = [other for other in timed[0].around if _is_around(other, path)][:MAX_AROUND]
+    if timed and _timed(records) < len({number for number, _, _ in lists[timed[0]]}):
+        path = timed[0]
+        beside = dict.fromkeys(other for _, _, around in lists[path] for other in around)
+        around = [other for other in beside if _is_around(other, path)][:MAX_AROUND]
         fields, types = _flat(_records_of(lines, path, around)[:SAMPLE_LINES])
         options = {"records": path}
         notes.append(f"each line holds records in {path}; a record is an event")
     elif timed:
-        having = f"the objects in {timed[0].path} have times, too"
+        having = f"the objects in {timed[0]} have times, too"
         notes.append(f"?: {having}; with the option `records` these are the events")
     texts = [path for path, kind in types.items() if kind == "string" and not path.startswith(AROUND)]
     return with_json(DetectedFormat("json", fields, types, options, notes=tuple(notes)), texts)
@@ -111,7 +101,7 @@ def carried(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     message, path = f"(?P<{MESSAGE}>.*)", MESSAGE
     if not any(leads):
         pattern = sign + message
-    elif (lead := guess(leads).pattern).endswith(message):
+    elif (lead := guess(leads)[0]).endswith(message):
         # The words before the object.
         words = lead.removesuffix(message)
         pattern, path = rf"{words}(?P<{MESSAGE}>[^{{]*?) *{sign}(?P<json>\{{.*)?", "json"
@@ -239,37 +229,25 @@ def _timed(objects: Sequence[Mapping[str, Any]]) -> int:
     return max(times, default=0)
 
 
-def _lists(records: Sequence[Mapping[str, Any]]) -> list[_Listed]:
-    """Return the lists of objects in records, also nested ones, the outer ones first."""
-    collected: dict[str, _Listed] = {}
-    for number, record in enumerate(records[:SAMPLE_OBJECTS]):
-        _collect(record, "", (), collected, number)
-    return sorted(collected.values(), key=lambda listed: listed.path.count("[]"))
-
-
-def _collect(
-    record: Mapping[str, Any], above: str, around: Sequence[str], collected: dict[str, _Listed], line: int
-) -> None:
-    """Collect the lists of objects in an object.
+def _lists(
+    record: Mapping[str, Any], above: str = "", around: Sequence[str] = ()
+) -> Iterator[tuple[str, list[Any], list[str]]]:
+    """Yield the lists of objects in an object, also nested ones: the path, the objects, and the paths of the
+    values around them.
 
     Args:
         above: the path of the object, ending in a dot if it is in a list.
         around: paths of values around the object.
-        line: the number of the line.
     """
     values = dict(_leaves(record))
-    for path, value in values.items():
+    for name, value in values.items():
+        path = f"{above}{name}[]"
         is_list = isinstance(value, list) and value and all(isinstance(item, dict) for item in value)
-        if not is_list or RECORDS.fullmatch(f"{path}[]") is None:
-            continue
-        paths = [*around, *(f"{AROUND}{above}{sibling}" for sibling in values if sibling != path)]
-        listed = collected.setdefault(f"{above}{path}[]", _Listed(f"{above}{path}[]"))
-        listed.around |= dict.fromkeys(paths)
-        listed.lines.add(line)
-        if len(listed.objects) < SAMPLE_OBJECTS:
-            listed.objects += value
-        for item in value[:SAMPLE_OBJECTS]:
-            _collect(item, f"{listed.path}.", paths, collected, line)
+        if is_list and RECORDS.fullmatch(f"{name}[]"):
+            paths = [*around, *(f"{AROUND}{above}{sibling}" for sibling in values if sibling != name)]
+            yield path, value, paths
+            for item in value[:SAMPLE_OBJECTS]:
+                yield from _lists(item, f"{path}.", paths)
 
 
 def _refuse_other_shapes(lines: Sequence[str], objects: int) -> None:

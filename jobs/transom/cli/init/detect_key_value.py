@@ -9,9 +9,9 @@ from transom.cli.init.detected_format import (
     MIN_SHARE,
     DetectedFormat,
     NearMiss,
-    fields_of_pairs,
-    groups_of,
     mostly,
+    read_lines,
+    read_pairs,
 )
 from transom.cli.init.infer_regex import guess, name_of
 from transom.cli.init.infer_types import partial_times_of, times_of
@@ -52,14 +52,9 @@ def pairs(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     texts = [text for row in rows for _, text in row[:-1]]
     ends = Counter(text[-1:] for text in texts)
     between = next((sign for sign in ",;|" if ends[sign] > MIN_SHARE * len(texts)), "")
-    fields = fields_of_pairs(
-        [(name, text.removesuffix(between).strip(quote)) for name, text in dict(reversed(row)).items()]
-        for row in rows
-    )
-    first = (name for row in rows[:50] for name, _ in row)
-    fields = {name: fields[name] for name in dict.fromkeys([*first, *fields])}
     options: dict[str, object] = {"separator": between} if between else {}
     options |= {"quote": quote} if single else {}
+    fields = read_pairs(lines, options)
     lead_words = [_lead_words(line, between, pair) for line in lines]
     time, lead = _lead(lead_words, fields)
     if time:
@@ -76,7 +71,7 @@ def pairs(lines: Sequence[str]) -> DetectedFormat | NearMiss:
             options["embedded"] = {"field": field, "format": "regex", "pattern": pattern}
             note = f"{field} is taken apart by a pattern"
             return DetectedFormat("kv", fields | parts, {}, options, notes=(note,))
-        if guess(lines).timed:
+        if guess(lines)[1]:
             return NearMiss(matched, "a time stands before the pairs in a form that is no word of its own")
     return DetectedFormat("kv", fields, {}, options)
 
@@ -84,15 +79,12 @@ def pairs(lines: Sequence[str]) -> DetectedFormat | NearMiss:
 def labelled(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Detect LTSV, with tabs between pairs and a colon in each: `time:2024-05-06T10:00:00Z` and
     `host:web0`."""
-    rows = [
-        [(name, text) for name, _, text in (cell.partition(":") for cell in line.split("\t"))]
-        for line in lines
-        if LABELLED.fullmatch(line)
-    ]
-    usual = Counter(row[0][0] for row in rows).most_common(1)
+    rows = list(filter(LABELLED.fullmatch, lines))
+    usual = Counter(row.partition(":")[0] for row in rows).most_common(1)
     if len(rows) < MIN_SHARE * len(lines) or usual[0][1] < MIN_SHARE * len(lines):
         return NearMiss(len(rows))
-    return DetectedFormat("kv", fields_of_pairs(rows), {}, {"separator": "\t", "assign": ":"})
+    options = {"separator": "\t", "assign": ":"}
+    return DetectedFormat("kv", read_pairs(lines, options), {}, options)
 
 
 def _lead_words(line: str, between: str, pair: re.Pattern[str]) -> list[str]:
@@ -164,7 +156,7 @@ def _time_inside(fields: Mapping[str, Sequence[str]]) -> tuple[str, str, dict[st
     for (field, texts), time in product(fields.items(), TIMES):
         pattern = _pattern_around(texts[:SAMPLE_VALUES], time)
         if pattern is not None:
-            groups, matched = groups_of(texts, pattern)
+            groups, matched, _ = read_lines(texts, "regex", {"pattern": pattern})
             if matched >= MIN_SHARE * len(texts) and times_of(groups["time"]) is not None:
                 return field, pattern, {f"{field}.{name}": values for name, values in groups.items()}
     return None

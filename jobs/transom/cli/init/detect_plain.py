@@ -12,9 +12,9 @@ from transom.cli.init.detected_format import (
     NearMiss,
     by_pattern,
     fields_of,
-    mostly,
+    read_lines,
 )
-from transom.cli.init.infer_regex import MESSAGE, guess, tokens
+from transom.cli.init.infer_regex import COMBINED_FIELDS, MESSAGE, guess, tokens
 from transom.cli.init.infer_types import kind_of, skeleton
 from transom.formats.regex import COMBINED, COMMON
 
@@ -65,12 +65,12 @@ _CEF_NOTE = (
 
 def apache(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Detect the common or the combined log; with the virtual host in front the format is a pattern."""
-    rows = [match.groupdict() for match in map(re.compile(COMMON + COMBINED + "$").match, lines) if match]
-    if len(rows) < MIN_SHARE * len(lines):
-        return NearMiss(len(rows))
-    if mostly(_is_address(row["ident"]) for row in rows):
+    fields, read, _ = read_lines(lines, "apache", {})
+    if read < MIN_SHARE * len(lines):
+        return NearMiss(read)
+    if sum(map(_is_address, fields["ident"])) >= MIN_SHARE * read:
         return by_pattern(lines, _HOSTED, "a web server's log with the virtual host in front")
-    fields = {name: [row[name] for row in rows if row[name] not in (None, "-")] for name in rows[0]}
+    fields = {name: fields[name] for name in COMBINED_FIELDS}
     return DetectedFormat("apache", fields, preset="apache/combined")
 
 
@@ -113,9 +113,10 @@ def _prefix_pattern(texts: Sequence[str]) -> str:
     if not any(texts):
         return ""
     if all(map(str.strip, texts)):
-        guessed = guess([text.rstrip() for text in texts])
-        if guessed.matched >= MIN_SHARE * len(texts) and "(?P<message>" not in guessed.pattern:
-            return f"{guessed.pattern} *"
+        texts = [text.rstrip() for text in texts]
+        pattern, _ = guess(texts)
+        if "(?P<message>" not in pattern and not isinstance(by_pattern(texts, pattern, ""), NearMiss):
+            return f"{pattern} *"
     return "(?P<before>.*?)"
 
 
@@ -185,17 +186,21 @@ def own_form(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     message, such as a stack trace.
     """
     notes = ["?: a first attempt; give the groups names, and take apart what is one"]
-    guessed = guess(lines)
-    if not guessed.timed:
+    pattern, timed = guess(lines)
+    chosen = lines
+    if not timed:
         begins = [skeleton(line[:12].split(" ")[0]) for line in lines]
         ((usual, _),) = Counter(begin for begin in begins if "1" in begin).most_common(1) or [("", 0)]
-        others = guess([line for line, begin in zip(lines, begins, strict=True) if begin == usual] or lines)
-        if others.timed and others.matched < len(lines):
-            guessed = others
+        others = [line for line, begin in zip(lines, begins, strict=True) if begin == usual] or lines
+        other, timed = guess(others)
+        if timed and read_lines(others, "regex", {"pattern": other})[1] < len(lines):
+            pattern, chosen = other, others
             notes.append("lines that do not begin with a time, as of a stack trace, are refused")
-    takes_apart = not guessed.fields.keys() <= {MESSAGE}
-    if not takes_apart or guessed.matched < MIN_SHARE_OF_OWN_FORM * len(lines):
+    options = {"pattern": pattern}
+    fields, matched, _ = read_lines(chosen, "regex", options)
+    takes_apart = not fields.keys() <= {MESSAGE}
+    if not takes_apart or matched < MIN_SHARE_OF_OWN_FORM * len(lines):
         alike = Counter(tuple(token.shape for token in tokens(line)) for line in lines)
         why = "" if takes_apart else "it would take a line for one message, with no time in it"
         return NearMiss(alike.most_common(1)[0][1], why)
-    return DetectedFormat("regex", guessed.fields, {}, {"pattern": guessed.pattern}, notes=tuple(notes))
+    return DetectedFormat("regex", fields, {}, options, notes=tuple(notes))

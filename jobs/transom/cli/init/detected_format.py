@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
-from transom.formats.record_format import EventTime, FieldType, RecordFormat
-from transom.formats.regex import Regex
+from transom.formats.pairs import KeyValue
+from transom.formats.parsers import make_parser
+from transom.formats.record_format import EventTime, FieldType, FormatName, RecordFormat
 from transom.formats.rejections import Rejections
 
 SAMPLE_LINES = 5000
@@ -28,7 +30,7 @@ class DetectedFormat:
         time: fields that together are the time, if the form tells.
     """
 
-    format: str
+    format: FormatName
     fields: Mapping[str, Sequence[str]]
     types: Mapping[str, FieldType] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
@@ -66,23 +68,29 @@ def fields_of(names: Iterable[str], rows: Sequence[Sequence[str | None]]) -> dic
     return {name: [text for row in rows if (text := row[index])] for index, name in enumerate(names)}
 
 
-def fields_of_pairs(rows: Iterable[Iterable[tuple[str, str]]]) -> dict[str, list[str]]:
-    """Return the non-empty texts of each name in rows of names and texts."""
+def read_lines(
+    lines: Sequence[str], form: FormatName, options: Mapping[str, object]
+) -> tuple[dict[str, list[str]], int, int]:
+    """Return the non-empty texts of each field, the number of records, and that of refused lines, as a job
+    reads lines."""
+    parser = make_parser(RecordFormat(form, (), EventTime(()), options, keep_rest=True))
+    text = pa.array(lines, pa.string())
     fields: dict[str, list[str]] = {}
-    for row in rows:
-        for name, text in row:
-            fields.setdefault(name, []).extend([text] if text else [])
-    return fields
+    read = refused = 0
+    for start, end in parser.bodies(text):
+        rejections = Rejections.none(end - start)
+        for name, texts in parser.parse(text[start:end], rejections).fields.items():
+            fields.setdefault(name, []).extend(filter(None, texts.to_pylist()))
+        refused += int(rejections.any.sum())
+        read += end - start
+    return fields, read - refused, refused
 
 
-def groups_of(lines: Sequence[str], pattern: str) -> tuple[dict[str, list[str]], int]:
-    """Return the texts of each group of a pattern, and the number of lines that it matches, as a job reads
-    them."""
-    rejections = Rejections.none(len(lines))
-    reader = Regex(RecordFormat("regex", (), EventTime(()), {"pattern": pattern}))
-    records = reader.parse(pa.array(lines, pa.string()), rejections)
-    fields = {name: texts.drop_null().to_pylist() for name, texts in records.fields.items()}
-    return fields, len(lines) - int(rejections.any.sum())
+def read_pairs(lines: Sequence[str], options: Mapping[str, object]) -> dict[str, list[str]]:
+    """Return the non-empty texts of each name in lines of pairs, as a job reads them."""
+    pairs = KeyValue(RecordFormat("kv", (), EventTime(()), options)).pairs(pa.array(lines, pa.string()))
+    names = pairs.names.take(pa.array(np.argsort(pairs.rows, kind="stable"))).to_pylist()
+    return {name: pairs.field(name).drop_null().to_pylist() for name in dict.fromkeys(names)}
 
 
 def by_pattern(
@@ -98,8 +106,9 @@ def by_pattern(
         types: the types of its groups, if they are known.
         keep_empty: whether groups that never match are fields, too.
     """
-    fields, matched = groups_of(lines, pattern)
+    options = {"pattern": pattern}
+    fields, matched, _ = read_lines(lines, "regex", options)
     if matched < MIN_SHARE * len(lines):
         return NearMiss(matched)
     fields = {name: texts for name, texts in fields.items() if texts or keep_empty}
-    return DetectedFormat("regex", fields, types or {}, {"pattern": pattern}, notes=(note,))
+    return DetectedFormat("regex", fields, types or {}, options, notes=(note,))

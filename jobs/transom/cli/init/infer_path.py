@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from itertools import takewhile
 
-from transom.cli.init.infer_types import Lacks, moment_of
+from transom.cli.init.infer_types import Lacks
 from transom.core.path_pattern import PathPattern
 from transom.features.aggregates.output_columns import GRANULE_COLUMNS, REPORT_COLUMNS
+from transom.formats.times import one_instant
 from transom.spec.validate import EVENT_COLUMNS
 
 _KEYWORDS = (
@@ -73,7 +74,7 @@ def captured_of(paths: Sequence[str], lacks: Lacks, reserved: Collection[str] = 
     _, names, form = captures[0]
     for match in map(PathPattern(pattern).match, paths):
         texts = [] if match is None else [match.captures.get(name, "") for name in names]
-        if moment_of(" ".join(texts), form) is None:
+        if one_instant(" ".join(texts), form, "UTC")[1] is not None:
             return None
     return pattern, names, form
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from string import punctuation
+from typing import NamedTuple
 
 from transom.cli.init.detected_format import MIN_SHARE
 from transom.cli.init.infer_path import identifier
@@ -16,7 +17,7 @@ _TOKEN = re.compile(
     r'|(?<=["\]])(?P<sign>[,;:|/)\]]+)|(?P<label>[A-Za-z_][\w.-]*=)?(?P<word>\S+)'
 )
 MESSAGE = "message"
-COMBINED = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
+COMBINED_FIELDS = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
 """The first fields of a web server's log with additional ones."""
 SHAPE = ("word", "word", "word", "bracket", "quoted", "word", "word", "quoted", "quoted")
 REQUEST = re.compile(r"[A-Z]+ \S+ HTTP/[0-9.]+")
@@ -56,8 +57,7 @@ Form = tuple[str, str, bool]
 """The form of a part, its own name, and whether it is glued to the previous one."""
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A part of a line.
 
     Attributes:
@@ -68,16 +68,16 @@ class Token:
 
     form: str
     label: str
+    glued: bool
     text: str
-    glued: bool = False
 
     @property
     def shape(self) -> Form:
         """The properties that it shares with a part of another line."""
-        return self.form, self.label, self.glued
+        return self[:3]
 
 
-DASH = Token("word", "", "-")
+DASH = Token("word", "", False, "-")
 """The token for no value."""
 Rows = Sequence[Sequence[Token]]
 
@@ -98,28 +98,19 @@ class Place:
     after: str = ""
 
 
-@dataclass(frozen=True)
-class Guess:
-    """A pattern, the texts of its groups in the lines that it matches, and whether one of them is a time."""
-
-    pattern: str
-    fields: dict[str, list[str]]
-    matched: int
-    timed: bool
-
-
 def tokens(line: str) -> list[Token]:
     """Return the parts of a line."""
     parts: list[Token] = []
     for match in _TOKEN.finditer(line):
         form = next(name for name in ("quoted", "bracket", "sign", "word") if match[name] is not None)
         glued = bool(parts) and not line[match.start() - 1].isspace()
-        parts.append(Token(form, (match["name"] or match["label"] or "")[:-1], match[form], glued))
+        parts.append(Token(form, (match["name"] or match["label"] or "")[:-1], glued, match[form]))
     return parts
 
 
-def guess(lines: Sequence[str]) -> Guess:
-    """Guess a pattern that most lines match; parts that they do not share become the message."""
+def guess(lines: Sequence[str]) -> tuple[str, bool]:
+    """Return a pattern that most lines match, and whether one of its groups is a time; parts that the lines
+    do not share become the message."""
     forms, alike, whole = _shape([tokens(line) for line in lines])
     heads = [row[: len(forms)] for row in alike[:TRIED]] or [[]]
     timed = _time(heads, len(forms))
@@ -135,10 +126,7 @@ def guess(lines: Sequence[str]) -> Guess:
         pattern = rf"\s*{pattern}"
     if any('\\"' in line for line in lines):
         pattern = pattern.replace(QUOTED, ESCAPED)
-    form = re.compile(pattern)
-    rows = [match.groupdict() for match in map(form.fullmatch, lines) if match]
-    fields = {name: [row[name] for row in rows if row[name]] for name in form.groupindex}
-    return Guess(pattern, fields, len(rows), timed is not None)
+    return pattern, timed is not None
 
 
 def _shape(rows: Rows) -> tuple[list[Form], Rows, bool]:
@@ -204,8 +192,8 @@ def _parts(
         padded = form == "bracket" and stripped != values and not any(" " in text for text in stripped)
         values = stripped if padded else values
         name = "time" if place is not None else label or _name(rows, forms, at, values, timed)
-        if combined and at < len(COMBINED):
-            name = COMBINED[at]
+        if combined and at < len(COMBINED_FIELDS):
+            name = COMBINED_FIELDS[at]
         separator = "" if glued or at == 0 else gap
         if not combined and form in ("word", "sign") and not has_dashes and _is_sign(values):
             yield separator + re.escape(values[0])

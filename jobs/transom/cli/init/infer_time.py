@@ -9,6 +9,7 @@ from transom.cli.init.detected_format import DetectedFormat, mostly
 from transom.cli.init.infer_path import captured_of, dated, identifier
 from transom.cli.init.infer_types import (
     HALF,
+    MAX_TEXTS,
     ZONES,
     ColumnType,
     Lacks,
@@ -36,8 +37,6 @@ HOURS = re.compile(r"(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?00)?")
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
 ZONE_QUESTION = "?: which zone these are in, such as Europe/Berlin"
 LETTERS_QUESTION = "?: other zones than {} have such letters, too"
-MAX_TEXTS = 2000
-"""Maximum number of texts that are tried as times."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def _in_zone(log: DetectedFormat, when: InferredTime) -> InferredTime:
         in_zone = _several(log, fields)
         if in_zone is not None and "format" not in in_zone.declared:
             # Not every Python version accepts a blank before the offset in ISO 8601.
-            kind = written_times_of(_texts(log, fields)[:MAX_TEXTS])
+            kind = written_times_of(_texts(log, fields))
             declared = {**in_zone.declared, "format": kind and kind.form}
             in_zone = replace(in_zone, declared=declared) if kind else None
         in_zone = in_zone or _in_one_zone(log, when, field)
@@ -163,7 +162,7 @@ def _in_one_zone(log: DetectedFormat, when: InferredTime, field: str) -> Inferre
     misread."""
     text, *others = set(log.fields[field])
     form, zone = when.declared.get("format"), _zone_of(text)
-    if form is None and (kind := written_times_of(_texts(log, when.fields)[:MAX_TEXTS])) is not None:
+    if form is None and (kind := written_times_of(_texts(log, when.fields))) is not None:
         form = kind.form
     if others or zone is None or form is None or "%" in text:
         return None

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from itertools import product
@@ -38,6 +38,8 @@ NO_FIGURE = re.compile(
     r"field|spt|dpt|lat|latitude|lon|lng|longitude|_p)(_|$)|(_p|port|id)$"
 )
 """Names of numbers that are no measure."""
+MAX_TEXTS = 2000
+"""Maximum number of texts that are tried as times."""
 FINEST = 12
 """Maximum number of decimals in a stream file."""
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -203,32 +205,23 @@ def times_of(values: Sequence[str]) -> ColumnType | None:
         if not fitting or any(NUMBER.fullmatch(text) for text in values if not INSTANT.fullmatch(text)):
             return None
         return ColumnType("timestamp", form=fitting[0], share=len(instants) / len(values))
-    moments = [moment for moment in map(_iso, values) if moment is not None]
-    if len(moments) >= min_count:
-        local = any(moment.tzinfo is None for moment in moments)
-        return ColumnType("timestamp", form="iso", local=local, share=len(moments) / len(values))
-    return written_times_of(values[:2000])
-
-
-def _iso(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text) if ISO.match(text) else None
-    except ValueError:
-        return None
+    reasons = [one_instant(text, "iso", None)[1] for text in values if ISO.match(text)]
+    number = len(reasons) - reasons.count("bad_time")
+    if number >= min_count:
+        return ColumnType("timestamp", form="iso", local="no_zone" in reasons, share=number / len(values))
+    return written_times_of(values)
 
 
 def written_times_of(values: Sequence[str]) -> ColumnType | None:
     """Return the type of times with a format in `FORMS`; None if too few texts have one."""
+    values = values[:MAX_TEXTS]
     usual, alike = _alike(values)
     if len(alike) < MIN_SHARE * len(values) or "1" not in usual:
         return None
     forms = [form for form in _by_skeleton().get(usual, ()) if form not in PARTIAL and len(alike[0]) >= 8]
     # strptime is slow: a sample comes first.
-    fits = {
-        form: sum(_fits(form, text) for text in alike)
-        for form in forms
-        if any(_fits(form, text) for text in alike[:20])
-    }
+    forms = [form for form in forms if any(_fits(form, text) for text in alike[:20])]
+    fits = {form: sum(_fits(form, text) for text in alike) for form in forms}
     max_fits = max(fits.values(), default=0)
     if not max_fits or max_fits < MIN_SHARE * len(values):
         return None
@@ -256,12 +249,12 @@ def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
     there is none."""
     if not values:
         return None
-    usual, alike = _alike(values[:2000])
+    values = values[:MAX_TEXTS]
+    usual, alike = _alike(values)
     for form in _by_skeleton().get(usual, ()):
         # The year 2000 has a leap day.
-        if form in PARTIAL and sum(_fits(f"%Y {form}", f"2000 {text}") for text in alike) >= MIN_SHARE * len(
-            values[:2000]
-        ):
+        fitting = (_fits(f"%Y {form}", f"2000 {text}") for text in alike)
+        if form in PARTIAL and sum(fitting) >= MIN_SHARE * len(values):
             return form, PARTIAL[form]
     return None
 
@@ -287,28 +280,13 @@ def _by_skeleton() -> dict[str, list[str]]:
     return forms
 
 
-def moment_of(text: str, form: str) -> datetime | None:
-    """Return one time, in UTC if it has no zone; None if it is invalid."""
-    try:
-        if form in EPOCHS:
-            return datetime.fromtimestamp(float(text) / EPOCHS[form], UTC)
-        letters = letters_of(text, form)
-        if letters is not None:
-            micros, reason = one_instant(text, form, ZONES.get(letters))
-            return None if reason else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
-        # The zone is handled below.
-        moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
-    except (ValueError, OverflowError, OSError):
-        return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
 def _fits(form: str, text: str) -> bool:
     # strptime also takes fewer digits than a part has where others follow: 811 as %y%m%d.
     if _digits_of(form).fullmatch(text) is None:
         return False
-    moment = moment_of(text, form)
-    return moment is not None and YEARS[0] <= moment.timestamp() < YEARS[1]
+    letters = letters_of(text, form)
+    micros, reason = one_instant(text, form, "UTC" if letters is None else ZONES.get(letters))
+    return reason is None and YEARS[0] <= micros / 1e6 < YEARS[1]
 
 
 @cache

@@ -213,17 +213,17 @@ def parse_json(line: str, around: int = 0) -> Any:
     Raises:
         ValueError: it is no JSON, or is nested too deeply; see `json_error_reason`.
     """
-    if too_deep(line, DEEPEST + around):
-        raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
+    refuse_too_deep(line, around)
     return _read(line)
 
 
-def too_deep(line: str, deepest: int) -> bool:
-    """Return whether the arrays and objects of a line are nested more deeply."""
-    if line.count("[") + line.count("{") <= deepest:
-        return False
-    brackets = re.findall(r"[\[\]{}]", STRING.sub("", line))
-    return max(accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0) > deepest
+def refuse_too_deep(line: str, around: int) -> None:
+    """Raise ValueError if the arrays and objects of a line are nested more deeply than in `parse_json`."""
+    if line.count("[") + line.count("{") > DEEPEST + around:
+        brackets = re.findall(r"[\[\]{}]", STRING.sub("", line))
+        depths = accumulate(1 if bracket in "[{" else -1 for bracket in brackets)
+        if max(depths, default=0) > DEEPEST + around:
+            raise ValueError(f"more than {DEEPEST} arrays and objects in each other")
 
 
 def json_error_reason(error: ValueError) -> str:

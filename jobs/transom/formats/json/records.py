@@ -11,14 +11,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Raw
 
-from transom.formats.json.lines import (
-    DEEPEST,
-    json_error_reason,
-    json_text,
-    members,
-    parse_json,
-    too_deep,
-)
+from transom.formats.json.lines import json_error_reason, json_text, members, parse_json, refuse_too_deep
 from transom.formats.json.record_paths import by_level, lists_of
 from transom.formats.lines import LINES, Text
 from transom.formats.rejections import Rejections, detail
@@ -93,8 +86,8 @@ def _rows(lines: Text, finder: "_Finder") -> Iterator[_Row]:
             groups = finder.groups(text)
         except NoRecords as error:
             yield _refused(text.encode(), "no_records", error.actual, f"a list at {finder.path}")
-        except ValueError:
-            yield _refused(text.encode(), "bad_json", _json_error(text, finder.depth), ONE_LINE)
+        except ValueError as error:
+            yield _refused(text.encode(), "bad_json", json_error_reason(error), ONE_LINE)
         else:
             for records, around in groups:
                 yield from (_row(bytes(record), around) for record in records)
@@ -114,15 +107,6 @@ def _row(raw: bytes, around: str) -> _Row:
 
 def _refused(raw: bytes, reason: str, actual: object, expected: str) -> _Row:
     return None, raw, reason, None, detail(reason, actual, expected)
-
-
-def _json_error(text: str, depth: int) -> str | None:
-    """Return why a line is no JSON, and where, in the words for a single record."""
-    try:
-        parse_json(text, depth)
-    except ValueError as error:
-        return json_error_reason(error)
-    return None
 
 
 class _Finder:
@@ -147,8 +131,7 @@ class _Finder:
                 an outer list has an inner one.
             ValueError: it is no JSON, or is nested too deeply, not counting the path's own levels.
         """
-        if too_deep(text, DEEPEST + self.depth):
-            raise ValueError("too deep")
+        refuse_too_deep(text, self.depth)
         try:
             record = members(text.encode())
         except msgspec.DecodeError:

@@ -52,8 +52,7 @@ def test_blocks_hold_the_lines_of_the_plain_cut(
         assert len(block.data) <= size + kept + len(MARK) + 1 + max(map(len, pieces))
         block = replace(block, data=block.data.removeprefix(MARK)) if number == 0 else block
         if block.data:
-            cut = split(block)
-            found += zip(cut.text.to_pylist(), cut.lengths.tolist(), strict=True)
+            found += zip(*(array.tolist() for array in split(block)), strict=True)
     expected = lines(data)
     assert [(text[:kept], length) for text, length in found] == [
         (line[:kept], len(line)) for line in expected

@@ -166,39 +166,16 @@ def blocks(pieces: Iterable[bytes], size: int, max_raw: int = MAX_RAW_BYTES) -> 
         yield ByteBlock(bytes(buffer), dropped)
 
 
-@dataclass(frozen=True)
-class Lines:
-    """Whole lines of a block.
-
-    Attributes:
-        text: their bytes without line ends and without dropped bytes.
-        lengths: their number of bytes without line ends, with dropped bytes.
-    """
-
-    text: pa.Array
-    lengths: Int64s
-
-
-def split(block: ByteBlock) -> Lines:
-    """Return a block's lines without a loop over them: numpy computes the offsets into one shared buffer."""
-    data = np.frombuffer(block.data, dtype=np.uint8)
-    ends = np.flatnonzero(data == ord("\n"))
-    if not len(ends) or ends[-1] != len(data) - 1:
-        ends = np.append(ends, len(data))
-    starts = np.r_[0, ends[:-1] + 1]
-    # Remove line ends: the offsets of neighbouring lines must touch.
-    keep = np.ones(len(data) + 1, dtype=bool)
-    keep[ends] = False
-    carriage = (ends > starts) & (data[np.maximum(ends - 1, 0)] == ord("\r"))
-    keep[ends[carriage] - 1] = False
-    packed = data[keep[: len(data)]]
-    lengths = ends - starts - carriage
-    offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
-    array = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(lengths), [None, pa.py_buffer(offsets), pa.py_buffer(packed)]
-    )
+def split(block: ByteBlock) -> tuple[pa.Array, Int64s]:
+    """Return a block's lines, as bytes without line ends and without dropped bytes; and their lengths in
+    bytes, with dropped bytes."""
+    data = block.data.removesuffix(b"\n")
+    lines = pc.split_pattern(pa.array([data], pa.large_binary()), "\n").values
+    if b"\r" in data:
+        lines = pc.if_else(pc.ends_with(lines, "\r"), pc.binary_slice(lines, 0, -1), lines)
+    lengths = np.array(pc.binary_length(lines))
     lengths[-1] += block.dropped
-    return Lines(array, lengths)
+    return lines, lengths
 
 
 def join_lines(lines: pa.Array) -> bytes:
@@ -235,14 +212,13 @@ class Text:
     refused: Rejections
 
 
-def decode(lines: Lines, longest: int) -> Text:
-    """Return lines as strings, null if one has more than `longest` bytes, has NUL bytes or is not UTF-8.
-    Refuse these and empty lines."""
-    text, lengths = lines.text, pa.array(lines.lengths)
+def decode(text: pa.Array, lengths: Int64s, longest: int) -> Text:
+    """Return the result of `split` as strings, null for a line that has more than `longest` bytes, has NUL
+    bytes or is not UTF-8. Refuse these and empty lines."""
     refused = Rejections.none(len(text))
-    refused.add(mask(pc.equal(lengths, 0)), "empty")
-    long = mask(pc.greater(lengths, longest))
-    refused.add(long, "line_too_long", values=lengths, expected=f"at most {longest} bytes")
+    refused.add(lengths == 0, "empty")
+    long = lengths > longest
+    refused.add(long, "line_too_long", values=pa.array(lengths), expected=f"at most {longest} bytes")
     strings = _utf8(null_where(long, text).cast(pa.binary()), refused)
     data = text.buffers()[2]
     if data is not None and b"\0" in memoryview(data).tobytes():

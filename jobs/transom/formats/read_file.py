@@ -22,8 +22,8 @@ from transom.formats.lines import (
     LONGEST,
     MARK,
     MAX_RAW_BYTES,
+    ByteBlock,
     ByteStats,
-    Lines,
     Text,
     blocks,
     decode,
@@ -201,7 +201,7 @@ class _File:
                 whole = part.data.rfind(b"\n") + 1
                 incomplete, part = part.data[whole:], replace(part, data=part.data[:whole])
             if part.data:
-                yield from self._parsed(split(part))
+                yield from self._parsed(part)
         if self.stats.broken is not None:
             # The line at the break is refused, even if it is empty.
             self.lines += 1
@@ -211,15 +211,14 @@ class _File:
             rejected = pa.RecordBatch.from_pylist([row], REJECTED)
             yield lambda: [Chunk(pa.RecordBatch.from_pylist([], self.schema), rejected)]
 
-    def _parsed(self, lines: Lines) -> Iterator[Callable[[], list[Chunk]]]:
-        if self.parser is None:
-            filled = np.flatnonzero(lines.lengths)
-            if len(filled):
-                self.parser = make_parser(self.layout, lines.text[int(filled[0])].as_py())
+    def _parsed(self, block: ByteBlock) -> Iterator[Callable[[], list[Chunk]]]:
+        lines, lengths = split(block)
+        if self.parser is None and lengths.any():
+            self.parser = make_parser(self.layout, lines[int(np.flatnonzero(lengths)[0])].as_py())
         # Empty lines are refused alike by all parsers.
         parser = self.parser or make_parser(self.layout)
         path = self.layout.options.get("records")
-        text = decode(lines, LONGEST if path is None else MAX_RAW_BYTES)
+        text = decode(lines, lengths, LONGEST if path is None else MAX_RAW_BYTES)
         texts = [text] if path is None else explode_records(text, str(path), around(self.layout.paths))
         for text in texts:
             self.headers += len(text.strings)

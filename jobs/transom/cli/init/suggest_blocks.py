@@ -61,19 +61,14 @@ class ColumnValues:
 def column_values(stream: Stream, trial: DraftTrial) -> list[ColumnValues]:
     """Return statistics of each column that is read."""
     statistics = []
-    for name, field in stream.event_columns.items():
-        if name not in trial.events.column_names:
-            continue
-        values = trial.events[name]
+    names = [name for name in stream.event_columns if name in trial.events.column_names]
+    for name, values in zip(names, trial.events.select(names), strict=True):
+        type_ = stream.event_columns[name].type
         distinct = pc.count_distinct(values, mode="only_valid").as_py()
-        structured = field.type == "string" and _all_structured(values)
-        statistics.append(ColumnValues(name, field.type, values.null_count, distinct, structured))
+        texts = values if type_ == "string" else pa.array([""])
+        structured = pc.all(pc.match_substring_regex(texts, r'^(\[|\{").*[\]}]$|^\{\}$')).as_py() is True
+        statistics.append(ColumnValues(name, type_, values.null_count, distinct, structured))
     return statistics
-
-
-def _all_structured(texts: pa.ChunkedArray) -> bool:
-    """Return whether all texts are JSON lists or objects."""
-    return pc.all(pc.match_substring_regex(texts, r'^(\[|\{").*[\]}]$|^\{\}$')).as_py() is True
 
 
 def repeats(columns: Sequence[ColumnValues], trial: DraftTrial) -> tuple[str, int] | None:

@@ -217,14 +217,12 @@ class Delimited(Parser):
         """Return the first line of each run of lines that begin with `#`."""
         return run_starts(mask(pc.starts_with(text, "#")))
 
-    def header(self, text: pa.Array) -> int:
-        """Read the header lines at the beginning, and return their number."""
-        for count, value in enumerate(text):
-            line = value.as_py()
-            if line is None or not line.startswith("#"):
-                return count
-            self.directive(line)
-        return len(text)
+    def read_header(self, line: str | None) -> bool:
+        """Return whether a line begins with `#`, and apply it."""
+        if line is None or not line.startswith("#"):
+            return False
+        self.directive(line)
+        return True
 
     def directive(self, line: str) -> None:
         """Apply a header line."""
@@ -286,25 +284,20 @@ class Csv(Delimited):
             starts = np.r_[starts, lines[lines >= self._skipped][:1]]
         return starts
 
-    def header(self, text: pa.Array) -> int:
-        """Return the number of header lines at the beginning, and read the names in them."""
-        for count, value in enumerate(text):
-            line = value.as_py()
-            if self._skipped:
-                self._skipped -= 1
-                self._line += 1
-                if self._line == self._named_by:
-                    self._read_names(line)
-            elif self._comment and line is not None and line.startswith(self._comment):
-                continue
-            elif self._awaits_header and line != "":
-                self._awaits_header = False
+    def read_header(self, line: str | None) -> bool:
+        """Return whether a line is no record, and read the names in it."""
+        is_comment = self._comment != "" and line is not None and line.startswith(self._comment)
+        if self._skipped:
+            self._skipped -= 1
+            self._line += 1
+            if self._line == self._named_by:
                 self._read_names(line)
-                if self.names is None:
-                    return count
-            else:
-                return count
-        return len(text)
+            return True
+        if is_comment or not self._awaits_header or line == "":
+            return is_comment
+        self._awaits_header = False
+        self._read_names(line)
+        return self.names is not None
 
     def _read_names(self, line: str | None) -> None:
         if line is not None and self._comment and line.startswith(self._comment):

@@ -4,7 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from threading import Lock
 
 import numpy as np
@@ -111,7 +111,11 @@ class Parser(ABC):
 
     def header(self, text: pa.Array) -> int:
         """Return the number of header lines at the beginning, and apply what they declare."""
-        return 0
+        return sum(1 for _ in takewhile(self.read_header, (line.as_py() for line in text)))
+
+    def read_header(self, line: str | None) -> bool:
+        """Return whether a line is a header line, and apply what it declares."""
+        return False
 
     def bodies(self, text: pa.Array) -> Iterator[tuple[int, int]]:
         """Yield the start and the end of the lines between header lines, which are read before."""

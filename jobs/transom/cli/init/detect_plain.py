@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from ipaddress import ip_address
+from math import inf
 
-from transom.cli.init.detect_key_value import PAIR
 from transom.cli.init.detected_format import (
     MIN_SHARE,
     DetectedFormat,
@@ -13,6 +13,7 @@ from transom.cli.init.detected_format import (
     by_pattern,
     fields_of,
     read_lines,
+    read_pairs,
 )
 from transom.cli.init.infer_regex import COMBINED_FIELDS, MESSAGE, guess, tokens
 from transom.cli.init.infer_types import kind_of, skeleton
@@ -84,12 +85,8 @@ def _is_address(text: str) -> bool:
 def error_log(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     """Detect the error log of nginx or of Apache httpd; the format is a pattern."""
     note = "a web server's error log; what its lines do not all have is left out where it is not there"
-    of_nginx = by_pattern(lines, NGINX, note)
-    if isinstance(of_nginx, DetectedFormat):
-        return of_nginx
-    of_apache = by_pattern(lines, APACHE, note)
-    is_apache = isinstance(of_apache, DetectedFormat) or of_apache.lines > of_nginx.lines
-    return of_apache if is_apache else of_nginx
+    logs = [by_pattern(lines, pattern, note) for pattern in (NGINX, APACHE)]
+    return max(logs, key=lambda log: log.lines if isinstance(log, NearMiss) else inf)
 
 
 def cef(lines: Sequence[str]) -> DetectedFormat | NearMiss:
@@ -171,10 +168,7 @@ def syscalls(lines: Sequence[str]) -> DetectedFormat | NearMiss:
         name = {"timestamp": "time", "integer": "pid"}.get(kind, "process")
         names.append(name if name not in names else f"{name}_{index + 1}")
     fields = fields_of([*names, "call"], words) | {"return": [row["result"] for row in rows if row["result"]]}
-    arguments: dict[str, list[str]] = {}
-    for row in rows:
-        for name, text in PAIR.findall(row["pairs"] or ""):
-            arguments.setdefault(name, []).append(text.strip('"'))
+    arguments = read_pairs([row["pairs"] for row in rows], {})
     fields |= {name: texts for name, texts in arguments.items() if name not in fields}
     return DetectedFormat("syscalls", fields, {"return": "string"}, {"lead": names} if names else {})
 

@@ -113,10 +113,12 @@ def _zone(stream: Stream, extents: Sequence[Extent], paths: Sequence[str]) -> tu
     # Compare the last line: the first one may be late.
     named = [(start, last) for start, _, last in _timed_files(pattern, extents, paths)]
     ahead = {start - hour_of(last) for start, last in named}
-    zone = _zone_of_lines(stream, named)
+    zone = (stream.time is not None and stream.time.zone) or "UTC"
+    offsets = ((last.astimezone(ZoneInfo(zone)).utcoffset(), start, last) for start, last in named)
     if pattern.unit == "hour" and ahead == {timedelta(0)}:
         return "the hour in a name is that of its lines, in UTC", None, False
-    if pattern.unit == "hour" and named and zone is not None:
+    is_zone = zone != "UTC" and all(start - hour_of(last) == offset for offset, start, last in offsets)
+    if pattern.unit == "hour" and named and is_zone:
         return f"?: the times in the names are those of the lines, in {zone}", zone, True
     by = ahead.pop() if pattern.unit == "hour" and len(ahead) == 1 else None
     if by is None or not timedelta(hours=2) - MAX_AHEAD <= by <= MAX_AHEAD:
@@ -125,15 +127,6 @@ def _zone(stream: Stream, extents: Sequence[Extent], paths: Sequence[str]) -> tu
     words = f"{counted(abs(hours), 'hour')} {'after' if hours > 0 else 'before'}"
     note = f"?: names are {words} their lines in UTC: if that is local time, say its `zone`, such as this"
     return note, f"Etc/GMT{-hours:+d}", False
-
-
-def _zone_of_lines(stream: Stream, named: Sequence[tuple[datetime, datetime]]) -> str | None:
-    """Return the zone of the lines if it explains the difference between names and lines."""
-    zone = stream.time.zone if stream.time is not None else None
-    if zone is None or zone == "UTC":
-        return None
-    offsets = ((last.astimezone(ZoneInfo(zone)).utcoffset(), start, last) for start, last in named)
-    return zone if all(start - hour_of(last) == offset for offset, start, last in offsets) else None
 
 
 def _expected_files(matches: Sequence[Match]) -> int | None:

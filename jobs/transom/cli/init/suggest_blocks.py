@@ -62,7 +62,7 @@ def column_values(stream: Stream, trial: DraftTrial) -> list[ColumnValues]:
     """Return statistics of each column that is read."""
     statistics = []
     names = [name for name in stream.event_columns if name in trial.events.column_names]
-    for name, values in zip(names, trial.events.select(names), strict=True):
+    for name, values in zip(names, trial.events.select(names).itercolumns(), strict=True):
         type_ = stream.event_columns[name].type
         distinct = pc.count_distinct(values, mode="only_valid").as_py()
         texts = values if type_ == "string" else pa.array([""])

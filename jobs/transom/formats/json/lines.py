@@ -74,17 +74,11 @@ class JsonLines(Parser):
         self._schemas: list[pa.Schema] = []
         if all(len(kinds) == 1 for kinds in types.values()):
             outer = sorted({path.partition(".")[0] for path in self._dotted} - types.keys())
-            columns = [
-                *((path, kind) for path, (kind,) in types.items()),
-                *((name, pa.string()) for name in outer),
-            ]
+            columns = {path: kind for path, (kind,) in types.items()} | dict.fromkeys(outer, pa.string())
             # Times of some formats are texts in some logs and numbers in others.
-            times = [] if time.more else [(time.paths, time.time_format)]
-            forms = [*times, *((field.paths, field.time_format) for field in layout.fields)]
-            numeric = {path: NUMERIC[form] for paths, form in forms if form in NUMERIC for path in paths}
-            self._schemas = [pa.schema(columns)]
-            if numeric:
-                self._schemas.append(pa.schema([(path, numeric.get(path, kind)) for path, kind in columns]))
+            timed = [source for source in sources if source[1] == "timestamp" and source[2] in NUMERIC]
+            numeric = {path: NUMERIC[form] for paths, _, form in timed for path in paths}
+            self._schemas = [pa.schema(columns), *([pa.schema(columns | numeric)] if numeric else [])]
         self._shapes: set[tuple[str, ...]] = set()
         self._tried: tuple[pa.Array, Mapping[str, pa.Array] | None] | None = None
 

@@ -162,24 +162,12 @@ class Separated:
         if not len(lines):
             return pa.table({name: pa.array([], pa.string()) for name in names}), bad
         data = join_lines(lines)
-        table = csv.read_csv(
-            pa.BufferReader(data),
-            csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
-            csv.ParseOptions(
-                delimiter=self.separator,
-                quote_char=False if self.quote is None else self.quote,
-                ignore_empty_lines=False,
-                invalid_row_handler=skip,
-            ),
-            csv.ConvertOptions(
-                check_utf8=False,
-                column_types=dict.fromkeys(names, pa.string()),
-                null_values=[unset],
-                strings_can_be_null=True,
-                include_columns=selected,
-            ),
-        )
-        return table, bad
+        read = csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names)
+        parse = csv.ParseOptions(delimiter=self.separator, quote_char=self.quote or False)
+        parse.ignore_empty_lines, parse.invalid_row_handler = False, skip
+        convert = csv.ConvertOptions(check_utf8=False, null_values=[unset], strings_can_be_null=True)
+        convert.column_types, convert.include_columns = dict.fromkeys(names, pa.string()), selected
+        return csv.read_csv(pa.BufferReader(data), read, parse, convert), bad
 
 
 class Delimited(Parser):

@@ -140,11 +140,8 @@ class Embedded(Parser):
                 refused.add_one(row, reason)
                 refused.detail[row] = f"{inner_refused.detail[index] or reason.replace('_', ' ')} of {field}"
         indices = pa.array(index_of_row, mask=index_of_row < 0)
-        fields = {
-            f"{prefix}{path}": values.take(indices)
-            for path, values in inner.fields.items()
-            if f"{prefix}{path}" in self._layout.paths
-        }
+        below = {f"{prefix}{path}": values for path, values in inner.fields.items()}
+        fields = {path: values.take(indices) for path, values in below.items() if path in self._layout.paths}
         remainder = self._rest(texts, inner, indices) if self._layout.keep_rest else None
         return ParsedRecords({**texts.records.fields, **fields}, remainder)
 

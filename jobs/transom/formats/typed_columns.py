@@ -10,12 +10,9 @@ from transom.formats.rejections import Mask, Rejections, mask, null_where
 from transom.formats.times import TIMESTAMP, instants, numbers, time_form
 
 ARROW: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "integer": pa.int64(),
-    "number": pa.float64(),
-    "boolean": pa.bool_(),
+    "string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(),
     "timestamp": TIMESTAMP,
-}
+}  # fmt: skip
 LARGEST_INTEGER = 2**53
 MAX_STEPS = 2**50
 """A double with at most this number of steps is exact: two more operations err by 3/8 of a step."""

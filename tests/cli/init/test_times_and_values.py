@@ -14,8 +14,8 @@ from tests.cli.init.drafted_logs import decided, drafted, home, record, refusal
 from tests.support.examples import rare_case
 from transom.cli.arguments import UsageError
 from transom.cli.init.detect import Unknown, recognise
-from transom.cli.init.detected_format import NearMiss
 from transom.cli.init.draft import draft
+from transom.cli.init.log_format import NearMiss
 from transom.cli.log_sample import LogSample
 from transom.stream import parse
 

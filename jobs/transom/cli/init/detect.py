@@ -7,11 +7,11 @@ from transom.cli.init.detect_delimited import delimited, w3c, zeek
 from transom.cli.init.detect_json import carried, container, json_lines, with_json
 from transom.cli.init.detect_key_value import labelled, pairs
 from transom.cli.init.detect_plain import apache, cef, error_log, own_form, strace, syscalls
-from transom.cli.init.detected_format import MIN_SHARE, SAMPLE_LINES, DetectedFormat, NearMiss
 from transom.cli.init.infer_regex import guess
+from transom.cli.init.log_format import MIN_SHARE, SAMPLE_LINES, LogFormat, NearMiss
 from transom.cli.init.render_yaml import comment, scalar
 
-FORMS: Mapping[str, Callable[[Sequence[str]], DetectedFormat | NearMiss]] = {
+FORMS: Mapping[str, Callable[[Sequence[str]], LogFormat | NearMiss]] = {
     "Zeek": zeek, "W3C extended": w3c, "JSON": json_lines, "a container's log": container, "CEF": cef,
     "Apache": apache, "a web server's error log": error_log, "JSON in a text": carried,
     "LTSV": labelled, "system calls": syscalls, "strace": strace, "key=value": pairs, "CSV": delimited,
@@ -29,7 +29,7 @@ class Unknown(ValueError):
     """Lines of no known form. The text has the tried forms, the nearest one, and how to continue by hand."""
 
 
-def recognise(lines: Sequence[str]) -> DetectedFormat:
+def recognise(lines: Sequence[str]) -> LogFormat:
     """Return the first known form that most lines have.
 
     Raises:

@@ -7,17 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from transom.cli.init.detect_json import CONN
-from transom.cli.init.detected_format import (
-    MIN_SHARE,
-    DetectedFormat,
-    NearMiss,
-    NotRead,
-    fields_of,
-    mostly,
-    read_lines,
-)
 from transom.cli.init.infer_regex import guess
 from transom.cli.init.infer_types import NOTHING, NUMBER, TRUTH, ColumnType, kind_of, skeleton, times_of
+from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, NotRead, fields_of, mostly, read_lines
 from transom.formats.delimited import FIELDS, Separated
 from transom.formats.record_format import BLANKS, EPOCHS, FieldType
 
@@ -68,7 +60,7 @@ class DelimitedTable:
         return self.comments.keys() >= {*range(start, stop)}
 
 
-def zeek(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def zeek(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect Zeek's tables, whose header lines have the fields and their types."""
     headers = dict(line.split("\t", 1) for line in lines if line.startswith("#") and "\t" in line)
     if "#fields" not in headers:
@@ -79,10 +71,10 @@ def zeek(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     declared = dict(zip(names, headers.get("#types", "").split("\t"), strict=False))
     types: dict[str, FieldType] = {name: ZEEK_TYPES.get(declared.get(name, ""), "string") for name in names}
     known = headers.get("#path") == "conn" and set(names) >= CONN
-    return DetectedFormat("zeek", fields, types, options, "zeek/conn" if known else None)
+    return LogFormat("zeek", fields, types, options, "zeek/conn" if known else None)
 
 
-def w3c(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def w3c(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect W3C's extended logs, as of IIS, in which a `#Fields:` line names the fields."""
     if not any(line.startswith(FIELDS) for line in lines):
         return NearMiss(0)
@@ -93,10 +85,10 @@ def w3c(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     if not read or read < MIN_SHARE * (read + refused):
         return NearMiss(read)
     note = "its #Fields: lines name the fields"
-    return DetectedFormat("csv", fields, {}, options, notes=(note,), utc=True)
+    return LogFormat("csv", fields, {}, options, notes=(note,), utc=True)
 
 
-def delimited(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def delimited(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect CSV with any delimiter, and the line that names its columns.
 
     Raises:
@@ -150,7 +142,7 @@ def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
         )
 
 
-def _is_sure(table: DelimitedTable, log: DetectedFormat) -> bool:
+def _is_sure(table: DelimitedTable, log: LogFormat) -> bool:
     """Return whether lines that could also be prose are a table: a header decides, if it is not the first
     line, or if blanks are the delimiter."""
     if table.delimiter not in OF_BLANKS and not table.above:
@@ -162,7 +154,7 @@ def _is_sure(table: DelimitedTable, log: DetectedFormat) -> bool:
     return _has_time(log.fields) or any(times_of(day) is not None for day in days)
 
 
-def _likelihood(candidate: tuple[DelimitedTable, DetectedFormat]) -> tuple[bool, bool, int]:
+def _likelihood(candidate: tuple[DelimitedTable, LogFormat]) -> tuple[bool, bool, int]:
     """Return the sort key that selects the most likely table: one with names or a time, with names, and with
     most columns."""
     table, log = candidate
@@ -174,7 +166,7 @@ def _has_time(fields: Mapping[str, Sequence[str]]) -> bool:
     return any(kind_of(texts).type == "timestamp" for texts in fields.values() if texts)
 
 
-def _log(table: DelimitedTable) -> DetectedFormat:
+def _log(table: DelimitedTable) -> LogFormat:
     header, names_line, data_row, data_line = _head_of(table)
     options: dict[str, object] = {} if table.delimiter == "," else {"delimiter": table.delimiter}
     options |= {"comment": table.comment} if table.comment else {}
@@ -197,7 +189,7 @@ def _log(table: DelimitedTable) -> DetectedFormat:
             options["header"] = names_line
         options |= skip if in_between else {}
     fields = fields_of(names, table.rows[data_row:])
-    return DetectedFormat("csv", fields, {}, options, notes=tuple(notes))
+    return LogFormat("csv", fields, {}, options, notes=tuple(notes))
 
 
 def _unique(names: Sequence[str]) -> list[str]:

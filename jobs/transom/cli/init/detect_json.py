@@ -8,18 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from transom.cli.init.detected_format import (
-    MIN_SHARE,
-    SAMPLE_LINES,
-    DetectedFormat,
-    NearMiss,
-    NotRead,
-    by_pattern,
-)
 from transom.cli.init.infer_path import identifier
 from transom.cli.init.infer_regex import MESSAGE, guess
 from transom.cli.init.infer_time import is_time_name
 from transom.cli.init.infer_types import NO_FIGURE, kind_of
+from transom.cli.init.log_format import MIN_SHARE, SAMPLE_LINES, LogFormat, NearMiss, NotRead, by_pattern
 from transom.cli.log_sample import JQ
 from transom.formats.json.lines import Raw, json_text, parse_json
 from transom.formats.json.record_paths import AROUND, RECORDS, level_of
@@ -45,7 +38,7 @@ _PRETTY = re.compile(r'\s*("(?:[^"\\]|\\.)*"\s*:.*|[\]}{\[]+,?)\s*')
 _ADVICE = f"transom reads an object a line. Make it so: {JQ}"
 
 
-def json_lines(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def json_lines(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect lines with an object each. The object with the time is the event: the line, or the objects of a
     list if more lines have such a list than a time of their own.
 
@@ -58,7 +51,7 @@ def json_lines(lines: Sequence[str]) -> DetectedFormat | NearMiss:
         return NearMiss(len(records))
     fields, types = _flat(records)
     if {name.replace(".", "_") for name in fields} >= CONN:
-        return DetectedFormat("zeek", fields, types, {"variant": "json"}, "zeek/conn")
+        return LogFormat("zeek", fields, types, {"variant": "json"}, "zeek/conn")
     lists: dict[str, list[tuple[int, list[Any], list[str]]]] = {}
     for number, record in enumerate(records[:SAMPLE_OBJECTS]):
         for path, items, around in _lists(record):
@@ -78,17 +71,17 @@ def json_lines(lines: Sequence[str]) -> DetectedFormat | NearMiss:
         having = f"the objects in {timed[0]} have times, too"
         notes.append(f"?: {having}; with the option `records` these are the events")
     texts = [path for path, kind in types.items() if kind == "string" and not path.startswith(AROUND)]
-    return with_json(DetectedFormat("json", fields, types, options, notes=tuple(notes)), texts)
+    return with_json(LogFormat("json", fields, types, options, notes=tuple(notes)), texts)
 
 
-def container(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def container(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect lines of a container runtime: time, stream, tag and message, which may be JSON."""
     note = "a container's log; a message that is cut in parts, with the tag P, stays in parts"
     log = by_pattern(lines, CONTAINER, note, keep_empty=True)
     return log if isinstance(log, NearMiss) else with_json(log, [MESSAGE])
 
 
-def carried(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def carried(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect lines that end in a JSON object after words of one form; the format is a pattern."""
     heads = [head for head in map(_head, lines) if head is not None]
     if len(heads) < HALF * len(lines) or not any(map(str.strip, heads)):
@@ -123,7 +116,7 @@ def _head(line: str) -> str | None:
     return None
 
 
-def with_json(log: DetectedFormat, paths: Iterable[str]) -> DetectedFormat:
+def with_json(log: LogFormat, paths: Iterable[str]) -> LogFormat:
     """Return a log with the fields of the JSON in one of its texts; unchanged if there is none.
 
     Args:

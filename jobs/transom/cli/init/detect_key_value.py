@@ -5,16 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from transom.cli.init.detected_format import (
-    MIN_SHARE,
-    DetectedFormat,
-    NearMiss,
-    mostly,
-    read_lines,
-    read_pairs,
-)
 from transom.cli.init.infer_regex import guess, name_of
 from transom.cli.init.infer_types import partial_times_of, times_of
+from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, mostly, read_lines, read_pairs
 
 PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 SINGLE = re.compile(PAIR.pattern.replace('"', "'"))
@@ -38,7 +31,7 @@ _PARTS = {
 """Names of a time's words; other words are a date or a time of day."""
 
 
-def pairs(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def pairs(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect lines that mainly consist of pairs; words before them become fields as far as they are alike."""
     single = sum(line.count("='") for line in lines) > sum(line.count('="') for line in lines)
     quote, pair = ("'", SINGLE) if single else ('"', PAIR)
@@ -63,20 +56,20 @@ def pairs(lines: Sequence[str]) -> DetectedFormat | NearMiss:
         has_more = any(len(words) > len(lead) for words in rows)
         notes = ("words between those of `lead` and the pairs are left out",) if has_more else ()
         options["lead"] = lead
-        return DetectedFormat("kv", leading | fields, {}, options, notes=notes, time=tuple(time))
+        return LogFormat("kv", leading | fields, {}, options, notes=notes, time=tuple(time))
     if not any(times_of(texts) or partial_times_of(texts) for texts in fields.values() if texts):
         inside = _time_inside(fields)
         if inside is not None:
             field, pattern, parts = inside
             options["embedded"] = {"field": field, "format": "regex", "pattern": pattern}
             note = f"{field} is taken apart by a pattern"
-            return DetectedFormat("kv", fields | parts, {}, options, notes=(note,))
+            return LogFormat("kv", fields | parts, {}, options, notes=(note,))
         if guess(lines)[1]:
             return NearMiss(matched, "a time stands before the pairs in a form that is no word of its own")
-    return DetectedFormat("kv", fields, {}, options)
+    return LogFormat("kv", fields, {}, options)
 
 
-def labelled(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def labelled(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect LTSV, with tabs between pairs and a colon in each: `time:2024-05-06T10:00:00Z` and
     `host:web0`."""
     rows = list(filter(LABELLED.fullmatch, lines))
@@ -84,7 +77,7 @@ def labelled(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     if len(rows) < MIN_SHARE * len(lines) or usual[0][1] < MIN_SHARE * len(lines):
         return NearMiss(len(rows))
     options = {"separator": "\t", "assign": ":"}
-    return DetectedFormat("kv", read_pairs(lines, options), {}, options)
+    return LogFormat("kv", read_pairs(lines, options), {}, options)
 
 
 def _lead_words(line: str, between: str, pair: re.Pattern[str]) -> list[str]:

@@ -6,17 +6,9 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from math import inf
 
-from transom.cli.init.detected_format import (
-    MIN_SHARE,
-    DetectedFormat,
-    NearMiss,
-    by_pattern,
-    fields_of,
-    read_lines,
-    read_pairs,
-)
 from transom.cli.init.infer_regex import COMBINED_FIELDS, MESSAGE, guess, tokens
 from transom.cli.init.infer_types import kind_of, skeleton
+from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, by_pattern, read_lines, read_pairs
 from transom.formats.regex import COMBINED, COMMON
 
 MIN_SHARE_OF_OWN_FORM = 0.3
@@ -64,7 +56,7 @@ _CEF_NOTE = (
 )
 
 
-def apache(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def apache(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect the common or the combined log; with the virtual host in front the format is a pattern."""
     fields, read, _ = read_lines(lines, "apache", {})
     if read < MIN_SHARE * len(lines):
@@ -72,7 +64,7 @@ def apache(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     if sum(map(_is_address, fields["ident"])) >= MIN_SHARE * read:
         return by_pattern(lines, _HOSTED, "a web server's log with the virtual host in front")
     fields = {name: fields[name] for name in COMBINED_FIELDS}
-    return DetectedFormat("apache", fields, preset="apache/combined")
+    return LogFormat("apache", fields, preset="apache/combined")
 
 
 def _is_address(text: str) -> bool:
@@ -82,14 +74,14 @@ def _is_address(text: str) -> bool:
         return False
 
 
-def error_log(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def error_log(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect the error log of nginx or of Apache httpd; the format is a pattern."""
     note = "a web server's error log; what its lines do not all have is left out where it is not there"
     logs = [by_pattern(lines, pattern, note) for pattern in (NGINX, APACHE)]
     return max(logs, key=lambda log: log.lines if isinstance(log, NearMiss) else inf)
 
 
-def cef(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def cef(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect ArcSight's CEF, with or without syslog's fields before it; the format is a pattern.
 
     CEF has seven fields between bars, then pairs whose values may contain blanks.
@@ -141,7 +133,7 @@ def _extension_groups(extensions: Sequence[str], reserved: set[str]) -> str:
     return "".join(rf"(?:.*?\b{name}=(?P<{named[name]}>{groups[name]}))?" for name in ordered)
 
 
-def strace(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def strace(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect the output of strace: `open("/etc/passwd", O_RDONLY) = 3`."""
     note = (
         "strace's output: its arguments are one text, and lines of signals, exits and unfinished calls are "
@@ -150,7 +142,7 @@ def strace(lines: Sequence[str]) -> DetectedFormat | NearMiss:
     return by_pattern(lines, _STRACE, note, {"return": "string"})
 
 
-def syscalls(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def syscalls(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect `name [arg=value ...] [=> return]`, with the same number of words before the name in each
     line."""
     rows = [row for row in map(_CALL.fullmatch, lines) if row is not None]
@@ -167,13 +159,14 @@ def syscalls(lines: Sequence[str]) -> DetectedFormat | NearMiss:
         kind = kind_of([row[index] for row in words]).type
         name = {"timestamp": "time", "integer": "pid"}.get(kind, "process")
         names.append(name if name not in names else f"{name}_{index + 1}")
-    fields = fields_of([*names, "call"], words) | {"return": [row["result"] for row in rows if row["result"]]}
+    options = {"lead": names} if names else {}
+    fields, _, _ = read_lines(lines, "syscalls", options)
     arguments = read_pairs([row["pairs"] for row in rows], {})
     fields |= {name: texts for name, texts in arguments.items() if name not in fields}
-    return DetectedFormat("syscalls", fields, {"return": "string"}, {"lead": names} if names else {})
+    return LogFormat("syscalls", fields, {"return": "string"}, options)
 
 
-def own_form(lines: Sequence[str]) -> DetectedFormat | NearMiss:
+def own_form(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Guess a first pattern, for a person to continue with.
 
     If most lines have nothing in common, use those that begin alike, with a time: the others continue a
@@ -197,4 +190,4 @@ def own_form(lines: Sequence[str]) -> DetectedFormat | NearMiss:
         alike = Counter(tuple(token.shape for token in tokens(line)) for line in lines)
         why = "" if takes_apart else "it would take a line for one message, with no time in it"
         return NearMiss(alike.most_common(1)[0][1], why)
-    return DetectedFormat("regex", fields, {}, options, notes=tuple(notes))
+    return LogFormat("regex", fields, {}, options, notes=tuple(notes))

@@ -7,11 +7,11 @@ from typing import Any
 
 from transom.cli.arguments import NoEventsError, UsageError
 from transom.cli.init.detect import Unknown, recognise
-from transom.cli.init.detected_format import SAMPLE_LINES, DetectedFormat, NotRead
 from transom.cli.init.infer_columns import columns_of
 from transom.cli.init.infer_names import named_times
 from transom.cli.init.infer_path import pattern_of, stream_name
 from transom.cli.init.infer_time import time_of
+from transom.cli.init.log_format import SAMPLE_LINES, LogFormat, NotRead
 from transom.cli.init.render_yaml import text_of
 from transom.cli.init.suggest_blocks import column_values, first_blocks, repeats
 from transom.cli.init.try_draft import DraftTrial, events_of, extents_of, times_are_in_names
@@ -82,7 +82,7 @@ def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
     return Draft(text, trial, "" if when is None else when.untimed)
 
 
-def _recognised(samples: Sequence[LogSample]) -> DetectedFormat:
+def _recognised(samples: Sequence[LogSample]) -> LogFormat:
     """Return the common format of all files, with the fields of all of them."""
     logs = [_form(sample, sample.lines) for sample in samples]
     first, fields = logs[0], dict[str, list[str]]()
@@ -101,7 +101,7 @@ def _recognised(samples: Sequence[LogSample]) -> DetectedFormat:
     return replace(first, fields=fields)
 
 
-def _form(sample: LogSample, lines: Sequence[str]) -> DetectedFormat:
+def _form(sample: LogSample, lines: Sequence[str]) -> LogFormat:
     try:
         log = recognise(lines)
     except (Unknown, NotRead) as error:

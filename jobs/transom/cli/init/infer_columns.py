@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transom.cli.init.detected_format import DetectedFormat
 from transom.cli.init.infer_path import identifier
 from transom.cli.init.infer_time import InferredTime, is_time_name
 from transom.cli.init.infer_types import ColumnType, kind_of
+from transom.cli.init.log_format import LogFormat
 from transom.formats.json.record_paths import AROUND
 from transom.formats.record_format import EPOCHS, embedded_format
 
@@ -62,7 +62,7 @@ class InferredColumn:
 
 
 def columns_of(
-    log: DetectedFormat, when: InferredTime | None, reserved: Sequence[str] = ()
+    log: LogFormat, when: InferredTime | None, reserved: Sequence[str] = ()
 ) -> tuple[list[InferredColumn], list[str]]:
     """Return the columns of a log, and the fields that are not declared: too many, or with an invalid path.
 
@@ -99,7 +99,7 @@ def columns_of(
     return columns, undeclared
 
 
-def _own_name(log: DetectedFormat, path: str) -> str:
+def _own_name(log: LogFormat, path: str) -> str:
     """Return the name of a field without the path of its embedded text or of the objects around the
     record."""
     embedded = embedded_format(log.options)
@@ -108,7 +108,7 @@ def _own_name(log: DetectedFormat, path: str) -> str:
     return path.removeprefix(AROUND).rpartition("[].")[2] if path.startswith(AROUND) else path
 
 
-def _kind(log: DetectedFormat, path: str, texts: Sequence[str]) -> ColumnType:
+def _kind(log: LogFormat, path: str, texts: Sequence[str]) -> ColumnType:
     """Return the type of a field, which the log may declare."""
     kind = kind_of(texts)
     if kind.form in EPOCHS and not is_time_name(path):

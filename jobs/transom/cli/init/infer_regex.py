@@ -8,9 +8,9 @@ from itertools import product
 from string import punctuation
 from typing import NamedTuple
 
-from transom.cli.init.detected_format import MIN_SHARE
 from transom.cli.init.infer_path import identifier
 from transom.cli.init.infer_types import HALF, KLOG, partial_times_of, skeleton, times_of
+from transom.cli.init.log_format import MIN_SHARE
 
 _TOKEN = re.compile(
     r'(?P<name>[A-Za-z_][\w.-]*=)?"(?P<quoted>(?:[^"\\]|\\.)*)"|\[(?P<bracket>[^\]]*)\](?=[,;]?(?:\s|$)|\[)'

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from zoneinfo import available_timezones
 
-from transom.cli.init.detected_format import DetectedFormat, mostly
 from transom.cli.init.infer_path import captured_of, dated, identifier
 from transom.cli.init.infer_types import (
     HALF,
@@ -18,6 +17,7 @@ from transom.cli.init.infer_types import (
     times_of,
     written_times_of,
 )
+from transom.cli.init.log_format import LogFormat, mostly
 from transom.formats.record_format import EPOCHS
 from transom.formats.times import LETTERS
 
@@ -59,7 +59,7 @@ class InferredTime:
     untimed: str = ""
 
 
-def time_of(log: DetectedFormat, paths: Sequence[str], start: str) -> InferredTime:
+def time_of(log: LogFormat, paths: Sequence[str], start: str) -> InferredTime:
     """Infer the time of a log's records: one of its fields, or a date and a time of day beside it; else a
     time without a year or a date, completed by the files' paths; else the numbers of lines.
 
@@ -97,21 +97,21 @@ def time_of(log: DetectedFormat, paths: Sequence[str], start: str) -> InferredTi
 
 
 def _single_field(
-    log: DetectedFormat, kinds: Mapping[str, ColumnType], times: Sequence[str], notes: Sequence[str]
+    log: LogFormat, kinds: Mapping[str, ColumnType], times: Sequence[str], notes: Sequence[str]
 ) -> InferredTime:
     best = min(times, key=lambda field: (rank(identifier(field), TIMES), kinds[field].form in EPOCHS))
     others = ", ".join(field for field in times if field != best)
     return _declared(log, [best], kinds[best], [*notes, f"other times: {others}"] if others else notes)
 
 
-def _several(log: DetectedFormat, fields: Sequence[str]) -> InferredTime | None:
+def _several(log: LogFormat, fields: Sequence[str]) -> InferredTime | None:
     """Return a complete time of several fields, with blanks between them."""
     texts = _texts(log, fields)[:MAX_TEXTS]
     kind = times_of(texts) if texts else None
     return None if kind is None else _declared(log, fields, kind)
 
 
-def _in_zone(log: DetectedFormat, when: InferredTime) -> InferredTime:
+def _in_zone(log: LogFormat, when: InferredTime) -> InferredTime:
     """Return a time with the field that has its offset or zone, if there is one."""
     if "zone" not in when.declared or LETTERS in str(when.declared.get("format")).split():
         return when
@@ -136,7 +136,7 @@ def _in_zone(log: DetectedFormat, when: InferredTime) -> InferredTime:
     return when
 
 
-def _is_zone(log: DetectedFormat, field: str, times: Sequence[str]) -> bool:
+def _is_zone(log: LogFormat, field: str, times: Sequence[str]) -> bool:
     """Return whether all texts of a field are offsets or zones, and its name or its position relates it to
     the time."""
     texts, order = log.fields[field], list(log.fields)
@@ -157,7 +157,7 @@ def _zone_of(text: str) -> str | None:
     return text if "/" in text and text in available_timezones() else None
 
 
-def _in_one_zone(log: DetectedFormat, when: InferredTime, field: str) -> InferredTime | None:
+def _in_one_zone(log: LogFormat, when: InferredTime, field: str) -> InferredTime | None:
     """Return a time with the same zone text in all lines; a line with another one is refused instead of
     misread."""
     text, *others = set(log.fields[field])
@@ -171,7 +171,7 @@ def _in_one_zone(log: DetectedFormat, when: InferredTime, field: str) -> Inferre
     return InferredTime(tuple(fields), {"column": fields, "format": f"{form} {text}", "zone": zone}, note)
 
 
-def _joined(log: DetectedFormat, kinds: Mapping[str, ColumnType], start: str) -> InferredTime | None:
+def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> InferredTime | None:
     """Return a date and a time of day beside it, in columns of any name, with AM or PM."""
     unread: InferredTime | None = None
     order = list(log.fields)
@@ -203,7 +203,7 @@ def _joined(log: DetectedFormat, kinds: Mapping[str, ColumnType], start: str) ->
 
 
 def _partial(
-    log: DetectedFormat, kinds: Mapping[str, ColumnType], paths: Sequence[str], start: str
+    log: LogFormat, kinds: Mapping[str, ColumnType], paths: Sequence[str], start: str
 ) -> InferredTime | None:
     """Return a time without a year, or without a date, which the files' names may have."""
     candidates: list[tuple[tuple[str, ...], str, Lacks]] = []
@@ -236,7 +236,7 @@ def _untimed(why: str, start: str, advice: str = "") -> InferredTime:
 
 
 def _declared(
-    log: DetectedFormat, fields: Sequence[str], kind: ColumnType, notes: Sequence[str] = (), source: str = ""
+    log: LogFormat, fields: Sequence[str], kind: ColumnType, notes: Sequence[str] = (), source: str = ""
 ) -> InferredTime:
     """Return the declaration of a time.
 
@@ -259,7 +259,7 @@ def _declared(
     return InferredTime(tuple(fields), declared, "; ".join([*remarks, *notes]))
 
 
-def _texts(log: DetectedFormat, fields: Sequence[str]) -> Sequence[str]:
+def _texts(log: LogFormat, fields: Sequence[str]) -> Sequence[str]:
     if len(fields) == 1:
         return log.fields[fields[0]]
     return [" ".join(row) for row in zip(*(log.fields[field] for field in fields), strict=False)]

@@ -11,7 +11,7 @@ from itertools import product
 from math import floor, log10
 from typing import Literal
 
-from transom.cli.init.detected_format import MIN_SHARE, mostly
+from transom.cli.init.log_format import MIN_SHARE, mostly
 from transom.formats.record_format import EPOCHS, FieldType
 from transom.formats.times import UNIVERSAL, letters_of, one_instant
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from transom.cli.init.detected_format import DetectedFormat
 from transom.cli.init.infer_columns import InferredColumn
 from transom.cli.init.infer_names import NamedTimes
 from transom.cli.init.infer_time import InferredTime
+from transom.cli.init.log_format import LogFormat
 from transom.cli.init.suggest_blocks import tolerance_of
 from transom.cli.init.try_draft import DraftTrial
 from transom.cli.log_sample import MAX_BYTES, LogSample
@@ -49,7 +49,7 @@ _OTHERWISE = {"true", "false", "null", "~"}
 
 def text_of(
     data: Mapping[str, Any],
-    log: DetectedFormat,
+    log: LogFormat,
     columns: Sequence[InferredColumn],
     undeclared: Sequence[str],
     when: InferredTime | None,
@@ -99,9 +99,7 @@ def _heading(samples: Sequence[LogSample], trial: DraftTrial, when: InferredTime
     ]
 
 
-def _source(
-    source: Mapping[str, Any], log: DetectedFormat, names: NamedTimes | None
-) -> list[tuple[str, str]]:
+def _source(source: Mapping[str, Any], log: LogFormat, names: NamedTimes | None) -> list[tuple[str, str]]:
     """Return the declarations of the source, each with its comment."""
     rows = [(f"path: {scalar(source['path'])}", names.note if names is not None else "")]
     for key, value, note, sure in names.declared if names is not None else ():
@@ -113,7 +111,7 @@ def _source(
     return rows
 
 
-def _columns(columns: Sequence[InferredColumn], undeclared: Sequence[str], log: DetectedFormat) -> list[str]:
+def _columns(columns: Sequence[InferredColumn], undeclared: Sequence[str], log: LogFormat) -> list[str]:
     if log.preset is None:
         declared = [(f"{column.name}: {flow(column.declared())}", column.words) for column in columns]
         lines = ["columns:", *lined(declared, 2)] if declared else []

@@ -18,7 +18,7 @@ MIN_SHARE = 0.9
 
 
 @dataclass(frozen=True)
-class DetectedFormat:
+class LogFormat:
     """The detected format of lines.
 
     Attributes:
@@ -99,7 +99,7 @@ def by_pattern(
     note: str,
     types: Mapping[str, FieldType] | None = None,
     keep_empty: bool = False,
-) -> DetectedFormat | NearMiss:
+) -> LogFormat | NearMiss:
     """Return the format of lines that a pattern matches.
 
     Args:
@@ -111,4 +111,4 @@ def by_pattern(
     if matched < MIN_SHARE * len(lines):
         return NearMiss(matched)
     fields = {name: texts for name, texts in fields.items() if texts or keep_empty}
-    return DetectedFormat("regex", fields, types or {}, options, notes=(note,))
+    return LogFormat("regex", fields, types or {}, options, notes=(note,))

@@ -229,9 +229,8 @@ class Delimited(Parser):
             return ParsedRecords({})
         columns = self.rule.columns(text, names, self._selected, self.unset, refused)
         if self.empty is not None and any_contains(text, self.empty):
-            columns = {
-                name: pc.if_else(pc.equal(values, self.empty), "", values) for name, values in columns.items()
-            }
+            empty = self.empty
+            columns = {name: pc.if_else(pc.equal(array, empty), "", array) for name, array in columns.items()}
         if not refused.any.all():
             self.drift.observe(names, declared=not self.has_header)
         return ParsedRecords(columns)

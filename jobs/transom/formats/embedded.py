@@ -75,13 +75,9 @@ class Embedded(Parser):
         """The names of the outer format's header."""
         return self.outer.columns
 
-    def header_starts(self, text: pa.Array) -> Int64s:
-        """Return where header lines of the outer format may begin."""
-        return self.outer.header_starts(text)
-
-    def header(self, text: pa.Array) -> int:
-        """Return the number of header lines of the outer format at the beginning."""
-        return self.outer.header(text)
+    def bodies(self, text: pa.Array) -> Iterator[tuple[int, int]]:
+        """Yield the lines between header lines of the outer format."""
+        return self.outer.bodies(text)
 
     def parts(self, text: pa.Array) -> Iterator[pa.Array]:
         """Yield runs of lines that both parsers read in one way."""

@@ -99,20 +99,14 @@ class Pairs:
 class PairParser(Parser):
     """Base of formats of pairs: leading words by position, and fields that only the lines name."""
 
-    def __init__(
-        self, layout: RecordFormat, separators: str = " \t", assign: str = "=", quote: str = '"'
-    ) -> None:
-        """Create a parser.
-
-        Args:
-            separators: ASCII characters, each of which separates words.
-            assign, quote: one ASCII character each.
-        """
+    def __init__(self, layout: RecordFormat) -> None:
         super().__init__(layout)
+        options = {"separator": " \t", "assign": "=", "quote": '"', **layout.options}
+        separators, assign, quote = (str(options[name]) for name in ("separator", "assign", "quote"))
         self._keeps_rest = layout.keep_rest
         lead = layout.options.get("lead", ())
         self._lead = [str(name) for name in lead] if isinstance(lead, Sequence) else []
-        self._separators, self._quote = separators, quote
+        self._separators, self._assign, self._quote = separators, assign, quote
         between, equals, mark = map(re.escape, (separators, assign, quote))
         inside = rf"(?:\\[{mark}\\]|{mark}{mark}|[^{mark}])*+"
         self._word = re.compile(
@@ -235,13 +229,11 @@ class KeyValue(PairParser):
     """
 
     def __init__(self, layout: RecordFormat) -> None:
-        options = layout.options
-        separators, assign = str(options.get("separator", " \t")), str(options.get("assign", "="))
-        super().__init__(layout, separators, assign, str(options.get("quote", '"')))
-        between = re.escape(separators)
+        super().__init__(layout)
+        between = re.escape(self._separators)
         heads = "".join(rf"(?P<h{i}>[^{between}]+)[{between}]+" for i in range(len(self._lead)))
         after_lead = f", behind {' '.join(self._lead)}" if self._lead else ""
-        self._form = f"a line with name{assign}value in it{after_lead}"
+        self._form = f"a line with name{self._assign}value in it{after_lead}"
         self._line = rf"^[{between}]*{heads}(?P<pairs>.*)$"
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:

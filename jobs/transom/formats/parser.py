@@ -109,10 +109,6 @@ class Parser(ABC):
         """Return which lines, beside the first, may begin a run of header lines."""
         return np.empty(0, dtype=np.int64)
 
-    def header(self, text: pa.Array) -> int:
-        """Return the number of header lines at the beginning, and apply what they declare."""
-        return sum(1 for _ in takewhile(self.read_header, (line.as_py() for line in text)))
-
     def read_header(self, line: str | None) -> bool:
         """Return whether a line is a header line, and apply what it declares."""
         return False
@@ -120,7 +116,8 @@ class Parser(ABC):
     def bodies(self, text: pa.Array) -> Iterator[tuple[int, int]]:
         """Yield the start and the end of the lines between header lines, which are read before."""
         for start, end in pairwise(sorted({0, *self.header_starts(text).tolist(), len(text)})):
-            yield start + self.header(text[start:end]), end
+            headers = takewhile(self.read_header, (line.as_py() for line in text[start:end]))
+            yield start + sum(1 for _ in headers), end
 
     def parts(self, text: pa.Array) -> Iterable[pa.Array]:
         """Return consecutive parts of lines, each of which `parse` reads in one way."""

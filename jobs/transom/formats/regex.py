@@ -44,9 +44,7 @@ class Regex(Parser):
         unmatched = mask(pc.and_(pc.is_valid(text), pc.is_null(groups))) & ~refused.any
         if unmatched.any():
             self._refuse(text, unmatched, refused)
-        fields = {
-            name: null_where(pc.equal(values, ""), values) for name, values in named_groups(groups).items()
-        }
+        fields = {name: null_where(pc.equal(text, ""), text) for name, text in named_groups(groups).items()}
         if not refused.any.all():
             # The pattern decides which fields a line has: a group without a match is no drift.
             self.drift.observe(fields, declared=True)

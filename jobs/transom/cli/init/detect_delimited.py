@@ -215,11 +215,8 @@ def _table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
     parts = Separated(delimiter, '"')
     numbered = list(enumerate(lines, 1))
     for comment in (*(sign for sign in COMMENTS if any(line.startswith(sign) for line in lines)), ""):
-        comments = {
-            number: line.removeprefix(comment).lstrip(" ")
-            for number, line in numbered
-            if comment and line.startswith(comment)
-        }
+        marked = [(number, line) for number, line in numbered if comment and line.startswith(comment)]
+        comments = {number: line.removeprefix(comment).lstrip(" ") for number, line in marked}
         if len(comments) > len(lines) / 2:
             continue
         read = {number: parts.split_line(line) for number, line in numbered if number not in comments}

@@ -107,11 +107,8 @@ def _form(sample: LogSample, lines: Sequence[str]) -> LogFormat:
     except (Unknown, NotRead) as error:
         raise NoEventsError(f"{sample.path}: {error}") from None
     # The sample has no empty lines, but a job counts them.
-    counted = {
-        name: sample.number(value)
-        for name in ("header", "skip")
-        if isinstance(value := log.options.get(name), int) and value and value is not True
-    }
+    numbers = {name: log.options.get(name) for name in ("header", "skip")}
+    counted = {name: sample.number(n) for name, n in numbers.items() if n and type(n) is int}
     return replace(log, options={**log.options, **counted})
 
 

@@ -52,9 +52,8 @@ def named_times(stream: Stream, extents: Sequence[Extent], paths: Sequence[str])
     """
     pattern = stream.path_pattern
     note, zone, is_zone_sure = _zone(stream, extents, paths)
-    ends = _ends(stream, extents, paths)
     declared: list[tuple[str, object, str, bool]] = []
-    if ends is not None:
+    if (ends := _ends(stream, extents, paths)) is not None:
         text, covers, ends_note, sure = ends
         words = "names say the end of what a file covers"
         declared = [("covers", covers, ends_note, sure), ("name_time", "end", words, sure)]

@@ -67,19 +67,13 @@ def time_of(log: LogFormat, paths: Sequence[str], start: str) -> InferredTime:
         paths: the paths of the files.
         start: the time of the first line, in the form of a stream file.
     """
-    declared = ColumnType("timestamp", form="epoch")
-    kinds = {
-        field: declared if log.types.get(field) == "timestamp" else kind_of(texts)
-        for field, texts in log.fields.items()
-        if texts and "|" not in field and field == field.strip()
-    }
-    times = [field for field, kind in kinds.items() if kind.type == "timestamp"]
+    epoch = ColumnType("timestamp", form="epoch")
+    typed = {name for name, type_ in log.types.items() if type_ == "timestamp"}
+    names = [name for name, texts in log.fields.items() if texts and "|" not in name and name == name.strip()]
+    kinds = {name: epoch if name in typed else kind_of(log.fields[name]) for name in names}
+    times = [name for name in names if kinds[name].type == "timestamp"]
     # A number may look like a time by chance.
-    sure = [
-        field
-        for field in times
-        if kinds[field].form not in EPOCHS or log.types.get(field) == "timestamp" or is_time_name(field)
-    ]
+    sure = [name for name in times if name in typed or kinds[name].form not in EPOCHS or is_time_name(name)]
     leading = _several(log, log.time) if len(log.time) > 1 else None
     if leading is not None:
         return _in_zone(log, leading)
@@ -175,12 +169,8 @@ def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> Infe
     """Return a date and a time of day beside it, in columns of any name, with AM or PM."""
     unread: InferredTime | None = None
     order = list(log.fields)
-    days = [
-        field
-        for field, kind in kinds.items()
-        if kind.type in ("string", "integer")
-        and times_of([f"{text} 00:00:00" for text in log.fields[field][:MAX_TEXTS]]) is not None
-    ]
+    plain = [name for name, kind in kinds.items() if kind.type in ("string", "integer")]
+    days = [name for name in plain if times_of([f"{text} 00:00:00" for text in log.fields[name][:MAX_TEXTS]])]
     days.sort(key=lambda field: rank(identifier(field), DAYS))
     clocks = [field for field in kinds if mostly(CLOCK.match(text) is not None for text in log.fields[field])]
     clocks.sort(key=lambda field: rank(identifier(field), TIMES))

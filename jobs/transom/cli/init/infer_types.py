@@ -154,9 +154,8 @@ def kind_of(values: Sequence[str], counted: bool = False) -> ColumnType:
     ):
         return replace(time, missing=missing)
     numbers = [text for text in rest if NUMBER.fullmatch(text)]
-    if len(numbers) >= MIN_SHARE * len(rest) and not any(
-        DIGITS.fullmatch(t) for t in rest if not NUMBER.fullmatch(t)
-    ):
+    others = (text for text in rest if not NUMBER.fullmatch(text))
+    if len(numbers) >= MIN_SHARE * len(rest) and not any(map(DIGITS.fullmatch, others)):
         share = len(numbers) / len(rest)
         sentinels = _sentinels(numbers)
         missing += sentinels
@@ -198,13 +197,11 @@ def times_of(values: Sequence[str]) -> ColumnType | None:
     if len(instants) >= min_count and not compact:
         numbers = list(map(float, instants))
         first, last = min(numbers), max(numbers)
-        fitting = [
-            form for form, unit in EPOCHS.items() if YEARS[0] <= first / unit and last / unit < YEARS[1]
-        ]
+        forms = [form for form, unit in EPOCHS.items() if YEARS[0] <= first / unit and last / unit < YEARS[1]]
         # If some numbers are no times, the others may be no times either.
-        if not fitting or any(NUMBER.fullmatch(text) for text in values if not INSTANT.fullmatch(text)):
+        if not forms or any(NUMBER.fullmatch(text) for text in values if not INSTANT.fullmatch(text)):
             return None
-        return ColumnType("timestamp", form=fitting[0], share=len(instants) / len(values))
+        return ColumnType("timestamp", form=forms[0], share=len(instants) / len(values))
     reasons = [one_instant(text, "iso", None)[1] for text in values if ISO.match(text)]
     number = len(reasons) - reasons.count("bad_time")
     if number >= min_count:
@@ -227,14 +224,10 @@ def written_times_of(values: Sequence[str]) -> ColumnType | None:
         return None
     best, *others = (form for form, number in fits.items() if number == max_fits)
     zones = Counter(ZONES.get(letters_of(text, best) or "", "UTC") for text in alike)
-    return ColumnType(
-        "timestamp",
-        form=best,
-        local="%z" not in best,
-        zone=next((zone for zone, _ in zones.most_common() if zone != "UTC"), "UTC"),
-        otherwise=next((form for form in others if _days(form) != _days(best)), None),
-        share=max_fits / len(values),
-    )
+    zone = next((zone for zone, _ in zones.most_common() if zone != "UTC"), "UTC")
+    other, local = next((form for form in others if _days(form) != _days(best)), None), "%z" not in best
+    share = max_fits / len(values)
+    return ColumnType("timestamp", form=best, local=local, zone=zone, otherwise=other, share=share)
 
 
 def _alike(values: Sequence[str]) -> tuple[str, list[str]]:

@@ -175,6 +175,4 @@ def comment(text: str) -> str:
 def lined(rows: Sequence[tuple[str, str]], indent: int = 0, widest: int = 76) -> list[str]:
     """Return lines with aligned comments, unless the lines are too long."""
     column = max((len(text) for text, _ in rows if len(text) <= widest), default=0)
-    return [
-        " " * indent + (f"{text:<{column}}  # {comment(words)}" if words else text) for text, words in rows
-    ]
+    return [" " * indent + (f"{text:<{column}}  # {comment(note)}" if note else text) for text, note in rows]

@@ -26,6 +26,7 @@ KINDS = {
     "{": "an object", "[": "a list", '"': "a text", "t": "true or false", "f": "true or false", "n": "null",
 }  # fmt: skip
 """The kind of a value by its first letter; else it is a number."""
+_Members = Mapping[str, Raw]
 _Row = tuple[str | None, bytes, str | None, str | None, str | None]
 """A record: its text, None if it is refused; its bytes; reason, column and detail of the refusal."""
 _Group = tuple[list[Raw], str]
@@ -33,15 +34,7 @@ _Group = tuple[list[Raw], str]
 
 
 class NoRecords(ValueError):
-    """An object, or another value, without a list at the path.
-
-    Attributes:
-        actual: what is there instead, and where; None if nothing is there.
-    """
-
-    def __init__(self, actual: str | None = None) -> None:
-        self.actual = actual
-        super().__init__(actual)
+    """A value without a list at the path; the argument says what is there instead, if anything."""
 
 
 def explode_records(lines: Text, path: str, around: Sequence[str] = ()) -> Iterator[Text]:
@@ -57,7 +50,7 @@ def explode_records(lines: Text, path: str, around: Sequence[str] = ()) -> Itera
             record that is an object gets a member with this name if there is a value.
     """
     rows, characters = list[_Row](), 0
-    for row in _rows(lines, _Finder(path, around)):
+    for row in _rows(lines, path, by_level(around, path)):
         rows.append(row)
         characters += len(row[0] or "")
         if len(rows) >= LINES or characters >= MAX_CHARACTERS:
@@ -74,7 +67,7 @@ def _text(rows: Sequence[_Row]) -> Text:
     return Text(pa.array(strings, pa.string()), pa.array(raw, pa.large_binary()), refused)
 
 
-def _rows(lines: Text, finder: "_Finder") -> Iterator[_Row]:
+def _rows(lines: Text, path: str, around_paths: Sequence[Mapping[str, str]]) -> Iterator[_Row]:
     """Yield the records of lines."""
     for row, line in enumerate(lines.strings):
         refused = lines.refused
@@ -83,9 +76,9 @@ def _rows(lines: Text, finder: "_Finder") -> Iterator[_Row]:
             continue
         text = line.as_py()
         try:
-            groups = finder.groups(text)
+            groups = _groups(text, path, around_paths)
         except NoRecords as error:
-            yield _refused(text.encode(), "no_records", error.actual, f"a list at {finder.path}")
+            yield _refused(text.encode(), "no_records", next(iter(error.args), None), f"a list at {path}")
         except ValueError as error:
             yield _refused(text.encode(), "bad_json", json_error_reason(error), ONE_LINE)
         else:
@@ -109,73 +102,58 @@ def _refused(raw: bytes, reason: str, actual: object, expected: str) -> _Row:
     return None, raw, reason, None, detail(reason, actual, expected)
 
 
-class _Finder:
-    """Finds the records of lines.
+def _groups(text: str, path: str, around_paths: Sequence[Mapping[str, str]]) -> list[_Group]:
+    """Return the lists of records of a line.
 
-    Attributes:
-        path: the path of the records.
-        depth: of nesting around them.
+    Args:
+        around_paths: the paths of values around the records, see `by_level`.
+
+    Raises:
+        NoRecords: there is no list, or something else in its place; or with lists in lists, no object of an
+            outer list has an inner one.
+        ValueError: it is no JSON, or is nested too deeply, not counting the path's own levels.
     """
+    depth, lists = path.count(".") + path.count("[]") + 1, lists_of(path)
+    present, lacking = set[int](), set[int]()
 
-    def __init__(self, path: str, around: Sequence[str]) -> None:
-        self.path = path
-        self.depth = path.count(".") + path.count("[]") + 1
-        self._lists = lists_of(path)
-        self._around_paths = by_level(around, path)
-
-    def groups(self, text: str) -> list[_Group]:
-        """Return the lists of records of a line.
-
-        Raises:
-            NoRecords: there is no list, or something else in its place; or with lists in lists, no object of
-                an outer list has an inner one.
-            ValueError: it is no JSON, or is nested too deeply, not counting the path's own levels.
-        """
-        refuse_too_deep(text, self.depth)
-        try:
-            record = members(text.encode())
-        except msgspec.DecodeError:
-            # Valid JSON, but no object?
-            parse_json(text, self.depth)
-            raise NoRecords from None
-        self._groups: list[_Group] = []
-        self._present: set[int] = set()
-        self._lacking: set[int] = set()
-        self._collect(record, 0, "", {})
-        if self._lacking - self._present:
-            raise NoRecords
-        return self._groups
-
-    def _collect(self, record: Mapping[str, Raw], level: int, where: str, around: Mapping[str, Raw]) -> None:
-        """Collect the lists to which the object of a level leads.
-
-        Raises:
-            NoRecords: there is another value in place of a list, or of an object that leads to one.
-        """
-        for inside, whole in self._around_paths[level].items():
+    def collect(record: _Members, level: int, where: str, around: _Members) -> Iterator[_Group]:
+        """Yield the lists to which the object of a level leads."""
+        for inside, whole in around_paths[level].items():
             value, place = _at(record, inside)
             if value is not None and place == inside:
                 around = {**around, whole: value}
-        child, place = _at(record, self._lists[level])
+        child, place = _at(record, lists[level])
         if child is None:
-            self._lacking.add(level)
+            lacking.add(level)
             return
-        if place != self._lists[level] or _kind(child) != "a list":
+        if place != lists[level] or _kind(child) != "a list":
             raise NoRecords(f"{where}{place} is {_kind(child)}")
-        self._present.add(level)
+        present.add(level)
         inner = _LIST.decode(child)
-        if level + 1 == len(self._lists):
-            values = (f"{json_text(path)}:{bytes(value).decode()}" for path, value in sorted(around.items()))
-            self._groups.append((inner, ",".join(values)))
+        if level + 1 == len(lists):
+            values = (f"{json_text(name)}:{bytes(value).decode()}" for name, value in sorted(around.items()))
+            yield inner, ",".join(values)
             return
         for number, element in enumerate(inner):
             element_path = f"{where}{place}[{number}]"
             if _kind(element) != "an object":
                 raise NoRecords(f"{element_path} is {_kind(element)}")
-            self._collect(members(element), level + 1, f"{element_path}.", around)
+            yield from collect(members(element), level + 1, f"{element_path}.", around)
+
+    refuse_too_deep(text, depth)
+    try:
+        record = members(text.encode())
+    except msgspec.DecodeError:
+        # Valid JSON, but no object?
+        parse_json(text, depth)
+        raise NoRecords from None
+    groups = list(collect(record, 0, "", {}))
+    if lacking - present:
+        raise NoRecords
+    return groups
 
 
-def _at(record: Mapping[str, Raw], path: str) -> tuple[Raw | None, str]:
+def _at(record: _Members, path: str) -> tuple[Raw | None, str]:
     """Return the value at a path, or at the longest prefix that has one, and its place; None for null. A name
     with dots takes precedence.
     """

@@ -4,7 +4,7 @@ import hashlib
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 import numpy as np
@@ -166,6 +166,12 @@ def blocks(pieces: Iterable[bytes], size: int, max_raw: int = MAX_RAW_BYTES) -> 
         yield ByteBlock(bytes(buffer), dropped)
 
 
+def read_blocks(source: BinaryIO, name: str, stats: ByteStats, size: int) -> Iterator[ByteBlock]:
+    """Yield the blocks of a file, without its byte order mark and without NUL bytes before lines."""
+    for number, block in enumerate(blocks(without_nul_bytes(decompressed(source, name, stats), stats), size)):
+        yield block if number else replace(block, data=block.data.removeprefix(MARK))
+
+
 def split(block: ByteBlock) -> tuple[pa.Array, Int64s]:
     """Return a block's lines, as bytes without line ends and without dropped bytes; and their lengths in
     bytes, with dropped bytes."""
@@ -212,9 +218,10 @@ class Text:
     refused: Rejections
 
 
-def decode(text: pa.Array, lengths: Int64s, longest: int) -> Text:
-    """Return the result of `split` as strings, null for a line that has more than `longest` bytes, has NUL
-    bytes or is not UTF-8. Refuse these and empty lines."""
+def decode(block: ByteBlock, longest: int = LONGEST) -> Text:
+    """Return a block's lines as strings, null for one that has more than `longest` bytes, has NUL bytes or is
+    not UTF-8. Refuse these and empty lines."""
+    text, lengths = split(block)
     refused = Rejections.none(len(text))
     refused.add(lengths == 0, "empty")
     long = lengths > longest

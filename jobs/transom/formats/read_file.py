@@ -17,21 +17,7 @@ from transom.formats import event_time
 from transom.formats.event_time import Order
 from transom.formats.json.record_paths import around
 from transom.formats.json.records import explode_records
-from transom.formats.lines import (
-    BLOCK,
-    LONGEST,
-    MARK,
-    MAX_RAW_BYTES,
-    ByteBlock,
-    ByteStats,
-    Text,
-    blocks,
-    decode,
-    decompressed,
-    raw_text,
-    split,
-    without_nul_bytes,
-)
+from transom.formats.lines import BLOCK, MAX_RAW_BYTES, ByteStats, Text, decode, raw_text, read_blocks
 from transom.formats.parser import ParsedRecords, Parser, rest_of
 from transom.formats.parsers import make_parser
 from transom.formats.record_format import REST, RecordFormat, Span
@@ -193,15 +179,15 @@ class _File:
         """Yield jobs, each of which parses a range of lines, at any time; header lines are read in
         between."""
         incomplete = b""
-        for part in blocks(without_nul_bytes(decompressed(source, name, self.stats), self.stats), block):
-            if self.lines == 0:
-                part = replace(part, data=part.data.removeprefix(MARK))
+        path = self.layout.options.get("records")
+        for part in read_blocks(source, name, self.stats, block):
             if self.stats.broken is not None:
                 # The line at the break is incomplete: it is not parsed.
                 whole = part.data.rfind(b"\n") + 1
                 incomplete, part = part.data[whole:], replace(part, data=part.data[:whole])
             if part.data:
-                yield from self._parsed(part)
+                text = decode(part) if path is None else decode(part, MAX_RAW_BYTES)
+                yield from self._parsed(text, path)
         if self.stats.broken is not None:
             # The line at the break is refused, even if it is empty.
             self.lines += 1
@@ -211,15 +197,13 @@ class _File:
             rejected = pa.RecordBatch.from_pylist([row], REJECTED)
             yield lambda: [Chunk(pa.RecordBatch.from_pylist([], self.schema), rejected)]
 
-    def _parsed(self, block: ByteBlock) -> Iterator[Callable[[], list[Chunk]]]:
-        lines, lengths = split(block)
-        if self.parser is None and lengths.any():
-            self.parser = make_parser(self.layout, lines[int(np.flatnonzero(lengths)[0])].as_py())
+    def _parsed(self, lines: Text, path: object) -> Iterator[Callable[[], list[Chunk]]]:
+        filled = np.flatnonzero(pc.binary_length(lines.raw)) if self.parser is None else ()
+        if len(filled):
+            self.parser = make_parser(self.layout, lines.raw[int(filled[0])].as_py())
         # Empty lines are refused alike by all parsers.
         parser = self.parser or make_parser(self.layout)
-        path = self.layout.options.get("records")
-        text = decode(lines, lengths, LONGEST if path is None else MAX_RAW_BYTES)
-        texts = [text] if path is None else explode_records(text, str(path), around(self.layout.paths))
+        texts = [lines] if path is None else explode_records(lines, str(path), around(self.layout.paths))
         for text in texts:
             self.headers += len(text.strings)
             for start, end in parser.bodies(text.strings):

@@ -9,7 +9,7 @@ only the second way has.
 import json
 import re
 from collections.abc import Iterable, Mapping
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import msgspec
@@ -31,10 +31,6 @@ ALONE = 2048
 DEEPEST = 100
 """The maximum nesting of arrays and objects; deeper lines are refused, since the limit of a reader depends on
 its stack."""
-SHAPES = 1000
-"""The number of cached lists of names, so that lines with the same names are checked once."""
-_REST = "\0rest"
-"""The key of the remaining fields in a row; no path has this name."""
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 SURROGATE = re.compile("[\ud800-\udfff]")
 NUMERIC = {NANOSECONDS: pa.int64(), EPOCH_OR_ISO: pa.float64()}
@@ -79,7 +75,6 @@ class JsonLines(Parser):
             timed = [source for source in sources if source[1] == "timestamp" and source[2] in NUMERIC]
             numeric = {path: NUMERIC[form] for paths, _, form in timed for path in paths}
             self._schemas = [pa.schema(columns), *([pa.schema(columns | numeric)] if numeric else [])]
-        self._shapes: set[tuple[str, ...]] = set()
         self._tried: tuple[pa.Array, Mapping[str, pa.Array] | None] | None = None
 
     def parts(self, text: pa.Array) -> Iterable[pa.Array]:
@@ -107,9 +102,17 @@ class JsonLines(Parser):
 
     def parse_as_text(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Return the same as `parse`, with every field as text."""
-        rows = [self._slow(index, line, refused) for index, line in enumerate(text.to_pylist())]
-        fields = {path: pa.array([row.get(path) for row in rows], pa.string()) for path in self.paths}
-        return ParsedRecords(fields, pa.array([row.get(_REST) for row in rows], pa.string()))
+        records = [_record(index, line, refused) for index, line in enumerate(text.to_pylist())]
+        objects = [record for record in records if record is not None]
+        if objects:
+            names = {*chain.from_iterable(objects)}
+            self.drift.observe(SURROGATE.sub("\ufffd", name) for name in names)
+            nested = self.drift.unobserved(self._dotted)
+            self.drift.observe([path for path in nested if any(_holder(record, path) for record in objects)])
+        rows = [{} if record is None else record for record in records]
+        texts = {path: [_text(value_at(row, path)) for row in rows] for path in self.paths}
+        rest = pa.array([self._rest(row) for row in rows], pa.string()) if self._keeps_rest else None
+        return ParsedRecords({path: pa.array(values, pa.string()) for path, values in texts.items()}, rest)
 
     def takes(self, text: pa.Array) -> bool:
         """Return whether the fast way can read these lines."""
@@ -143,40 +146,27 @@ class JsonLines(Parser):
             return None
         return {path: table[path].combine_chunks() for path in self.paths}
 
-    def _slow(self, index: int, line: str | None, refused: Rejections) -> dict[str, str | None]:
-        """Return the fields of a line; none if it is refused."""
-        if line is None:
-            return {}
-        try:
-            record = parse_json(line)
-        except ValueError as error:
-            refused.add_one(index, "bad_json", json_error_reason(error))
-            return {}
-        if not isinstance(record, dict):
-            refused.add_one(index, "not_an_object")
-            return {}
-        self._observe(record)
-        row = {path: _text(value_at(record, path)) for path in self.paths}
-        if self._keeps_rest:
-            row[_REST] = self._rest(record)
-        return row
-
-    def _observe(self, record: dict[str, Any]) -> None:
-        names = tuple(record)
-        if names not in self._shapes:
-            if len(self._shapes) < SHAPES:
-                self._shapes.add(names)
-            self.drift.observe(SURROGATE.sub("\ufffd", name) for name in names)
-        nested = [path for path in self.drift.unobserved(self._dotted) if _holder(record, path)]
-        if nested:
-            self.drift.observe(nested)
-
     def _rest(self, record: dict[str, Any]) -> str | None:
         """Return the fields of a record that are not declared, as JSON; removes the declared ones."""
         for path in self.paths:
             _remove(record, path)
         remaining = {name: value for name, value in record.items() if value is not None}
         return SURROGATE.sub("\ufffd", json_text(remaining, ordered=True)) if remaining else None
+
+
+def _record(index: int, line: str | None, refused: Rejections) -> dict[str, Any] | None:
+    """Return a line's object; None if it is refused."""
+    if line is None:
+        return None
+    try:
+        record = parse_json(line)
+    except ValueError as error:
+        refused.add_one(index, "bad_json", json_error_reason(error))
+        return None
+    if isinstance(record, dict):
+        return record
+    refused.add_one(index, "not_an_object")
+    return None
 
 
 def members(text: bytes) -> Mapping[str, msgspec.Raw]:

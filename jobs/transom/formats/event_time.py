@@ -22,17 +22,7 @@ from transom.core import rounding
 from transom.core.intervals import EPOCH
 from transom.formats.record_format import RecordFormat, TimeByLineNumber, is_local
 from transom.formats.rejections import Int64s, Rejections, int64s, mask
-from transom.formats.times import (
-    APACHE,
-    EXPECTED,
-    LATEST,
-    REASONS,
-    TIMESTAMP,
-    instants,
-    numbers,
-    out_of_range,
-    time_form,
-)
+from transom.formats.times import APACHE, LIMIT, REASONS, TIMESTAMP, describe, instants, numbers, out_of_range
 
 _OFFSET = r"[T ].*(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2}){0,2})$"
 _MICROSECOND = timedelta(microseconds=1)
@@ -157,9 +147,8 @@ def by_fields(
     form = APACHE if layout.format == "apache" and time.time_format == "iso" else time.time_format
     refused.add(mask(pc.is_null(text)), "missing_time", expected=_names([time.paths, *time.more], fields))
     times, codes = instants(text, form, time.zone)
-    expected = time_form(form)
     for code in np.unique(codes[codes > 0]).tolist():
-        refused.add(codes == code, REASONS[code], values=text, expected=EXPECTED.get(REASONS[code], expected))
+        refused.add(codes == code, REASONS[code], values=text, expected=describe(form, REASONS[code]))
     shifts = None
     if time.zone is not None and is_local(form, time.zone):
         shifts = repeats(text, int64s(times), form, time.zone)
@@ -173,7 +162,7 @@ def by_fields(
         micros = int64s(times) + rounding.steps(np.where(large, 0.0, floats), (1, 1_000_000))[0]
         valid = mask(pc.is_valid(times)) & ~large
         bad = valid & out_of_range(micros)
-        refused.add(bad, "bad_time", values=text, expected=expected)
+        refused.add(bad, "bad_time", values=text, expected=describe(form))
         times = pa.array(micros, mask=~valid | bad).cast(TIMESTAMP)
     return times, shifts
 
@@ -193,8 +182,8 @@ def by_lines(rule: TimeByLineNumber, start: datetime | None, lines: Int64s, refu
             raise ValueError("times count from the file's name, which has none")
         first = (start - EPOCH) // timedelta(microseconds=1)
     # A step may exceed 64 bits. All lines after the limit are refused alike.
-    line_limit = (LATEST - first) // rule.step + 2
-    micros = first + (np.minimum(lines, line_limit) - 1) * min(rule.step, 2 * LATEST)
+    line_limit = (LIMIT - first) // rule.step + 2
+    micros = first + (np.minimum(lines, line_limit) - 1) * min(rule.step, 2 * LIMIT)
     bad = out_of_range(micros)
     refused.add(bad, "bad_time", values=pa.array(lines), expected="a line whose time is from 1970 to 2261")
     return pa.array(micros, mask=bad).cast(TIMESTAMP)

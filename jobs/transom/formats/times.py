@@ -29,7 +29,7 @@ MONTHS = pa.array(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep"
 YEARS = (1900, 2300)
 """Logs have no other years. Near the years 1 and 9999, UTC may be outside of a datetime's range."""
 TIMESTAMP = pa.timestamp("us", "UTC")
-LATEST = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
+LIMIT = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
 """The first instant, in microseconds, that does not fit into 64 bits of nanoseconds."""
 MILLIS_FROM = 1e11
 """Larger numbers are milliseconds: as seconds this would be in the year 5138, as milliseconds in 1973."""
@@ -155,8 +155,10 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Cod
     return pa.array(np.where(none, 0, micros), mask=none).cast(TIMESTAMP), codes
 
 
-def time_form(form: str) -> str:
-    """Return the description of a valid time."""
+def describe(form: str, reason: str = "bad_time") -> str:
+    """Return the description of a valid time, for a value that is refused for a reason."""
+    if reason != "bad_time":
+        return EXPECTED[reason]
     if form == NANOSECONDS:
         return f"{form}, whole nanoseconds of at most {LARGEST_INT64}, from 1970 to 2261"
     names = {"iso": "ISO 8601", EPOCH_OR_ISO: "seconds or milliseconds since 1970, or ISO 8601"}
@@ -165,7 +167,7 @@ def time_form(form: str) -> str:
 
 def out_of_range(micros: Int64s) -> Mask:
     """Return which instants are before 1970, or not in a signed 64-bit number of nanoseconds."""
-    return (micros < 0) | (micros >= LATEST)
+    return (micros < 0) | (micros >= LIMIT)
 
 
 def numbers(text: pa.Array) -> tuple[pa.Array, Mask]:

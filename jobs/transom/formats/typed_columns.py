@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from transom.core import rounding
 from transom.formats.record_format import EPOCHS, NUMERIC, Field
 from transom.formats.rejections import Mask, Rejections, mask, null_where
-from transom.formats.times import TIMESTAMP, instants, numbers, time_form
+from transom.formats.times import TIMESTAMP, describe, instants, numbers
 
 ARROW: dict[str, pa.DataType] = {
     "string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(),
@@ -43,7 +43,7 @@ def column(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
         case "timestamp":
             form = spec.time_format or "iso"
             times, codes = instants(text, form, spec.zone)
-            refused.add(codes > 0, "bad_type", spec.name, text, time_form(form))
+            refused.add(codes > 0, "bad_type", spec.name, text, describe(form))
             return times
 
 

@@ -52,12 +52,10 @@ def named_times(stream: Stream, extents: Sequence[Extent], paths: Sequence[str])
     """
     pattern = stream.path_pattern
     note, zone, is_zone_sure = _zone(stream, extents, paths)
+    ends = _ends(stream, extents, paths, note)
+    if ends is not None:
+        return ends
     declared: list[tuple[str, object, str, bool]] = []
-    if (ends := _ends(stream, extents, paths)) is not None:
-        text, covers, ends_note, sure = ends
-        words = "names say the end of what a file covers"
-        declared = [("covers", covers, ends_note, sure), ("name_time", "end", words, sure)]
-        return NamedTimes(text, "" if sure else note, declared)
     if zone is not None:
         declared.append(("zone", zone, note, is_zone_sure))
     known = "files of an hour: where one is missing, the hour counts as incomplete"
@@ -67,11 +65,9 @@ def named_times(stream: Stream, extents: Sequence[Extent], paths: Sequence[str])
     return NamedTimes(pattern.text, note if zone is None else "", declared)
 
 
-def _ends(
-    stream: Stream, extents: Sequence[Extent], paths: Sequence[str]
-) -> tuple[str, str, str, bool] | None:
-    """Return the pattern of names with the ends of periods, the length of a period, a remark, and whether
-    several names have this distance; None if names have the start of a period, or no time."""
+def _ends(stream: Stream, extents: Sequence[Extent], paths: Sequence[str], note: str) -> NamedTimes | None:
+    """Return the meaning of names with the ends of periods, which is sure if several names have this
+    distance, else has a remark; None if names have the start of a period, or no time."""
     pattern = PathPattern(pattern_of(paths, minutes=True))
     files = _timed_files(pattern, extents, paths)
     if pattern.unit is None or not files or (stream.time is not None and stream.time.by_name):
@@ -84,8 +80,10 @@ def _ends(
         if fits and covers >= MIN_UNIT_LENGTH[pattern.unit] and (several or names[0] - covers <= first):
             zone = "" if covers % ZONES else "; or names are in another zone than UTC: say `zone` then"
             example = f"{names[0]:%Y-%m-%dT%H:%M}"
-            note = f"?: the time in a name, such as {example}, is after all lines of its file{zone}"
-            return pattern.text, format_duration(covers), note, several
+            why = f"?: the time in a name, such as {example}, is after all lines of its file{zone}"
+            end = "name_time", "end", "names say the end of what a file covers", several
+            covered = "covers", format_duration(covers), why, several
+            return NamedTimes(pattern.text, "" if several else note, [covered, end])
     return None
 
 

@@ -79,14 +79,14 @@ class JsonLines(Parser):
 
     def parts(self, text: pa.Array) -> Iterable[pa.Array]:
         """Return runs of lines that are read the same way, halved until each is fast or small."""
-        if len(text) <= ALONE or self.takes(text):
+        if len(text) <= ALONE or self.read_fast(text) is not None:
             return [text]
         half = len(text) // 2
         return [*self.parts(text[:half]), *self.parts(text[half:])]
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
         """Return every declared field; refuse lines that are no object (`bad_json`, `not_an_object`)."""
-        fast = self._once(text)
+        fast = self.read_fast(text)
         if fast is None:
             return self.parse_as_text(text, refused)
         names: set[str] = set()
@@ -114,12 +114,8 @@ class JsonLines(Parser):
         rest = pa.array([self._rest(row) for row in rows], pa.string()) if self._keeps_rest else None
         return ParsedRecords({path: pa.array(values, pa.string()) for path, values in texts.items()}, rest)
 
-    def takes(self, text: pa.Array) -> bool:
-        """Return whether the fast way can read these lines."""
-        return self._once(text) is not None
-
-    def _once(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
-        """Return the result of the fast way; the last result is cached."""
+    def read_fast(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
+        """Return the fields as Arrow's reader reads them, None if it cannot; the last result is cached."""
         if self._tried is None or self._tried[0] is not text:
             self._tried = text, self._fast(text)
         return self._tried[1]

@@ -198,9 +198,9 @@ class _File:
             yield lambda: [Chunk(pa.RecordBatch.from_pylist([], self.schema), rejected)]
 
     def _parsed(self, lines: Text, path: object) -> Iterator[Callable[[], list[Chunk]]]:
-        filled = np.flatnonzero(pc.binary_length(lines.raw)) if self.parser is None else ()
-        if len(filled):
-            self.parser = make_parser(self.layout, lines.raw[int(filled[0])].as_py())
+        filled = [] if self.parser else np.flatnonzero(pc.binary_length(lines.raw)).tolist()
+        if filled:
+            self.parser = make_parser(self.layout, lines.raw[filled[0]].as_py())
         # Empty lines are refused alike by all parsers.
         parser = self.parser or make_parser(self.layout)
         texts = [lines] if path is None else explode_records(lines, str(path), around(self.layout.paths))

@@ -116,7 +116,7 @@ def _in_zone(log: LogFormat, when: InferredTime) -> InferredTime:
         if in_zone is not None and "format" not in in_zone.declared:
             # Not every Python version accepts a blank before the offset in ISO 8601.
             kind = written_times_of(_texts(log, fields))
-            in_zone = kind and replace(in_zone, declared={**in_zone.declared, "format": kind.form})
+            in_zone = replace(in_zone, declared={**in_zone.declared, "format": kind.form}) if kind else None
         in_zone = in_zone or _in_one_zone(log, when, field)
         if in_zone is not None:
             return in_zone

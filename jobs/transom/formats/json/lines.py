@@ -53,10 +53,10 @@ class JsonLines(Parser):
         self._keeps_rest = layout.keep_rest
         time = layout.time
         # Parts of a joined time are texts.
-        of_time = "string" if time.more else "timestamp"
+        of_time = ("string", None) if time.more else ("timestamp", time.time_format)
         sources = [
             *((field.paths, field.type, field.time_format) for field in layout.fields),
-            *((paths, of_time, time.time_format) for paths in (time.paths, *time.more)),
+            *((paths, *of_time) for paths in (time.paths, *time.more)),
             (time.plus, "number", None),
         ]
         types: dict[str, set[pa.DataType]] = {}
@@ -72,8 +72,7 @@ class JsonLines(Parser):
             outer = sorted({path.partition(".")[0] for path in self._dotted} - types.keys())
             columns = {path: kind for path, (kind,) in types.items()} | dict.fromkeys(outer, pa.string())
             # Times of some formats are texts in some logs and numbers in others.
-            timed = [source for source in sources if source[1] == "timestamp" and source[2] in NUMERIC]
-            numeric = {path: NUMERIC[form] for paths, _, form in timed for path in paths}
+            numeric = {path: NUMERIC[form] for paths, _, form in sources if form in NUMERIC for path in paths}
             self._schemas = [pa.schema(columns), *([pa.schema(columns | numeric)] if numeric else [])]
         self._tried: tuple[pa.Array, Mapping[str, pa.Array] | None] | None = None
 

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from math import inf
 
-from transom.cli.init.infer_regex import COMBINED_FIELDS, MESSAGE, guess, tokens
+from transom.cli.init.infer_regex import COMBINED_FIELDS, MESSAGE, REQUEST_PARTS, guess, tokens
 from transom.cli.init.infer_types import kind_of, skeleton
 from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, by_pattern, read_lines, read_pairs
 from transom.formats.regex import COMBINED, COMMON
 
 MIN_SHARE_OF_OWN_FORM = 0.3
 """The minimum share of lines that a guessed pattern must match; the others continue earlier lines."""
-_REQUEST_PARTS = r'(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)'
 _HOST = r"(?P<host>[^ ]+?)(?::(?P<port>[0-9]+))? "
-_REQUEST = rf'"(?:{_REQUEST_PARTS}|(?P<request>(?:[^"\\]|\\.)*))"'
+_REQUEST = rf'"(?:{REQUEST_PARTS}|(?P<request>(?:[^"\\]|\\.)*))"'
 _HOSTED = _HOST + re.sub(
     r'"\(\?P<request>.*?\)"(?= \(\?P<status>)', lambda _: _REQUEST, COMMON.removeprefix("^") + COMBINED
 )
@@ -24,7 +23,7 @@ NGINX = (
     r"(?P<time>[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9:]{8}) \[(?P<level>[a-z]+)\] (?P<pid>[0-9]+)#(?P<tid>[0-9]+): "
     r"(?:\*(?P<connection>[0-9]+) )?(?P<message>.*?)"
     r"(?:, client: (?P<client>[^,]+))?(?:, server: (?P<server>[^,]*))?"
-    rf'(?:, request: "(?P<request>{_REQUEST_PARTS}|[^"]*)")?'
+    rf'(?:, request: "(?P<request>{REQUEST_PARTS}|[^"]*)")?'
 ) + "".join(rf'(?:, {name}: "(?P<{name}>[^"]*)")?' for name in ("subrequest", "upstream", "host", "referrer"))
 """nginx and its derivatives: optional pairs after the message, in this order."""
 APACHE = (

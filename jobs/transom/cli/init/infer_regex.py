@@ -21,7 +21,7 @@ COMBINED_FIELDS = ("client", "ident", "user", "time", "request", "status", "byte
 """The first fields of a web server's log with additional ones."""
 SHAPE = ("word", "word", "word", "bracket", "quoted", "word", "word", "quoted", "quoted")
 REQUEST = re.compile(r"[A-Z]+ \S+ HTTP/[0-9.]+")
-REQUEST_GROUPS = r'"(?:(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)|(?P<request>[^"]*))"'
+REQUEST_PARTS = r'(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)'
 KNOWN = {
     "ip": re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-f:]*::[0-9a-f:]*|([0-9a-f]+:){7}[0-9a-f]+"),
     "level": re.compile(
@@ -199,7 +199,7 @@ def _parts(
             yield separator + re.escape(values[0])
         elif name == "request" and all(map(REQUEST.match, values)):
             reserved += ["method", "path", "protocol"]
-            yield separator + REQUEST_GROUPS
+            yield rf'{separator}"(?:{REQUEST_PARTS}|(?P<request>[^"]*))"'
         elif name == "process":
             process, pid = identifier("process", reserved), identifier("pid", reserved)
             reserved += [process, pid]
@@ -241,22 +241,21 @@ def _is_sign(texts: Sequence[str]) -> bool:
 
 def _time(rows: Rows, length: int) -> Place | None:
     """Return the place of a time; one without a year only if there is no other."""
-    for is_time in (times_of, partial_times_of):
-        for at in range(length):
-            for width in range(min(WIDEST, length - at), 0, -1):
-                parts = [row[at : at + width] for row in rows]
-                words = all(token.form == "word" for part in parts for token in part)
-                if width > 1 and (not words or any(token.label for part in parts for token in part)):
-                    continue
-                if at + width < length and all(HALF.fullmatch(row[at + width].text) for row in rows):
-                    continue
-                texts = [" ".join(token.text for token in part) for part in parts]
-                if is_time(texts) is not None and (is_time is times_of or not _is_klog(texts)):
-                    return Place(at, width)
-                for before, inside, after in _stripped(texts) if words else ():
-                    klog = is_time is partial_times_of and _is_klog(inside)
-                    if is_time(inside) is not None and klog == (before == LETTER):
-                        return Place(at, width, before, after)
+    for is_time, at in product((times_of, partial_times_of), range(length)):
+        for width in range(min(WIDEST, length - at), 0, -1):
+            parts = [row[at : at + width] for row in rows]
+            words = all(token.form == "word" for part in parts for token in part)
+            if width > 1 and (not words or any(token.label for part in parts for token in part)):
+                continue
+            if at + width < length and all(HALF.fullmatch(row[at + width].text) for row in rows):
+                continue
+            texts = [" ".join(token.text for token in part) for part in parts]
+            if is_time(texts) is not None and (is_time is times_of or not _is_klog(texts)):
+                return Place(at, width)
+            for before, inside, after in _stripped(texts) if words else ():
+                klog = is_time is partial_times_of and _is_klog(inside)
+                if is_time(inside) is not None and klog == (before == LETTER):
+                    return Place(at, width, before, after)
     return _inside(rows, length)
 
 

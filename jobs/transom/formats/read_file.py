@@ -19,8 +19,8 @@ from transom.formats.json.record_paths import around
 from transom.formats.json.records import explode_records
 from transom.formats.lines import BLOCK, MAX_RAW_BYTES, ByteStats, Text, decode, raw_text, read_blocks
 from transom.formats.parser import ParsedRecords, Parser, rest_of
-from transom.formats.parsers import make_parser
 from transom.formats.record_format import REST, RecordFormat, Span
+from transom.formats.registry import make_parser
 from transom.formats.rejections import Int64s, Rejections, int64s, mask
 from transom.formats.typed_columns import ARROW, column
 

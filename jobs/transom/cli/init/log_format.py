@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from transom.formats.pairs import KeyValue
-from transom.formats.parsers import make_parser
 from transom.formats.record_format import EventTime, FieldType, FormatName, RecordFormat
+from transom.formats.registry import make_parser
 from transom.formats.rejections import Rejections
 
 SAMPLE_LINES = 5000

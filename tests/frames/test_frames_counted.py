@@ -11,8 +11,8 @@ import pytest
 from tests.support.stream_factories import base
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames import tables_open_frames as open_frames
+from transom.features.frames.algorithm.params import FrameSpec
 from transom.features.frames.algorithm.readings import OpenFrameState, Readings
-from transom.features.frames.algorithm.reference import FrameSpec
 from transom.features.frames.algorithm.vectorised import FrameReports
 from transom.features.frames.resolve import frame_block_of
 from transom.features.frames.tables_open_frames import COUNTED, MISCOUNTED, FrameBuilder

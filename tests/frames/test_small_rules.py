@@ -7,15 +7,9 @@ import numpy as np
 
 from transom.arrays.column_batch import MISSING
 from transom.core.intervals import HOUR_LENGTH
+from transom.features.frames.algorithm.params import Aggregate, FrameSpec, Threshold
 from transom.features.frames.algorithm.readings import OpenFrameState, Readings
-from transom.features.frames.algorithm.reference import (
-    Aggregate,
-    FrameSpec,
-    Reading,
-    Threshold,
-    framed,
-    frames_of_period,
-)
+from transom.features.frames.algorithm.reference import Reading, framed, frames_of_period
 from transom.features.frames.algorithm.vectorised import advance, frames_of_period_vectorised
 
 

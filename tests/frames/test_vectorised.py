@@ -14,16 +14,9 @@ from tests.support.examples import rare_case
 from tests.support.frame_factories import HOURS, KINDS, framings, readings
 from transom.arrays.column_batch import MISSING
 from transom.core.intervals import HOUR_LENGTH
+from transom.features.frames.algorithm.params import Aggregate, FrameSpec, Threshold, Trend
 from transom.features.frames.algorithm.readings import OpenFrameState, Readings
-from transom.features.frames.algorithm.reference import (
-    Aggregate,
-    FrameReport,
-    FrameSpec,
-    Reading,
-    Threshold,
-    Trend,
-    frames_of_period,
-)
+from transom.features.frames.algorithm.reference import FrameReport, Reading, frames_of_period
 from transom.features.frames.algorithm.reference import reports as expected_reports
 from transom.features.frames.algorithm.vectorised import FrameReports, advance, frames_of_period_vectorised
 

@@ -5,17 +5,17 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.reference import (
+from transom.features.frames.algorithm.params import (
     Aggregate,
     Boundary,
     Delta,
     FrameSpec,
     Kind,
     Marked,
-    Reading,
     Threshold,
     Trend,
 )
+from transom.features.frames.algorithm.reference import Reading
 
 TURN = HOUR_LENGTH // 4
 MINUTE = HOUR_LENGTH // 60

@@ -7,8 +7,8 @@ import numpy as np
 
 from reproduce.freeway import A_DAY, EVERY, SPEC, Flow, Sensors, times
 from transom.core.exact_sums import Bools, Int64s
+from transom.features.frames.algorithm.params import FrameSpec
 from transom.features.frames.algorithm.readings import OpenFrameState, Readings
-from transom.features.frames.algorithm.reference import FrameSpec
 from transom.features.frames.algorithm.vectorised import FrameReports, advance
 from transom.features.frames.resolve import frame_block_of
 from transom.stream import parse

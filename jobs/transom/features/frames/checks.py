@@ -7,9 +7,8 @@ import numpy as np
 from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.boundaries import AggregateThreshold
+from transom.features.frames.algorithm.params import Aggregate, Boundary, Delta
 from transom.features.frames.algorithm.readings import Readings
-from transom.features.frames.algorithm.reference import Aggregate, Boundary, Delta
 from transom.features.frames.algorithm.vectorised import FrameReports
 from transom.features.frames.resolve import ResolvedFrames
 
@@ -43,8 +42,7 @@ def _rules_hold(block: ResolvedFrames) -> str:
         case Aggregate(function, _, bound, _) as kind:
             average = f"(`total` * {bound.denominator} - `records` * {bound.numerator})"
             columns = {"count": "`records`", "sum": "`total`", "min": "`low`", "max": "`high`"}
-            threshold = AggregateThreshold(kind)
-            rules.append(f"{columns.get(function, average)} * {threshold.sign} >= {threshold.bound}")
+            rules.append(f"{columns.get(function, average)} * {kind.sign} >= {kind.min_measure}")
     return " AND ".join(rules)
 
 
@@ -53,7 +51,7 @@ def moves_away_from_target(readings: Readings, block: ResolvedFrames) -> Int64s:
     kind = block.framing.kind
     if not isinstance(kind, Aggregate) or not kind.minimal or kind.function != "sum":
         return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(~readings.missing & (AggregateThreshold(kind).sign * readings.value < 0))
+    return np.flatnonzero(~readings.missing & (kind.sign * readings.value < 0))
 
 
 def miscounted(reports: FrameReports, readings: Readings, block: ResolvedFrames) -> Int64s:

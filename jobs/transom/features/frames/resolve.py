@@ -12,16 +12,7 @@ from transom.core.intervals import HOUR, HOUR_LENGTH, micros
 from transom.engine.hours import extend_back
 from transom.features.aggregates.resolve import Unit
 from transom.features.frames import validate as frame_columns
-from transom.features.frames.algorithm.reference import (
-    Aggregate,
-    Boundary,
-    Delta,
-    FrameSpec,
-    Kind,
-    Marked,
-    Threshold,
-    Trend,
-)
+from transom.features.frames.algorithm import params
 from transom.features.frames.sources import FrameSource
 from transom.features.frames.spec import Baseline, Frame
 from transom.features.frames.spec_rules import overlaps
@@ -57,7 +48,7 @@ class ResolvedFrames:
     read: tuple[str, ...]
     on_duplicate_time: str | None
     baseline: Baseline | None
-    framing: FrameSpec
+    framing: params.FrameSpec
     period: int | None
     overlap: bool
     longest: bool
@@ -121,7 +112,7 @@ def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
     source, value = FrameSource.of(stream, spec.source), frame_columns.value(stream, name)
     unit = Unit((1, 1), True) if value is None else source.unit(value)
     every = frame_columns.every(stream, name)
-    framing = FrameSpec(
+    framing = params.FrameSpec(
         _kind(spec, unit),
         1 if every is None else microseconds(every),
         every is not None,
@@ -151,7 +142,7 @@ def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
     )
 
 
-def _kind(spec: Frame, unit: Unit) -> Kind:
+def _kind(spec: Frame, unit: Unit) -> params.Kind:
     up, down = unit.step
 
     def steps(value: float | Fraction | None) -> Fraction:
@@ -159,17 +150,17 @@ def _kind(spec: Frame, unit: Unit) -> Kind:
 
     match spec.kind:
         case "threshold":
-            return Threshold(spec.extent == "liberal")
+            return params.Threshold(spec.extent == "liberal")
         case "boundary":
-            return Boundary(steps(spec.step))
+            return params.Boundary(steps(spec.step))
         case "delta":
-            return Delta(math.ceil(steps(spec.below)))
+            return params.Delta(math.ceil(steps(spec.below)))
         case "aggregate":
             assert spec.condition is not None
             function, _, compared, bound, _ = spec.condition
             bound = bound if function == "count" else steps(bound)
-            return Aggregate(function, compared, bound, spec.span == "minimal")
+            return params.Aggregate(function, compared, bound, spec.span == "minimal")
         case "trend":
-            return Trend(spec.direction == "increasing")
+            return params.Trend(spec.direction == "increasing")
         case "marked":
-            return Marked()
+            return params.Marked()

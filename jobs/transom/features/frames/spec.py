@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, StrictBool, Strict
 
 from transom.core.durations import Duration, Shifts, format_duration
 from transom.core.intervals import HOUR
-from transom.features.frames.algorithm.reference import Compared, Function, Missing, WhenOpen
+from transom.features.frames.algorithm.params import Compared, Function, Missing, WhenOpen
 from transom.spec.base import Model, Name, NonEmptyStr, Number
 
 IDLE = timedelta(hours=24)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from transom.core.durations import format_duration
 from transom.core.intervals import HOUR
-from transom.features.frames.algorithm.reference import COMPARED
+from transom.features.frames.algorithm.params import COMPARED
 from transom.features.frames.spec import Frame
 from transom.spec.errors import Issue, find_duplicates
 

@@ -5,9 +5,7 @@ the first reading that may not join it, or after the first one that completes it
 schedule, limits of length, and conditions of starts and ends each give an end; the nearest counts.
 """
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -16,16 +14,8 @@ from transom.arrays.column_batch import FAR_FUTURE, MISSING, ColumnBatch
 from transom.arrays.range_queries import first_at_least, first_of_range
 from transom.arrays.sorted_index import SortedIndex, this_or_next
 from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
+from transom.features.frames.algorithm.params import Aggregate, Boundary, Delta, FrameSpec, Threshold, Trend
 from transom.features.frames.algorithm.readings import Nulls, ReadingRows, Readings
-from transom.features.frames.algorithm.reference import (
-    Aggregate,
-    Boundary,
-    Delta,
-    FrameSpec,
-    Marked,
-    Threshold,
-    Trend,
-)
 
 
 def opens(framing: FrameSpec, readings: Readings) -> Bools:
@@ -34,69 +24,22 @@ def opens(framing: FrameSpec, readings: Readings) -> Bools:
     if isinstance(kind, Threshold):
         return readings.holds
     if isinstance(kind, Aggregate) and not kind.minimal:
-        threshold = AggregateThreshold(kind)
-        return threshold.holds(threshold.measured(np.ones(len(value), dtype=np.int64), value, value, value))
+        return measured(kind, np.ones_like(value), value, value, value) >= kind.min_measure
     return np.ones(len(value), dtype=bool)
 
 
-@dataclass(frozen=True)
-class AggregateThreshold:
-    """An aggregate's condition in whole numbers: the measure is at least `bound`.
+def measured(kind: Aggregate, records: Int64s, total: Int64s, low: Int64s, high: Int64s) -> Int64s:
+    """Return the measure of readings, or of frames that are one row.
 
-    Sums and counts add up. So does `q sum - p count`, for an average that is compared with `p / q`. The
-    running maximum only rises and the running minimum only falls: a condition on one holds from some reading
-    on, or up to some reading. A condition that bounds from above is negated.
+    Raises:
+        OverflowError: it does not fit into 62 bits.
     """
-
-    kind: Aggregate
-
-    @property
-    def adds(self) -> bool:
-        """Whether the measure of a frame is the sum of its readings' measures."""
-        return self.kind.function in ("sum", "count", "avg")
-
-    @property
-    def sign(self) -> int:
-        """-1 if the condition bounds the measure from above, else 1."""
-        return 1 if self.kind.compared in (">", ">=") else -1
-
-    @property
-    def is_existential(self) -> bool:
-        """Whether a condition on an extreme holds as soon as one reading meets it; else all must meet it."""
-        return (self.kind.function == "max") is (self.sign > 0)
-
-    @property
-    def bound(self) -> int:
-        """The smallest measure that meets the condition."""
-        bound = Fraction(0) if self.kind.function == "avg" else self.sign * self.kind.bound
-        return math.floor(bound) + 1 if self.kind.compared in (">", "<") else math.ceil(bound)
-
-    def measured(self, records: Int64s, total: Int64s, low: Int64s, high: Int64s) -> Int64s:
-        """Return the measure of readings, or of frames that are one row.
-
-        Raises:
-            OverflowError: it does not fit into 62 bits.
-        """
-        match self.kind.function:
-            case "count":
-                measure = records
-            case "sum":
-                measure = total
-            case "avg":
-                p, q = self.kind.bound.numerator, self.kind.bound.denominator
-                _check_product(total, q)
-                _check_product(records, p)
-                measure = q * total - p * records
-            case "min":
-                measure = low
-            case "max":
-                measure = high
-        return self.sign * measure
-
-    def holds(self, measured: Int64s) -> Bools:
-        """Return whether the condition holds."""
-        satisfied: Bools = measured >= self.bound
-        return satisfied
+    if kind.function == "avg":
+        p, q = kind.bound.numerator, kind.bound.denominator
+        _check_product(total, q)
+        _check_product(records, p)
+        return kind.sign * (q * total - p * records)
+    return kind.sign * {"count": records, "sum": total, "min": low, "max": high}[kind.function]
 
 
 @dataclass(frozen=True)
@@ -177,9 +120,8 @@ class FrameBoundaries:
             case Trend(rising):
                 cut |= (value <= previous) if rising else (value >= previous)
             case Aggregate(minimal=False) as kind:
-                threshold = AggregateThreshold(kind)
-                if not threshold.adds and not threshold.is_existential:
-                    cut |= ~threshold.holds(self._measured)
+                if not kind.adds and not kind.is_existential:
+                    cut |= self._measured < kind.min_measure
         return cut
 
     @cached_property
@@ -191,7 +133,7 @@ class FrameBoundaries:
     def is_static(self) -> bool:
         """Whether no cut depends on where a frame begins."""
         unlimited = self.framing.max_time is None and self.framing.max_records is None
-        return unlimited and isinstance(self.framing.kind, Threshold | Boundary | Trend | Marked)
+        return unlimited and not isinstance(self.framing.kind, Delta | Aggregate)
 
     @cached_property
     def frames(self) -> FrameRanges:
@@ -220,7 +162,7 @@ class FrameBoundaries:
     def _measured(self) -> Int64s:
         assert isinstance(self.framing.kind, Aggregate)
         rows = self.rows
-        return AggregateThreshold(self.framing.kind).measured(rows.records, rows.total, rows.low, rows.high)
+        return measured(self.framing.kind, rows.records, rows.total, rows.low, rows.high)
 
     @cached_property
     def _added(self) -> tuple[Int64s, Int64s]:
@@ -243,25 +185,24 @@ class FrameBoundaries:
         if isinstance(kind, Delta):
             broken = first_of_range(self.rows.low, self.rows.high, self.index, stop, kind.below)
             return np.maximum(broken, following)
-        if isinstance(kind, Aggregate) and (threshold := AggregateThreshold(kind)).adds:
+        if isinstance(kind, Aggregate) and kind.adds:
             # A sum is below the bound if its negative is above the negative bound.
             preceding, upto = self._added
-            return first_at_least(-upto, following, stop, -(preceding + threshold.bound) + 1)
+            return first_at_least(-upto, following, stop, -(preceding + kind.min_measure) + 1)
         return stop
 
     def _reached(self, stop: Int64s) -> Int64s:
         """Return the first row with which the aggregate of each frame is reached and the frame is long
         enough; at least `stop` if there is none."""
-        framing, rows = self.framing, self.rows
-        assert isinstance(framing.kind, Aggregate)
-        threshold = AggregateThreshold(framing.kind)
+        framing, rows, kind = self.framing, self.rows, self.framing.kind
+        assert isinstance(kind, Aggregate)
         enough = np.maximum(self.index + framing.required_records - rows.records, self.index)
         enough = np.maximum(enough, self._first_after(rows.first + framing.min_time - framing.every - 1))
-        if threshold.adds:
+        if kind.adds:
             preceding, upto = self._added
-            return first_at_least(upto, np.minimum(enough, stop), stop, preceding + threshold.bound)
-        satisfied = threshold.holds(self._measured)
-        if threshold.is_existential:
+            return first_at_least(upto, np.minimum(enough, stop), stop, preceding + kind.min_measure)
+        satisfied = self._measured >= kind.min_measure
+        if kind.is_existential:
             reached: Int64s = np.maximum(enough, this_or_next(satisfied))
             return reached
         return np.where(enough < this_or_next(~satisfied), enough, self.size)

@@ -15,7 +15,7 @@ from transom.arrays.range_queries import expand_ranges
 from transom.arrays.sorted_index import SortedIndex, sort_by_key_and_time
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.reference import FrameSpec
+from transom.features.frames.algorithm.params import FrameSpec
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,14 @@ from transom.arrays.column_batch import FAR_FUTURE, MISSING, ColumnBatch
 from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.boundaries import AggregateThreshold, FrameBoundaries, opens
+from transom.features.frames.algorithm.boundaries import FrameBoundaries, measured, opens
 from transom.features.frames.algorithm.hourly_fragments import (
     HourlyFragments,
     frames_of,
     grouped_cumsum,
     not_contained,
 )
+from transom.features.frames.algorithm.params import Aggregate, FrameSpec
 from transom.features.frames.algorithm.readings import (
     Nulls,
     OpenFrameState,
@@ -31,7 +32,6 @@ from transom.features.frames.algorithm.readings import (
     latest_turns,
     with_missing,
 )
-from transom.features.frames.algorithm.reference import Aggregate, FrameSpec
 
 TOTALS = ("records", "missing", "values", "total")
 
@@ -244,10 +244,8 @@ class _Advance:
         if framing.when_open == "drop":
             valid &= ~(self.by_reading & self.frames.condition_met)
         if isinstance(kind, Aggregate) and kind.minimal:
-            threshold = AggregateThreshold(kind)
-            valid &= threshold.holds(
-                threshold.measured(pieces.records, pieces.total, pieces.low, pieces.high)
-            )
+            measure = measured(kind, pieces.records, pieces.total, pieces.low, pieces.high)
+            valid &= measure >= kind.min_measure
         return self._reports(pieces, fragment, True, end, reach), valid
 
     def _reports(

@@ -1,6 +1,6 @@
 """What the rest of transom knows of the feature."""
 
-from transom.features.fills import check_list, describe, fingerprints, validate
+from transom.features.fills import check_list, describe, fingerprints, input_columns, validate
 from transom.features.fills.spec import Fill
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
@@ -15,9 +15,9 @@ FEATURE: Feature[Stream] = Feature(
     outlets=("fills",),
     upstream=lambda stream: "frames",
     problems=validate.problems,
-    columns_read=validate.columns_read,
-    lookback=validate.lookback,
-    conditions=validate.all_conditions,
+    columns_read=input_columns.columns_read,
+    lookback=input_columns.lookback,
+    conditions=input_columns.all_conditions,
     definition=lazy("transom.features.fills.stage:definition"),
     fingerprints={"fills": fingerprints.fills},
     labels=describe.LABELS,

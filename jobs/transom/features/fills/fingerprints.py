@@ -6,9 +6,9 @@ from typing import Any
 
 from transom.core.durations import microseconds
 from transom.features.aggregates.spec import Aggregation
-from transom.features.fills import validate
+from transom.features.fills import input_columns
 from transom.features.fills.spec import Fill
-from transom.features.frames import validate as frame_columns
+from transom.features.frames import input_columns as frame_columns
 from transom.spec.external_source import Filler
 from transom.spec.fingerprints import canonical, types_of
 from transom.spec.stream import Stream
@@ -16,8 +16,12 @@ from transom.spec.stream import Stream
 
 def fills(stream: Stream, name: str) -> str:
     """Return what shapes `fills` besides the frames."""
-    spec, where, by = stream.blocks(Fill)[name], validate.where(stream, name), validate.by(stream, name)
-    over, every = validate.over(spec), frame_columns.every(stream, spec.frame)
+    spec, where, by = (
+        stream.blocks(Fill)[name],
+        input_columns.where(stream, name),
+        input_columns.by(stream, name),
+    )
+    over, every = input_columns.over(spec), frame_columns.every(stream, spec.frame)
     read = {str(measure.column) for measure in spec.measures.values()}.union(where.columns if where else ())
     measures = stream.blocks(Aggregation)[over].measures if over else {}
     key = frame_columns.key(stream, spec.frame)
@@ -35,7 +39,7 @@ def fills(stream: Stream, name: str) -> str:
             "take": spec.combine,
             "measures": {name: str(measure) for name, measure in spec.measures.items()},
             "of": {column: str(measures[column]) for column in read if column in measures},
-            "reach": microseconds(validate.reach(stream, name)),
+            "reach": microseconds(input_columns.reach(stream, name)),
             "types": types_of(stream, {*key, *columns} & stream.event_columns.keys()),
         }
     )

@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 from transom.core.durations import format_duration_long
 from transom.core.terminal_tables import table
 from transom.features.fills.spec import Fill
-from transom.features.frames import validate as frame_columns
+from transom.features.frames import input_columns as frame_columns
 from transom.features.frames.render import longest_frames
 from transom.spec.stream import Stream
 from transom.storage.tables import query

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, HOUR_LENGTH, Interval
-from transom.features.fills import validate as fill_columns
+from transom.features.fills import input_columns
 from transom.features.fills.spec import Fill
 from transom.features.frames.resolve import ResolvedFrames
 from transom.features.frames.sources import TIME, FrameSource
@@ -77,20 +77,20 @@ class FillBlock:
 
 def fill_block_of(stream: Stream, name: str, frames: Mapping[str, ResolvedFrames]) -> FillBlock:
     """Return a fill of the stream file, resolved against its columns."""
-    spec, where = stream.blocks(Fill)[name], fill_columns.where(stream, name)
+    spec, where = stream.blocks(Fill)[name], input_columns.where(stream, name)
     return FillBlock(
         name,
         frames[spec.frame],
         _source(stream, name, spec),
-        fill_columns.by(stream, name),
+        input_columns.by(stream, name),
         where.sql if where else None,
         microseconds(spec.lead),
         microseconds(spec.lag),
         tuple(map(microseconds, spec.shift)),
         spec.combine,
         {measure: (of.function, str(of.column)) for measure, of in spec.measures.items()},
-        {measure: SPARK_TYPES[kind] for measure, kind in fill_columns.measures(stream, name).items()},
-        fill_columns.reach(stream, name) // HOUR,
+        {measure: SPARK_TYPES[kind] for measure, kind in input_columns.measures(stream, name).items()},
+        input_columns.reach(stream, name) // HOUR,
     )
 
 
@@ -98,7 +98,7 @@ def _source(stream: Stream, name: str, fill: Fill) -> FrameSource:
     """Return the stream's own rows, or another table with its absolute path."""
     spec = fill.source
     if not spec.outside:
-        return FrameSource.of(stream, fill_columns.over(fill))
+        return FrameSource.of(stream, input_columns.over(fill))
     fields = {column_name: column.field(column_name) for column_name, column in spec.columns.items()}
     table, columns = None if spec.table is None else absolute(spec.table), tuple(fields.values())
     filler = ExternalSource(f"fills.{name}.source", spec.called, table, spec.time or TIME, columns)

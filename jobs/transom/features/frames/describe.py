@@ -1,7 +1,7 @@
 """Descriptions of a kind of frame."""
 
+from transom.features.frames.input_columns import key
 from transom.features.frames.spec import Frame
-from transom.features.frames.validate import key
 from transom.spec.stream import Stream
 
 LABELS = {

@@ -1,7 +1,7 @@
 """What the rest of transom knows of the feature."""
 
 from transom.features.aggregates.spec import Aggregation
-from transom.features.frames import check_list, describe, fingerprints, spec_rules, validate
+from transom.features.frames import check_list, describe, fingerprints, input_columns, spec_rules, validate
 from transom.features.frames.spec import Frame
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
@@ -17,9 +17,9 @@ FEATURE: Feature[Stream] = Feature(
     upstream=lambda stream: "aggregates" if stream.blocks(Aggregation) else "ingest",
     block_problems=spec_rules.problems,
     problems=validate.problems,
-    columns_read=validate.columns_read,
-    lookback=validate.lookback,
-    conditions=validate.all_conditions,
+    columns_read=input_columns.columns_read,
+    lookback=input_columns.lookback,
+    conditions=input_columns.all_conditions,
     definition=lazy("transom.features.frames.stage:definition"),
     fingerprints={"open_frames": fingerprints.open_frames, "frames": fingerprints.frames},
     labels=describe.LABELS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from transom.core.intervals import HOUR
 from transom.core.terminal import counted
-from transom.features.frames import validate as frame_columns
+from transom.features.frames import input_columns
 from transom.features.frames.spec import Frame
 from transom.findings.source import ONGOING, EntityFindings, FindingSource, Row, plain_title
 from transom.findings.text import as_decimal, as_text, as_time, rounded
@@ -53,7 +53,7 @@ def templates(stream: Stream) -> Iterator[FrameFindings]:
     """Yield the kinds of frames of a stream that are findings."""
     for name, frame in stream.blocks(Frame).items():
         if frame.is_finding:
-            key = frame_columns.key(stream, name)
+            key = input_columns.key(stream, name)
             yield FrameFindings(
                 block=name,
                 severity=frame.severity,
@@ -61,7 +61,7 @@ def templates(stream: Stream) -> Iterator[FrameFindings]:
                 titled=frame.title or plain_title(name, key),
                 reach=-(-frame.silence // HOUR),
                 rule=frame.rule,
-                value=frame_columns.value(stream, name),
+                value=input_columns.value(stream, name),
                 known=bool(frame.known),
             )
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from transom.core.durations import microseconds
 from transom.features.aggregates.spec import Aggregation, Measure
-from transom.features.frames import spec_rules, validate
+from transom.features.frames import input_columns, spec_rules
 from transom.features.frames.spec import Frame
 from transom.spec.fingerprints import canonical, types_of
 from transom.spec.stream import Stream
@@ -18,7 +18,7 @@ BASELINE = {"of": "value", "shift": "shift", "take": "combine", "missing": "miss
 def open_frames(stream: Stream, name: str) -> str:
     """Return what shapes the states and reports of a kind of frame."""
     spec, measures = stream.blocks(Frame)[name], _measures(stream, name)
-    key, read = validate.key(stream, name), validate.read(stream, name)
+    key, read = input_columns.key(stream, name), input_columns.read(stream, name)
     columns = {measures[column].column if spec.source else column for column in read}
     baseline = spec.baseline.model_dump(mode="json") if spec.baseline else None
     kind = [spec.kind, spec.extent, spec.step, spec.below, str(spec.condition), spec.span, spec.direction]
@@ -28,10 +28,10 @@ def open_frames(stream: Stream, name: str) -> str:
         ({} if spec.known is None else {"known": microseconds(spec.known)})
         | {
             "key": list(key),
-            "conditions": {field: test.sql for field, test in validate.conditions(stream, name).items()},
-            "value": validate.value(stream, name),
+            "conditions": {field: test.sql for field, test in input_columns.conditions(stream, name).items()},
+            "value": input_columns.value(stream, name),
             "measures": {column: str(measures[column]) for column in read} if spec.source else None,
-            "every": _length(validate.every(stream, name)),
+            "every": _length(input_columns.every(stream, name)),
             "ties": spec.on_duplicate_time,
             "baseline": baseline and {old: baseline[new] for old, new in BASELINE.items()},
             "kind": kind,
@@ -48,7 +48,11 @@ def open_frames(stream: Stream, name: str) -> str:
 
 def frames(stream: Stream, name: str) -> str:
     """Return what shapes `frames` beside `open_frames`."""
-    key, value, measures = validate.key(stream, name), validate.value(stream, name), _measures(stream, name)
+    key, value, measures = (
+        input_columns.key(stream, name),
+        input_columns.value(stream, name),
+        _measures(stream, name),
+    )
     measure = measures.get(value or "")
     column = measure.column if measure else value
     return canonical(

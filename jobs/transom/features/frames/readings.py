@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 
 from transom.core.intervals import HOUR, MICROSECOND, merge_hours
 from transom.engine.hours import granule, quoted
+from transom.features.frames.input_columns import BASELINE
 from transom.features.frames.resolve import ResolvedFrames
 from transom.features.frames.source_rows import in_hours, reduce_values, rows_of, steps_column
 from transom.features.frames.sources import TIME
-from transom.features.frames.validate import BASELINE
 from transom.ledger.stage import StepRequest
 
 TURN, VALUE = "__turn", "__value"

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from transom.core.durations import format_duration_long
 from transom.core.terminal_tables import table
-from transom.features.frames import validate as frame_columns
+from transom.features.frames import input_columns
 from transom.features.frames.spec import Frame
 from transom.spec.stream import Stream
 from transom.storage.tables import query
@@ -24,7 +24,7 @@ LATEST = (
 def print_frames(stream: Stream, root: str) -> None:
     """Print the longest frames of each kind in their last revision."""
     for name, frame in stream.blocks(Frame).items():
-        key, value = frame_columns.key(stream, name), frame_columns.value(stream, name)
+        key, value = input_columns.key(stream, name), input_columns.value(stream, name)
         count, rows = longest_frames(f"{root}/frames", key, name)
         if not rows:
             typer.echo(f"\n{name}: no frame {frame.rule}")

@@ -11,7 +11,7 @@ from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, HOUR_LENGTH, micros
 from transom.engine.hours import extend_back
 from transom.features.aggregates.resolve import Unit
-from transom.features.frames import validate as frame_columns
+from transom.features.frames import input_columns
 from transom.features.frames.algorithm import params
 from transom.features.frames.sources import FrameSource
 from transom.features.frames.spec import Baseline, Frame
@@ -109,9 +109,9 @@ class ResolvedFrames:
 def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
     """Return a kind of frame of the stream file, resolved against its columns."""
     spec = stream.blocks(Frame)[name]
-    source, value = FrameSource.of(stream, spec.source), frame_columns.value(stream, name)
+    source, value = FrameSource.of(stream, spec.source), input_columns.value(stream, name)
     unit = Unit((1, 1), True) if value is None else source.unit(value)
-    every = frame_columns.every(stream, name)
+    every = input_columns.every(stream, name)
     framing = params.FrameSpec(
         _kind(spec, unit),
         1 if every is None else microseconds(every),
@@ -127,12 +127,12 @@ def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
     )
     return ResolvedFrames(
         name,
-        {column: SPARK_TYPES[stream.event_types[column]] for column in frame_columns.key(stream, name)},
+        {column: SPARK_TYPES[stream.event_types[column]] for column in input_columns.key(stream, name)},
         source,
-        {field: test.sql for field, test in frame_columns.conditions(stream, name).items()},
+        {field: test.sql for field, test in input_columns.conditions(stream, name).items()},
         value,
         unit,
-        tuple(frame_columns.read(stream, name)),
+        tuple(input_columns.read(stream, name)),
         spec.on_duplicate_time,
         spec.baseline,
         framing,

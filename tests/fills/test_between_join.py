@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 
 from tests.support.examples import rare_case
 from transom.arrays.sorted_index import SortedIndex, sort_by_key_and_time
-from transom.features.fills.algorithm.between_join import Between, KeyInterval, nested_loop
+from transom.features.fills.algorithm.reference import nested_loop
+from transom.features.fills.algorithm.vectorised import Between
 
 TIME = st.one_of(st.integers(0, 30), st.integers(0, 10**15))
 INTERVALS = st.lists(
-    st.tuples(st.integers(0, 3), TIME, st.integers(0, 40)).map(
-        lambda i: KeyInterval(i[0], i[1], i[1] + i[2])
-    ),
+    st.tuples(st.integers(0, 3), TIME, st.integers(0, 40)).map(lambda i: (i[0], i[1], i[1] + i[2])),
     max_size=12,
 )
 ROWS = st.lists(
@@ -24,7 +23,7 @@ ROWS = st.lists(
 @rare_case(10)
 @given(intervals=INTERVALS, rows=ROWS)
 def test_intervals_have_what_a_nested_loop_finds(
-    intervals: list[KeyInterval], rows: list[tuple[int, int, int]]
+    intervals: list[tuple[int, int, int]], rows: list[tuple[int, int, int]]
 ) -> None:
     rows = sorted(rows)
     key, time, value = (np.array([row[place] for row in rows], dtype=np.int64) for place in range(3))

@@ -191,7 +191,7 @@ def of_stretches(block: ResolvedFrames, ones: Sequence[Reading]) -> Iterator[tup
         frames = frames_of_period(block.framing, inside, begin + length, block.overlap)
         most = max((frame.length(block.framing.every) for frame in frames), default=0)
         for frame in frames:
-            if not block.longest or frame.length(block.framing.every) == most:
+            if not block.spec.longest or frame.length(block.framing.every) == most:
                 yield begin + length - HOUR, "final", 1, frame
 
 

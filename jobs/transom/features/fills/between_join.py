@@ -5,7 +5,7 @@
 
 returns every outage with the number of flows of the same router, from five minutes before its start to its
 end. Spark compares every row with every interval of its key for such a condition. Here, vectorised passes
-match them (`transom.features.fills.algorithm.between_join`), and partial aggregates are merged. Up to
+match them (`transom.features.fills.algorithm.vectorised`), and partial aggregates are merged. Up to
 `BROADCAST_LIMIT` intervals are broadcast to the rows. Else rows and intervals are partitioned by key and by
 slice of time, so that a key with most of the rows is split like any other.
 """
@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +30,7 @@ from transom.arrays.sorted_index import SortedIndex, sort_by_key_and_time
 from transom.core.durations import microseconds
 from transom.core.exact_sums import Int64s
 from transom.engine.hours import quoted
-from transom.features.fills.algorithm.between_join import Between
-from transom.ledger.stage import PartitionFunction
+from transom.features.fills.algorithm.vectorised import Between
 
 BROADCAST_LIMIT = 2**18
 """The maximum number of intervals that are broadcast."""
@@ -155,7 +154,7 @@ def aggregate_between(
         spans: with `FROM` and `TO`: `[from, to)` in microseconds.
     """
     intervals = _intervals(spans, by).select(*quoted(by), FROM, TO).distinct()
-    partial = _aggregates(intervals, rows.where(_not_null([*by, time])), time, by, aggregates)
+    figures = _aggregates(intervals, rows.where(_not_null([*by, time])), time, by, aggregates)
     columns = []
     for name, (function, column) in aggregates.items():
         if column is None:
@@ -165,7 +164,7 @@ def aggregate_between(
         else:
             aggregate = F.col(f"`__{function}_{column}`")
         columns.append(aggregate.alias(name))
-    return spans.join(partial, [*by, FROM, TO], "left").select(*quoted(spans.columns), *columns)
+    return spans.join(figures, [*by, FROM, TO], "left").select(*quoted(spans.columns), *columns)
 
 
 def _intervals(spans: DataFrame, by: Sequence[str]) -> DataFrame:
@@ -176,8 +175,7 @@ def _not_null(names: Sequence[str]) -> Column:
     return reduce(Column.__and__, (F.col(f"`{name}`").isNotNull() for name in names), F.lit(True))
 
 
-@dataclass(frozen=True)
-class _Slices:
+class _Slices(NamedTuple):
     """Slices of time of equal length, in microseconds."""
 
     low: int
@@ -197,7 +195,7 @@ def _sliced(
     intervals: DataFrame,
     rows: DataFrame,
     by: Sequence[str],
-    make: Callable[[_Slices], PartitionFunction],
+    join: Callable[[_Slices, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: T.StructType | str,
 ) -> DataFrame:
     """Return the results of a function of the intervals and the rows of each key and slice of time.
@@ -216,7 +214,7 @@ def _sliced(
         .withColumn(_SLICE, slices.number(F.col(FROM)))
         .unionByName(intervals.withColumn(_SLICE, numbers), allowMissingColumns=True)
     )
-    return together.repartition(*quoted(by), _SLICE).mapInArrow(make(slices), schema)
+    return together.repartition(*quoted(by), _SLICE).mapInArrow(partial(join, slices), schema)
 
 
 def _pairs(
@@ -226,7 +224,7 @@ def _pairs(
     row = F.struct(*quoted(rows.columns)).alias(_ROW)
     right = rows.select(*quoted(by), F.unix_micros(time).alias(FROM), row)
     schema = T.StructType([left.schema[_FRAME], right.schema[_ROW]])
-    pairs = _sliced(left, right, by, lambda slices: _PairJoin(tuple(by), slices), schema)
+    pairs = _sliced(left, right, by, partial(_pair_batches, tuple(by)), schema)
     own = [name for name in rows.columns if name not in by]
     return pairs.select(f"{_FRAME}.*", *(F.col(f"{_ROW}.`{name}`") for name in own))
 
@@ -235,11 +233,13 @@ def _aggregates(
     intervals: DataFrame, rows: DataFrame, time: str, by: Sequence[str], aggregates: Mapping[str, Aggregate]
 ) -> DataFrame:
     """Return for each interval the number of its rows, and the figures of each column."""
-    functions: dict[str, set[str]] = {}
-    for function, column in aggregates.values():
-        if column is not None:
-            functions.setdefault(column, set()).add("sum" if function == "mean" else function)
-    figures = {column: ("values", *sorted(functions[column])) for column in functions}
+    figures = {
+        column: sorted(
+            {"values", *("sum" if f == "mean" else f for f, of in aggregates.values() if of == column)}
+        )
+        for _, column in aggregates.values()
+        if column is not None
+    }
     kinds = {
         column: "bigint" if isinstance(rows.schema[column].dataType, WHOLE) else "double"
         for column in figures
@@ -255,19 +255,18 @@ def _aggregates(
             types[name] = "bigint" if figure == "values" else kinds[column]
             sums.append({"min": F.min, "max": F.max}.get(figure, F.sum)(f"`{name}`").alias(name))
     schema = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
+    join = partial(_figure_batches, tuple(by), figures)
     few = intervals.limit(BROADCAST_LIMIT + 1).toArrow()
     if few.num_rows > BROADCAST_LIMIT:
-        partial = _sliced(
-            intervals, right, by, lambda slices: _AggregateJoin(tuple(by), figures, slices), schema
-        )
+        figures_of_tasks = _sliced(intervals, right, by, join, schema)
     else:
-        bounds = pc.min(few[FROM]).as_py(), pc.max(few[TO]).as_py()
-        partial = _within(right, *bounds).mapInArrow(_AggregateJoin(tuple(by), figures, few), schema)
-    return partial.groupBy(*quoted(by), FROM, TO).agg(*sums)
+        near = _within(right, pc.min(few[FROM]).as_py(), pc.max(few[TO]).as_py())
+        figures_of_tasks = near.mapInArrow(partial(join, few), schema)
+    return figures_of_tasks.groupBy(*quoted(by), FROM, TO).agg(*sums)
 
 
 @dataclass(frozen=True)
-class _JoinPartition:
+class _Matches:
     """Intervals and rows that are joined at once.
 
     Attributes:
@@ -283,8 +282,8 @@ class _JoinPartition:
     between: Between
 
     @classmethod
-    def of(cls, table: pa.Table, by: Sequence[str], slices: _Slices | None = None) -> "_JoinPartition":
-        """Return the partition of a table that has both."""
+    def of(cls, table: pa.Table, by: Sequence[str], slices: _Slices | None = None) -> "_Matches":
+        """Return the matches in a table that has both."""
         is_interval = pc.is_valid(table[TO]).to_numpy(zero_copy_only=False)
         pieces, rows = np.flatnonzero(is_interval), np.flatnonzero(~is_interval)
         key, time = encode_keys(table, by)[0], int64s(table[FROM])
@@ -299,70 +298,62 @@ class _JoinPartition:
         return cls(intervals, table, rows[order], between)
 
 
-@dataclass(frozen=True)
-class _PairJoin:
-    """Computes the pairs of intervals and rows of a task."""
-
-    by: tuple[str, ...]
-    slices: _Slices
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = concat_batches(batches)
-        if table is None:
-            return
-        join = _JoinPartition.of(table, self.by, self.slices)
-        counts = join.between.count()
-        # As many intervals at a time as have so many matches; or one.
-        cuts = np.flatnonzero(np.diff((np.cumsum(counts) - counts) // AT_A_TIME)) + 1
-        for first, stop in pairwise([0, *cuts.tolist(), len(counts)]):
-            interval, row = join.between.take(slice(first, stop)).pairs()
-            if len(interval):
-                frames = join.intervals[_FRAME].take(pa.array(interval + first))
-                rows = join.table[_ROW].take(pa.array(join.rows[row]))
-                yield from pa.table({_FRAME: frames, _ROW: rows}).combine_chunks().to_batches()
+def _pair_batches(
+    by: Sequence[str], slices: _Slices, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the pairs of intervals and rows of a task."""
+    table = concat_batches(batches)
+    if table is None:
+        return
+    matches = _Matches.of(table, by, slices)
+    counts = matches.between.count()
+    # As many intervals at a time as have so many matches; or one.
+    cuts = np.flatnonzero(np.diff((np.cumsum(counts) - counts) // AT_A_TIME)) + 1
+    for first, stop in pairwise([0, *cuts.tolist(), len(counts)]):
+        interval, row = matches.between.take(slice(first, stop)).pairs()
+        if len(interval):
+            frames = matches.intervals[_FRAME].take(pa.array(interval + first))
+            rows = table[_ROW].take(pa.array(matches.rows[row]))
+            yield from pa.table({_FRAME: frames, _ROW: rows}).combine_chunks().to_batches()
 
 
-@dataclass(frozen=True)
-class _AggregateJoin:
-    """Computes the figures of each interval that has rows in a task.
+def _figure_batches(
+    by: Sequence[str],
+    figures: Mapping[str, Iterable[str]],
+    intervals: pa.Table | _Slices,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the figures of each interval that has rows in a task.
 
-    Attributes:
+    Args:
         figures: by column.
         intervals: all that there are; or the slices of those that come with the rows.
     """
-
-    by: tuple[str, ...]
-    figures: Mapping[str, tuple[str, ...]]
-    intervals: pa.Table | _Slices
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if isinstance(self.intervals, _Slices):
-            table = concat_batches(batches)
-            if table is not None:
-                yield from self._output(_JoinPartition.of(table, self.by, self.intervals))
-            return
-        for rows in rebatch(batches, ROWS_AT_A_TIME):
-            both = pa.concat_tables([rows, self.intervals], promote_options="default")
-            yield from self._output(_JoinPartition.of(both.combine_chunks(), self.by))
-
-    def _output(self, join: _JoinPartition) -> Iterator[pa.RecordBatch]:
-        counts = join.between.count()
-        columns = {name: join.intervals[name] for name in (*self.by, FROM, TO)} | {_COUNT: pa.array(counts)}
-        for column, figures in self.figures.items():
-            values = join.table[f"__value_{column}"].combine_chunks()
-            valid = pc.is_valid(values).to_numpy(zero_copy_only=False)[join.rows]
-            valid_counts = counts if valid.all() else join.between.sums(valid.astype(np.int64))
-            for figure in figures:
-                of = valid_counts if figure == "values" else _figure(join, values, figure, column)
+    if isinstance(intervals, _Slices):
+        table = concat_batches(batches)
+        parts = iter(() if table is None else [_Matches.of(table, by, intervals)])
+    else:
+        tables = ([rows, intervals] for rows in rebatch(batches, ROWS_AT_A_TIME))
+        both = (pa.concat_tables(pair, promote_options="default").combine_chunks() for pair in tables)
+        parts = (_Matches.of(table, by) for table in both)
+    for matches in parts:
+        counts = matches.between.count()
+        columns = {name: matches.intervals[name] for name in (*by, FROM, TO)} | {_COUNT: pa.array(counts)}
+        for column, names in figures.items():
+            values = matches.table[f"__value_{column}"].combine_chunks()
+            valid = pc.is_valid(values).to_numpy(zero_copy_only=False)[matches.rows]
+            valid_counts = counts if valid.all() else matches.between.sums(valid.astype(np.int64))
+            for figure in names:
+                of = valid_counts if figure == "values" else _figure(matches, values, figure, column)
                 mask = None if figure == "values" else valid_counts == 0
                 columns[f"__{figure}_{column}"] = pa.array(of, mask=mask)
         yield from pa.table(columns).filter(pa.array(counts > 0)).combine_chunks().to_batches()
 
 
-def _figure(join: _JoinPartition, values: pa.Array, figure: str, column: str) -> Any:
+def _figure(matches: _Matches, values: pa.Array, figure: str, column: str) -> Any:
     if figure == "sum":
         try:
-            return join.between.sums(values.fill_null(0).to_numpy(zero_copy_only=False)[join.rows])
+            return matches.between.sums(values.fill_null(0).to_numpy(zero_copy_only=False)[matches.rows])
         except OverflowError as error:
             raise OverflowError(f"{column}: {error}") from None
     # As in Spark, NaN is larger than every number.
@@ -373,4 +364,6 @@ def _figure(join: _JoinPartition, values: pa.Array, figure: str, column: str) ->
         ("max", False): (np.maximum, -np.inf),
     }
     pick, none = picks[figure, pa.types.is_integer(values.type)]
-    return join.between.extremes(values.fill_null(none).to_numpy(zero_copy_only=False)[join.rows], pick, none)
+    return matches.between.extremes(
+        values.fill_null(none).to_numpy(zero_copy_only=False)[matches.rows], pick, none
+    )

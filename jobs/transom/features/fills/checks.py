@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from transom.engine.hours import quoted
 from transom.features.fills.resolve import FillBlock
-from transom.features.frames.sources import TIME
+from transom.storage.external_source import TIME
 
 SAMPLED = 2
 """Fills of an hour that are counted again; which ones depends on the hour alone."""

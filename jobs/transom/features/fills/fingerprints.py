@@ -16,11 +16,8 @@ from transom.spec.stream import Stream
 
 def fills(stream: Stream, name: str) -> str:
     """Return what shapes `fills` besides the frames."""
-    spec, where, by = (
-        stream.blocks(Fill)[name],
-        input_columns.where(stream, name),
-        input_columns.by(stream, name),
-    )
+    spec, where = stream.blocks(Fill)[name], input_columns.where(stream, name)
+    by = input_columns.by(stream, name)
     over, every = input_columns.over(spec), frame_columns.every(stream, spec.frame)
     read = {str(measure.column) for measure in spec.measures.values()}.union(where.columns if where else ())
     measures = stream.blocks(Aggregation)[over].measures if over else {}

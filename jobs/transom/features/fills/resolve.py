@@ -8,12 +8,11 @@ from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, HOUR_LENGTH, Interval
 from transom.features.fills import input_columns
 from transom.features.fills.spec import Fill
-from transom.features.frames.resolve import ResolvedFrames
-from transom.features.frames.sources import TIME, FrameSource
+from transom.features.frames.resolve import FrameSource, ResolvedFrames
 from transom.features.frames.spec import Combination
 from transom.ledger.stage import InputRange
 from transom.spec.stream import Stream
-from transom.storage.external_source import ExternalSource
+from transom.storage.external_source import TIME, ExternalSource
 from transom.storage.filesystem import absolute
 from transom.storage.tables import SPARK_TYPES
 

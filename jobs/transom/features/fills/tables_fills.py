@@ -15,10 +15,10 @@ from transom.engine.hours import quoted
 from transom.features.fills.between_join import FROM, TO, aggregate_between
 from transom.features.fills.checks import counted_again
 from transom.features.fills.resolve import FillBlock
-from transom.features.frames.source_rows import in_hours, reduce_values, rows_of, steps_column
-from transom.features.frames.sources import TIME
+from transom.features.frames.source_rows import in_hours, in_unit, reduce_values, rows_of, steps_column
 from transom.features.frames.spec import Combination
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
+from transom.storage.external_source import TIME
 
 SECOND = 1_000_000
 
@@ -100,7 +100,10 @@ def _fills(block: FillBlock, periods: DataFrame, rows: DataFrame, required: Iter
         F.when(F.col("__covered") > 0, F.col("rows_matched")).alias("rows_matched"),
         F.col("__covered").alias("coverage"),
         F.when(is_final, "final").otherwise("partial").alias("state"),
-        *(_in_unit(block, name).alias(name) for name in block.measures),
+        *(
+            in_unit(F.col(f"`{name}`"), block.source.unit(column)).cast(block.kinds[name]).alias(name)
+            for name, (_, column) in block.measures.items()
+        ),
         "__apart",
     )
     own = fills.where(~F.col("__apart")).drop("__apart")
@@ -124,16 +127,6 @@ def _coverage(required: Iterable[datetime]) -> Column:
         end, start = F.least(TO, F.lit(micros(run.end))), F.greatest(FROM, F.lit(micros(run.start)))
         covered = covered + F.greatest(F.lit(0), end - start)
     return covered.cast("double") / (F.col(TO) - F.col("__whole"))
-
-
-def _in_unit(block: FillBlock, name: str) -> Column:
-    """Return a measure of whole steps in its own unit."""
-    function, column = block.measures[name]
-    unit, measure = block.source.unit(column), F.col(f"`{name}`")
-    if not unit.is_whole or function == "mean":
-        up, down = (F.lit(float(number)) for number in unit.step)
-        measure = measure.cast("double") * up / down
-    return measure.cast(block.kinds[name])
 
 
 def _combine_shifts(fills: DataFrame, block: FillBlock, combine: Combination) -> DataFrame:

@@ -48,12 +48,8 @@ def open_frames(stream: Stream, name: str) -> str:
 
 def frames(stream: Stream, name: str) -> str:
     """Return what shapes `frames` beside `open_frames`."""
-    key, value, measures = (
-        input_columns.key(stream, name),
-        input_columns.value(stream, name),
-        _measures(stream, name),
-    )
-    measure = measures.get(value or "")
+    key, value = input_columns.key(stream, name), input_columns.value(stream, name)
+    measure = _measures(stream, name).get(value or "")
     column = measure.column if measure else value
     return canonical(
         {

@@ -10,15 +10,61 @@ from functools import partial
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, HOUR_LENGTH, micros
 from transom.engine.hours import extend_back
-from transom.features.aggregates.resolve import Unit
+from transom.features.aggregates.resolve import AggregateBlock, Unit, block_of
 from transom.features.frames import input_columns
 from transom.features.frames.algorithm import params
-from transom.features.frames.sources import FrameSource
-from transom.features.frames.spec import Baseline, Frame
+from transom.features.frames.spec import Frame
 from transom.features.frames.spec_rules import overlaps
+from transom.formats.record_format import Field
 from transom.ledger.stage import InputRange
 from transom.spec.stream import Stream
+from transom.storage.external_source import ExternalSource
 from transom.storage.tables import SPARK_TYPES
+
+MEAN_STEPS = 2**20
+"""Steps of a mean in one step of its column: a mean is no multiple of the column's resolution."""
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """Where the rows are that frames are made of, or filled with: events, or the granules of an aggregation.
+
+    A granule is a reading at its start. Its columns are the measures whose value a single granule has.
+
+    Attributes:
+        over: the aggregation with the granules; None for events.
+        fields: the columns of events.
+        filler: the table that is read instead of the stream's own events, if any.
+    """
+
+    over: AggregateBlock | None
+    fields: dict[str, Field]
+    filler: ExternalSource | None = None
+
+    @classmethod
+    def of(cls, stream: Stream, over: str | None) -> "FrameSource":
+        """Return the events of a stream, or a block's granules."""
+        return cls(None if over is None else block_of(stream, over), dict(stream.event_columns))
+
+    @property
+    def table(self) -> tuple[str, str, str]:
+        """The stage, block and table of the rows."""
+        if self.filler is not None:
+            return self.filler.series
+        if self.over is None:
+            return "ingest", "events", "events"
+        return "aggregates", self.over.name, "granules"
+
+    def unit(self, name: str) -> Unit:
+        """Return the unit of a number."""
+        if self.over is None:
+            return Unit.of(self.fields[name])
+        function, column = self.over.measures[name]
+        if column is None:
+            return Unit((1, 1), True)
+        unit = self.over.units[column]
+        up, down = unit.step
+        return Unit((up, down * MEAN_STEPS), False) if function == "mean" else unit
 
 
 @dataclass(frozen=True)
@@ -32,36 +78,38 @@ class ResolvedFrames:
         value: the column whose value delimits frames, if any.
         unit: of the value.
         read: the columns that are read besides the key.
-        on_duplicate_time: how several events of one key at one time are combined.
-        period: the length of the periods that are framed by themselves, in hours; None if frames may go on
-            from hour to hour.
-        overlap: whether frames of a key may overlap.
-        longest: whether only the longest of a period are reported.
     """
 
     name: str
+    spec: Frame
     key: Mapping[str, str]
     source: FrameSource
     conditions: Mapping[str, str]
     value: str | None
     unit: Unit
     read: tuple[str, ...]
-    on_duplicate_time: str | None
-    baseline: Baseline | None
     framing: params.FrameSpec
-    period: int | None
-    overlap: bool
-    longest: bool
 
     @property
     def picks(self) -> bool:
         """Whether one of several events at one time is picked."""
-        return self.on_duplicate_time in ("first", "last")
+        return self.spec.on_duplicate_time in ("first", "last")
+
+    @property
+    def overlap(self) -> bool:
+        """Whether frames of a key may overlap."""
+        return overlaps(self.spec)
+
+    @property
+    def period(self) -> int | None:
+        """The length of the periods that are framed by themselves, in hours; None if frames may go on from
+        hour to hour."""
+        return None if self.spec.period is None else self.spec.period // HOUR
 
     @property
     def shifts(self) -> tuple[int, ...]:
         """How long ago the readings of the baseline are, in microseconds."""
-        return tuple(map(microseconds, self.baseline.shift)) if self.baseline else ()
+        return tuple(map(microseconds, self.spec.baseline.shift)) if self.spec.baseline else ()
 
     @property
     def back(self) -> int:
@@ -81,7 +129,7 @@ class ResolvedFrames:
         """The hours of the readings' table that an hour reads: itself, or the period that it completes; and
         those of the baseline."""
         # With `missing: zero` a requested hour without a reading counts as 0.
-        zero = self.baseline is not None and self.baseline.missing == "zero"
+        zero = self.spec.baseline is not None and self.spec.baseline.missing == "zero"
         reads = []
         for shift in (0, *self.shifts):
             back, forward = -(-shift // HOUR_LENGTH) + self._earlier, -(shift // HOUR_LENGTH)
@@ -114,31 +162,27 @@ def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
     every = input_columns.every(stream, name)
     framing = params.FrameSpec(
         _kind(spec, unit),
-        1 if every is None else microseconds(every),
-        every is not None,
-        spec.missing or ("breaks" if spec.kind in ("threshold", "trend") else "bridged"),
-        microseconds(spec.silence),
-        0 if spec.min_length is None else microseconds(spec.min_length),
-        spec.min_records,
-        None if spec.max_length is None else microseconds(spec.max_length),
-        spec.max_records,
-        spec.when_open or "continue",
-        spec.known is not None,
+        every=1 if every is None else microseconds(every),
+        scheduled=every is not None,
+        missing=spec.missing or ("breaks" if spec.kind in ("threshold", "trend") else "bridged"),
+        idle=microseconds(spec.silence),
+        min_time=0 if spec.min_length is None else microseconds(spec.min_length),
+        min_records=spec.min_records,
+        max_time=None if spec.max_length is None else microseconds(spec.max_length),
+        max_records=spec.max_records,
+        when_open=spec.when_open or "continue",
+        begins=spec.known is not None,
     )
     return ResolvedFrames(
         name,
+        spec,
         {column: SPARK_TYPES[stream.event_types[column]] for column in input_columns.key(stream, name)},
         source,
         {field: test.sql for field, test in input_columns.conditions(stream, name).items()},
         value,
         unit,
         tuple(input_columns.read(stream, name)),
-        spec.on_duplicate_time,
-        spec.baseline,
         framing,
-        None if spec.period is None else spec.period // HOUR,
-        overlaps(spec),
-        spec.longest,
     )
 
 

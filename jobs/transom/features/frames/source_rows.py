@@ -1,22 +1,43 @@
-"""The rows of a source as Spark reads them: columns as conditions see them, and numbers in whole steps."""
+"""Rows of a source as Spark reads them, and the readings of frames that they become.
 
-from collections.abc import Iterable
+Columns are as conditions see them, and numbers in whole steps. Of the readings of a key there is one at a
+time, with the results of conditions.
+"""
+
+from collections.abc import Collection, Iterable, Sequence, Set
 from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transom.core.intervals import merge_hours, micros
-from transom.engine.hours import quoted
-from transom.features.aggregates.resolve import AggregateBlock
-from transom.features.frames.sources import MEAN_STEPS, TIME, FrameSource
+from transom.core.intervals import HOUR, MICROSECOND, merge_hours, micros
+from transom.engine.hours import granule, quoted
+from transom.features.aggregates.resolve import AggregateBlock, Unit
+from transom.features.frames.input_columns import BASELINE
+from transom.features.frames.resolve import MEAN_STEPS, FrameSource, ResolvedFrames
 from transom.features.frames.spec import Combination
+from transom.ledger.stage import StepRequest
+from transom.storage.external_source import TIME
+
+TURN, VALUE = "__turn", "__value"
+FLAGS = ("__missing", "__holds", "__starts", "__ends")
+"""Columns of readings; no column of a key has such a name."""
+ORDER = ("__time", "__place")
+"""The order of records of one turn, if the first or the last is picked; the place is file and line."""
+LINE_BITS = 31
+"""Bits of a place that count lines."""
 
 
 def steps_column(name: str) -> str:
     """Return the column that holds a number in whole steps of its unit."""
     return f"__steps_{name}"
+
+
+def in_unit(steps: Column, unit: Unit) -> Column:
+    """Return a number of whole steps in its own unit."""
+    up, down = (F.lit(float(number)) for number in unit.step)
+    return steps if unit.is_whole else steps * up / down
 
 
 def rows_of(
@@ -48,12 +69,10 @@ def _measure(over: AggregateBlock, name: str) -> Column:
     function, column = over.measures[name]
     if column is None:
         return F.col("records")
-    unit = over.units[column]
-    up, down = (F.lit(float(number)) for number in unit.step)
     if function == "mean":
+        up, down = (F.lit(float(number)) for number in over.units[column].step)
         return F.col(f"sum_{column}") * up / down / F.col(f"values_{column}")
-    steps = F.col(f"{function}_{column}")
-    return steps if unit.is_whole else steps * up / down
+    return in_unit(F.col(f"{function}_{column}"), over.units[column])
 
 
 def _granule_steps(over: AggregateBlock, name: str) -> Column:
@@ -90,3 +109,98 @@ def reduce_values(values: Column, combine: Combination) -> Column:
             low, high = (F.get(values, F.floor((count - one) / 2).cast("int")) for one in (1, 0))
             result = (low + high) / 2
     return F.when(count > 0, result)
+
+
+def order_of(block: ResolvedFrames) -> tuple[str, ...]:
+    """Return the columns of `ORDER` that distinguish records of one turn."""
+    return ORDER if block.framing.every > 1 else ORDER[1:]
+
+
+def readings_of(request: StepRequest, block: ResolvedFrames, targets: Sequence[datetime]) -> DataFrame:
+    """Return the readings of some hours: the key, the time in microseconds as `TURN`, `VALUE`, `FLAGS`, and
+    `ORDER` if one of several at one time is picked."""
+    rows = _read(request, block, set(targets) & _requested(request, block))
+    if block.spec.baseline is not None:
+        rows = _with_baseline(request, block, rows, targets)
+    value = F.lit(None).cast("bigint") if block.value is None else F.col(steps_column(block.value))
+    missing = value.isNull() & F.lit(block.value is not None)
+    if "where" in block.conditions:
+        missing = F.expr(block.conditions["where"]).isNull()
+    flags = [
+        F.coalesce(F.expr(block.conditions.get(name, default)), F.lit(False)).alias(flag)
+        for flag, name, default in (
+            (FLAGS[1], "where", "true"), (FLAGS[2], "starts_when", "true"), (FLAGS[3], "ends_when", "false"),
+        )
+    ]  # fmt: skip
+    picked = quoted(ORDER) if block.picks else []
+    time = F.unix_micros(TURN).alias(TURN)
+    return rows.select(*quoted(block.key), time, value.alias(VALUE), missing.alias(FLAGS[0]), *flags, *picked)
+
+
+def _requested(request: StepRequest, block: ResolvedFrames) -> Set[datetime]:
+    """Return the requested hours of the readings' table."""
+    return request.rows.get(block.source.table[1:], {}).keys()
+
+
+def _read(request: StepRequest, block: ResolvedFrames, hours: Collection[datetime]) -> DataFrame:
+    """Return the columns that are read, of some hours, with the turn of each reading."""
+    table = request.pins.read(block.source.table[2], set(hours))
+    more = ("source_id", "source_line") if block.picks else ()
+    steps = block.read if block.spec.on_duplicate_time in ("sum", "mean") else filter(None, [block.value])
+    rows = rows_of(block.source, table, block.key, (*block.read, *more), steps)
+    if "only" in block.conditions:
+        rows = rows.where(F.expr(block.conditions["only"]))
+    if block.source.over is not None:
+        return rows.withColumn(TURN, F.col(TIME))
+    turn = granule(block.framing.every).alias(TURN)
+    if block.picks:
+        # Files are ordered by a hash, as they have no order of their own; lines have one within a file.
+        file = F.crc32(F.col("source_id").cast("binary"))
+        place = file * F.lit(2**LINE_BITS) + F.least("source_line", F.lit(2**LINE_BITS - 1))
+        return rows.withColumns({TURN: turn, ORDER[0]: F.unix_micros(TIME), ORDER[1]: place})
+    combined = [_combined(block, name).alias(name) for name in block.read]
+    if block.value is not None:
+        combined.append(_combined(block, block.value, in_steps=True).alias(steps_column(block.value)))
+    return rows.groupBy(*quoted(block.key), turn).agg(F.min(TIME).alias(TIME), *combined)
+
+
+def _combined(block: ResolvedFrames, name: str, in_steps: bool = False) -> Column:
+    """Return the combination of several values of a column at one time."""
+    how, steps = block.spec.on_duplicate_time, F.col(steps_column(name))
+    if how in ("min", "max"):
+        return (F.min if how == "min" else F.max)(steps if in_steps else f"`{name}`")
+    # A sum of doubles depends on their order, one of whole steps does not.
+    combined = F.try_sum(steps)
+    if how == "mean":
+        combined = F.rint(combined.cast("double") / F.count(steps)).cast("bigint")
+    return combined if in_steps else in_unit(combined, block.source.unit(name))
+
+
+def _with_baseline(
+    request: StepRequest, block: ResolvedFrames, rows: DataFrame, targets: Sequence[datetime]
+) -> DataFrame:
+    """Return rows with the combined readings of the same times of earlier days as `BASELINE`."""
+    assert block.spec.baseline is not None
+    requested, keys, earlier = _requested(request, block), [*block.key, TURN], []
+    for shift in block.shifts:
+        ago = shift * MICROSECOND
+        runs = [(run.start - ago - HOUR, run.end - ago) for run in merge_hours(targets)]
+        hours = {hour for hour in requested for start, end in runs if start < hour < end}
+        moved = F.timestamp_micros(F.unix_micros(TURN) + F.lit(shift)).alias(TURN)
+        value = F.col(f"`{block.spec.baseline.value}`").cast("double").alias("__then")
+        order = quoted(ORDER) if block.picks else []
+        turns = _read(request, block, hours).select(*quoted(block.key), moved, value, *order)
+        if block.picks:
+            pick = F.min_by if block.spec.on_duplicate_time == "first" else F.max_by
+            picked = pick("__then", F.struct(*order, "__then")).alias("__then")
+            turns = turns.groupBy(*quoted(keys)).agg(picked)
+        earlier.append(turns)
+    then = reduce(DataFrame.unionByName, earlier)
+    then = then.groupBy(*quoted(keys)).agg(F.array_sort(F.collect_list("__then")).alias("__then"))
+    values = F.coalesce("__then", F.array().cast("array<double>"))
+    if block.spec.baseline.missing == "zero":
+        times = (F.unix_micros(TURN) - F.lit(shift) for shift in block.shifts)
+        expected = sum((in_hours(time, requested).cast("int") for time in times), F.lit(0))
+        values = F.array_sort(F.concat(values, F.array_repeat(F.lit(0.0), expected - F.size(values))))
+    baseline = reduce_values(values, block.spec.baseline.combine)
+    return rows.join(then, keys, "left").withColumn(BASELINE, baseline).drop("__then")

@@ -25,12 +25,16 @@ from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine import hour_chains
 from transom.engine.hours import extend_back, quoted, to_ranges
-from transom.features.frames.algorithm.hourly_fragments import grouped_cumsum
 from transom.features.frames.algorithm.readings import OpenFrameState, Readings
-from transom.features.frames.algorithm.vectorised import FrameReports, advance, frames_of_period_vectorised
+from transom.features.frames.algorithm.vectorised import (
+    FrameReports,
+    advance,
+    frames_of_period_vectorised,
+    grouped_cumsum,
+)
 from transom.features.frames.checks import AWAY, COUNTED, GROW, MISCOUNTED, miscounted, moves_away_from_target
-from transom.features.frames.readings import FLAGS, TURN, VALUE, order_of, readings_of
 from transom.features.frames.resolve import ResolvedFrames
+from transom.features.frames.source_rows import FLAGS, TURN, VALUE, order_of, readings_of
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.ledger.task_counters import NOTES, TaskCounters
 from transom.storage.tables import Table
@@ -173,7 +177,7 @@ class FrameBuilder:
         for begin, until in self._ranges(readings, key_count):
             inside = readings.take((readings.time >= begin) & (readings.time < until))
             if block.period is not None:
-                overlap, longest = block.overlap, block.longest
+                overlap, longest = block.overlap, block.spec.longest
                 yield (
                     frames_of_period_vectorised(block.framing, inside, begin, until, overlap, longest),
                     OpenFrameState.none(),
@@ -250,7 +254,7 @@ def _readings(table: pa.Table, codes: Int64s, block: ResolvedFrames) -> Readings
         places = [int64s(table[name])[order] for name in reversed(order_of(block))]
         turns = np.lexsort([moment, value, *places, time, key])
         differs = (np.diff(key[turns]) != 0) | (np.diff(time[turns]) != 0)
-        first = block.on_duplicate_time == "first"
+        first = block.spec.on_duplicate_time == "first"
         chosen = turns[np.append(True, differs) if first else np.append(differs, True)]
         key, time, moment, value = key[chosen], time[chosen], moment[chosen], value[chosen]
     flags = ((moment & (1 << bit)) != 0 for bit in range(len(FLAGS)))

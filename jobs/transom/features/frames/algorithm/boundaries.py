@@ -88,18 +88,18 @@ class FrameBoundaries:
         return np.append(np.where(self.new_key, FAR_FUTURE, self.rows.time)[1:], FAR_FUTURE)
 
     @cached_property
-    def nulls(self) -> Nulls:
+    def following_nulls(self) -> Nulls:
         """The null readings between each row and the next one of its key; none with a schedule, where a null
         reading is a missing one."""
         rows = self.rows
-        return Nulls.of(self._nulls, rows.key, rows.time, self.next_time).after(rows.open_state)
+        return Nulls.between(self._nulls, rows.key, rows.time, self.next_time).after(rows)
 
     @cached_property
     def missed(self) -> Int64s:
         """The number of readings missing between each row and the row before it, of the same key."""
         if self.framing.scheduled:
             return self.gap // self.framing.every - 1
-        return np.append(0, self.nulls.count[:-1])
+        return np.append(0, self.following_nulls.nulls[:-1])
 
     @cached_property
     def static_cuts(self) -> Bools:
@@ -134,6 +134,26 @@ class FrameBoundaries:
         """Whether no cut depends on where a frame begins."""
         unlimited = self.framing.max_time is None and self.framing.max_records is None
         return unlimited and not isinstance(self.framing.kind, Delta | Aggregate)
+
+    def disjoint_frames(self) -> FrameRanges:
+        """Return the frames that do not overlap. The first of each key begins with the first row that may
+        begin one; each other with the first such row after the previous frame."""
+        opening, size = this_or_next(self.rows.opens), self.size
+        if self.is_static:
+            heads = np.flatnonzero(self.static_cuts | self.start_cuts)
+            start, stop = opening[heads], np.append(heads[1:], size)
+            start, stop = start[start < stop], stop[start < stop]
+            condition_met = np.append(self.start_cuts & ~self.static_cuts, False)[stop]
+            return FrameRanges(start, stop, self.rows.ends[stop - 1], condition_met)
+        # Follow the chain of frames of every key by doubling: one, two, four, eight frames at a step.
+        frames, opening, count = self.frames, np.append(opening, size), 0
+        begins = np.zeros(size + 1, dtype=bool)
+        begins[opening[np.flatnonzero(self.new_key)]] = True
+        further = np.append(opening[frames.stop], size)
+        while count < (count := int(np.count_nonzero(begins))):
+            begins[further[np.flatnonzero(begins)]] = True
+            further = further[further]
+        return frames.take(np.flatnonzero(begins[:-1]))
 
     @cached_property
     def frames(self) -> FrameRanges:

@@ -5,7 +5,7 @@ its readings, as if the open frame were one reading. A cut between two runs is t
 two readings.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,61 @@ class Readings(ColumnBatch):
 
 
 @dataclass(frozen=True)
-class OpenFrameState(ColumnBatch):
+class FrameFigures(ColumnBatch):
+    """What is in frames, or in parts of them.
+
+    Attributes:
+        records, missing, values: the numbers of readings, of missing ones between them, and of values.
+        total, low, high: the sum, the minimum and the maximum of the values; `FAR_FUTURE` and `MISSING` are
+            the extremes of none.
+        peak: the time of the first maximum, or `MISSING`.
+    """
+
+    records: Int64s
+    missing: Int64s
+    values: Int64s
+    total: Int64s
+    low: Int64s
+    high: Int64s
+    peak: Int64s
+
+    @property
+    def figures(self) -> dict[str, Int64s]:
+        """The figures by name."""
+        return {field.name: getattr(self, field.name) for field in fields(FrameFigures)}
+
+
+@dataclass(frozen=True)
+class Nulls(ColumnBatch):
+    """Null readings between two moments: their number, and the times of the first and the last."""
+
+    nulls: Int64s
+    first_null: Int64s
+    last_null: Int64s
+
+    @classmethod
+    def between(cls, index: SortedIndex, key: Int64s, after: Int64s, before: Int64s) -> "Nulls":
+        """Return those of each key between two moments, both exclusive."""
+        if not len(index.time):
+            none = np.full(len(key), MISSING)
+            return Nulls(np.zeros(len(key), dtype=np.int64), none, none)
+        start, stop = index.first_after(key, after), index.first_after(key, before - 1)
+        nonempty = start < stop
+        ends = (index.time[np.where(nonempty, at, 0)] for at in (start, stop - 1))
+        return Nulls(stop - start, *(np.where(nonempty, end, MISSING) for end in ends))
+
+    def after(self, earlier: "Nulls") -> "Nulls":
+        """Return these together with earlier ones."""
+        first = np.where(earlier.nulls > 0, earlier.first_null, self.first_null)
+        last = np.where(self.nulls > 0, self.last_null, earlier.last_null)
+        return Nulls(earlier.nulls + self.nulls, first, last)
+
+
+@dataclass(frozen=True)
+class OpenFrameState(Nulls, FrameFigures):
     """The state of keys after their readings: a row per key, or one for each hour of a key.
+
+    The figures are those of the open frame; the null readings are those since its last reading.
 
     Attributes:
         hour: the start of the last hour with a reading.
@@ -46,12 +99,7 @@ class OpenFrameState(ColumnBatch):
             predicate.
         first: the time of the open frame's first reading; `MISSING` if none is open.
         before: the time of the earlier neighbour to which a liberal extent reaches, or `MISSING`.
-        records, missing, values, total, low, high, peak: of the open frame: the numbers of its readings, of
-            missing ones between them and of values; the values' sum, minimum and maximum; and the time of the
-            first maximum.
         fragments: the number of partial frames reported so far.
-        nulls, first_null, last_null: the number of null readings since then, and the times of the first and
-            the last.
     """
 
     key: Int64s
@@ -61,42 +109,7 @@ class OpenFrameState(ColumnBatch):
     held: Bools
     first: Int64s
     before: Int64s
-    records: Int64s
-    missing: Int64s
-    values: Int64s
-    total: Int64s
-    low: Int64s
-    high: Int64s
-    peak: Int64s
     fragments: Int64s
-    nulls: Int64s
-    first_null: Int64s
-    last_null: Int64s
-
-
-@dataclass(frozen=True)
-class Nulls(ColumnBatch):
-    """Null readings between two moments: their number, and the times of the first and the last."""
-
-    count: Int64s
-    first: Int64s
-    last: Int64s
-
-    @classmethod
-    def of(cls, nulls: SortedIndex, key: Int64s, after: Int64s, before: Int64s) -> "Nulls":
-        """Return those of each key between two moments, both exclusive."""
-        if not len(nulls.time):
-            none = np.full(len(key), MISSING)
-            return cls(np.zeros(len(key), dtype=np.int64), none, none)
-        start, stop = nulls.first_after(key, after), nulls.first_after(key, before - 1)
-        nonempty = start < stop
-        first, last = (nulls.time[np.where(nonempty, at, 0)] for at in (start, stop - 1))
-        return cls(stop - start, np.where(nonempty, first, MISSING), np.where(nonempty, last, MISSING))
-
-    def after(self, earlier: "Nulls") -> "Nulls":
-        """Return these together with earlier ones."""
-        first = np.where(earlier.count > 0, earlier.first, self.first)
-        return Nulls(earlier.count + self.count, first, np.where(self.count > 0, self.last, earlier.last))
 
 
 @dataclass(frozen=True)
@@ -169,11 +182,6 @@ class ReadingRows(OpenFrameState):
             starts=both(false, readings.starts),
             ends=both(false, readings.ends),
         )
-
-    @property
-    def open_state(self) -> Nulls:
-        """The null readings of the state."""
-        return Nulls(self.nulls, self.first_null, self.last_null)
 
 
 def latest_turns(framing: FrameSpec, state: OpenFrameState) -> Int64s:

@@ -12,19 +12,15 @@ from functools import cached_property
 
 import numpy as np
 
-from transom.arrays.column_batch import FAR_FUTURE, MISSING, ColumnBatch
+from transom.arrays.column_batch import FAR_FUTURE, MISSING
 from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.boundaries import FrameBoundaries, measured, opens
-from transom.features.frames.algorithm.hourly_fragments import (
-    HourlyFragments,
-    frames_of,
-    grouped_cumsum,
-    not_contained,
-)
+from transom.features.frames.algorithm.hourly_fragments import HourlyFragments
 from transom.features.frames.algorithm.params import Aggregate, FrameSpec
 from transom.features.frames.algorithm.readings import (
+    FrameFigures,
     Nulls,
     OpenFrameState,
     ReadingRows,
@@ -33,12 +29,10 @@ from transom.features.frames.algorithm.readings import (
     with_missing,
 )
 
-TOTALS = ("records", "missing", "values", "total")
-
 
 @dataclass(frozen=True)
-class FrameReports(ColumnBatch):
-    """The reports of frames by hour.
+class FrameReports(FrameFigures):
+    """The reports of frames by hour. `low` of no value is `MISSING`.
 
     Attributes:
         hour: the start of the hour.
@@ -47,9 +41,6 @@ class FrameReports(ColumnBatch):
         first: the time of its first reading, from which the frame's id is made.
         start, end: its start and end, including the extent.
         length: of its readings with the missing ones between them, in microseconds.
-        records, missing: the numbers of its readings and of missing ones between them.
-        values, total, low, high, peak: the number of values, their sum, minimum and maximum, and the time of
-            the first maximum; `MISSING` if there is none.
         exact: whether the sum is exact.
         new: the number of its readings in the hour; missing ones count if they may begin a frame.
     """
@@ -62,13 +53,6 @@ class FrameReports(ColumnBatch):
     start: Int64s
     end: Int64s
     length: Int64s
-    records: Int64s
-    missing: Int64s
-    values: Int64s
-    total: Int64s
-    low: Int64s
-    high: Int64s
-    peak: Int64s
     exact: Bools
     new: Int64s
 
@@ -154,21 +138,17 @@ class _Advance:
         self.framing, self.rows, self.begin, self.until = framing, rows, begin, until
         self.overlap, self.nulls = overlap, SortedIndex(nulls.key, nulls.time)
         self.boundaries = FrameBoundaries(framing, rows, self.nulls)
-        if overlap:
-            self.frames = self.boundaries.frames.take(rows.opens)
-        else:
-            self.frames = frames_of(self.boundaries)
-        if overlap is None:
-            self.pieces = HourlyFragments.of(self.boundaries, self.frames)
-        else:
-            self.pieces = HourlyFragments.whole(self.boundaries, self.frames, until - HOUR_LENGTH)
+        disjoint = self.boundaries.disjoint_frames
+        self.frames = self.boundaries.frames.take(rows.opens) if overlap else disjoint()
+        last_hour = None if overlap is None else until - HOUR_LENGTH
+        self.pieces = HourlyFragments.of(self.boundaries, self.frames, last_hour)
         self.closed, self.by_reading = self._closing()
 
     def all_frames(self) -> FrameReports:
         """Return all frames, open ones included, in the last hour."""
         reports, valid = self._final(self.pieces, np.ones_like(self.pieces.frame))
         if self.overlap:
-            valid[valid] = not_contained(self.frames.stop[valid], self.framing.minimal)
+            valid[valid] = _not_contained(self.frames.stop[valid], self.framing.minimal)
         return reports.take(valid)
 
     def reports(self) -> FrameReports:
@@ -197,7 +177,7 @@ class _Advance:
             if framing.scheduled:
                 missed, breaks = latest + framing.every, latest + framing.every < next_time
             else:
-                missed = boundaries.nulls.first[last]
+                missed = boundaries.following_nulls.first_null[last]
                 breaks = missed != MISSING
             closed = np.minimum(closed, np.where(breaks, missed, FAR_FUTURE))
         by_reading = ~frames.completed & (next_time < closed)
@@ -233,7 +213,7 @@ class _Advance:
         end, late = rows.time[pieces.last], np.minimum(self.frames.stop, len(rows.key) - 1)
         if framing.missing == "satisfies":
             missed = np.where(self.by_reading, self.boundaries.missed[late], 0)
-            nulls = self.boundaries.nulls.last[pieces.last]
+            nulls = self.boundaries.following_nulls.last_null[pieces.last]
             latest = rows.time[late] - framing.every if framing.scheduled else nulls
             end = np.where(missed > 0, latest, end)
             pieces = replace(pieces, missing=pieces.missing + missed)
@@ -262,9 +242,10 @@ class _Advance:
             start=np.where(reach_back == MISSING, first, reach_back),
             end=reach,
             length=end - first + self.framing.every,
-            low=np.where(valued, pieces.low, MISSING),
             exact=largest.astype(np.float64) * pieces.values < MAX_EXACT_SUM,
-            **{name: getattr(pieces, name) for name in ("hour", "new", "high", "peak", *TOTALS)},
+            hour=pieces.hour,
+            new=pieces.new,
+            **pieces.figures | {"low": np.where(valued, pieces.low, MISSING)},
         )
 
     @cached_property
@@ -313,8 +294,8 @@ class _Advance:
             return values
 
         start = frames.start[pieces.frame]
-        nulls_since = Nulls.of(nulls, key, rows.time[row], hour + HOUR_LENGTH)
-        nulls_since = nulls_since.after(rows.open_state.take(row))
+        earlier = Nulls(rows.nulls[row], rows.first_null[row], rows.last_null[row])
+        nulls_since = Nulls.between(nulls, key, rows.time[row], hour + HOUR_LENGTH).after(earlier)
         return OpenFrameState(
             key=key,
             hour=hour,
@@ -323,10 +304,32 @@ class _Advance:
             held=rows.held[row],
             first=of_frame(rows.first[start], MISSING),
             before=of_frame(self._reach_back[start], MISSING),
-            peak=of_frame(pieces.peak, MISSING),
             fragments=of_frame(self.fragments),
-            **{name: of_frame(getattr(pieces, name)) for name in ("low", "high", *TOTALS)},
-            nulls=nulls_since.count,
-            first_null=nulls_since.first,
-            last_null=nulls_since.last,
+            **{name: of_frame(column) for name, column in pieces.figures.items()}
+            | {"peak": of_frame(pieces.peak, MISSING)},
+            **nulls_since.columns(),
         )
+
+
+def _not_contained(stop: Int64s, minimal: bool) -> Bools:
+    """Return which frames lie inside no other one; for minimal ones, which contain no other one.
+
+    Args:
+        stop: of frames, ascending by their start, no two of which are equal.
+    """
+    if minimal:
+        nearest = np.minimum.accumulate(stop[::-1])[::-1]
+        return np.append(stop[:-1] < nearest[1:], True)[: len(stop)]
+    return np.append(True, stop[1:] > np.maximum.accumulate(stop)[:-1])[: len(stop)]
+
+
+def grouped_cumsum(group: Int64s, amounts: Int64s) -> Int64s:
+    """Return running sums that restart with each group.
+
+    Args:
+        group: of each amount, ascending.
+    """
+    sums = np.cumsum(amounts)
+    first = np.searchsorted(group, group)
+    running: Int64s = sums - (sums - amounts)[first]
+    return running

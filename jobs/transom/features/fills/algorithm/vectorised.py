@@ -6,9 +6,7 @@ are the difference of two running sums, independent of the range's length. The s
 come from two overlapping blocks. Intervals may overlap or contain each other.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,24 +14,6 @@ from transom.arrays.column_batch import ColumnBatch
 from transom.arrays.range_queries import expand_ranges, extreme
 from transom.arrays.sorted_index import SortedIndex
 from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
-
-
-class KeyInterval(NamedTuple):
-    """One interval `[start, end)` of a key, for the plain form."""
-
-    key: object
-    start: int
-    end: int
-
-
-def nested_loop(
-    intervals: Sequence[KeyInterval], rows: Sequence[tuple[object, int]]
-) -> Iterator[tuple[int, int]]:
-    """Compare every interval with every row, as in definition 6; return the numbers of matching pairs."""
-    for number, interval in enumerate(intervals):
-        for place, (key, time) in enumerate(rows):
-            if key == interval.key and interval.start <= time < interval.end:
-                yield number, place
 
 
 @dataclass(frozen=True)

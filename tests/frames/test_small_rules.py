@@ -10,7 +10,7 @@ from transom.core.intervals import HOUR_LENGTH
 from transom.features.frames.algorithm.params import Aggregate, FrameSpec, Threshold
 from transom.features.frames.algorithm.readings import OpenFrameState, Readings
 from transom.features.frames.algorithm.reference import Reading, framed, frames_of_period
-from transom.features.frames.algorithm.vectorised import advance, frames_of_period_vectorised
+from transom.features.frames.algorithm.vectorised import advance, period_frames
 
 
 def columns(ones: Sequence[Reading]) -> Readings:
@@ -74,7 +74,7 @@ def test_of_overlapping_minimal_frames_those_that_contain_another_are_left_out()
     framing = FrameSpec(Aggregate("sum", ">", Fraction(10), True))
     # From 1 it takes three readings, from 2 two, from 3 two.
     ones = [Reading(time, value) for time, value in enumerate([1, 3, 8, 9], start=1)]
-    found = frames_of_period_vectorised(framing, columns(ones), 0, HOUR_LENGTH, overlap=True, longest=False)
+    found = period_frames(framing, columns(ones), 0, HOUR_LENGTH, overlap=True, longest=False)
     assert sorted(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(2, 3), (3, 4)]
     frames = frames_of_period(framing, ones, HOUR_LENGTH, overlap=True)
     assert sorted((frame.start, frame.end) for frame in frames) == [(2, 3), (3, 4)]
@@ -82,7 +82,7 @@ def test_of_overlapping_minimal_frames_those_that_contain_another_are_left_out()
 
 def test_a_frame_that_is_reported_when_its_stretch_ends_counts_all_its_readings_as_new() -> None:
     ones = [Reading(hour * HOUR_LENGTH, 50, holds=True) for hour in range(3)]
-    found = frames_of_period_vectorised(
+    found = period_frames(
         FrameSpec(Threshold()), columns(ones), 0, 4 * HOUR_LENGTH, overlap=False, longest=False
     )
     assert found.new.tolist() == found.records.tolist() == [3]

@@ -18,7 +18,7 @@ from transom.features.frames.algorithm.params import Aggregate, FrameSpec, Thres
 from transom.features.frames.algorithm.readings import OpenFrameState, Readings
 from transom.features.frames.algorithm.reference import FrameReport, Reading, frames_of_period
 from transom.features.frames.algorithm.reference import reports as expected_reports
-from transom.features.frames.algorithm.vectorised import FrameReports, advance, frames_of_period_vectorised
+from transom.features.frames.algorithm.vectorised import FrameReports, advance, period_frames
 
 Key = list[Reading]
 
@@ -144,7 +144,7 @@ def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
         framing = replace(framing, begins=False)
         overlap &= kind != "threshold"
         until = (HOURS + 8) * HOUR_LENGTH
-        found = frames_of_period_vectorised(framing, columns(keys, 0, until), 0, until, overlap, longest)
+        found = period_frames(framing, columns(keys, 0, until), 0, until, overlap, longest)
         expected = []
         for key, of in enumerate(keys):
             frames = frames_of_period(framing, of, until, overlap)
@@ -179,7 +179,7 @@ def test_the_worked_example_of_the_paper(
     most = max(frame.length(1) for frame in frames)
     spans = [(frame.start, frame.end) for frame in frames if not longest or frame.length(1) == most]
     assert spans == expected
-    found = frames_of_period_vectorised(
+    found = period_frames(
         framing, columns([ones], 0, HOUR_LENGTH), 0, HOUR_LENGTH, overlap=False, longest=longest
     )
     assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == expected

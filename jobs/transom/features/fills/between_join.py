@@ -11,6 +11,7 @@ slice of time, so that a key with most of the rows is split like any other.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -86,63 +87,56 @@ def between_join(
             aggregate is invalid.
     """
     start, end, time = on
-    aggregates = None if how == "rows" else {name: _aggregate_of(name, text) for name, text in how.items()}
-    _check(frames, rows, on, by, aggregates)
+    _check(frames, rows, on, by)
     spans = frames.withColumns(
         {
             FROM: F.unix_micros(start) - F.lit(microseconds(lead) + microseconds(shift)),
             TO: F.unix_micros(end) + F.lit(microseconds(lag) - microseconds(shift)),
         }
     )
-    if aggregates is None:
-        joined = _pairs(_intervals(spans, by), rows.where(_not_null([*by, time])), frames.columns, time, by)
-        return joined.orderBy(*quoted([*by, start, end, time, *joined.columns]))
-    joined = aggregate_between(spans, rows, time, by, aggregates).drop(FROM, TO)
-    return joined.orderBy(*quoted([*by, start, end, *joined.columns]))
+    if how != "rows":
+        aggregates = {name: _aggregate_of(name, text, frames, rows) for name, text in how.items()}
+        joined = aggregate_between(spans, rows, time, by, aggregates).drop(FROM, TO)
+        return joined.orderBy(*quoted([*by, start, end, *joined.columns]))
+    for name in frames.columns:
+        if name in rows.columns and name not in by:
+            raise ValueError(f"frames and rows both have a column {name!r}, which is not in by")
+    joined = _pairs(_intervals(spans, by), rows.where(_not_null([*by, time])), frames.columns, time, by)
+    return joined.orderBy(*quoted([*by, start, end, time, *joined.columns]))
 
 
-def _aggregate_of(name: str, text: str) -> Aggregate:
+def _check(frames: DataFrame, rows: DataFrame, on: tuple[str, str, str], by: Sequence[str]) -> None:
+    for what, table, times in (("frames", frames, on[:2]), ("rows", rows, on[2:])):
+        for name in (*times, *by):
+            if name not in table.columns:
+                raise ValueError(f"{what}: no column {name!r}; there are {', '.join(table.columns)}")
+            kind = table.schema[name].dataType
+            if name in times and not isinstance(kind, T.TimestampType):
+                raise ValueError(f"{what}: {name} must be a timestamp; it is {kind.simpleString()}")
+    for name in by:
+        kinds = [table.schema[name].dataType for table in (frames, rows)]
+        if kinds[0] != kinds[1]:
+            both = " and ".join(kind.simpleString() for kind in kinds)
+            raise ValueError(f"by: {name} must be of one type in both; got {both}")
+
+
+def _aggregate_of(name: str, text: str, frames: DataFrame, rows: DataFrame) -> Aggregate:
+    """Return the function and the column of an aggregate."""
     match = _AGGREGATE.fullmatch(text)
     if match is None or (match[1] == "count") is (match[2] is not None):
         rule = "must be count, or sum, mean, min or max of a column, as sum(bytes)"
         raise ValueError(f"how: {name}: {rule}; got {text!r}")
-    return match[1], match[2]
-
-
-def _check(
-    frames: DataFrame,
-    rows: DataFrame,
-    on: tuple[str, str, str],
-    by: Sequence[str],
-    aggregates: Mapping[str, Aggregate] | None,
-) -> None:
-    start, end, time = on
-    for what, table, names in (("frames", frames, (start, end)), ("rows", rows, (time,))):
-        types = {field.name: field.dataType for field in table.schema}
-        for name in (*names, *by):
-            if name not in types:
-                raise ValueError(f"{what}: no column {name!r}; there are {', '.join(types)}")
-        for name in names:
-            if not isinstance(types[name], T.TimestampType):
-                raise ValueError(f"{what}: {name} must be a timestamp; it is {types[name].simpleString()}")
-    types = {field.name: field.dataType for field in rows.schema}
-    for field in frames.schema:
-        if field.name in by and types[field.name] != field.dataType:
-            both = f"{field.dataType.simpleString()} and {types[field.name].simpleString()}"
-            raise ValueError(f"by: {field.name} must be of one type in both; got {both}")
-        if aggregates is None and field.name in types and field.name not in by:
-            raise ValueError(f"frames and rows both have a column {field.name!r}, which is not in by")
-    for name, (function, column) in (aggregates or {}).items():
-        if name in frames.columns:
-            raise ValueError(f"how: {name} is a column of frames; choose another name")
-        if column is None:
-            continue
-        if column not in types:
-            raise ValueError(f"how: {name}: no column {column!r}; there are {', '.join(types)}")
-        exact = function in ("sum", "mean")
-        if not isinstance(types[column], WHOLE if exact else (*WHOLE, T.DoubleType, T.FloatType)):
+    function, column = match[1], match[2]
+    if name in frames.columns:
+        raise ValueError(f"how: {name} is a column of frames; choose another name")
+    if column is not None and column not in rows.columns:
+        raise ValueError(f"how: {name}: no column {column!r}; there are {', '.join(rows.columns)}")
+    if column is not None:
+        kind, exact = rows.schema[column].dataType, function in ("sum", "mean")
+        if not isinstance(kind, WHOLE if exact else (*WHOLE, T.DoubleType, T.FloatType)):
             rule = "takes whole numbers" if exact else "takes numbers"
-            raise ValueError(f"how: {name}: {function} {rule}; {column} is {types[column].simpleString()}")
+            raise ValueError(f"how: {name}: {function} {rule}; {column} is {kind.simpleString()}")
+    return function, column
 
 
 def aggregate_between(
@@ -155,16 +149,16 @@ def aggregate_between(
     """
     intervals = _intervals(spans, by).select(*quoted(by), FROM, TO).distinct()
     figures = _aggregates(intervals, rows.where(_not_null([*by, time])), time, by, aggregates)
-    columns = []
-    for name, (function, column) in aggregates.items():
+
+    def result(function: str, column: str | None) -> Column:
         if column is None:
-            aggregate = F.coalesce(_COUNT, F.lit(0))
-        elif function == "mean":
-            aggregate = F.col(f"`__sum_{column}`") / F.col(f"`__values_{column}`")
-        else:
-            aggregate = F.col(f"`__{function}_{column}`")
-        columns.append(aggregate.alias(name))
-    return spans.join(figures, [*by, FROM, TO], "left").select(*quoted(spans.columns), *columns)
+            return F.coalesce(_COUNT, F.lit(0))
+        if function == "mean":
+            return F.col(f"`__sum_{column}`") / F.col(f"`__values_{column}`")
+        return F.col(f"`__{function}_{column}`")
+
+    results = (result(*aggregate).alias(name) for name, aggregate in aggregates.items())
+    return spans.join(figures, [*by, FROM, TO], "left").select(*quoted(spans.columns), *results)
 
 
 def _intervals(spans: DataFrame, by: Sequence[str]) -> DataFrame:
@@ -271,13 +265,11 @@ class _Matches:
 
     Attributes:
         intervals: cut at slices, if there are any.
-        table: has the rows.
-        rows: their positions in the table, by key and then by time.
+        rows: the positions of the rows in the table, by key and then by time.
         between: the matches, as ranges of `rows`.
     """
 
     intervals: pa.Table
-    table: pa.Table
     rows: Int64s
     between: Between
 
@@ -295,7 +287,7 @@ class _Matches:
             start = slices.low + int64s(intervals[_SLICE]) * slices.width
             begin, end = np.maximum(begin, start), np.minimum(end, start + slices.width)
         between = Between.of(SortedIndex(*sorted_rows), key[pieces], begin, end)
-        return cls(intervals, table, rows[order], between)
+        return cls(intervals, rows[order], between)
 
 
 def _pair_batches(
@@ -329,18 +321,15 @@ def _figure_batches(
         figures: by column.
         intervals: all that there are; or the slices of those that come with the rows.
     """
-    if isinstance(intervals, _Slices):
-        table = concat_batches(batches)
-        parts = iter(() if table is None else [_Matches.of(table, by, intervals)])
-    else:
-        tables = ([rows, intervals] for rows in rebatch(batches, ROWS_AT_A_TIME))
-        both = (pa.concat_tables(pair, promote_options="default").combine_chunks() for pair in tables)
-        parts = (_Matches.of(table, by) for table in both)
-    for matches in parts:
+    slices = intervals if isinstance(intervals, _Slices) else None
+    for rows in rebatch(batches, ROWS_AT_A_TIME if slices is None else sys.maxsize):
+        parts = [rows] if slices else [rows, intervals]
+        table = pa.concat_tables(parts, promote_options="default").combine_chunks()
+        matches = _Matches.of(table, by, slices)
         counts = matches.between.count()
         columns = {name: matches.intervals[name] for name in (*by, FROM, TO)} | {_COUNT: pa.array(counts)}
         for column, names in figures.items():
-            values = matches.table[f"__value_{column}"].combine_chunks()
+            values = table[f"__value_{column}"].combine_chunks()
             valid = pc.is_valid(values).to_numpy(zero_copy_only=False)[matches.rows]
             valid_counts = counts if valid.all() else matches.between.sums(valid.astype(np.int64))
             for figure in names:
@@ -357,13 +346,12 @@ def _figure(matches: _Matches, values: pa.Array, figure: str, column: str) -> An
         except OverflowError as error:
             raise OverflowError(f"{column}: {error}") from None
     # As in Spark, NaN is larger than every number.
-    picks: dict[tuple[str, bool], tuple[np.ufunc, Any]] = {
-        ("min", True): (np.minimum, np.iinfo(np.int64).max),
-        ("max", True): (np.maximum, np.iinfo(np.int64).min),
-        ("min", False): (np.fmin, np.nan),
-        ("max", False): (np.maximum, -np.inf),
-    }
-    pick, none = picks[figure, pa.types.is_integer(values.type)]
+    whole = pa.types.is_integer(values.type)
+    limits = np.iinfo(np.int64)
+    pick, none = {
+        "min": (np.minimum, limits.max) if whole else (np.fmin, np.nan),
+        "max": (np.maximum, limits.min if whole else -np.inf),
+    }[figure]
     return matches.between.extremes(
         values.fill_null(none).to_numpy(zero_copy_only=False)[matches.rows], pick, none
     )

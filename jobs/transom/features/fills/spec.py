@@ -4,16 +4,17 @@ A fill has the rows of `source` in `[start - lead, end + interval + lag)`, of th
 the same period of an earlier day.
 """
 
+from collections.abc import Iterator
 from datetime import timedelta
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from transom.core.durations import Duration, Shifts, format_duration
 from transom.core.intervals import HOUR
 from transom.features.aggregates.spec import MeasureText
 from transom.features.frames.spec import Combination
 from transom.spec.base import Model, Name, NonEmptyStr
-from transom.spec.errors import Issue, IssuesError, find_duplicates
+from transom.spec.errors import Issue, find_duplicates
 from transom.spec.external_source import EVENTS, Filler
 
 REACH = timedelta(days=7)
@@ -49,23 +50,20 @@ class Fill(Model):
     """How much of a long frame is filled, the last of it; it shortens neither `lead` nor `lag`. Whole hours;
     where nothing is said, as much as the frame can be long, or 7 days where it can be of any length."""
 
-    @model_validator(mode="after")
-    def _possible(self) -> "Fill":
+    def _rules(self) -> Iterator[Issue]:
         shifts = [format_duration(shift) for shift in self.shift]
-        problems = [*find_duplicates("join_on", self.join_on or ()), *find_duplicates("shift", shifts)]
+        yield from find_duplicates("join_on", self.join_on or ())
+        yield from find_duplicates("shift", shifts)
         if self.combine is not None and len(shifts) == 1:
-            problems.append(Issue("combine", f"is made of several shifts; got {shifts[0]}"))
+            yield Issue("combine", f"is made of several shifts; got {shifts[0]}")
         if self.reach is not None and (self.reach < HOUR or self.reach % HOUR):
             rule = "must be whole hours, at least one"
-            problems.append(Issue("reach", f"{rule}; got {format_duration(self.reach)}"))
+            yield Issue("reach", f"{rule}; got {format_duration(self.reach)}")
         for name, length in (("lead", self.lead), ("lag", self.lag), ("shift", max(self.shift))):
             if length > LONGEST:
                 got = format_duration(length)
-                problems.append(Issue(name, f"must be at most {format_duration(LONGEST)}; got {got}"))
+                yield Issue(name, f"must be at most {format_duration(LONGEST)}; got {got}")
         for name, measure in self.measures.items():
             if measure.function in ("count", "distinct"):
                 known = "sum, mean, min or max; how many rows there are is rows_matched"
-                problems.append(Issue(f"measures.{name}", f"takes {known}; got {measure.function}"))
-        if problems:
-            raise IssuesError(problems)
-        return self
+                yield Issue(f"measures.{name}", f"takes {known}; got {measure.function}")

@@ -9,10 +9,10 @@ from transom.features.fills.spec import Fill
 from transom.features.frames import input_columns as frame_columns
 from transom.features.frames.spec import Frame
 from transom.formats.record_format import NUMERIC, FieldType
-from transom.spec.errors import Issue, did_you_mean, no_column, of_expression
-from transom.spec.expressions import ExpressionError, condition
+from transom.spec.errors import Issue, did_you_mean, no_column
 from transom.spec.external_source import EVENTS
 from transom.spec.stream import Stream
+from transom.spec.validate import condition_problems
 
 FILL_COLUMNS = (
     "hour", "frame_id", "fragment", "shift_s", "start_time", "end_time", "rows_matched", "coverage", "state",
@@ -41,10 +41,7 @@ def problems(stream: Stream) -> Iterator[Issue]:
         unsound = list(_measures(place, fill, key, stream))
         yield from unsound
         if fill.where is not None:
-            try:
-                condition(fill.where, types(stream, fill))
-            except ExpressionError as error:
-                yield of_expression(f"{place}.where", error)
+            yield from condition_problems(f"{place}.where", fill.where, types(stream, fill))
         if unsound:
             continue
         for measure, kind in measures(stream, name).items():

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from transom.core.intervals import HOUR, MICROSECOND, merge_hours, micros
 from transom.engine.hours import granule, quoted
 from transom.features.aggregates.resolve import AggregateBlock, Unit
-from transom.features.frames.input_columns import BASELINE
+from transom.features.frames.input_columns import BASELINE, CONDITIONS
 from transom.features.frames.resolve import MEAN_STEPS, FrameSource, ResolvedFrames
 from transom.features.frames.spec import Combination
 from transom.ledger.stage import StepRequest
@@ -22,7 +22,7 @@ from transom.storage.external_source import TIME
 
 TURN, VALUE = "__turn", "__value"
 FLAGS = ("__missing", "__holds", "__starts", "__ends")
-"""Columns of readings; no column of a key has such a name."""
+"""Columns of readings, the last three for those of `CONDITIONS`; no column of a key has such a name."""
 ORDER = ("__time", "__place")
 """The order of records of one turn, if the first or the last is picked; the place is file and line."""
 LINE_BITS = 31
@@ -54,7 +54,7 @@ def rows_of(
         *quoted(key),
         F.col("granule").alias(TIME),
         *(_measure(over, name).alias(name) for name in names),
-        *(_granule_steps(over, name).alias(steps_column(name)) for name in steps),
+        *(_measure(over, name, in_steps=True).alias(steps_column(name)) for name in steps),
     )
 
 
@@ -65,24 +65,19 @@ def _event_steps(source: FrameSource, name: str) -> Column:
     return column if unit.is_whole else F.rint(column.cast("double") * down / up).try_cast("bigint")
 
 
-def _measure(over: AggregateBlock, name: str) -> Column:
+def _measure(over: AggregateBlock, name: str, in_steps: bool = False) -> Column:
+    """Return a measure of a granule, in whole steps or as conditions see it."""
     function, column = over.measures[name]
     if column is None:
         return F.col("records")
-    if function == "mean":
-        up, down = (F.lit(float(number)) for number in over.units[column].step)
-        return F.col(f"sum_{column}") * up / down / F.col(f"values_{column}")
-    return in_unit(F.col(f"{function}_{column}"), over.units[column])
-
-
-def _granule_steps(over: AggregateBlock, name: str) -> Column:
-    function, column = over.measures[name]
-    if column is None:
-        return F.col("records")
-    if function == "mean":
-        mean = F.col(f"sum_{column}").cast("double") / F.col(f"values_{column}")
-        return F.rint(mean * F.lit(float(MEAN_STEPS))).cast("bigint")
-    return F.col(f"{function}_{column}")
+    unit, figure = over.units[column], F.col(f"{'sum' if function == 'mean' else function}_{column}")
+    if function != "mean":
+        return figure if in_steps else in_unit(figure, unit)
+    values = F.col(f"values_{column}")
+    if in_steps:
+        return F.rint(figure.cast("double") / values * F.lit(float(MEAN_STEPS))).cast("bigint")
+    up, down = (F.lit(float(number)) for number in unit.step)
+    return figure * up / down / values
 
 
 def in_hours(time: Column, hours: Iterable[datetime]) -> Column:
@@ -128,10 +123,8 @@ def readings_of(request: StepRequest, block: ResolvedFrames, targets: Sequence[d
         missing = F.expr(block.conditions["where"]).isNull()
     flags = [
         F.coalesce(F.expr(block.conditions.get(name, default)), F.lit(False)).alias(flag)
-        for flag, name, default in (
-            (FLAGS[1], "where", "true"), (FLAGS[2], "starts_when", "true"), (FLAGS[3], "ends_when", "false"),
-        )
-    ]  # fmt: skip
+        for flag, name, default in zip(FLAGS[1:], CONDITIONS[1:], ("true", "true", "false"), strict=True)
+    ]
     picked = quoted(ORDER) if block.picks else []
     time = F.unix_micros(TURN).alias(TURN)
     return rows.select(*quoted(block.key), time, value.alias(VALUE), missing.alias(FLAGS[0]), *flags, *picked)

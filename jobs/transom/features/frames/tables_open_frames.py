@@ -29,8 +29,7 @@ from transom.features.frames.algorithm.readings import OpenFrameState, Readings
 from transom.features.frames.algorithm.vectorised import (
     FrameReports,
     advance,
-    frames_of_period_vectorised,
-    grouped_cumsum,
+    period_frames,
 )
 from transom.features.frames.checks import AWAY, COUNTED, GROW, MISCOUNTED, miscounted, moves_away_from_target
 from transom.features.frames.resolve import ResolvedFrames
@@ -149,15 +148,16 @@ class FrameBuilder:
     def _count_away(self, readings: Readings, keys: pa.Table, counters: TaskCounters) -> None:
         """Count readings that move the sum of a minimal frame away from its target."""
         away = moves_away_from_target(readings, self.block)
-        hours = readings.time[away] // HOUR_LENGTH
-        counters.add(AWAY, *np.unique(hours, return_counts=True))
-        # The first of each hour, as the tasks of a run keep them, too.
-        of_hour = np.lexsort([readings.time[away], hours])
-        place = grouped_cumsum(hours[of_hour], np.ones(len(away), dtype=np.int64))
-        for row in away[of_hour[place <= NOTES]].tolist():
-            time, key = int(readings.time[row]), _key_text(keys, readings.key[row])
-            text = f"{np.datetime64(time, 'us')} {key}: {readings.value[row]} steps"
-            counters.note(GROW, time // HOUR_LENGTH, text)
+        away = away[np.argsort(readings.time[away], kind="stable")]
+        hours, firsts, counts = np.unique(
+            readings.time[away] // HOUR_LENGTH, return_index=True, return_counts=True
+        )
+        counters.add(AWAY, hours, counts)
+        for hour, first, count in zip(hours.tolist(), firsts.tolist(), counts.tolist(), strict=True):
+            # The first of each hour, as the tasks of a run keep them, too.
+            for row in away[first : first + min(count, NOTES)].tolist():
+                time, key = np.datetime64(int(readings.time[row]), "us"), _key_text(keys, readings.key[row])
+                counters.note(GROW, hour, f"{time} {key}: {readings.value[row]} steps")
 
     def _count_wrong(
         self, reports: FrameReports, readings: Readings, keys: pa.Table, counters: TaskCounters
@@ -177,11 +177,9 @@ class FrameBuilder:
         for begin, until in self._ranges(readings, key_count):
             inside = readings.take((readings.time >= begin) & (readings.time < until))
             if block.period is not None:
-                overlap, longest = block.overlap, block.spec.longest
-                yield (
-                    frames_of_period_vectorised(block.framing, inside, begin, until, overlap, longest),
-                    OpenFrameState.none(),
-                )
+                longest = block.spec.longest
+                frames = period_frames(block.framing, inside, begin, until, block.overlap, longest)
+                yield frames, OpenFrameState.none()
                 continue
             latest = _latest(states.take(states.hour < begin))
             reports, new_states = advance(block.framing, latest, inside, begin, until)

@@ -1,4 +1,4 @@
-"""Where frames are cut: for every reading, where a frame that begins with it would end.
+"""Where frames are cut, and what is in them: for every reading, where a frame that begins with it would end.
 
 The end of a frame depends only on its beginning, so all ends are computed side by side. A frame ends before
 the first reading that may not join it, or after the first one that completes it. The kind of frame, the
@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from transom.arrays.column_batch import FAR_FUTURE, MISSING, ColumnBatch
-from transom.arrays.range_queries import first_at_least, first_of_range
+from transom.arrays.range_queries import expand_ranges, extreme, first_at_least, first_of_range
 from transom.arrays.sorted_index import SortedIndex, this_or_next
 from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
 from transom.features.frames.algorithm.params import Aggregate, Boundary, Delta, FrameSpec, Threshold, Trend
-from transom.features.frames.algorithm.readings import Nulls, ReadingRows, Readings
+from transom.features.frames.algorithm.readings import FrameFigures, Nulls, ReadingRows, Readings
 
 
 def opens(framing: FrameSpec, readings: Readings) -> Bools:
@@ -57,6 +57,23 @@ class FrameRanges(ColumnBatch):
     stop: Int64s
     completed: Bools
     condition_met: Bools
+
+
+@dataclass(frozen=True)
+class HourlyFragments(FrameFigures):
+    """Pieces of frames. The figures are those of the frame up to the end of the piece.
+
+    Attributes:
+        frame: the number of the frame.
+        hour: the start of the hour.
+        last: the last row of the piece.
+        new: the number of readings in the piece itself.
+    """
+
+    frame: Int64s
+    hour: Int64s
+    last: Int64s
+    new: Int64s
 
 
 class FrameBoundaries:
@@ -177,6 +194,44 @@ class FrameBoundaries:
         starts = np.maximum(_next(self.start_cuts), following)
         condition_met = starts < stop
         return FrameRanges(self.index, np.minimum(stop, starts), completed & ~condition_met, condition_met)
+
+    def fragments(self, frames: FrameRanges, hour: int | None) -> HourlyFragments:
+        """Return the pieces of frames.
+
+        Args:
+            frames: do not overlap if they are cut.
+            hour: the hour of all frames, which are one piece each; None to cut them at hours.
+        """
+        if not len(frames.start):
+            return HourlyFragments.none()
+        rows = self.rows
+        frame, begin, stop = np.arange(len(frames.start)), frames.start, frames.stop
+        if hour is None:
+            frame, row = expand_ranges(frames.start, frames.stop)
+            cuts = (np.diff(frame, prepend=-1) != 0) | (np.diff(rows.hour[row], prepend=-1) != 0)
+            frame, begin = frame[cuts], row[cuts]
+            stop = row[np.append(np.flatnonzero(cuts)[1:], len(row)) - 1] + 1
+        start = frames.start[frame]
+
+        def total(column: Int64s | Bools, first: Int64s) -> Int64s:
+            sums = np.append(0, np.cumsum(column))
+            totals: Int64s = sums[stop] - sums[first]
+            return totals
+
+        high = extreme(rows.high, start, stop, np.maximum)
+        return HourlyFragments(
+            frame=frame,
+            hour=rows.hour[begin] if hour is None else np.full(len(begin), hour),
+            last=stop - 1,
+            new=total(rows.own, begin),
+            records=total(rows.records, start),
+            missing=total(rows.missing, start) + total(self.missed, start + 1),
+            values=total(rows.values, start),
+            total=total(rows.total, start),
+            low=extreme(rows.low, start, stop, np.minimum),
+            high=high,
+            peak=rows.peak[first_at_least(rows.high, start, stop, high)],
+        )
 
     @cached_property
     def _measured(self) -> Int64s:

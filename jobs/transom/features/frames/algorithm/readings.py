@@ -72,13 +72,9 @@ class Nulls(ColumnBatch):
     @classmethod
     def between(cls, index: SortedIndex, key: Int64s, after: Int64s, before: Int64s) -> "Nulls":
         """Return those of each key between two moments, both exclusive."""
-        if not len(index.time):
-            none = np.full(len(key), MISSING)
-            return Nulls(np.zeros(len(key), dtype=np.int64), none, none)
         start, stop = index.first_after(key, after), index.first_after(key, before - 1)
-        nonempty = start < stop
-        ends = (index.time[np.where(nonempty, at, 0)] for at in (start, stop - 1))
-        return Nulls(stop - start, *(np.where(nonempty, end, MISSING) for end in ends))
+        nonempty, time = start < stop, np.append(index.time, MISSING)
+        return cls(stop - start, *(time[np.where(nonempty, at, -1)] for at in (start, stop - 1)))
 
     def after(self, earlier: "Nulls") -> "Nulls":
         """Return these together with earlier ones."""
@@ -132,38 +128,34 @@ class ReadingRows(OpenFrameState):
     ends: Bools
 
     @classmethod
-    def of(cls, state: OpenFrameState, latest: Int64s, readings: Readings, opens: Bools) -> "ReadingRows":
+    def of(cls, framing: FrameSpec, state: OpenFrameState, readings: Readings, opens: Bools) -> "ReadingRows":
         """Return the states of keys, each followed by the key's readings.
 
         Args:
             state: at most one row per key, earlier than its readings.
-            latest: the last turn of each state.
             opens: whether a frame may begin with a reading.
         """
         at, time, value = np.searchsorted(readings.key, state.key), readings.time, readings.value
         zeros, none = np.zeros_like(time), np.full(len(time), MISSING)
         missing, valued = readings.missing.astype(np.int64), value != MISSING
         false = np.zeros(len(state.key), dtype=bool)
-        of_readings = OpenFrameState(
-            key=readings.key,
-            hour=time - time % HOUR_LENGTH,
-            last=time,
-            value=value,
-            held=readings.holds,
-            first=time,
-            before=none,
-            records=1 - missing,
-            missing=missing,
-            values=valued.astype(np.int64),
-            total=np.where(valued, value, 0),
-            low=np.where(valued, value, FAR_FUTURE),
-            high=value,
-            peak=np.where(valued, time, MISSING),
-            fragments=zeros,
-            nulls=zeros,
-            first_null=none,
-            last_null=none,
-        ).columns()
+        of_readings = {
+            "key": readings.key,
+            "hour": time - time % HOUR_LENGTH,
+            "last": time,
+            "value": value,
+            "held": readings.holds,
+            "first": time,
+            "records": 1 - missing,
+            "missing": missing,
+            "values": valued.astype(np.int64),
+            "total": np.where(valued, value, 0),
+            "low": np.where(valued, value, FAR_FUTURE),
+            "high": value,
+            "peak": np.where(valued, time, MISSING),
+            **dict.fromkeys(("fragments", "nulls"), zeros),
+            **dict.fromkeys(("before", "first_null", "last_null"), none),
+        }
 
         def both(of_states: Any, of_readings: Any) -> Any:
             return np.insert(of_readings, at, of_states) if len(at) else of_readings
@@ -177,14 +169,14 @@ class ReadingRows(OpenFrameState):
         return cls(
             **columns,
             own=both(false, zeros == 0),
-            time=both(latest, time),
+            time=both(_latest_turns(framing, state), time),
             opens=both(state.first != MISSING, opens & readings.starts),
             starts=both(false, readings.starts),
             ends=both(false, readings.ends),
         )
 
 
-def latest_turns(framing: FrameSpec, state: OpenFrameState) -> Int64s:
+def _latest_turns(framing: FrameSpec, state: OpenFrameState) -> Int64s:
     """Return the last turn of each key in the hour of its state, with or without a reading."""
     if not framing.begins:
         return state.last
@@ -203,7 +195,7 @@ def with_missing(framing: FrameSpec, state: OpenFrameState, readings: Readings, 
         readings: none of them missing.
         until: the end of the hours, in microseconds.
     """
-    turn, present = (np.append(of, readings.time) for of in (latest_turns(framing, state), state.last))
+    turn, present = (np.append(of, readings.time) for of in (_latest_turns(framing, state), state.last))
     order, key, turn = sort_by_key_and_time(np.append(state.key, readings.key), turn)
     following = np.where(np.diff(key, append=-1) != 0, until, np.roll(turn, -1))
     known = np.minimum(following, present[order] + framing.idle)

@@ -13,11 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from transom.arrays.column_batch import FAR_FUTURE, MISSING
-from transom.arrays.sorted_index import SortedIndex
+from transom.arrays.sorted_index import SortedIndex, sort_by_key_and_time
 from transom.core.exact_sums import MAX_EXACT_SUM, Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.frames.algorithm.boundaries import FrameBoundaries, measured, opens
-from transom.features.frames.algorithm.hourly_fragments import HourlyFragments
+from transom.features.frames.algorithm.boundaries import FrameBoundaries, HourlyFragments, measured, opens
 from transom.features.frames.algorithm.params import Aggregate, FrameSpec
 from transom.features.frames.algorithm.readings import (
     FrameFigures,
@@ -25,7 +24,6 @@ from transom.features.frames.algorithm.readings import (
     OpenFrameState,
     ReadingRows,
     Readings,
-    latest_turns,
     with_missing,
 )
 
@@ -77,14 +75,14 @@ def advance(
     readings, nulls = _present(framing, readings)
     if framing.begins:
         readings = with_missing(framing, state, readings, until)
-    rows = ReadingRows.of(state, latest_turns(framing, state), readings, opens(framing, readings))
+    rows = ReadingRows.of(framing, state, readings, opens(framing, readings))
     if not len(rows.key):
         return FrameReports.none(), OpenFrameState.none()
     step = _Advance(framing, rows, nulls, begin, until)
     return step.reports(), step.open_state(readings)
 
 
-def frames_of_period_vectorised(
+def period_frames(
     framing: FrameSpec, readings: Readings, begin: int, until: int, overlap: bool, longest: bool
 ) -> FrameReports:
     """Return the frames of a period, all reported in its last hour. Open frames end with the period.
@@ -98,8 +96,7 @@ def frames_of_period_vectorised(
         OverflowError: as `advance`.
     """
     readings, nulls = _present(framing, readings)
-    none = OpenFrameState.none()
-    rows = ReadingRows.of(none, none.last, readings, opens(framing, readings))
+    rows = ReadingRows.of(framing, OpenFrameState.none(), readings, opens(framing, readings))
     if not len(rows.key):
         return FrameReports.none()
     frames = _Advance(framing, rows, nulls, begin, until, overlap).all_frames()
@@ -141,7 +138,7 @@ class _Advance:
         disjoint = self.boundaries.disjoint_frames
         self.frames = self.boundaries.frames.take(rows.opens) if overlap else disjoint()
         last_hour = None if overlap is None else until - HOUR_LENGTH
-        self.pieces = HourlyFragments.of(self.boundaries, self.frames, last_hour)
+        self.pieces = self.boundaries.fragments(self.frames, last_hour)
         self.closed, self.by_reading = self._closing()
 
     def all_frames(self) -> FrameReports:
@@ -194,9 +191,11 @@ class _Advance:
     @cached_property
     def fragments(self) -> Int64s:
         """The number of partial reports of the frame up to the end of each piece."""
-        frame = self.pieces.frame
-        reported = grouped_cumsum(frame, self.reported.astype(np.int64))
-        return self.rows.fragments[self.frames.start[frame]] + reported
+        frame, reported = self.pieces.frame, self.reported.astype(np.int64)
+        sums = np.cumsum(reported)
+        earlier = (sums - reported)[np.searchsorted(frame, frame)]
+        fragments: Int64s = self.rows.fragments[self.frames.start[frame]] + sums - earlier
+        return fragments
 
     def _enough(self, pieces: HourlyFragments, end: Int64s) -> Bools:
         first = self.rows.first[self.frames.start[pieces.frame]]
@@ -269,11 +268,9 @@ class _Advance:
         key, hour = np.append(readings.key, nulls.key), np.append(readings.time, nulls.time)
         hour = hour - hour % HOUR_LENGTH
         if len(nulls.key):
-            order = np.lexsort([hour, key])
-            key, hour = key[order], hour[order]
-        new = np.append(True, (key[1:] != key[:-1]) | (hour[1:] != hour[:-1]))[: len(key)]
+            _, key, hour = sort_by_key_and_time(key, hour)
         # Known keys also miss turns in earlier hours, which are not requested.
-        new &= hour >= self.begin
+        new = ((np.diff(key, prepend=-1) != 0) | (np.diff(hour, prepend=-1) != 0)) & (hour >= self.begin)
         key, hour = key[new], hour[new]
         row = self.boundaries.ordered.first_after(key, hour + HOUR_LENGTH - 1) - 1
         latest = np.maximum(row, 0)
@@ -321,15 +318,3 @@ def _not_contained(stop: Int64s, minimal: bool) -> Bools:
         nearest = np.minimum.accumulate(stop[::-1])[::-1]
         return np.append(stop[:-1] < nearest[1:], True)[: len(stop)]
     return np.append(True, stop[1:] > np.maximum.accumulate(stop)[:-1])[: len(stop)]
-
-
-def grouped_cumsum(group: Int64s, amounts: Int64s) -> Int64s:
-    """Return running sums that restart with each group.
-
-    Args:
-        group: of each amount, ascending.
-    """
-    sums = np.cumsum(amounts)
-    first = np.searchsorted(group, group)
-    running: Int64s = sums - (sums - amounts)[first]
-    return running

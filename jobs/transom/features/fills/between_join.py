@@ -101,7 +101,13 @@ def between_join(
     for name in frames.columns:
         if name in rows.columns and name not in by:
             raise ValueError(f"frames and rows both have a column {name!r}, which is not in by")
-    joined = _pairs(_intervals(spans, by), rows.where(_not_null([*by, time])), frames.columns, time, by)
+    joined = _pairs(
+        spans.where((F.col(FROM) < F.col(TO)) & _not_null(by)),
+        rows.where(_not_null([*by, time])),
+        frames.columns,
+        time,
+        by,
+    )
     return joined.orderBy(*quoted([*by, start, end, time, *joined.columns]))
 
 
@@ -147,7 +153,9 @@ def aggregate_between(
     Args:
         spans: with `FROM` and `TO`: `[from, to)` in microseconds.
     """
-    intervals = _intervals(spans, by).select(*quoted(by), FROM, TO).distinct()
+    intervals = (
+        spans.where((F.col(FROM) < F.col(TO)) & _not_null(by)).select(*quoted(by), FROM, TO).distinct()
+    )
     figures = _aggregates(intervals, rows.where(_not_null([*by, time])), time, by, aggregates)
 
     def result(function: str, column: str | None) -> Column:
@@ -159,10 +167,6 @@ def aggregate_between(
 
     results = (result(*aggregate).alias(name) for name, aggregate in aggregates.items())
     return spans.join(figures, [*by, FROM, TO], "left").select(*quoted(spans.columns), *results)
-
-
-def _intervals(spans: DataFrame, by: Sequence[str]) -> DataFrame:
-    return spans.where((F.col(FROM) < F.col(TO)) & _not_null(by))
 
 
 def _not_null(names: Sequence[str]) -> Column:
@@ -340,18 +344,15 @@ def _figure_batches(
 
 
 def _figure(matches: _Matches, values: pa.Array, figure: str, column: str) -> Any:
-    if figure == "sum":
-        try:
-            return matches.between.sums(values.fill_null(0).to_numpy(zero_copy_only=False)[matches.rows])
-        except OverflowError as error:
-            raise OverflowError(f"{column}: {error}") from None
-    # As in Spark, NaN is larger than every number.
-    whole = pa.types.is_integer(values.type)
-    limits = np.iinfo(np.int64)
-    pick, none = {
-        "min": (np.minimum, limits.max) if whole else (np.fmin, np.nan),
-        "max": (np.maximum, limits.min if whole else -np.inf),
-    }[figure]
-    return matches.between.extremes(
-        values.fill_null(none).to_numpy(zero_copy_only=False)[matches.rows], pick, none
-    )
+    whole, limits = pa.types.is_integer(values.type), np.iinfo(np.int64)
+    of_null: Any = {
+        "sum": 0, "min": limits.max if whole else np.nan, "max": limits.min if whole else -np.inf
+    }[figure]  # fmt: skip
+    ordered = values.fill_null(of_null).to_numpy(zero_copy_only=False)[matches.rows]
+    if figure != "sum":
+        # As in Spark, NaN is larger than every number.
+        return matches.between.extremes(ordered, np.maximum if figure == "max" else np.fmin, of_null)
+    try:
+        return matches.between.sums(ordered)
+    except OverflowError as error:
+        raise OverflowError(f"{column}: {error}") from None

@@ -1,11 +1,10 @@
 """The fill stage: frames filled with the rows between their ends, in a log or in its past."""
 
-from collections.abc import Mapping
 from functools import partial
 
 from transom.engine.check_builders import built_in
 from transom.features.fills import fingerprints
-from transom.features.fills.resolve import FillBlock, fill_block_of
+from transom.features.fills.resolve import fill_block_of
 from transom.features.fills.spec import Fill
 from transom.features.fills.validate import FILL_COLUMNS
 from transom.features.frames.resolve import frame_block_of
@@ -23,16 +22,6 @@ def definition(stream: Stream) -> Stage:
     """Return the fill stage of a stream."""
     frames = {name: frame_block_of(stream, name) for name in stream.blocks(Frame)}
     blocks = {name: fill_block_of(stream, name, frames) for name in stream.blocks(Fill)}
-    fillers = (block.source.filler for block in blocks.values())
-    return Stage(NAME, VERSION, (_fills(stream, blocks),), tuple(filter(None, fillers)))
-
-
-def _fills(stream: Stream, blocks: Mapping[str, FillBlock]) -> TableStep:
-    compute = partial(lazy("transom.features.fills.tables_fills:fills_of"), blocks=blocks)
-    table = Table.load("fills").declare(
-        key={name: kind for block in blocks.values() for name, kind in block.frame.key.items()},
-        measures={name: kind for block in blocks.values() for name, kind in block.kinds.items()},
-    )
     parts = {
         name: BlockOutput(
             (InputRange("frames", block.frame.name, "frames"), *block.reads),
@@ -41,5 +30,11 @@ def _fills(stream: Stream, blocks: Mapping[str, FillBlock]) -> TableStep:
         )
         for name, block in blocks.items()
     }
+    table = Table.load("fills").declare(
+        key={name: kind for block in blocks.values() for name, kind in block.frame.key.items()},
+        measures={name: kind for block in blocks.values() for name, kind in block.kinds.items()},
+    )
+    compute = partial(lazy("transom.features.fills.tables_fills:fills_of"), blocks=blocks)
     checks = built_in(stream, "fills_counted", metric="fills_miscounted", at_most=0)
-    return TableStep(table, parts, compute, checks=checks)
+    fillers = filter(None, (block.source.filler for block in blocks.values()))
+    return Stage(NAME, VERSION, (TableStep(table, parts, compute, checks=checks),), tuple(fillers))

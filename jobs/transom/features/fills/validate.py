@@ -24,15 +24,21 @@ RESERVED = ("block", *FILL_COLUMNS)
 def problems(stream: Stream) -> Iterator[Issue]:
     """Yield what is wrong with the fills of a stream, each of which is sound by itself."""
     seen: dict[str, tuple[str, FieldType]] = {}
-    frames = stream.blocks(Frame)
+    frames, blocks = stream.blocks(Frame), stream.blocks(Aggregation)
     for name, fill in stream.blocks(Fill).items():
         place, frame = f"fills.{name}", frames.get(fill.frame)
         if frame is None:
             message = f"no kind of frame {fill.frame!r}{did_you_mean(fill.frame, frames)}"
             yield Issue(f"{place}.frame", message, (("frames", fill.frame),))
-        unsound = list(_source(place, fill, stream))
-        yield from unsound
-        if unsound or not _is_known(over(fill), stream):
+        block = over(fill)
+        if block is not None and block not in blocks:
+            nearest = did_you_mean(block, [EVENTS, *blocks])
+            rule = f"must be events or a block of aggregates; no {block!r}{nearest}"
+            yield Issue(f"{place}.source", rule, (("aggregates", block),))
+        elif fill.source.stream == stream.name:
+            yield Issue(f"{place}.source.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
+            continue
+        if not _is_known(block, stream):
             continue  # the columns of the source are not known
         key: tuple[str, ...] = ()
         if frame is not None and _is_known(frame.source, stream):
@@ -55,16 +61,6 @@ def _is_known(block: str | None, stream: Stream) -> bool:
     """Return whether the columns of granules, or of events, are known; else the block's own problems say why
     not."""
     return block is None or (block in stream.blocks(Aggregation) and output_columns.sound(stream, block))
-
-
-def _source(place: str, fill: Fill, stream: Stream) -> Iterator[Issue]:
-    block, blocks = over(fill), stream.blocks(Aggregation)
-    if block is not None and block not in blocks:
-        nearest = did_you_mean(block, [EVENTS, *blocks])
-        rule = f"must be events or a block of aggregates; no {block!r}{nearest}"
-        yield Issue(f"{place}.source", rule, (("aggregates", block),))
-    elif fill.source.stream == stream.name:
-        yield Issue(f"{place}.source.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
 
 
 def _by(place: str, name: str, fill: Fill, key: tuple[str, ...], stream: Stream) -> Iterator[Issue]:

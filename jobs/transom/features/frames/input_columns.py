@@ -34,10 +34,14 @@ def every(stream: Stream, name: str) -> timedelta | None:
     return stream.time.interval if stream.time else None
 
 
-def types(stream: Stream, name: str) -> dict[str, FieldType]:
-    """Return the types of the columns of readings."""
+def types(stream: Stream, name: str, field: str = "") -> dict[str, FieldType]:
+    """Return the types of the columns of readings, for one of `CONDITIONS` or the values.
+
+    `only` selects the readings, so it cannot read a baseline, which is made of readings.
+    """
     frame = stream.blocks(Frame)[name]
-    return source_types(stream, frame.source) | ({BASELINE: "number"} if frame.baseline else {})
+    baseline: dict[str, FieldType] = {BASELINE: "number"} if frame.baseline and field != "only" else {}
+    return source_types(stream, frame.source) | baseline
 
 
 def source_types(stream: Stream, source: str | None) -> dict[str, FieldType]:
@@ -61,19 +65,10 @@ def conditions(stream: Stream, name: str) -> dict[str, Expression]:
     if frame.source is None and frame.only is None:
         texts["only"] = stream.where
     return {
-        field: condition(text, condition_types(stream, name, field))
+        field: condition(text, types(stream, name, field))
         for field, text in texts.items()
         if text is not None
     }
-
-
-def condition_types(stream: Stream, name: str, field: str) -> dict[str, FieldType]:
-    """Return the types of the columns that a condition may read. `only` selects the readings, so it cannot
-    read a baseline, which is made of readings."""
-    columns = types(stream, name)
-    if field == "only":
-        columns.pop(BASELINE, None)
-    return columns
 
 
 def value(stream: Stream, name: str) -> str | None:

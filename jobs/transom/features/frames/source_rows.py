@@ -7,6 +7,7 @@ time, with the results of conditions.
 from collections.abc import Collection, Iterable, Sequence, Set
 from datetime import datetime
 from functools import reduce
+from operator import add
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,9 +21,10 @@ from transom.features.frames.spec import Combination
 from transom.ledger.stage import StepRequest
 from transom.storage.external_source import TIME
 
-TURN, VALUE = "__turn", "__value"
-FLAGS = ("__missing", "__holds", "__starts", "__ends")
-"""Columns of readings, the last three for those of `CONDITIONS`; no column of a key has such a name."""
+TURN, MOMENT, VALUE = "__turn", "__moment", "__value"
+"""Columns of readings; no column of a key has such a name."""
+FLAG_BITS = 4
+"""Bits of a moment for flags: no value, and what comes of the last three of `CONDITIONS`."""
 ORDER = ("__time", "__place")
 """The order of records of one turn, if the first or the last is picked; the place is file and line."""
 LINE_BITS = 31
@@ -107,13 +109,16 @@ def reduce_values(values: Column, combine: Combination) -> Column:
 
 
 def order_of(block: ResolvedFrames) -> tuple[str, ...]:
-    """Return the columns of `ORDER` that distinguish records of one turn."""
-    return ORDER if block.framing.every > 1 else ORDER[1:]
+    """Return the columns of `ORDER` that distinguish records of one turn; none if no record is picked."""
+    return () if not block.picks else ORDER if block.framing.every > 1 else ORDER[1:]
 
 
 def readings_of(request: StepRequest, block: ResolvedFrames, targets: Sequence[datetime]) -> DataFrame:
-    """Return the readings of some hours: the key, the time in microseconds as `TURN`, `VALUE`, `FLAGS`, and
-    `ORDER` if one of several at one time is picked."""
+    """Return the readings of some hours: the key, `MOMENT`, `VALUE` and the columns of `order_of`.
+
+    All are shuffled by key, at a cost per column. A time in microseconds leaves bits for the flags: the last
+    of Spark's is below 2^58.
+    """
     rows = _read(request, block, set(targets) & _requested(request, block))
     if block.spec.baseline is not None:
         rows = _with_baseline(request, block, rows, targets)
@@ -121,13 +126,13 @@ def readings_of(request: StepRequest, block: ResolvedFrames, targets: Sequence[d
     missing = value.isNull() & F.lit(block.value is not None)
     if "where" in block.conditions:
         missing = F.expr(block.conditions["where"]).isNull()
-    flags = [
-        F.coalesce(F.expr(block.conditions.get(name, default)), F.lit(False)).alias(flag)
-        for flag, name, default in zip(FLAGS[1:], CONDITIONS[1:], ("true", "true", "false"), strict=True)
+    conditions = [
+        F.coalesce(F.expr(block.conditions.get(name, default)), F.lit(False))
+        for name, default in zip(CONDITIONS[1:], ("true", "true", "false"), strict=True)
     ]
-    picked = quoted(ORDER) if block.picks else []
-    time = F.unix_micros(TURN).alias(TURN)
-    return rows.select(*quoted(block.key), time, value.alias(VALUE), missing.alias(FLAGS[0]), *flags, *picked)
+    flags = (flag.cast("bigint") * F.lit(1 << bit) for bit, flag in enumerate([missing, *conditions]))
+    moment = reduce(add, flags, F.unix_micros(TURN) * F.lit(1 << FLAG_BITS)).alias(MOMENT)
+    return rows.select(*quoted(block.key), moment, value.alias(VALUE), *quoted(order_of(block)))
 
 
 def _requested(request: StepRequest, block: ResolvedFrames) -> Set[datetime]:

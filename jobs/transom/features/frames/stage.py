@@ -4,13 +4,12 @@
 hour. `frames`, the result, has the reports.
 """
 
-from collections.abc import Mapping
 from functools import partial
 
 from transom.engine.check_builders import built_in
 from transom.features.frames import fingerprints
 from transom.features.frames.checks import AWAY, COUNTED, GROW, INEXACT, MISCOUNTED, violates_rules
-from transom.features.frames.resolve import ResolvedFrames, frame_block_of
+from transom.features.frames.resolve import frame_block_of
 from transom.features.frames.spec import Frame
 from transom.features.frames.validate import FRAME_COLUMNS
 from transom.ledger.stage import BlockOutput, InputRange, Stage, TableStep, rows_where
@@ -26,22 +25,17 @@ def definition(stream: Stream) -> Stage:
     """Return the frame stage of a stream."""
     blocks = {name: frame_block_of(stream, name) for name in stream.blocks(Frame)}
     key = {name: kind for block in blocks.values() for name, kind in block.key.items()}
-    return Stage(NAME, VERSION, (_open_frames(stream, blocks, key), _frames(stream, blocks, key)))
-
-
-def _open_frames(stream: Stream, blocks: Mapping[str, ResolvedFrames], key: Mapping[str, str]) -> TableStep:
-    compute = partial(lazy("transom.features.frames.tables_open_frames:open_frames_of"), blocks=blocks)
-    table, parts = Table.load("open_frames"), {}
+    state, parts = Table.load("open_frames"), {}
     for name, block in blocks.items():
         own = InputRange(NAME, name, "open_frames", back=block.back, forward=-1)
         reads = block.reads if block.period else (*block.reads, own)
-        columns = tuple(table.declare(key=block.key).block_schema().names)
+        columns = tuple(state.declare(key=block.key).block_schema().names)
         parts[name] = BlockOutput(reads, fingerprints.open_frames(stream, name), columns)
     wrong = violates_rules(blocks)
-    return TableStep(
-        table.declare(key=key),
+    open_frames = TableStep(
+        state.declare(key=key),
         parts,
-        compute,
+        partial(lazy("transom.features.frames.tables_open_frames:open_frames_of"), blocks=blocks),
         checks=(
             *built_in(stream, "frames_keep_rules", metric="frames_breaking", at_most=0),
             *built_in(stream, COUNTED, metric=MISCOUNTED, at_most=0),
@@ -51,19 +45,17 @@ def _open_frames(stream: Stream, blocks: Mapping[str, ResolvedFrames], key: Mapp
         counters=(MISCOUNTED, AWAY),
         failing_row_filters={"frames_keep_rules": wrong},
     )
-
-
-def _frames(stream: Stream, blocks: Mapping[str, ResolvedFrames], key: Mapping[str, str]) -> TableStep:
-    compute = partial(lazy("transom.features.frames.tables_frames:frames_of"), blocks=blocks)
-    parts = {}
-    for name, block in blocks.items():
-        columns = (*FRAME_COLUMNS, *block.key)
-        reads = (InputRange(NAME, name, "open_frames"),)
-        parts[name] = BlockOutput(reads, fingerprints.frames(stream, name), columns)
-    return TableStep(
+    frames = TableStep(
         Table.load("frames").declare(key=key),
-        parts,
-        compute,
+        {
+            name: BlockOutput(
+                (InputRange(NAME, name, "open_frames"),),
+                fingerprints.frames(stream, name),
+                (*FRAME_COLUMNS, *block.key),
+            )
+            for name, block in blocks.items()
+        },
+        partial(lazy("transom.features.frames.tables_frames:frames_of"), blocks=blocks),
         checks=(
             *built_in(stream, "frames_apart", metric="frames_overlapping", at_most=0),
             *built_in(stream, "frames_exact", metric="frames_inexact", at_most=0),
@@ -71,3 +63,4 @@ def _frames(stream: Stream, blocks: Mapping[str, ResolvedFrames], key: Mapping[s
         metrics={"frames_inexact": rows_where(INEXACT)},
         failing_row_filters={"frames_exact": INEXACT},
     )
+    return Stage(NAME, VERSION, (open_frames, frames))

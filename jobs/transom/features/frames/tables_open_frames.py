@@ -7,9 +7,7 @@ open without a reading (`transom.features.frames.algorithm.vectorised`). `frames
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import reduce
 from itertools import pairwise
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -33,7 +31,7 @@ from transom.features.frames.algorithm.vectorised import (
 )
 from transom.features.frames.checks import AWAY, COUNTED, GROW, MISCOUNTED, miscounted, moves_away_from_target
 from transom.features.frames.resolve import ResolvedFrames
-from transom.features.frames.source_rows import FLAGS, TURN, VALUE, order_of, readings_of
+from transom.features.frames.source_rows import FLAG_BITS, MOMENT, VALUE, order_of, readings_of
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.ledger.task_counters import NOTES, TaskCounters
 from transom.storage.tables import Table
@@ -42,7 +40,7 @@ TABLE = "open_frames"
 AT_A_TIME = 2**17
 """Readings of whole keys that are processed together; of one key, of whole hours."""
 STATE, PARTIAL, FINAL = "state", "partial", "final"
-MOMENT, STATE_COLUMN = "__moment", "__state"
+STATE_COLUMN = "__state"
 STATE_COLUMNS = tuple(name for name in OpenFrameState.none().columns() if name != "key")
 TIMES = ("hour", "first", "last", "before", "first_null", "last_null", "start", "end", "peak")
 
@@ -53,7 +51,7 @@ def open_frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -
     for name, targets in request.targets.items():
         block, turns, earlier = blocks[name], 0, set[datetime]()
         hours = block.hours_of(targets)
-        rows = _packed(readings_of(request, block, hours), block)
+        rows = readings_of(request, block, hours)
         if block.framing.begins:
             # The last requested hour has the state of all known keys.
             runs, earlier = hour_chains.hour_runs(request, name, TABLE, targets, block.back)
@@ -69,15 +67,6 @@ def open_frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -
         frames = FrameBuilder(block, tuple(to_ranges(hours)), schema_of(block), turns)
         tasks.append(BlockTask(name, rows, compute_counting=frames))
     return StepResult(tasks)
-
-
-def _packed(readings: DataFrame, block: ResolvedFrames) -> DataFrame:
-    """Return readings in as few columns as possible: all are shuffled by key, at a cost per column. A time in
-    microseconds leaves bits for the flags: the last of Spark's is below 2^58."""
-    flags = (F.col(name).cast("bigint") * F.lit(1 << bit) for bit, name in enumerate(FLAGS))
-    moment = reduce(add, flags, F.col(TURN) * F.lit(1 << len(FLAGS))).alias(MOMENT)
-    order = quoted(order_of(block)) if block.picks else []
-    return readings.select(*quoted(block.key), moment, VALUE, *order)
 
 
 def _state_column(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
@@ -181,7 +170,9 @@ class FrameBuilder:
                 frames = period_frames(block.framing, inside, begin, until, block.overlap, longest)
                 yield frames, OpenFrameState.none()
                 continue
-            latest = _latest(states.take(states.hour < begin))
+            earlier = states.take(states.hour < begin)
+            order = np.lexsort([earlier.hour, earlier.key])
+            latest = earlier.take(order[np.diff(earlier.key[order], append=-1) != 0])
             reports, new_states = advance(block.framing, latest, inside, begin, until)
             states = latest.and_then(states.take(states.hour >= begin)).and_then(new_states)
             yield reports, new_states
@@ -236,17 +227,11 @@ def _key_ranges(key: Int64s, count: int, extra: int) -> Iterator[tuple[int, int]
         first = stop
 
 
-def _latest(states: OpenFrameState) -> OpenFrameState:
-    """Return the last state of each key."""
-    order = np.lexsort([states.hour, states.key])
-    return states.take(order[np.diff(states.key[order], append=-1) != 0])
-
-
 def _readings(table: pa.Table, codes: Int64s, block: ResolvedFrames) -> Readings:
     """Return the readings by key and time, one at a time."""
     order, key, moment = sort_by_key_and_time(codes, int64s(table[MOMENT]))
     value = table[VALUE].combine_chunks().fill_null(MISSING).to_numpy(zero_copy_only=False)[order]
-    time = moment >> len(FLAGS)
+    time = moment >> FLAG_BITS
     if block.picks and ((np.diff(key) == 0) & (np.diff(time) == 0)).any():
         # Ties in place are broken by value and flags, so that the pick does not depend on the order of rows.
         places = [int64s(table[name])[order] for name in reversed(order_of(block))]
@@ -255,7 +240,7 @@ def _readings(table: pa.Table, codes: Int64s, block: ResolvedFrames) -> Readings
         first = block.spec.on_duplicate_time == "first"
         chosen = turns[np.append(True, differs) if first else np.append(differs, True)]
         key, time, moment, value = key[chosen], time[chosen], moment[chosen], value[chosen]
-    flags = ((moment & (1 << bit)) != 0 for bit in range(len(FLAGS)))
+    flags = ((moment & (1 << bit)) != 0 for bit in range(FLAG_BITS))
     return Readings(key, time, value, *flags)
 
 

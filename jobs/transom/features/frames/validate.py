@@ -7,8 +7,8 @@ from fractions import Fraction
 from transom.core.durations import format_duration
 from transom.features.aggregates import output_columns
 from transom.features.aggregates.spec import Aggregation
-from transom.features.frames.input_columns import BASELINE, CONDITIONS, condition_types, every, key, types
-from transom.features.frames.spec import Baseline, Frame
+from transom.features.frames.input_columns import BASELINE, CONDITIONS, every, key, types
+from transom.features.frames.spec import Frame
 from transom.formats.record_format import NUMERIC
 from transom.spec.errors import Issue, did_you_mean, no_column, of_expression
 from transom.spec.expressions import ExpressionError, condition
@@ -74,7 +74,7 @@ def _conditions(place: str, name: str, frame: Frame, stream: Stream) -> Iterator
         if text is None:
             continue
         try:
-            test = condition(text, condition_types(stream, name, field))
+            test = condition(text, types(stream, name, field))
         except ExpressionError as error:
             yield of_expression(f"{place}.{field}", error, ("key",))
             continue
@@ -93,9 +93,21 @@ def _values(place: str, name: str, frame: Frame, stream: Stream) -> Iterator[Iss
     columns = {"value": frame.value, "condition": frame.condition.column if frame.condition else None}
     if frame.baseline is not None:
         columns["baseline.value"] = frame.baseline.value
-        yield from _shifts(place, frame.baseline, every(stream, name))
-    if frame.value in numeric:
-        yield from _step(place, frame, stream)
+        apart = every(stream, name)
+        if apart is None:
+            yield Issue(f"{place}.baseline", _AT_KNOWN_TIMES, (("time",),))
+        for index, shift in enumerate(frame.baseline.shift):
+            if apart is not None and shift % apart:
+                rule = f"must be a multiple of {format_duration(apart)}, by which readings are apart"
+                yield Issue(f"{place}.baseline.shift[{index}]", f"{rule}; got {format_duration(shift)}")
+    if frame.step is not None and frame.value in numeric:
+        measure = stream.blocks(Aggregation)[frame.source].measures[frame.value] if frame.source else None
+        column = measure.column if measure else frame.value
+        if column is not None and (measure is None or measure.function != "mean"):
+            resolution = stream.event_columns[column].resolution
+            if Fraction(str(frame.step)) % Fraction(resolution):
+                rule = f"must be a multiple of the resolution of {column}, {resolution}"
+                yield Issue(f"{place}.step", f"{rule}; got {frame.step:g}")
     for field, column in columns.items():
         if column is None or column in numeric:
             continue
@@ -134,24 +146,3 @@ def _scheduled(place: str, frame: Frame, apart: timedelta | None) -> Iterator[Is
     if breaks and longest and frame.min_length and longest < frame.min_length:
         got = f"{format_duration(frame.min_length)} and {frame.max_records} of them"
         yield Issue(f"{place}.min_length", f"must not be longer than max_records of {spaced}; got {got}")
-
-
-def _step(place: str, frame: Frame, stream: Stream) -> Iterator[Issue]:
-    measure = stream.blocks(Aggregation)[frame.source].measures[str(frame.value)] if frame.source else None
-    column = measure.column if measure else frame.value
-    if frame.step is None or column is None or (measure is not None and measure.function == "mean"):
-        return
-    resolution = stream.event_columns[column].resolution
-    if Fraction(str(frame.step)) % Fraction(resolution):
-        rule = f"must be a multiple of the resolution of {column}, {resolution}"
-        yield Issue(f"{place}.step", f"{rule}; got {frame.step:g}")
-
-
-def _shifts(place: str, baseline: Baseline, apart: timedelta | None) -> Iterator[Issue]:
-    if apart is None:
-        yield Issue(f"{place}.baseline", _AT_KNOWN_TIMES, (("time",),))
-        return
-    for index, shift in enumerate(baseline.shift):
-        if shift % apart:
-            rule = f"must be a multiple of {format_duration(apart)}, by which readings are apart"
-            yield Issue(f"{place}.baseline.shift[{index}]", f"{rule}; got {format_duration(shift)}")

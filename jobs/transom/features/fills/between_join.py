@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial, reduce
 from itertools import pairwise
+from operator import and_
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -101,13 +102,7 @@ def between_join(
     for name in frames.columns:
         if name in rows.columns and name not in by:
             raise ValueError(f"frames and rows both have a column {name!r}, which is not in by")
-    joined = _pairs(
-        spans.where((F.col(FROM) < F.col(TO)) & _not_null(by)),
-        rows.where(_not_null([*by, time])),
-        frames.columns,
-        time,
-        by,
-    )
+    joined = _pairs(*_matchable(spans, rows, time, by), frames.columns, time, by)
     return joined.orderBy(*quoted([*by, start, end, time, *joined.columns]))
 
 
@@ -153,10 +148,37 @@ def aggregate_between(
     Args:
         spans: with `FROM` and `TO`: `[from, to)` in microseconds.
     """
-    intervals = (
-        spans.where((F.col(FROM) < F.col(TO)) & _not_null(by)).select(*quoted(by), FROM, TO).distinct()
-    )
-    figures = _aggregates(intervals, rows.where(_not_null([*by, time])), time, by, aggregates)
+    intervals, rows = _matchable(spans, rows, time, by)
+    intervals = intervals.select(*quoted(by), FROM, TO).distinct()
+    figures = {
+        column: sorted(
+            {"values", *("sum" if f == "mean" else f for f, of in aggregates.values() if of == column)}
+        )
+        for _, column in aggregates.values()
+        if column is not None
+    }
+    kinds = {
+        column: "bigint" if isinstance(rows.schema[column].dataType, WHOLE) else "double"
+        for column in figures
+    }
+    values = (F.col(f"`{column}`").cast(kind).alias(f"__value_{column}") for column, kind in kinds.items())
+    right = rows.select(*quoted(by), F.unix_micros(time).alias(FROM), *values)
+    types = {name: intervals.schema[name].dataType.simpleString() for name in by}
+    types |= dict.fromkeys((FROM, TO, _COUNT), "bigint")
+    sums = [F.sum(_COUNT).alias(_COUNT)]
+    for column, names in figures.items():
+        for figure in names:
+            name = f"__{figure}_{column}"
+            types[name] = "bigint" if figure == "values" else kinds[column]
+            sums.append({"min": F.min, "max": F.max}.get(figure, F.sum)(f"`{name}`").alias(name))
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
+    join = partial(_figure_batches, tuple(by), figures)
+    few = intervals.limit(BROADCAST_LIMIT + 1).toArrow()
+    if few.num_rows > BROADCAST_LIMIT:
+        figures_of_tasks = _sliced(intervals, right, by, join, schema)
+    else:
+        near = _within(right, pc.min(few[FROM]).as_py(), pc.max(few[TO]).as_py())
+        figures_of_tasks = near.mapInArrow(partial(join, few), schema)
 
     def result(function: str, column: str | None) -> Column:
         if column is None:
@@ -166,11 +188,17 @@ def aggregate_between(
         return F.col(f"`__{function}_{column}`")
 
     results = (result(*aggregate).alias(name) for name, aggregate in aggregates.items())
-    return spans.join(figures, [*by, FROM, TO], "left").select(*quoted(spans.columns), *results)
+    totals = figures_of_tasks.groupBy(*quoted(by), FROM, TO).agg(*sums)
+    return spans.join(totals, [*by, FROM, TO], "left").select(*quoted(spans.columns), *results)
 
 
-def _not_null(names: Sequence[str]) -> Column:
-    return reduce(Column.__and__, (F.col(f"`{name}`").isNotNull() for name in names), F.lit(True))
+def _matchable(
+    spans: DataFrame, rows: DataFrame, time: str, by: Sequence[str]
+) -> tuple[DataFrame, DataFrame]:
+    """Return the intervals and the rows that can match: no time and no key is null."""
+    keys = [F.col(f"`{name}`").isNotNull() for name in by]
+    nonempty, timed = F.col(FROM) < F.col(TO), F.col(f"`{time}`").isNotNull()
+    return spans.where(reduce(and_, keys, nonempty)), rows.where(reduce(and_, keys, timed))
 
 
 class _Slices(NamedTuple):
@@ -225,42 +253,6 @@ def _pairs(
     pairs = _sliced(left, right, by, partial(_pair_batches, tuple(by)), schema)
     own = [name for name in rows.columns if name not in by]
     return pairs.select(f"{_FRAME}.*", *(F.col(f"{_ROW}.`{name}`") for name in own))
-
-
-def _aggregates(
-    intervals: DataFrame, rows: DataFrame, time: str, by: Sequence[str], aggregates: Mapping[str, Aggregate]
-) -> DataFrame:
-    """Return for each interval the number of its rows, and the figures of each column."""
-    figures = {
-        column: sorted(
-            {"values", *("sum" if f == "mean" else f for f, of in aggregates.values() if of == column)}
-        )
-        for _, column in aggregates.values()
-        if column is not None
-    }
-    kinds = {
-        column: "bigint" if isinstance(rows.schema[column].dataType, WHOLE) else "double"
-        for column in figures
-    }
-    values = (F.col(f"`{column}`").cast(kind).alias(f"__value_{column}") for column, kind in kinds.items())
-    right = rows.select(*quoted(by), F.unix_micros(time).alias(FROM), *values)
-    types = {name: intervals.schema[name].dataType.simpleString() for name in by}
-    types |= dict.fromkeys((FROM, TO, _COUNT), "bigint")
-    sums = [F.sum(_COUNT).alias(_COUNT)]
-    for column, names in figures.items():
-        for figure in names:
-            name = f"__{figure}_{column}"
-            types[name] = "bigint" if figure == "values" else kinds[column]
-            sums.append({"min": F.min, "max": F.max}.get(figure, F.sum)(f"`{name}`").alias(name))
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
-    join = partial(_figure_batches, tuple(by), figures)
-    few = intervals.limit(BROADCAST_LIMIT + 1).toArrow()
-    if few.num_rows > BROADCAST_LIMIT:
-        figures_of_tasks = _sliced(intervals, right, by, join, schema)
-    else:
-        near = _within(right, pc.min(few[FROM]).as_py(), pc.max(few[TO]).as_py())
-        figures_of_tasks = near.mapInArrow(partial(join, few), schema)
-    return figures_of_tasks.groupBy(*quoted(by), FROM, TO).agg(*sums)
 
 
 @dataclass(frozen=True)

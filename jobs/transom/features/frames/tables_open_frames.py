@@ -126,11 +126,11 @@ class FrameBuilder:
                 for reports, state in self._advanced(some, known, stop - first):
                     self._count_wrong(reports, some, some_keys, counters)
                     kind = pc.if_else(pa.array(reports.final), FINAL, PARTIAL)
-                    yield from self._rows(reports.columns() | {"row_kind": kind}, some_keys)
+                    yield from self._rows(reports.columns(), kind, some_keys)
                     # No value is null in the table.
                     low = np.where(state.low == FAR_FUTURE, MISSING, state.low)
-                    changed = {"low": low, "fragment": state.fragments, "row_kind": STATE}
-                    yield from self._rows(state.columns() | changed, some_keys)
+                    changed = {"low": low, "fragment": state.fragments}
+                    yield from self._rows(state.columns() | changed, STATE, some_keys)
             except OverflowError as error:
                 raise OverflowError(f"frames.{self.block.name}: {error}") from None
 
@@ -192,17 +192,12 @@ class FrameBuilder:
                 cuts = (hour[np.diff(part, prepend=part[:1]) > 0] * HOUR_LENGTH).tolist()
             yield from pairwise([begin, *cuts, until])
 
-    def _rows(self, columns: dict[str, Any], keys: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _rows(self, columns: dict[str, Any], kind: Any, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         key = columns.pop("key")
-        arrays = {
-            name: pa.array(column, mask=column == MISSING)
-            if isinstance(column, np.ndarray) and column.dtype == np.int64
-            else column
-            for name, column in columns.items()
-        }
         of_key = keys.take(pa.array(key))
-        key_columns = dict(zip(of_key.column_names, of_key.columns, strict=True))
-        yield from build_batches(len(key), arrays | key_columns, self.schema)
+        arrays = {name: pa.array(column, mask=column == MISSING) for name, column in columns.items()}
+        arrays |= dict(zip(of_key.column_names, of_key.columns, strict=True))
+        yield from build_batches(len(key), {**arrays, "row_kind": kind}, self.schema)
 
 
 def _key_text(keys: pa.Table, code: int) -> str:

@@ -1,8 +1,7 @@
 """Readings of many keys at once, and the state of each key's open frame.
 
 The future of an open frame depends on a few figures only. So the state of a key becomes one row in front of
-its readings, as if the open frame were one reading. A cut between two runs is then the same as a cut between
-two readings.
+its readings, as if the open frame were one reading.
 """
 
 from dataclasses import dataclass, fields

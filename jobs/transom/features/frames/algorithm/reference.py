@@ -6,7 +6,7 @@ and ends at the times of its first and its last reading. Its length includes the
 covers: `end - start + every`.
 
 A reading is missing if it has no value, or did not come in its turn. A missing reading begins no frame unless
-the specification allows it. The fast form is `transom.features.frames.algorithm.vectorised`.
+the specification allows it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -207,13 +207,11 @@ class _Framer:
         if self.open is None and reading.starts and _joins(framing.kind, [], reading):
             before = self._beside(self.previous, reading)
             self.open = FramedReadings((reading,), reading.time, int(reading.missing), before)
-        if self.open is not None and self._completed(self.open):
-            yield from self._close(reading.time)
+        if (frame := self.open) is not None:
+            full = frame.readings[-1].ends or len(frame.readings) == framing.max_records
+            if full or (framing.minimal and frame.is_valid(framing)):
+                yield from self._close(reading.time)
         self.previous, self.nulls = reading, []
-
-    def _completed(self, frame: FramedReadings) -> bool:
-        full = frame.readings[-1].ends or len(frame.readings) == self.framing.max_records
-        return full or (self.framing.minimal and frame.is_valid(self.framing))
 
     def _missed(self, reading: Reading) -> list[int]:
         """Return the times of missing readings between the last reading and this one."""

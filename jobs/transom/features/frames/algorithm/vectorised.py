@@ -1,10 +1,8 @@
-"""Frames of many keys at once (Grossniklaus, Maier, Moorthy and Tufte; one by one:
-`transom.features.frames.algorithm.reference`).
+"""Frames of many keys at once (Grossniklaus, Maier, Moorthy and Tufte).
 
-For every reading it is known where a frame would end (`transom.features.frames.algorithm.boundaries`). Which
-readings begin a frame follows along the chain from the first of each key. Kinds whose cuts depend on
-neighbours alone need no chain. The state of a key is one row before its readings, see
-`transom.features.frames.algorithm.readings`. So the result does not depend on how readings are cut into runs.
+For every reading it is known where a frame would end. Which readings begin a frame follows along the chain
+from the first of each key. Kinds whose cuts depend on neighbours alone need no chain. The state of a key is
+one row before its readings, so the result does not depend on how readings are cut into runs.
 """
 
 from dataclasses import dataclass, replace

@@ -143,11 +143,8 @@ def _aggregate_of(name: str, text: str, frames: DataFrame, rows: DataFrame) -> A
 def aggregate_between(
     spans: DataFrame, rows: DataFrame, time: str, by: Sequence[str], aggregates: Mapping[str, Aggregate]
 ) -> DataFrame:
-    """Return intervals with the aggregates of their rows, in any order. Like `between_join`, which checks.
-
-    Args:
-        spans: with `FROM` and `TO`: `[from, to)` in microseconds.
-    """
+    """Return intervals `[FROM, TO)`, in microseconds, with the aggregates of their rows, in any order.
+    Nothing is checked."""
     intervals, rows = _matchable(spans, rows, time, by)
     intervals = intervals.select(*quoted(by), FROM, TO).distinct()
     figures = {
@@ -224,12 +221,8 @@ def _sliced(
     join: Callable[[_Slices, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: T.StructType | str,
 ) -> DataFrame:
-    """Return the results of a function of the intervals and the rows of each key and slice of time.
-
-    Args:
-        intervals: with `FROM` and `TO`.
-        rows: with their time as `FROM`.
-    """
+    """Return the results of a function of the intervals and the rows of each key and slice of time. The time
+    of a row is its `FROM`."""
     bounds = intervals.agg(F.min(FROM), F.max(TO), F.avg(F.col(TO) - F.col(FROM))).first()
     low, high, mean = (0, 0, 1) if bounds is None or bounds[0] is None else bounds
     # Much longer than the mean interval, so that few intervals are in two slices.

@@ -53,12 +53,8 @@ def _to_output(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
 
 
 def _overlapping(rows: DataFrame, blocks: list[ResolvedFrames]) -> list[DataFrame]:
-    """Return by block and hour how many frames begin before the previous one ends, of kinds that cannot
-    overlap.
-
-    Args:
-        rows: of `frames`.
-    """
+    """Return by block and hour how many rows of `frames` begin before the previous frame ends, of kinds that
+    cannot overlap."""
     apart = [block for block in blocks if not block.overlap]
     if not apart:
         return []

@@ -98,11 +98,7 @@ class FrameBuilder:
     turns: int = 0
 
     def __call__(self, batches: Iterable[pa.RecordBatch], counters: TaskCounters) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some keys.
-
-        Args:
-            batches: all readings and states of these keys.
-        """
+        """Yield the rows of some keys, from all their readings and states."""
         table = concat_batches(batches)
         if table is None:
             return
@@ -209,8 +205,7 @@ def _key_ranges(key: Int64s, count: int, extra: int) -> Iterator[tuple[int, int]
 
     Args:
         key: of each reading, ascending.
-        count: the number of keys.
-        extra: the number of readings that a key has besides.
+        extra: the number of further readings of each key.
     """
     numbers = np.arange(count + 1)
     total = np.searchsorted(key, numbers) + extra * numbers

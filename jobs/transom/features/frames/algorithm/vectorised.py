@@ -77,7 +77,7 @@ def advance(
     if not len(rows.key):
         return FrameReports.none(), OpenFrameState.none()
     step = _Advance(framing, rows, nulls, begin, until)
-    return step.reports(), step.open_state(readings)
+    return step.reports(), step.open_state()
 
 
 def period_frames(
@@ -201,11 +201,8 @@ class _Advance:
         return enough & (pieces.records >= self.framing.required_records)
 
     def _final(self, pieces: HourlyFragments, fragment: Int64s) -> tuple[FrameReports, Bools]:
-        """Return closed frames, and which of them are reported.
-
-        Args:
-            pieces: the last one of each frame, with the hour of its report.
-        """
+        """Return closed frames, and which of them are reported. The piece of each is its last, with the hour
+        of the report."""
         rows, framing, kind = self.rows, self.framing, self.framing.kind
         end, late = rows.time[pieces.last], np.minimum(self.frames.stop, len(rows.key) - 1)
         if framing.missing == "satisfies":
@@ -256,14 +253,10 @@ class _Advance:
         beside = rows.own & earlier & ~boundaries.new_key & (boundaries.gap < self.framing.idle)
         return np.where(beside, rows.time - boundaries.gap, rows.before)
 
-    def open_state(self, readings: Readings) -> OpenFrameState:
-        """Return the state after each hour of every key with a reading in it.
-
-        Args:
-            readings: the rows that are readings.
-        """
+    def open_state(self) -> OpenFrameState:
+        """Return the state after each hour of every key with a reading in it."""
         rows, frames, pieces, nulls = self.rows, self.frames, self.pieces, self.nulls
-        key, hour = np.append(readings.key, nulls.key), np.append(readings.time, nulls.time)
+        key, hour = np.append(rows.key[rows.own], nulls.key), np.append(rows.time[rows.own], nulls.time)
         hour = hour - hour % HOUR_LENGTH
         if len(nulls.key):
             _, key, hour = sort_by_key_and_time(key, hour)
@@ -307,11 +300,8 @@ class _Advance:
 
 
 def _not_contained(stop: Int64s, minimal: bool) -> Bools:
-    """Return which frames lie inside no other one; for minimal ones, which contain no other one.
-
-    Args:
-        stop: of frames, ascending by their start, no two of which are equal.
-    """
+    """Return which frames lie inside no other one; for minimal ones, which contain no other one. Frames
+    ascend by their start, and no two are equal."""
     if minimal:
         nearest = np.minimum.accumulate(stop[::-1])[::-1]
         return np.append(stop[:-1] < nearest[1:], True)[: len(stop)]

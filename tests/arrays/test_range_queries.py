@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from transom.arrays.range_queries import (
     NO_VALUE,
-    Maxima,
-    MaximaBesides,
     expand_ranges,
+    extreme,
+    maxima_of_others,
     segmented_searchsorted,
 )
 
@@ -25,10 +25,10 @@ def test_maxima(values: list[tuple[int, int]], ranges: list[tuple[int, int, int]
     cut = [(min(low, len(values)), min(high, len(values)), owner) for low, high, owner in ranges]
     every, owners = columns(values)
     low, high, besides = columns(cut)
-    assert Maxima(every).of(low, high).tolist() == [
+    assert extreme(every, low, high, np.maximum).tolist() == [
         max([NO_VALUE, *(value for value, _ in values[a:b])]) for a, b, _ in cut
     ]
-    assert MaximaBesides(every, owners).of(low, high, besides).tolist() == [
+    assert maxima_of_others(every, owners, low, high, besides).tolist() == [
         max([NO_VALUE, *(value for value, owner in values[a:b] if owner != but)]) for a, b, but in cut
     ]
 

@@ -19,6 +19,8 @@ NO_VALUE = -1
 Blocks = Sequence[Int64s]
 Through = Callable[[Any, Blocks, Int64s], npt.NDArray[np.bool_]]
 """Whether searches pass a block. Arguments: the searches, the blocks, the positions."""
+Join = Callable[[Any, Any], Any]
+"""Combines the summaries of two blocks."""
 OnPass = Callable[[Any, Blocks, Int64s], None]
 """Called with the blocks that searches passed. Arguments as of `Through`."""
 
@@ -44,67 +46,6 @@ def expand_ranges(first: Int64s, stop: Int64s) -> tuple[Int64s, Int64s]:
     owner = np.repeat(np.arange(len(first)), lengths)
     offset = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return owner, first[owner] + offset
-
-
-class Maxima:
-    """Maxima of ranges of an array."""
-
-    def __init__(self, values: Int64s) -> None:
-        self._doubled = [values]
-        while len(values) > (width := 1 << (len(self._doubled) - 1)):
-            values = np.maximum(values[:-width], values[width:])
-            self._doubled.append(values)
-
-    def of(self, low: Int64s, high: Int64s) -> Int64s:
-        """Return the maximum of each range `[low, high)`; `NO_VALUE` if it is empty."""
-        maxima = np.full(len(low), NO_VALUE, dtype=np.int64)
-        order = np.frexp(np.maximum(high - low, 1))[1] - 1
-        for power, values in enumerate(self._doubled):
-            rows = np.flatnonzero((order == power) & (low < high))
-            maxima[rows] = np.maximum(values[low[rows]], values[high[rows] - (1 << power)])
-        return maxima
-
-
-class MaximaBesides:
-    """Maxima of ranges of an array, without the values of a given owner.
-
-    Args:
-        values: at least `NO_VALUE`.
-        owners: the owner of each value.
-    """
-
-    def __init__(self, values: Int64s, owners: Int64s) -> None:
-        # The best value of each range, its owner, and the best value of all other owners.
-        self._doubled = [(values, owners, np.full_like(values, NO_VALUE))]
-        while len(values) > (width := 1 << (len(self._doubled) - 1)):
-            left = tuple(array[:-width] for array in self._doubled[-1])
-            right = tuple(array[width:] for array in self._doubled[-1])
-            self._doubled.append(_better(left, right))
-            values = self._doubled[-1][0]
-
-    def of(self, low: Int64s, high: Int64s, besides: Int64s) -> Int64s:
-        """Return the maximum of each range `[low, high)` without values of `besides`; `NO_VALUE` if there is
-        none."""
-        maxima = np.full(len(low), NO_VALUE, dtype=np.int64)
-        order = np.frexp(np.maximum(high - low, 1))[1] - 1
-        for power, doubled in enumerate(self._doubled):
-            rows = np.flatnonzero((order == power) & (low < high))
-            left = tuple(array[low[rows]] for array in doubled)
-            right = tuple(array[high[rows] - (1 << power)] for array in doubled)
-            best, owner, best_other = _better(left, right)
-            maxima[rows] = np.where(owner == besides[rows], best_other, best)
-        return maxima
-
-
-def _better(left: tuple[Int64s, ...], right: tuple[Int64s, ...]) -> tuple[Int64s, Int64s, Int64s]:
-    (best, owner, best_other), (best_, owner_, best_other_) = left, right
-    ahead = best >= best_
-    second = np.where(
-        owner == owner_,
-        np.maximum(best_other, best_other_),
-        np.where(ahead, np.maximum(best_, best_other), np.maximum(best, best_other_)),
-    )
-    return np.maximum(best, best_), np.where(ahead, owner, owner_), second
 
 
 def first_at_least(values: Int64s, start: Int64s, stop: Int64s, bound: Int64s) -> Int64s:
@@ -137,21 +78,48 @@ def first_of_range(low: Int64s, high: Int64s, start: Int64s, stop: Int64s, below
     return _furthest([(low, np.minimum), (high, np.maximum)], start, stop, through, extend)
 
 
-def extreme(values: Int64s, start: Int64s, stop: Int64s, join: np.ufunc) -> Int64s:
-    """Return the largest or the smallest value of each range `[start, stop)`. No range is empty.
+def extreme(values: Int64s, start: Int64s, stop: Int64s, join: Join, empty: int = NO_VALUE) -> Int64s:
+    """Return the largest or the smallest value of each range `[start, stop)`.
 
     Args:
+        values: one array, or several of equal length as rows, which `join` combines at once.
         join: maximum or minimum.
+        empty: the result for an empty range.
     """
-    extremes = values[start]
+    extremes = np.full((*values.shape[:-1], len(start)), empty, dtype=values.dtype)
     size, blocks = 1, values
     while (longer := np.flatnonzero(stop - start >= size)).size:
         # Two overlapping blocks, one at the start and one at the end, cover the whole range.
         fitting = longer[stop[longer] - start[longer] < 2 * size]
-        extremes[fitting] = join(blocks[start[fitting]], blocks[stop[fitting] - size])
-        blocks = np.append(join(blocks[:-size], blocks[size:]), blocks[-size:])
+        extremes[..., fitting] = join(blocks[..., start[fitting]], blocks[..., stop[fitting] - size])
+        blocks = np.append(join(blocks[..., :-size], blocks[..., size:]), blocks[..., -size:], axis=-1)
         size *= 2
     return extremes
+
+
+def maxima_of_others(values: Int64s, owners: Int64s, start: Int64s, stop: Int64s, besides: Int64s) -> Int64s:
+    """Return the maximum of each range `[start, stop)` without the values of one owner, else `NO_VALUE`.
+
+    Args:
+        values: at least `NO_VALUE`.
+        owners: the owner of each value.
+        besides: the owner whose values do not count, for each range.
+    """
+    # The best value of a range, its owner, and the best value of all other owners.
+    rows = np.stack([values, owners, np.full_like(values, NO_VALUE)])
+    best, owner, best_other = extreme(rows, start, stop, _better)
+    return np.where(owner == besides, best_other, best)
+
+
+def _better(left: Int64s, right: Int64s) -> Int64s:
+    (best, owner, best_other), (best_, owner_, best_other_) = left, right
+    ahead = best >= best_
+    second = np.where(
+        owner == owner_,
+        np.maximum(best_other, best_other_),
+        np.where(ahead, np.maximum(best_, best_other), np.maximum(best, best_other_)),
+    )
+    return np.stack([np.maximum(best, best_), np.where(ahead, owner, owner_), second])
 
 
 def _furthest(

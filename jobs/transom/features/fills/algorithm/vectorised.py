@@ -71,7 +71,4 @@ class Between(ColumnBatch):
             join: maximum or minimum.
             none: the value for an interval without rows.
         """
-        extremes = np.full(len(self.first), none, dtype=values.dtype)
-        nonempty = np.flatnonzero(self.stop > self.first)
-        extremes[nonempty] = extreme(values, self.first[nonempty], self.stop[nonempty], join)
-        return extremes
+        return extreme(values, self.first, self.stop, join, none)

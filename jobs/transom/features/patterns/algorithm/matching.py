@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from transom.arrays.range_queries import (
     NO_VALUE,
-    Maxima,
-    MaximaBesides,
     expand_ranges,
+    extreme,
+    maxima_of_others,
     segmented_searchsorted,
 )
 from transom.core.exact_sums import Bools, Int64s
@@ -178,7 +178,7 @@ class _MinimalSearch:
         end = segmented_searchsorted(matched.place, begin, ends[group], high[record])
         return _PartialMatches(
             places[record],
-            Maxima(matched.start).of(begin, end),
+            extreme(matched.start, begin, end, np.maximum),
             {name: codes[heads[group]] for name, codes in matched.bound.items()},
         )
 
@@ -235,9 +235,9 @@ class _MinimalSearch:
         if step.distinct:
             values = _dense([windows.codes[column][place] for column in step.distinct])
             high = _reaching(values, heads, step.times) + 1
-            start = MaximaBesides(start, values).of(low, high, values)
+            start = maxima_of_others(start, values, low, high, values)
         else:
-            start = Maxima(start).of(low, high)
+            start = extreme(start, low, high, np.maximum)
         inside = windows.meets(self.pattern.forbidden(number, (step.times - 1,), 0))[place]
         return replace(rows, start=np.where(inside, NO_VALUE, start))
 

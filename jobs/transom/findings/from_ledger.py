@@ -11,7 +11,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, merge_hours
+from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, format_hours, merge_hours
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.core.reasons import Reason
 from transom.core.terminal import counted
@@ -25,22 +25,27 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 """The worst first."""
 KINDS = ("check_failed", "source_silent", "incomplete", "stale")
 """The kinds of these findings; features have other kinds."""
-WITHHELD, INCOMPLETE, DOUBTFUL = "are withheld", "are incomplete", "deserve a look"
-NOT_MADE, OUT_OF_DATE, DAMAGED = "could not be computed", "are out of date", "are damaged"
-CONSEQUENCES: Mapping[str, tuple[Severity, str]] = {
-    "error": ("high", WITHHELD),
-    "incomplete": ("medium", INCOMPLETE),
-    "warning": ("low", DOUBTFUL),
+
+
+class Fate(NamedTuple):
+    """What becomes of the rows of an hour, the severity of the finding, and what to do."""
+
+    text: str
+    severity: Severity
+    remedy: str | None = None
+
+
+FATES: Mapping[str, Fate] = {
+    "error": Fate(
+        "are withheld", "high", "put the data right, or accept the value in the stream file, then run"
+    ),
+    "incomplete": Fate("are incomplete", "medium", "when what is missing has come, run"),
+    "warning": Fate("deserve a look", "low"),
+    "blocked": Fate("could not be computed", "high", "when nothing is in its way any more, run"),
+    "damaged": Fate("are damaged", "high", "run"),
+    "stale": Fate("are out of date", "medium", "run"),
 }
-"""The severity of a failed check's finding, and the fate of the rows of its hour."""
-REMEDIES: Mapping[str, str] = {
-    WITHHELD: "put the data right, or accept the value in the stream file, then run",
-    NOT_MADE: "when nothing is in its way any more, run",
-    INCOMPLETE: "when what is missing has come, run",
-    OUT_OF_DATE: "run",
-    DAMAGED: "run",
-}
-"""What to do about a fate."""
+"""The fates by the severity of a failed check, or else by the status of a partition."""
 MAX_EVIDENCE = 5
 """Hours, and rows at fault, in the evidence of a finding."""
 
@@ -113,17 +118,15 @@ class _Symptom:
     """A cause in one hour.
 
     Attributes:
-        fate: the fate of the rows of the hour.
         message: the cause in a few words, for the title.
         evidence: the cause in full.
         sample: some of the rows at fault.
-        remedy: what to do, if not as in `REMEDIES`.
+        remedy: what to do, if not that of its fate.
     """
 
     cause: _Cause
     hour: datetime
-    severity: Severity
-    fate: str
+    fate: Fate
     message: str
     evidence: str
     sample: tuple[str, ...] = ()
@@ -178,7 +181,6 @@ def _matters(node: PartitionKey, entry: PartitionState) -> bool:
 
 
 def _of_check(check: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
-    severity, fate = CONSEQUENCES[check.severity]
     kind = "incomplete" if check.severity == "incomplete" else "check_failed"
     # A source without any file is another matter than a late file of several.
     if check.check == "files_expected" and check.observed == 0:
@@ -189,10 +191,9 @@ def _of_check(check: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
     return _Symptom(
         _Cause(kind, check.node.block, f"{check.check}{column}"),
         check.node.hour,
-        severity,
-        fate,
+        FATES[check.severity],
         f"check {check.check}{column} saw {format_short(check.observed)}, expected {check.expected}",
-        f"{_hours([check.node.hour])}{subject}: observed {format_exact(check.observed)}, expected "
+        f"{format_hours([check.node.hour])}{subject}: observed {format_exact(check.observed)}, expected "
         f"{check.expected}",
         check.failing_rows,
         remedy and f"{remedy}, then run",
@@ -224,11 +225,11 @@ def _symptoms(
         match entry.status:
             case "quarantined" if not any(check.severity == "error" for check in own):
                 name = ", ".join(sorted({_name(cause) for cause in entry.reasons}))
-                cause, fate = _Cause("check_failed", node.block, name), WITHHELD
+                cause, fate = _Cause("check_failed", node.block, name), "error"
             case "damaged":
-                cause, fate = _Cause("check_failed", node.block, entry.status), DAMAGED
+                cause, fate = _Cause("check_failed", node.block, entry.status), entry.status
             case "blocked" if node not in stale and not _waits_for(entry, roots):
-                cause, fate = _Cause("check_failed", None, entry.status), NOT_MADE
+                cause, fate = _Cause("check_failed", None, entry.status), entry.status
             case "published" if not entry.complete and _matters(node, entry):
                 covered = {name for check in own for name in (check.check, check.file)} - {None}
                 for missing in entry.reasons or (Reason("file", text),):
@@ -239,8 +240,7 @@ def _symptoms(
                         # A file that reaches into other hours is one cause in all of them.
                         files.get(missing.about or "", _Cause("incomplete", node.block, _name(missing))),
                         node.hour,
-                        "medium",
-                        INCOMPLETE,
+                        FATES["incomplete"],
                         missing.text,
                         missing.text,
                         remedy=remedy if missing.kind == "quarantined_file" else None,
@@ -248,13 +248,13 @@ def _symptoms(
                 continue
             case _:
                 continue
-        yield _Symptom(cause, node.hour, "high", fate, text, text)
+        yield _Symptom(cause, node.hour, FATES[fate], text, text)
     text = "what they are computed from has changed since, a gate kept runs from them, or one was killed"
     for node in sorted(stale):
         state = snapshot.get(node)
         if state is None or (state.status not in ("quarantined", "damaged") and not _waits_for(state, roots)):
             evidence = f"block {node.block}"
-            yield _Symptom(_Cause("stale", None, ""), node.hour, "medium", OUT_OF_DATE, text, evidence)
+            yield _Symptom(_Cause("stale", None, ""), node.hour, FATES["stale"], text, evidence)
 
 
 def _waits_for(entry: PartitionState, roots: Collection[str]) -> bool:
@@ -281,24 +281,24 @@ def _finding(
     noun: str,
 ) -> Finding:
     cause, hours = symptoms[0].cause, sorted({symptom.hour for symptom in symptoms})
-    worst = min(symptoms, key=lambda symptom: SEVERITIES.index(symptom.severity))
+    worst = min(symptoms, key=lambda symptom: SEVERITIES.index(symptom.fate.severity))
     span = None if hours == [UNKNOWN_HOUR] else Interval(hours[0], hours[-1] + HOUR)
     start, end = (span.start, span.end) if span else (None, None)
     ongoing = span is None or last in span
     count = counted(len(hours), "hour")
-    severity = worst.severity
+    severity = worst.fate.severity
     if cause.kind == "source_silent":
-        when = f"since {_hours(hours[:1])}" if ongoing else f"for {_hours(hours)}"
+        when = f"since {format_hours(hours[:1])}" if ongoing else f"for {format_hours(hours)}"
         title = f"no file of {stream} {when} ({count})"
-        severity = "high" if ongoing and worst.fate == INCOMPLETE else severity
+        severity = "high" if ongoing and worst.fate == FATES["incomplete"] else severity
     else:
         of_block = f" of {cause.block}" if cause.block not in (None, noun) else ""
-        when = f"{_hours(hours)}{f' ({count})' if len(hours) > 1 else ''}"
-        title = f"{stream}: {noun}{of_block}, {when}, {worst.fate}: {worst.message}"
+        when = f"{format_hours(hours)}{f' ({count})' if len(hours) > 1 else ''}"
+        title = f"{stream}: {noun}{of_block}, {when}, {worst.fate.text}: {worst.message}"
     rule = rules.get(cause.name.partition(" ")[0])
     seen = list(dict.fromkeys(symptom.evidence for symptom in symptoms))
     rows = dict.fromkeys(row[:200] for symptom in symptoms for row in symptom.sample)
-    remedy = worst.remedy or REMEDIES.get(worst.fate)
+    remedy = worst.remedy or worst.fate.remedy
     over = f"from {format_hour(start)} to {format_hour(end)}" if start and end else "over any hours"
     return Finding(
         stage=stage,
@@ -320,12 +320,3 @@ def _finding(
         ),
         first_hour=start,
     )
-
-
-def _hours(hours: Sequence[datetime]) -> str:
-    """Return consecutive hours as text."""
-    if hours[0] == UNKNOWN_HOUR:
-        return "files without an hour"
-    if len(hours) == 1:
-        return format_hour(hours[0])
-    return f"{format_hour(hours[0])} to {format_hour(hours[-1] + HOUR)}"

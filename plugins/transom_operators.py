@@ -282,9 +282,8 @@ class Report(_LedgerOperator):
         lines = [result.summary for result in results]
         lines += [line for result in results for line in result.accepted]
         lines += format_run(Ledger(root), str(context["run_id"]), interval, self.arrival_delay)
-        selected = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval)
-        lines += map(str, selected.findings)
-        lines += [selected.rest] if selected.rest else []
+        selected, rest = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval)
+        lines += [*map(str, selected), *([rest] if rest else [])]
         for line in lines:
             LOG.info(line)
         return lines

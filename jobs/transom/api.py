@@ -19,7 +19,7 @@ from transom.app.freshness import freshness_of
 from transom.app.run_stage import root_of
 from transom.core.intervals import Interval
 from transom.engine.reader import Reader, StaleDataError, UnknownKey, in_utc
-from transom.features.registry import FEATURES, INGEST_OUTLETS
+from transom.features.registry import FEATURES, FINDING_ORDER, INGEST_OUTLETS
 from transom.findings import store as findings
 from transom.findings.from_ledger import Finding
 from transom.ledger.freshness import Freshness
@@ -73,7 +73,7 @@ class Results(Reader):
         Args:
             interval: only findings that overlap it or belong to no hour; None is all.
         """
-        return findings.findings(self.root, interval, order=self.stream.finding_order)
+        return findings.findings(self.root, interval, order=FINDING_ORDER)
 
     def freshness(self, snapshot: LedgerSnapshot) -> Freshness:
         """Return which partitions of the stream are fresh."""

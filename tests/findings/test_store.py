@@ -206,14 +206,15 @@ def test_many_findings_of_one_kind_and_block_hide_no_other(ledger: Ledger) -> No
     beacon = replace(withheld, stage="persistence", kind="persistent_item", block="contacts", severity="low")
     write_deltalake(f"{ledger.root}/findings", table.to_arrow([*noisy, beacon]), mode="append")
     for most, each, episodes in ((20, 3, 3), (4, 3, 2), (1, 3, 1), (50, 1, 1)):
-        found = select_findings(ledger.root, most, each, FINDING_ORDER)
-        assert [f.kind for f in found.findings] == ["episode"] * episodes + [
+        found, rest = select_findings(ledger.root, most, each, FINDING_ORDER)
+        assert [f.kind for f in found] == ["episode"] * episodes + [
             "check_failed",
             "persistent_item",
         ]
         # The latest.
-        assert [f.finding_id for f in found.findings[:episodes]] == ["0003", "0007", "0011"][:episodes]
-        assert found.more == (("episode", "noisy", 1000 - episodes),)
-    assert found.rest == "... and 999 more in the table findings: 999 episode of noisy"
-    nothing = select_findings(ledger.root, 20, 3, FINDING_ORDER, Interval(at(9), at(10)))
-    assert (nothing.findings, nothing.more, nothing.rest) == ((), (), None)
+        assert [f.finding_id for f in found[:episodes]] == ["0003", "0007", "0011"][:episodes]
+        assert (
+            rest
+            == f"... and {1000 - episodes} more in the table findings: {1000 - episodes} episode of noisy"
+        )
+    assert select_findings(ledger.root, 20, 3, FINDING_ORDER, Interval(at(9), at(10))) == ([], None)

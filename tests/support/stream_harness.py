@@ -27,6 +27,7 @@ from transom.core.intervals import Interval, format_hour
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey
 from transom.engine.runner import Outcome
 from transom.features.ingest.tables import Tables
+from transom.features.registry import FINDING_ORDER
 from transom.findings import store as findings
 from transom.findings.from_ledger import Finding
 from transom.ledger.ledger import Ledger
@@ -180,7 +181,7 @@ class StreamHarness:
 
     def findings(self) -> list[Finding]:
         """What a person is told, the worst first."""
-        return findings.findings(self.root, order=self.stream.finding_order)
+        return findings.findings(self.root, order=FINDING_ORDER)
 
     def table(self, name: str) -> DataFrame:
         """A table as it stands."""

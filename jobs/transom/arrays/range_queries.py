@@ -108,7 +108,8 @@ def maxima_of_others(values: Int64s, owners: Int64s, start: Int64s, stop: Int64s
     # The best value of a range, its owner, and the best value of all other owners.
     rows = np.stack([values, owners, np.full_like(values, NO_VALUE)])
     best, owner, best_other = extreme(rows, start, stop, _better)
-    return np.where(owner == besides, best_other, best)
+    maxima: Int64s = np.where(owner == besides, best_other, best)
+    return maxima
 
 
 def _better(left: Int64s, right: Int64s) -> Int64s:

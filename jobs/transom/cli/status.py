@@ -75,6 +75,7 @@ def _print_stream(stream: Stream, uri: str) -> bool:
     from transom.cli.file_remarks import known_files, remarks
     from transom.core.terminal_tables import plain, table
     from transom.engine.external import NeverRun
+    from transom.features.registry import FINDING_ORDER
     from transom.findings.store import select_findings
     from transom.ledger.waivers import format_waived
 
@@ -108,11 +109,11 @@ def _print_stream(stream: Stream, uri: str) -> bool:
         typer.echo(f"  {format_waived(result)}")
     if len(waived) > MAX_WAIVED:
         typer.echo(f"  ... and {len(waived) - MAX_WAIVED} earlier ones in the table checks")
-    selected = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, stream.finding_order)
-    if selected.findings:
+    selected, rest = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER)
+    if selected:
         last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""
         typer.echo(f"  found as of the last run{last_run}; of files that have come since `explain` tells:")
-    for finding in [*selected.findings, *([selected.rest] if selected.rest else [])]:
+    for finding in [*selected, *([rest] if rest else [])]:
         typer.echo(f"  {plain(finding)}")
     # Hours that are not requested can be damaged, too.
     return not waits and not damaged and not any(any(row[4:10]) for row in rows)

@@ -14,6 +14,7 @@ from transom.core.terminal_tables import plain, table
 from transom.engine.gate import GateResult
 from transom.features.ingest.equal_files import equal_files, names_of
 from transom.features.ingest.file_records import FileRecord
+from transom.features.registry import FINDING_ORDER
 from transom.findings.store import select_findings
 from transom.ledger.ledger import Ledger
 from transom.spec.stream import Stream
@@ -129,15 +130,15 @@ def print_results(
         rename: replaces the landing paths in a text by the paths of the user's files.
     """
     typer.echo(f"\nfindings in {interval}")
-    selected = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, stream.finding_order, interval)
-    for finding in selected.findings:
+    selected, rest = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval)
+    for finding in selected:
         typer.echo(f"  {plain(rename(str(finding)))}")
         for words in finding.evidence:
             typer.echo(f"    {plain(rename(words))[:200]}")
-    if selected.rest:
-        typer.echo(f"  {plain(selected.rest)}")
+    if rest:
+        typer.echo(f"  {plain(rest)}")
     passed = all(gate.passed for gate in gates)
-    if not selected.findings:
+    if not selected:
         typer.echo(f"  none: every check {'passed' if passed else 'that was made passed'}")
     ran = {run["stage"] for run in Ledger(root).runs()}
     for feature in stream.features:

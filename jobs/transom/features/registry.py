@@ -8,7 +8,7 @@ from transom.features.patterns import feature as patterns
 from transom.features.persistence import feature as persistence
 from transom.spec.feature import Feature
 from transom.spec.stream import Stream
-from transom.spec.stream_fields import built_in_of, finding_order_of
+from transom.spec.stream_fields import built_in_of
 
 FEATURES: tuple[Feature[Stream], ...] = (
     patterns.FEATURE,
@@ -22,7 +22,7 @@ STAGES = ("ingest", *(feature.name for feature in FEATURES))
 """Every stage, in the order in which they run."""
 BUILT_IN = built_in_of(FEATURES)
 """Every check that transom makes, by name."""
-FINDING_ORDER = finding_order_of(FEATURES)
+FINDING_ORDER = tuple(feature.finding_order for feature in FEATURES if feature.finding_order is not None)
 """Where the kinds of findings come that do not come with all others."""
 OUTLETS = {feature.name: feature.outlets for feature in FEATURES}
 """The tables of results of each feature."""

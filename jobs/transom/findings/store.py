@@ -6,7 +6,7 @@ at the end of every run, so an otherwise idle run repairs what a killed run left
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any
@@ -47,32 +47,12 @@ def findings(
     return list(map(_of_row, rows))
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Some findings of each kind and block.
-
-    Attributes:
-        findings: the worst first.
-        more: kind, block, and the number of further findings, in descending order of the number.
-    """
-
-    findings: tuple[Finding, ...]
-    more: tuple[tuple[str, str | None, int], ...]
-
-    @property
-    def rest(self) -> str | None:
-        """The further findings in one line; None if there are none."""
-        if not self.more:
-            return None
-        kinds = (f"{count} {kind}{f' of {block}' if block else ''}" for kind, block, count in self.more)
-        total = sum(count for _, _, count in self.more)
-        return f"... and {total} more in the table findings: {', '.join(kinds)}"
-
-
 def select_findings(
     root: str, limit: int, per_group: int, order: Sequence[FindingOrder], interval: Interval | None = None
-) -> Selection:
+) -> tuple[list[Finding], str | None]:
     """Return some findings of each kind and block, so that many of one kind do not hide another.
+
+    The others are counted in a line of text; None if there are none.
 
     Args:
         root, order, interval: as in `findings`.
@@ -92,9 +72,11 @@ def select_findings(
         f"WHERE __place <= {per_group}) WHERE __turn <= {limit} OR __place = 1 ORDER BY {rank}",
     )
     selected = Counter((row["kind"], row["block"], row["__count"]) for row in rows)
-    more = [(kind, block, total - count) for (kind, block, total), count in selected.items() if total > count]
-    more.sort(key=lambda group: (-group[2], group[0], group[1] or ""))
-    return Selection(tuple(map(_of_row, rows)), tuple(more))
+    more = [(kind, block or "", total - count) for (kind, block, total), count in selected.items()]
+    more = sorted((group for group in more if group[2]), key=lambda group: (-group[2], *group[:2]))
+    texts = (f"{count} {kind}{f' of {block}' if block else ''}" for kind, block, count in more)
+    rest = f"... and {sum(count for *_, count in more)} more in the table findings: {', '.join(texts)}"
+    return list(map(_of_row, rows)), rest if more else None
 
 
 def count_findings(root: str, interval: Interval | None = None) -> int:

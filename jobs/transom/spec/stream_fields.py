@@ -19,7 +19,7 @@ from transom.spec.checks import OF_INGEST, BuiltIn, CheckSpec, ResolvedCheck, Wa
 from transom.spec.deduplicate import Unique
 from transom.spec.event_time import Time
 from transom.spec.expressions import Expression, condition
-from transom.spec.feature import Feature, FindingOrder
+from transom.spec.feature import Feature
 from transom.spec.source import Column, Source
 
 B = TypeVar("B", bound=Model)
@@ -165,11 +165,6 @@ class StreamFields(Model):
         """The built-in checks by name."""
         return built_in_of(self.features)
 
-    @property
-    def finding_order(self) -> tuple[FindingOrder, ...]:
-        """The order of the kinds of findings that do not rank with all others."""
-        return finding_order_of(self.features)
-
     def where_of(self, block: Any) -> Expression | None:
         """Return the compiled `where` of a block; None if it takes every event."""
         return None if block.where is None else condition(block.where, self.event_types)
@@ -199,8 +194,3 @@ class StreamFields(Model):
 def built_in_of(features: Iterable[Feature[Any]]) -> dict[str, BuiltIn]:
     """Return the built-in checks of ingest and of some features, by name."""
     return {**OF_INGEST, **{name: check for feature in features for name, check in feature.checks.items()}}
-
-
-def finding_order_of(features: Iterable[Feature[Any]]) -> tuple[FindingOrder, ...]:
-    """Return the kinds of findings of some features that do not rank with all others."""
-    return tuple(feature.finding_order for feature in features if feature.finding_order is not None)

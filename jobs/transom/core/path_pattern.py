@@ -247,23 +247,20 @@ def _finest(parts: list[str], text: str) -> Unit | None:
 
 def _local_start(parts: dict[str, str]) -> datetime:
     """Return the wall-clock start of the period, without a zone; raise a ValueError if there is none."""
-    short = int(parts.get("y", 0))
-    year = int(parts["Y"]) if "Y" in parts else short + (1900 if short >= 69 else 2000)  # POSIX, strptime
-    if "y" in parts and year % 100 != short:
-        raise ValueError("the two years differ")
-    named = _MONTHS.index(parts["b"].lower()) + 1 if "b" in parts else None
-    if "j" in parts:
-        # `_utc` adds the pattern's zone; so below.
-        begin = datetime(year, 1, 1) + timedelta(days=int(parts["j"]) - 1)  # noqa: DTZ001
-        month, day = begin.month, begin.day
-        if begin.year != year or int(parts.get("m", month)) != month or int(parts.get("d", day)) != day:
-            raise ValueError("the day of the year is not that date")
-    else:
-        month, day = int(parts.get("m", named or 1)), int(parts.get("d", 1))
-    if named not in (None, month):
-        raise ValueError("the two months differ")
-    hour, minute, second = (int(parts.get(part, 0)) for part in ("H", "M", "S"))
-    return datetime(year, month, day, hour, minute, second)  # noqa: DTZ001
+    numbers = {
+        part: int(text) if text.isdigit() else _MONTHS.index(text.lower()) + 1 for part, text in parts.items()
+    }
+    short = numbers.get("y", 0)
+    year = numbers.get("Y", short + (1900 if short >= 69 else 2000))  # POSIX, strptime
+    month, day = numbers.get("m", numbers.get("b", 1)), numbers.get("d", 1)
+    # `_utc` adds the pattern's zone.
+    begin = datetime(year, month, day, *(numbers.get(part, 0) for part in "HMS"))  # noqa: DTZ001
+    if "j" in numbers:
+        begin = begin.replace(month=1, day=1) + timedelta(days=numbers["j"] - 1)
+    actual = {"Y": begin.year, "y": begin.year % 100, "m": begin.month, "b": begin.month, "d": begin.day}
+    if any(numbers.get(part, number) != number for part, number in actual.items()):
+        raise ValueError("parts of the time contradict each other")
+    return begin
 
 
 def _advance(begin: datetime, unit: Unit) -> datetime:

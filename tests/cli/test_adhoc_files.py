@@ -59,7 +59,7 @@ def test_a_file_that_is_named_as_the_stream_says_is_held_to_it(tmp_path: Path) -
         1,
         timedelta(hours=2),
     )
-    (found,) = list_files(landed.stream.path_pattern).values()
+    (found,) = list_files(landed.stream.source.pattern).values()
     assert (found.path, found.hour, found.captures) == (
         "landing/2015-05-17T10/north/1-access.10.log",
         day(10),
@@ -104,12 +104,12 @@ def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
         "`expected_files` are not tried",
         "site: not in a file's path, taken as 'try'",
     )
-    found = list_files(landed.stream.path_pattern)
+    found = list_files(landed.stream.source.pattern)
     assert {path: (file.hour, file.captures) for path, file in found.items()} == {
         "landing/try/1-other.log": (None, {"site": "try"}),
         "landing/try/2-other.log": (None, {"site": "try"}),
     }
-    assert (landed.stream.source.expected_files, landed.stream.path_pattern.unit) == (None, None)
+    assert (landed.stream.source.expected_files, landed.stream.source.pattern.unit) == (None, None)
 
 
 def test_times_far_apart_are_refused_and_the_odd_ones_named(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_file_whose_name_says_the_end_of_its_period_is_tried_as_of_that(tmp_pa
     interval = interval_of([file])
     assert interval == Interval(day(10), day(11))
     landed = link_into_landing(data, stream, [file], tmp_path / "try", interval, interval.end)
-    (found,) = list_files(landed.stream.path_pattern).values()
+    (found,) = list_files(landed.stream.source.pattern).values()
     assert (found.path, found.hour) == ("landing/2015-05-17T11/1-access.11.log", day(10))
 
 
@@ -252,8 +252,8 @@ def test_a_file_is_cut_to_the_hours_that_are_asked_for(tmp_path: Path, name: str
     assert landed.notes[0] == (
         f"{path}: 1 of 4 events are outside of {only} and left out: line 4 of 2015-05-17T11:00"
     )
-    (found,) = list_files(landed.stream.path_pattern).values()
-    match = landed.stream.path_pattern.match(found.path)
+    (found,) = list_files(landed.stream.source.pattern).values()
+    match = landed.stream.source.pattern.match(found.path)
     assert match is not None
     span = landed.stream.span(match)
     assert span is not None

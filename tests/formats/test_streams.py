@@ -73,7 +73,7 @@ def given(text: str, log: str) -> tuple[list[dict[str, Any]], FileSummary]:
     if "lines" in data.get("time", {}):
         data["time"]["from"] = str(data["time"]["from"])
     stream = parse(data)
-    match = stream.path_pattern.match("in/2024-04-19.05.log")
+    match = stream.source.pattern.match("in/2024-04-19.05.log")
     assert match is not None
     *chunks, summary = read_file(
         io.BytesIO(log.encode()),

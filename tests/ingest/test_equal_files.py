@@ -24,7 +24,7 @@ def found(of: Stream, *paths: str, text: str = "ab") -> dict[str, tuple[ListedFi
     """Files of one text, as a run lists and reads them."""
     there = {}
     for path in paths:
-        match = of.path_pattern.match(path)
+        match = of.source.pattern.match(path)
         assert match is not None
         assert match.hour is not None
         varies = match.varies if of.source.equal_files == "keep" else ()

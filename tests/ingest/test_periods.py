@@ -30,19 +30,19 @@ def name(hour: int, minute: int, more: str = "a") -> str:
 
 
 def test_a_file_whose_name_says_the_end_belongs_to_the_hour_of_its_period() -> None:
-    match = stream().path_pattern.match(name(7, 0))
+    match = stream().source.pattern.match(name(7, 0))
     assert match is not None
     assert (match.start, match.end, match.hour) == (at(6, 55), at(7), at(6))
-    assert stream().path_pattern.match(name(7, 5)).hour == at(7)  # type: ignore[union-attr]
+    assert stream().source.pattern.match(name(7, 5)).hour == at(7)  # type: ignore[union-attr]
     # A name that says the start, of a period longer than its minute.
-    match = stream(name_time="start").path_pattern.match(name(7, 0))
+    match = stream(name_time="start").source.pattern.match(name(7, 0))
     assert match is not None
     assert (match.start, match.end) == (at(7), at(7, 5))
 
 
 def test_what_a_file_may_hold_goes_by_its_period() -> None:
     of = stream(event_time_range={"before": "1 minute", "after": "0 seconds"})
-    match = of.path_pattern.match(name(7, 0))
+    match = of.source.pattern.match(name(7, 0))
     assert match is not None
     span = of.span(match)
     assert span is not None

@@ -62,7 +62,7 @@ def test_a_time_may_be_made_of_a_capture() -> None:
 
 def test_columns_are_the_declared_ones_then_the_captures() -> None:
     stream = parse(base())
-    assert stream.captures == ("host",)
+    assert stream.source.pattern.captures == ("host",)
     assert stream.event_columns == {
         "user": Field("user", ("who.name", "user")),
         "status": Field("status", ("status",), "integer"),
@@ -250,10 +250,10 @@ def test_acceptances_are_read() -> None:
 
 def test_a_stream_survives_pickling() -> None:
     stream = parse(base())
-    assert stream.path_pattern.match("in/h/2015-05-17.10.json") is not None
+    assert stream.source.pattern.match("in/h/2015-05-17.10.json") is not None
     copy = pickle.loads(pickle.dumps(stream))
     assert copy == stream
-    assert copy.path_pattern.match("in/h/2015-05-17.10.json").hour == TEN
+    assert copy.source.pattern.match("in/h/2015-05-17.10.json").hour == TEN
     assert copy.ingest_shape() == stream.ingest_shape()
 
 
@@ -303,7 +303,7 @@ def test_the_web_stream_is_the_documented_example() -> None:
         "range 1 hour, slide 1 hour",
     ]
     assert stream.aggregates["site"].key == ()
-    match = stream.path_pattern.match("landing/web/2015-05-17/access.10.log.gz")
+    match = stream.source.pattern.match("landing/web/2015-05-17/access.10.log.gz")
     assert match is not None
     assert match.hour == TEN
 

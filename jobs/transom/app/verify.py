@@ -231,7 +231,7 @@ def _lost_files(stream: Stream, root: str, damage: Verification) -> dict[str, in
 def _landed(stream: Stream) -> Mapping[str, ListedFile]:
     """Return the files of the landing folder; none if it does not exist."""
     try:
-        return list_files(stream.path_pattern)
+        return list_files(stream.source.pattern)
     except LandingError:
         return {}
 

@@ -99,11 +99,11 @@ def scan_file(stream: Stream, path: Path) -> ScannedFile:
         UsageError: times need the time or a capture in the file's name, and it has none; or a capture is
             empty in it.
     """
-    match = named(stream.path_pattern, path)
+    match = named(stream.source.pattern, path)
     if match is not None and match.empty:
-        words = stream.path_pattern.words_of_empty(match.empty)
+        words = stream.source.pattern.words_of_empty(match.empty)
         raise UsageError(f"{path}: {words}, and a job withholds such a file")
-    of_time = [name for name in stream.captures if name in stream.layout().of_time]
+    of_time = [name for name in stream.source.pattern.captures if name in stream.layout().of_time]
     why = ""
     if stream.time is not None and stream.time.by_name and match is None:
         why = "times count from its name"
@@ -287,7 +287,7 @@ def link_into_landing(
     Raises:
         UsageError: the times of files that are cut count from their names.
     """
-    pattern, notes = stream.path_pattern, []
+    pattern, notes = stream.source.pattern, []
     timed = only is None and pattern.unit is not None and all(file.match is not None for file in files)
     if only is not None:
         if stream.time is not None and stream.time.by_name:

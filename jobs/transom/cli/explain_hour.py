@@ -267,7 +267,7 @@ class HourExplanation:
         if self._tried:
             return []
         known = {file.path: file for file in self._known}
-        landed = list_files(self.stream.path_pattern)
+        landed = list_files(self.stream.source.pattern)
         quarantined = [file for file in known.values() if file.status == "quarantined"]
         unchanged = [file for file in quarantined if not _changed(file, landed.get(file.path))]
         # A run judges changed files again.
@@ -305,7 +305,7 @@ class HourExplanation:
         """Yield the expected files of the hour that are missing."""
         if not scheduled(self.stream, self.hour):
             return
-        expected, pattern = self.stream.source.expected_files or 0, self.stream.path_pattern
+        expected, pattern = self.stream.source.expected_files or 0, self.stream.source.pattern
         named = sum(self.hour in file.named for file in landed.values())
         if named < expected:
             count = "not there" if expected == 1 else f"{named} of {expected} are there"

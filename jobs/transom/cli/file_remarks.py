@@ -92,7 +92,7 @@ def early_hours(stream: Stream, files: Iterable[FileRecord], ledger: LedgerSnaps
     Nothing makes such an hour wait for the file. Files reach back as far as one of them does. An hour has all
     files once each hour from which they reach it is complete itself, or is not in the stream's schedule.
     """
-    if stream.path_pattern.unit is None:
+    if stream.source.pattern.unit is None:
         return None
     late = [
         (file.hour - min(file.hours), file.path, file)

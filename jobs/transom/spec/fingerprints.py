@@ -30,7 +30,7 @@ def ingest(stream: StreamFields) -> str:
         "options": dict(layout.options),
         # The path may change: the set of files is no part of the fingerprint, but the use of their names is.
         # A changed meaning of a name is noticed file by file.
-        "captures": list(stream.captures),
+        "captures": list(stream.source.pattern.captures),
         "name": None,
         "columns": sorted((asdict(field) for field in layout.fields), key=itemgetter("name")),
         "time": asdict(layout.time),
@@ -42,9 +42,9 @@ def ingest(stream: StreamFields) -> str:
         "unique": {"columns": sorted(unique.columns), "keep": unique.prefer} if unique else None,
         "ties": None,
     }
-    if stream.path_pattern.unit:
+    if stream.source.pattern.unit:
         before, after = microseconds(holds.before), microseconds(holds.after)
-        name = {"zone": source.zone, "unit": stream.path_pattern.unit, "before": before, "after": after}
+        name = {"zone": source.zone, "unit": stream.source.pattern.unit, "before": before, "after": after}
         if source.covers is not None:
             name |= {"covers": microseconds(source.covers), "says": source.name_time}
         shape["name"] = name
@@ -52,7 +52,7 @@ def ingest(stream: StreamFields) -> str:
         every, key = microseconds(time.interval), sorted(stream.key)
         shape["ties"] = {"every": every, "ties": time.on_duplicate_time, "key": key}
     # Keys of later features are left out if unused, so that older streams keep their fingerprint.
-    if of_name := [name for name in stream.captures if name in layout.of_time]:
+    if of_name := [name for name in stream.source.pattern.captures if name in layout.of_time]:
         shape["time_captures"] = of_name
     if time is not None and time.is_local:
         shape["repeated_hour"] = "by lines"

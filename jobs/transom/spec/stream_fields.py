@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool
 
 from transom.core.durations import Duration
 from transom.core.intervals import HOUR, hour_of
-from transom.core.path_pattern import Match, PathPattern
+from transom.core.path_pattern import Match
 from transom.formats import record_format as layout
 from transom.formats.record_format import FieldType, RecordFormat, Span
 from transom.spec import derived_columns as derived
@@ -83,16 +83,6 @@ class StreamFields(Model):
     chunk: Duration = timedelta(days=7)
     """The length of the pieces in which a long interval is done; whole hours."""
 
-    @property
-    def path_pattern(self) -> PathPattern:
-        """The pattern of the paths of the stream's files."""
-        return self.source.pattern
-
-    @property
-    def captures(self) -> tuple[str, ...]:
-        """The names of the path's captures, in order of appearance."""
-        return self.path_pattern.captures
-
     @cached_property
     def event_columns(self) -> dict[str, layout.Field]:
         """The columns of the events in order: declared ones, `rest` if it is kept, captures, as strings."""
@@ -106,7 +96,7 @@ class StreamFields(Model):
         declared = {name: column.field(name) for name, column in self.columns.items() if column.is_ is None}
         if self.extra_fields == "keep":
             declared |= {layout.REST: layout.Field(layout.REST, (layout.REST,))}
-        return declared | {name: layout.Field(name, (name,)) for name in self.captures}
+        return declared | {name: layout.Field(name, (name,)) for name in self.source.pattern.captures}
 
     @cached_property
     def derived(self) -> dict[str, Expression]:

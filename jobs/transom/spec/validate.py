@@ -58,7 +58,7 @@ def _source(stream: StreamFields) -> Iterator[Issue]:
         yield Issue("source.format", "is required where no preset gives it")
     if stream.time is None:
         yield Issue("time", "is required where no preset gives it")
-    elif stream.time.by_name and stream.path_pattern.unit is None:
+    elif stream.time.by_name and stream.source.pattern.unit is None:
         rule = f"name needs a time in source.path, such as %Y-%m-%d/%H; got {stream.source.path!r}"
         yield Issue("time.from", rule, (("source", "path"),))
 
@@ -70,7 +70,7 @@ def _columns(stream: StreamFields) -> Iterator[Issue]:
     for name in stream.columns:
         if name in reserved:
             yield Issue(f"columns.{name}", f"is {reserved[name]}; choose another name")
-    for name in stream.captures:
+    for name in stream.source.pattern.captures:
         if name in reserved:
             yield Issue("source.path", f"{{{name}}} is {reserved[name]}; choose another name")
         elif name in stream.columns:
@@ -91,7 +91,7 @@ def _paths(stream: StreamFields) -> Iterator[Issue]:
         several = len(fields) > 1
         times = [(f"time.column[{i}]" if several else "time.column", text) for i, text in enumerate(fields)]
         times += [("time.plus", stream.time.plus)] if stream.time.plus is not None else []
-        other_names = {*stream.columns, *stream.captures}
+        other_names = {*stream.columns, *stream.source.pattern.captures}
         places += [(place, text) for place, text in times if text not in other_names]
     for place, text in places:
         if known is not None and not any(has_field(path, format, options) for path in split_paths(text)):

@@ -58,7 +58,7 @@ def drafted(folder: Path, lines: Sequence[str] | str, name: str = "a.log") -> Dr
     file.write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
     text = draft([read_sample(file)]).text
     stream = parse(decided(text))
-    match = stream.path_pattern.match(name)
+    match = stream.source.pattern.match(name)
     assert match is not None
     events: list[dict[str, Any]] = []
     refused: list[tuple[str, str]] = []

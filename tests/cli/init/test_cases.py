@@ -227,7 +227,7 @@ def test_files_of_two_hosts_are_told_apart_by_a_capture(tmp_path: Path) -> None:
     identities = {
         (match.hour, *match.captures.values())
         for sample in samples
-        if (match := stream.path_pattern.match(str(sample.path.relative_to(tmp_path)))) is not None
+        if (match := stream.source.pattern.match(str(sample.path.relative_to(tmp_path)))) is not None
     }
     assert len(identities) == 4
 

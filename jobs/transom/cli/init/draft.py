@@ -66,7 +66,7 @@ def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
     stream, names = parse(data, name), None
     if not times_are_in_names(stream, samples, paths):
         source["path"] = pattern_of(paths, timed=False)
-    elif stream.path_pattern.unit is not None:
+    elif stream.source.pattern.unit is not None:
         names = named_times(stream, extents_of(stream, samples, paths), paths)
         source |= {"path": names.pattern, **{key: value for key, value, _, sure in names.declared if sure}}
     stream = parse(data, name)

@@ -50,7 +50,7 @@ def named_times(stream: Stream, extents: Sequence[Extent], paths: Sequence[str])
         stream: the draft, in which the time of a name is a start, in UTC; its pattern has a time.
         paths: the files' paths, in the form of the stream's file.
     """
-    pattern = stream.path_pattern
+    pattern = stream.source.pattern
     note, zone, is_zone_sure = _zone(stream, extents, paths)
     ends = _ends(stream, extents, paths, note)
     if ends is not None:
@@ -106,7 +106,7 @@ def _common_gaps(names: Sequence[datetime]) -> list[timedelta]:
 def _zone(stream: Stream, extents: Sequence[Extent], paths: Sequence[str]) -> tuple[str, str | None, bool]:
     """Return a remark on the zone of the times in names, the probable zone if it is not UTC, and whether the
     lines are in the same zone."""
-    pattern = stream.path_pattern
+    pattern = stream.source.pattern
     # Compare the last line: the first one may be late.
     named = [(start, last) for start, _, last in _timed_files(pattern, extents, paths)]
     ahead = {start - hour_of(last) for start, last in named}

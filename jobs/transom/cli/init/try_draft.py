@@ -115,7 +115,7 @@ def _extent(times: pa.ChunkedArray) -> Extent:
 def times_are_in_names(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> bool:
     """Return whether the times of the files' events agree with the times in their names, if there are any."""
     for sample, path in zip(samples, paths, strict=True):
-        match = stream.path_pattern.match(path)
+        match = stream.source.pattern.match(path)
         if match is None or stream.span(match) is None:
             continue
         inside, total = (len(_event_times(stream, sample, path, bounded)) for bounded in (True, False))
@@ -131,5 +131,5 @@ def _event_times(stream: Stream, sample: LogSample, path: str, bounded: bool) ->
 
 
 def _read(stream: Stream, sample: LogSample, path: str, bounded: bool) -> Iterator[Chunk | FileSummary]:
-    match = stream.path_pattern.match(path)
+    match = stream.source.pattern.match(path)
     return read_as_job(stream, io.BytesIO(sample.content), "sample", match, bounded)

@@ -36,7 +36,7 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
         *(replace(check, severity="warning") for check in of_few),
         *_zero(stream, "no_nul_bytes", "nul_bytes"),
         *built_in(stream, SCATTERED, metric="hours"),
-        *_zero(stream, CAPTURES, applies=bool(stream.captures)),
+        *_zero(stream, CAPTURES, applies=bool(stream.source.pattern.captures)),
         *key_checks(stream),
         *_zero(stream, "times_inside_hour", "seconds_outside"),
         *_zero(stream, "file_readable", "broken"),

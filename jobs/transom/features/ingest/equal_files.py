@@ -79,7 +79,7 @@ def _differ(file: FileRecord, name: FileName, other_file: FileRecord, other_name
 
 def names_of(stream: Stream) -> Callable[[str], FileName | None]:
     """Return the function that parses paths of a stream, as of `FilePolicy`."""
-    pattern = stream.path_pattern
+    pattern = stream.source.pattern
     by_name = stream.time is not None and stream.time.by_name
 
     def name_of(path: str) -> FileName | None:

@@ -54,7 +54,7 @@ class FileNames:
     def of(cls, stream: Stream) -> "FileNames":
         """Return the parser of a stream."""
         by_name = stream.time is not None and stream.time.by_name
-        return cls(stream.path_pattern, by_name, stream.source.equal_files == "keep")
+        return cls(stream.source.pattern, by_name, stream.source.equal_files == "keep")
 
     def read(self, path: str, size: int = -1, modified: int = 0) -> ListedFile | None:
         """Return a listed file, None if its path does not match.

@@ -80,4 +80,4 @@ def scheduled(stream: Stream, hour: datetime) -> bool:
     """Return whether the stream's schedule contains an hour, and a file name can have it."""
     early = stream.start is not None and hour < stream.start
     late = stream.until is not None and hour >= stream.until
-    return hour == UNKNOWN_HOUR or not (early or late or not stream.path_pattern.can_name(hour))
+    return hour == UNKNOWN_HOUR or not (early or late or not stream.source.pattern.can_name(hour))

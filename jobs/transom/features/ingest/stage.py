@@ -133,7 +133,7 @@ def _decide(
 
 
 def _read_task(stream: Stream, snapshot: IngestSnapshot, path: str) -> FileReadTask:
-    match, known = stream.path_pattern.match(path), snapshot.recorded.get(path)
+    match, known = stream.source.pattern.match(path), snapshot.recorded.get(path)
     assert match is not None  # it would not be listed
     lengths = (known.bytes,) if known is not None and known.source_id is not None else ()
     return FileReadTask(snapshot.listed[path], absolute(path), stream.span(match), lengths)

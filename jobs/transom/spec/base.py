@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from difflib import get_close_matches
 from math import isfinite
 from typing import Annotated, Any, ClassVar, Self
 from zoneinfo import ZoneInfo, available_timezones
@@ -13,7 +12,7 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import CoreSchema
 
 from transom.core.intervals import format_hour, hour_of, parse
-from transom.spec.errors import Issue, IssuesError
+from transom.spec.errors import Issue, IssuesError, nearest
 
 
 class Model(pydantic.BaseModel):
@@ -57,8 +56,8 @@ def _zone(name: str) -> str:
     except (OSError, ValueError, LookupError):  # a folder, a path that climbs, an unknown name
         # Listing the zones reads hundreds of files, so only for the error's text.
         by_lower = {zone.lower(): zone for zone in available_timezones()}
-        near = get_close_matches(name.lower(), by_lower, n=1)
-        hint = f"; nearest: {by_lower[near[0]]}" if near else ""
+        near = nearest(name, by_lower)
+        hint = f"; nearest: {by_lower[near]}" if near else ""
         raise ValueError(f"must be an IANA time zone; got {name!r}{hint}") from None
     return name
 

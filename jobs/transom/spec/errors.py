@@ -61,11 +61,16 @@ class SpecificationError(ValueError):
         return type(self), (self.name, self.problems, self.files)
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name most like this one; None if none is like it."""
+    return next(iter(get_close_matches(name.lower(), known, n=1)), None)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `; nearest: x` for the known name most like this one, else the known names, for messages."""
     names = list(known)
-    if near := get_close_matches(name.lower(), names, n=1):
-        return f"; nearest: {near[0]}"
+    if near := nearest(name, names):
+        return f"; nearest: {near}"
     return f"; known: {', '.join(names)}" if names else "; there are none"
 
 
@@ -115,14 +120,12 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Lo
     """Return pydantic's problems of a model, each with its location."""
     issues: list[tuple[Location, Issue]] = []
     for detail in error.errors(include_url=False):
-        location, path = detail["loc"], render(detail["loc"])
-        cause = detail.get("ctx", {}).get("error")
-        if isinstance(cause, IssuesError):
-            issues += [(location, replace(issue, path=join(path, issue.path))) for issue in cause.problems]
-        elif detail["type"] == "extra_forbidden":
+        location, cause = detail["loc"], detail.get("ctx", {}).get("error")
+        if detail["type"] == "extra_forbidden":
             issues.append((location, unknown_field(model, location)[0]))
         else:
-            issues.append((location, Issue(path, _message(detail))))
+            own = cause.problems if isinstance(cause, IssuesError) else [Issue("", _message(detail))]
+            issues += [(location, replace(issue, path=join(render(location), issue.path))) for issue in own]
     return issues
 
 
@@ -136,10 +139,8 @@ def unknown_field(model: type[BaseModel], location: Location) -> tuple[Issue, st
     """Return the issue of an unknown field, and the nearest known name."""
     *place, name = location
     known = list(dict.fromkeys(_known_fields(model, location)))
-    # The nearest name alone helps more than a long list.
-    near = get_close_matches(str(name).lower(), known, n=1)
-    hint = f"nearest: {near[0]}" if near else f"known: {', '.join(known)}"
-    return Issue(render(place), f"unknown field {str(name)!r}; {hint}"), near[0] if near else None
+    issue = Issue(render(place), f"unknown field {str(name)!r}{did_you_mean(str(name), known)}")
+    return issue, nearest(str(name), known)
 
 
 def _message(detail: Any) -> str:

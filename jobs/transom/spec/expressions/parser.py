@@ -1,7 +1,7 @@
 """Parse an expression with sqlglot: return a syntax tree, or raise an error with its position."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -55,12 +55,12 @@ def parse(text: str) -> Any:
         raise ExpressionError(text, start, "a quote or a comment without its end") from None
     _check_tokens(text, tokens, TokenType)
     try:
-        trees = parser.Parser().parse_into(exp.Condition, tokens, text)
+        # Errors have all of the text before their token, which tells the position.
+        trees = parser.Parser(error_message_context=MAX_LENGTH).parse_into(exp.Condition, tokens, text)
     except errors.ParseError as error:
-        detail = error.errors[0] if error.errors else {}
-        offset, token = _place(text, detail)
-        rule = _rule(str(detail.get("description") or "cannot be read"), token)
-        raise ExpressionError(text, offset, rule) from None
+        detail = error.errors[0]
+        rule = _rule(str(detail["description"]), str(detail["highlight"]))
+        raise ExpressionError(text, len(detail["start_context"]), rule) from None
     except RecursionError:
         raise ExpressionError(text, 0, "is nested too deeply") from None
     except Exception:
@@ -122,12 +122,3 @@ def _rule(message: str, token: str) -> str:
         return f"{missing[1].lower()} is missing behind {token!r}"
     required = message.startswith("Required")
     return f"something is missing beside {token!r}" if required else f"unexpected {token!r}"
-
-
-def _place(text: str, detail: Mapping[str, Any]) -> tuple[int, str]:
-    """Return the position and the token at which the parser stopped."""
-    token = str(detail.get("highlight") or "")
-    line, column = int(detail.get("line") or 1), int(detail.get("col") or 0)
-    begin = sum(len(row) + 1 for row in text.split("\n")[: line - 1])
-    offset = max(0, begin + column - len(token))
-    return (offset, token) if text[offset : offset + len(token)] == token else (offset, "")

@@ -28,10 +28,24 @@ _COMPARISONS = {
     "eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=", "nullsafeeq": "<=>",
     "nullsafeneq": "<=>",
 }  # fmt: skip
-_ARITHMETIC = {
-    "add": ("+", "try_add"), "sub": ("-", "try_subtract"), "mul": ("*", "try_multiply"),
-    "mod": ("%", "try_mod"), "div": ("/", "try_divide"),
-}  # fmt: skip
+_SIMPLE: dict[str, tuple[str, str, tuple[FieldType, ...], FieldType | None]] = {
+    "not": ("not", "(NOT {})", ("boolean",), "boolean"),
+    "add": ("+", "try_add({}, {})", NUMERIC, None),
+    "sub": ("-", "try_subtract({}, {})", NUMERIC, None),
+    "mul": ("*", "try_multiply({}, {})", NUMERIC, None),
+    "mod": ("%", "try_mod({}, {})", NUMERIC, None),
+    "div": ("/", "try_divide({}, {})", NUMERIC, "number"),
+    "dpipe": ("||", "({} || {})", ("string",), "string"),
+    # Spark's is 32 bits, whose product with another overflows.
+    "length": ("length", "CAST(length({}) AS BIGINT)", ("string",), "integer"),
+    **{name: (name, f"{name}({{}})", ("string",), "string") for name in ("lower", "upper", "trim")},
+    **{
+        name: (name, f"{name}({{}}, {{}})", ("string",), "boolean")
+        for name in ("startswith", "endswith", "contains")
+    },
+}
+"""Nodes with operands of one type: the name for messages, the SQL, the types of the operands, and that of the
+result; None is the type of the operands."""
 # Set by the parser and without meaning here: Spark's greatest and least skip nulls anyway.
 _HARMLESS = frozenset(("ignore_nulls", "safe", "typed", "coalesce", "_type"))
 _INTEGER = re.compile("[0-9]+")
@@ -179,8 +193,11 @@ class Compiler:
         parts, _ = self._alike(_operands(node), "boolean", who=node.key)
         return "(" + f" {node.key.upper()} ".join(parts) + ")", "boolean"
 
-    def _not(self, node: Any) -> Typed:
-        return f"(NOT {self._typed(node.this, 'boolean', who='not')[0]})", "boolean"
+    def _simple(self, node: Any) -> Typed:
+        name, sql, kinds, kind = _SIMPLE[node.key]
+        operands = (operand for operand in (node.this, node.expression) if operand is not None)
+        sqls, common = self._alike(operands, *kinds, who=name)
+        return sql.format(*sqls), kind or common
 
     def _comparison(self, node: Any) -> Typed:
         sign = _COMPARISONS[node.key]
@@ -234,20 +251,11 @@ class Compiler:
             raise ExpressionError(self.text, start + within, error.message) from None
         return f"({value} RLIKE {quote(pattern)})", "boolean"
 
-    def _arithmetic(self, node: Any) -> Typed:
-        sign, function = _ARITHMETIC[node.key]
-        (left, right), kind = self._alike((node.this, node.expression), *NUMERIC, who=sign)
-        return f"{function}({left}, {right})", "number" if sign == "/" else kind
-
     def _minus(self, node: Any) -> Typed:
         sql, kind = self._typed(node.this, *NUMERIC, who="-")
         if kind is None:
             self._fail(node, "- takes an integer or a number; got a null")
         return f"try_subtract({'0L' if kind == 'integer' else '0D'}, {sql})", kind
-
-    def _concat(self, node: Any) -> Typed:
-        (left, right), _ = self._alike((node.this, node.expression), "string", who="||")
-        return f"({left} || {right})", "string"
 
     def _case(self, node: Any) -> Typed:
         operand, default, branches = node.args.get("this"), node.args.get("default"), node.args["ifs"]
@@ -288,17 +296,6 @@ class Compiler:
             types = f"{type_with_article(source)} to {type_with_article(kind)}"
             self._fail(node, f"there is no cast from {types}")
         return f"try_cast({sql} AS {spark})", kind
-
-    def _of_text(self, node: Any) -> Typed:
-        return f"{node.key}({self._typed(node.this, 'string', who=node.key)[0]})", "string"
-
-    def _of_two_texts(self, node: Any) -> Typed:
-        (left, right), _ = self._alike((node.this, node.expression), "string", who=node.key)
-        return f"{node.key}({left}, {right})", "boolean"
-
-    def _length(self, node: Any) -> Typed:
-        # Spark's is 32 bits, whose product with another overflows.
-        return f"CAST(length({self._typed(node.this, 'string', who='length')[0]}) AS BIGINT)", "integer"
 
     def _substring(self, node: Any) -> Typed:
         sql, _ = self._typed(node.this, "string", who="substring")
@@ -368,22 +365,18 @@ _HANDLERS: dict[str, tuple[frozenset[str], Any]] = {
         ("boolean", "this", Compiler._boolean),
         ("null", "", lambda compiler, node: ("NULL", None)),
         ("and or", "this expression", Compiler._logical),
-        ("not", "this", Compiler._not),
+        ("not lower upper trim length", "this", Compiler._simple),
+        ("add sub mul mod div dpipe startswith endswith contains", "this expression", Compiler._simple),
         (" ".join(_COMPARISONS), "this expression", Compiler._comparison),
         ("is", "this expression", Compiler._is),
         ("in", "this expressions", Compiler._in),
         ("between", "this low high", Compiler._between),
         ("like ilike", "this expression negate", Compiler._like),
         ("regexplike", "this expression negate", Compiler._regexp),
-        (" ".join(_ARITHMETIC), "this expression", Compiler._arithmetic),
         ("neg", "this", Compiler._minus),
-        ("dpipe", "this expression", Compiler._concat),
         ("case", "this ifs default", Compiler._case),
         ("if", "this true false", Compiler._if),
         ("cast trycast", "this to", Compiler._cast),
-        ("lower upper trim", "this", Compiler._of_text),
-        ("startswith endswith contains", "this expression", Compiler._of_two_texts),
-        ("length", "this", Compiler._length),
         ("substring", "this start length", Compiler._substring),
         ("splitpart", "this delimiter part_index", Compiler._split_part),
         ("abs", "this", Compiler._abs),

@@ -3,9 +3,9 @@
 See `transom.spec.impossible_conditions`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from math import ceil, floor, inf, isinf, nextafter
 from typing import Any
 
@@ -132,6 +132,8 @@ def because(text: str, counts: Domains, why: str) -> str:
 
 def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
     """Return the domains of rows for which a condition is true, or false; None if there is no such row."""
+    from sqlglot import exp  # slow, as in `parse`
+
     match node.key:
         case "paren":
             return _narrowed(node.this, domains, truth)
@@ -149,37 +151,33 @@ def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
             domain = _value(node.this, domains)
             domain = replace(domain, not_null=False) if truth else replace(domain, null=False)
             return _with_domain(node.this, domain, domains)
+        case "and" | "or" if (node.key == "and") is truth:
+            narrowed: Domains | None = domains
+            for part in node.flatten():
+                narrowed = None if narrowed is None else _narrowed(part, narrowed, truth)
+            return narrowed
         case "and" | "or":
-            parts = [partial(_narrowed, part, truth=truth) for part in node.flatten()]
-            return _combined(parts, domains, (node.key == "and") is truth)
+            branches = [_narrowed(part, domains, truth) for part in node.flatten()]
+            return _union([branch for branch in branches if branch is not None], domains)
         case "in":
-            parts = [partial(_compared, "=", node.this, operand, truth=truth) for operand in node.expressions]
-            return _combined(parts, domains, not truth)
+            equal = (exp.EQ(this=node.this, expression=operand) for operand in node.expressions)
+            return _narrowed(exp.or_(*equal), domains, truth)
         case "between":
-            ends = ((">=", node.args["low"]), ("<=", node.args["high"]))
-            parts = [partial(_compared, sign, node.this, end, truth=truth) for sign, end in ends]
-            return _combined(parts, domains, truth)
+            ends = ((exp.GTE, node.args["low"]), (exp.LTE, node.args["high"]))
+            return _narrowed(
+                exp.and_(*(kind(this=node.this, expression=end) for kind, end in ends)), domains, truth
+            )
     sign = _SIGNS.get(node.key)
     return domains if sign is None else _compared(sign, node.this, node.expression, domains, truth)
 
 
-def _combined(
-    parts: Iterable[Callable[[Domains], Domains | None]], domains: Domains, conjunction: bool
-) -> Domains | None:
-    """Return the domains if all conditions are met, or one of them."""
-    if conjunction:
-        narrowed: Domains | None = domains
-        for part in parts:
-            narrowed = None if narrowed is None else part(narrowed)
-        return narrowed
-    branches = [branch for part in parts if (branch := part(domains)) is not None]
-    if not branches:
-        return None
+def _union(branches: list[Domains], domains: Domains) -> Domains | None:
+    """Return domains that contain those of each branch; None if there is no branch."""
     union: dict[str, Domain] = {}
     for name in {name for branch in branches for name in branch}:
         unchanged = domains.get(name, Domain())
         union[name] = reduce(Domain.joined, [branch.get(name, unchanged) for branch in branches])
-    return union
+    return union if branches else None
 
 
 def _with_domain(node: Any, domain: Domain, domains: Domains) -> Domains | None:

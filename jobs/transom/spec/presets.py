@@ -43,13 +43,12 @@ def names() -> list[str]:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return the data of a preset's file, with columns as mappings; raise an IssuesError if it is invalid."""
+    """Return the data of a preset's file; raise an IssuesError if it is invalid."""
     known = names()  # checked first, so that no name can leave the folder
     if name not in known:
         raise IssuesError([Issue("preset", f"no preset {name!r}{did_you_mean(name, known)}")])
     try:
         data = read_mapping(folder() / f"{name}.yaml")
-        data["columns"] = _full_columns(data.get("columns", {}))
         Preset.model_validate(data)
     except SpecificationError as error:
         raise IssuesError([Issue("preset", str(error))]) from None
@@ -70,7 +69,7 @@ def with_defaults(data: Mapping[str, Any], features: Iterable[Feature[Any]] = ()
         IssuesError: the preset is unknown or invalid, or a column is null that the preset does not have.
     """
     merged = dict(data)
-    columns = _full_columns(merged.get("columns", {}))
+    columns = merged.get("columns", {})
     preset = read(merged["preset"]) if isinstance(merged.get("preset"), str) else {}
     source = merged.get("source")
     if isinstance(source, Mapping) and "format" in preset:
@@ -106,14 +105,3 @@ def _block(feature: Feature[Any], block: Any, stream: Mapping[str, Any]) -> Any:
     }
     inherits = feature.inherits(block)
     return {**{name: stream[name] for name in valid if valid[name] and name in inherits}, **block}
-
-
-def _full_columns(columns: Any) -> Any:
-    """Return columns, each as a mapping with its `from` if possible."""
-    if not isinstance(columns, Mapping):
-        return columns
-    full = {name: {"from": column} if isinstance(column, str) else column for name, column in columns.items()}
-    for name, column in full.items():
-        if isinstance(column, Mapping) and "is" not in column:
-            full[name] = {"from": name, **column}
-    return full

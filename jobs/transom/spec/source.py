@@ -15,7 +15,7 @@ from transom.core.intervals import HOUR
 from transom.core.path_pattern import PathPattern, Unit
 from transom.formats import record_format as layout
 from transom.formats.record_format import EPOCH_OR_ISO, EPOCHS, FieldType, FormatName
-from transom.spec.base import Model, NonEmptyStr, Zone
+from transom.spec.base import Model, NonEmptyStr, ShorthandModel, Zone
 from transom.spec.errors import Issue
 from transom.spec.format_options import option_problems
 
@@ -181,9 +181,15 @@ def resolution_problems(type: FieldType, resolution: str | None) -> Iterator[Iss
         yield Issue("resolution", f"only a number has one; got {resolution} for type {type}")
 
 
-class Column(Model):
+class Column(ShorthandModel):
     """A column of the events: read from a record, or derived from the others (`is`). A bare text in the file
     is its `from`."""
+
+    SHORT = (
+        "from",
+        (str,),
+        {"type": "string", "minLength": 1, "description": "where the value stands in a record"},
+    )
 
     from_: Paths | None = Field(default=None, alias="from")
     """Where the value stands in a record; several with `|` between them, of which the first that the
@@ -226,6 +232,6 @@ class Column(Model):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Return the schema: a path, a mapping, or null (not this column)."""
-        full = handler.resolve_ref_schema(handler(core))
-        short = {"type": "string", "minLength": 1, "description": "where the value stands in a record"}
-        return {"anyOf": [short, full, {"type": "null", "description": "leave the preset's column out"}]}
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        schema["anyOf"].append({"type": "null", "description": "leave the preset's column out"})
+        return schema

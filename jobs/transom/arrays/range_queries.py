@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from transom.core.exact_sums import Int64s
 
 NO_VALUE = -1
 """The maximum of an empty range; all values are above it."""
 Blocks = Sequence[Int64s]
-Through = Callable[[Any, Blocks, Int64s], npt.NDArray[np.bool_]]
+Through = Callable[[Any, Blocks, Int64s], Any]
 """Whether searches pass a block. Arguments: the searches, the blocks, the positions."""
 Join = Callable[[Any, Any], Any]
 """Combines the summaries of two blocks."""
@@ -51,9 +50,7 @@ def expand_ranges(first: Int64s, stop: Int64s) -> tuple[Int64s, Int64s]:
 def first_at_least(values: Int64s, start: Int64s, stop: Int64s, bound: Int64s) -> Int64s:
     """Return for each search the first position in `[start, stop)` with a value of at least `bound`, else
     `stop`."""
-    return _furthest(
-        [(values, np.maximum)], start, stop, lambda which, blocks, at: blocks[0][at] < bound[which]
-    )
+    return _search([(values, np.maximum)], start, stop, lambda which, block, at: block[0][at] < bound[which])
 
 
 def first_of_range(low: Int64s, high: Int64s, start: Int64s, stop: Int64s, below: int) -> Int64s:
@@ -65,17 +62,14 @@ def first_of_range(low: Int64s, high: Int64s, start: Int64s, stop: Int64s, below
     """
     lowest, highest = low[np.minimum(start, len(low) - 1)], high[np.minimum(start, len(low) - 1)]
 
-    def through(which: Any, blocks: Blocks, at: Int64s) -> npt.NDArray[np.bool_]:
-        passes: npt.NDArray[np.bool_] = (
-            np.maximum(highest[which], blocks[1][at]) - np.minimum(lowest[which], blocks[0][at]) < below
-        )
-        return passes
+    def through(which: Any, blocks: Blocks, at: Int64s) -> Any:
+        return np.maximum(highest[which], blocks[1][at]) - np.minimum(lowest[which], blocks[0][at]) < below
 
     def extend(which: Any, blocks: Blocks, at: Int64s) -> None:
         lowest[which] = np.minimum(lowest[which], blocks[0][at])
         highest[which] = np.maximum(highest[which], blocks[1][at])
 
-    return _furthest([(low, np.minimum), (high, np.maximum)], start, stop, through, extend)
+    return _search([(low, np.minimum), (high, np.maximum)], start, stop, through, extend)
 
 
 def extreme(values: Int64s, start: Int64s, stop: Int64s, join: Join, empty: int = NO_VALUE) -> Int64s:
@@ -123,7 +117,7 @@ def _better(left: Int64s, right: Int64s) -> Int64s:
     return np.stack([np.maximum(best, best_), np.where(ahead, owner, owner_), second])
 
 
-def _furthest(
+def _search(
     tables: Sequence[tuple[Int64s, np.ufunc]],
     start: Int64s,
     stop: Int64s,

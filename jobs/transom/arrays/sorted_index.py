@@ -45,10 +45,8 @@ class SortedIndex:
 
     def first_after(self, key: Int64s, moment: Int64s) -> Int64s:
         """Return the position of the first moment of a key after a given one; else the end of the key."""
-        positions: Int64s = np.searchsorted(
-            self._numbers, key * self._span + self._within(moment), side="right"
-        )
-        return positions
+        first: Int64s = np.searchsorted(self._numbers, key * self._span + self._within(moment), side="right")
+        return first
 
     def _within(self, moment: Int64s) -> Int64s:
         if self._moments is not None:

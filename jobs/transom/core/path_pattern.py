@@ -253,8 +253,8 @@ def _local_start(parts: dict[str, str]) -> datetime:
     short = numbers.get("y", 0)
     year = numbers.get("Y", short + (1900 if short >= 69 else 2000))  # POSIX, strptime
     month, day = numbers.get("m", numbers.get("b", 1)), numbers.get("d", 1)
-    # `_utc` adds the pattern's zone.
-    begin = datetime(year, month, day, *(numbers.get(part, 0) for part in "HMS"))  # noqa: DTZ001
+    hour, minute, second = (numbers.get(part, 0) for part in "HMS")
+    begin = datetime(year, month, day, hour, minute, second)  # noqa: DTZ001, as `_utc` adds the zone
     if "j" in numbers:
         begin = begin.replace(month=1, day=1) + timedelta(days=numbers["j"] - 1)
     actual = {"Y": begin.year, "y": begin.year % 100, "m": begin.month, "b": begin.month, "d": begin.day}

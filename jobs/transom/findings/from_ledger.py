@@ -46,6 +46,8 @@ FATES: Mapping[str, Fate] = {
     "stale": Fate("are out of date", "medium", "run"),
 }
 """The fates by the severity of a failed check, or else by the status of a partition."""
+Cause = tuple[str, str | None, str]
+"""A kind, a block, and the check and its column or the kind of the reason: no text, which may change."""
 MAX_EVIDENCE = 5
 """Hours, and rows at fault, in the evidence of a finding."""
 
@@ -89,33 +91,19 @@ class Finding:
         return f"{self.severity} {self.kind}: {self.title}{subject}"
 
 
-def identity(
-    stream: str, stage: str, kind: str, block: str | None, cause: str, start: datetime | None
-) -> str:
+def identity(stream: str, stage: str, kind: str, block: str | None, name: str, start: datetime | None) -> str:
     """Return the id of a finding: a hash of its subject and its start.
 
     It does not depend on reruns, on the order of runs, or on the finding's end. If an earlier hour gets the
     same cause later, the finding has another start and so another id.
     """
-    subject = [stream, stage, kind, block, cause, None if start is None else format_hour(start)]
+    subject = [stream, stage, kind, block, name, None if start is None else format_hour(start)]
     return short_hash(json.dumps(subject))
-
-
-class _Cause(NamedTuple):
-    """Consecutive hours with the same cause are one finding.
-
-    Attributes:
-        name: the check and its column, or else the kind of the cause; no text, which may change.
-    """
-
-    kind: str
-    block: str | None
-    name: str
 
 
 @dataclass(frozen=True)
 class _Symptom:
-    """A cause in one hour.
+    """A cause in one hour. Consecutive hours with the same cause are one finding.
 
     Attributes:
         message: the cause in a few words, for the title.
@@ -124,7 +112,7 @@ class _Symptom:
         remedy: what to do, if not that of its fate.
     """
 
-    cause: _Cause
+    cause: Cause
     hour: datetime
     fate: Fate
     message: str
@@ -162,7 +150,7 @@ def from_ledger(
         and entry.status != "writing"
         and (check.severity == "error" or _matters(check.node, entry))
     ]
-    by_cause: dict[_Cause, dict[datetime, list[_Symptom]]] = {}
+    by_cause: dict[Cause, dict[datetime, list[_Symptom]]] = {}
     for symptom in _symptoms(stage, snapshot, counting, stale, rules):
         by_cause.setdefault(symptom.cause, {}).setdefault(symptom.hour, []).append(symptom)
     last = snapshot.hours(stage).last or UNKNOWN_HOUR
@@ -189,7 +177,7 @@ def _of_check(check: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
     subject = f" {check.file}" if check.file else ""
     remedy = rules[check.check].mended if check.check in rules else None
     return _Symptom(
-        _Cause(kind, check.node.block, f"{check.check}{column}"),
+        (kind, check.node.block, f"{check.check}{column}"),
         check.node.hour,
         FATES[check.severity],
         f"check {check.check}{column} saw {format_short(check.observed)}, expected {check.expected}",
@@ -216,6 +204,7 @@ def _symptoms(
         if check.file and check.severity == "incomplete":
             files[check.file] = symptom.cause
         yield symptom
+    cause: Cause
     troubled = list(snapshot.troubled())
     # The findings of these partitions cover the partitions that wait for them.
     roots = {node.key for node, entry in troubled if entry.status in ("quarantined", "damaged")}
@@ -225,11 +214,11 @@ def _symptoms(
         match entry.status:
             case "quarantined" if not any(check.severity == "error" for check in own):
                 name = ", ".join(sorted({_name(cause) for cause in entry.reasons}))
-                cause, fate = _Cause("check_failed", node.block, name), "error"
+                cause, fate = ("check_failed", node.block, name), "error"
             case "damaged":
-                cause, fate = _Cause("check_failed", node.block, entry.status), entry.status
+                cause, fate = ("check_failed", node.block, entry.status), entry.status
             case "blocked" if node not in stale and not _waits_for(entry, roots):
-                cause, fate = _Cause("check_failed", None, entry.status), entry.status
+                cause, fate = ("check_failed", None, entry.status), entry.status
             case "published" if not entry.complete and _matters(node, entry):
                 covered = {name for check in own for name in (check.check, check.file)} - {None}
                 for missing in entry.reasons or (Reason("file", text),):
@@ -238,7 +227,7 @@ def _symptoms(
                     remedy = f"put right what withholds {missing.about}, as that finding says, then run"
                     yield _Symptom(
                         # A file that reaches into other hours is one cause in all of them.
-                        files.get(missing.about or "", _Cause("incomplete", node.block, _name(missing))),
+                        files.get(missing.about or "", ("incomplete", node.block, _name(missing))),
                         node.hour,
                         FATES["incomplete"],
                         missing.text,
@@ -254,7 +243,7 @@ def _symptoms(
         state = snapshot.get(node)
         if state is None or (state.status not in ("quarantined", "damaged") and not _waits_for(state, roots)):
             evidence = f"block {node.block}"
-            yield _Symptom(_Cause("stale", None, ""), node.hour, FATES["stale"], text, evidence)
+            yield _Symptom(("stale", None, ""), node.hour, FATES["stale"], text, evidence)
 
 
 def _waits_for(entry: PartitionState, roots: Collection[str]) -> bool:
@@ -280,22 +269,22 @@ def _finding(
     rules: Mapping[str, BuiltIn],
     noun: str,
 ) -> Finding:
-    cause, hours = symptoms[0].cause, sorted({symptom.hour for symptom in symptoms})
+    (kind, block, name), hours = symptoms[0].cause, sorted({symptom.hour for symptom in symptoms})
     worst = min(symptoms, key=lambda symptom: SEVERITIES.index(symptom.fate.severity))
     span = None if hours == [UNKNOWN_HOUR] else Interval(hours[0], hours[-1] + HOUR)
     start, end = (span.start, span.end) if span else (None, None)
     ongoing = span is None or last in span
     count = counted(len(hours), "hour")
     severity = worst.fate.severity
-    if cause.kind == "source_silent":
+    if kind == "source_silent":
         when = f"since {format_hours(hours[:1])}" if ongoing else f"for {format_hours(hours)}"
         title = f"no file of {stream} {when} ({count})"
         severity = "high" if ongoing and worst.fate == FATES["incomplete"] else severity
     else:
-        of_block = f" of {cause.block}" if cause.block not in (None, noun) else ""
+        of_block = f" of {block}" if block not in (None, noun) else ""
         when = f"{format_hours(hours)}{f' ({count})' if len(hours) > 1 else ''}"
         title = f"{stream}: {noun}{of_block}, {when}, {worst.fate.text}: {worst.message}"
-    rule = rules.get(cause.name.partition(" ")[0])
+    rule = rules.get(name.partition(" ")[0])
     seen = list(dict.fromkeys(symptom.evidence for symptom in symptoms))
     rows = dict.fromkeys(row[:200] for symptom in symptoms for row in symptom.sample)
     remedy = worst.remedy or worst.fate.remedy
@@ -303,9 +292,9 @@ def _finding(
     return Finding(
         stage=stage,
         hour=hours[-1],
-        finding_id=identity(stream, stage, cause.kind, cause.block, cause.name, start),
-        kind=cause.kind,
-        block=cause.block,
+        finding_id=identity(stream, stage, kind, block, name, start),
+        kind=kind,
+        block=block,
         severity=severity,
         title=title,
         start_time=start,

@@ -26,6 +26,7 @@ MOMENT = pa.timestamp("us", "UTC")
 _NEVER = np.iinfo(np.int64).min
 Row = Mapping[str, Any]
 """A row of a summary."""
+States = Mapping[datetime, PartitionState]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +59,7 @@ class FindingTemplate(ABC):
     ends_inside: bool = False
 
     @abstractmethod
-    def summarize(
-        self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
-    ) -> pa.Table:
+    def summarize(self, rows: pa.Table, entries: States, last: datetime) -> pa.Table:
         """Return a row for each finding, with the values of its text and no others.
 
         Args:
@@ -99,9 +98,7 @@ class EntityFindings(FindingTemplate):
     new: str
     reach: int
 
-    def summarize(
-        self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
-    ) -> pa.Table:
+    def summarize(self, rows: pa.Table, entries: States, last: datetime) -> pa.Table:
         """Return the last row of each entity, with its first hour and its last hour that has an amount."""
         hours = int64s(rows["hour"])
         entities, _ = encode_keys(rows, [self.id])

@@ -4,8 +4,6 @@ import re
 from collections.abc import Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import getitem
 from typing import Any
 
 from pydantic import ValidationError
@@ -70,7 +68,9 @@ def _fix_names(data: Mapping[str, Any], model: type[Stream]) -> tuple[Mapping[st
         for location in unknown:
             problem, near = unknown_field(model, location)
             problems.append(problem)
-            place: Any = reduce(getitem, location[:-1], data)
+            place: Any = data
+            for part in location[:-1]:
+                place = place[part]
             value = place.pop(location[-1])
             if near is not None:
                 place.setdefault(near, value)

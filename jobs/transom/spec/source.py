@@ -26,22 +26,12 @@ MIN_UNIT_LENGTH: dict[Unit, timedelta] = {
 """Minimum length of a file's period, by the finest part of the time in its path."""
 
 
-def _path(path: str) -> str:
-    PathPattern(path)
-    return path
-
-
 def split_paths(text: str) -> tuple[str, ...]:
     """Return the alternatives of `a | b`; raise a ValueError if one is empty."""
     paths = tuple(path.strip() for path in text.split("|"))
     if not all(paths):
         raise ValueError(f"must be a field's path, or several with | between them; got {text!r}")
     return paths
-
-
-def _paths(text: str) -> str:
-    split_paths(text)
-    return text
 
 
 def _time_format(text: str) -> str:
@@ -64,7 +54,7 @@ def _time_format(text: str) -> str:
     return text
 
 
-Paths = Annotated[NonEmptyStr, AfterValidator(_paths)]
+Paths = Annotated[NonEmptyStr, AfterValidator(lambda text: split_paths(text) and text)]
 """The path of a field, or several with `|` between them."""
 
 TimeFormat = Annotated[str, AfterValidator(_time_format)]
@@ -94,7 +84,7 @@ class EventTimeRange(Model):
 class Source(Model):
     """The files of a stream."""
 
-    path: Annotated[NonEmptyStr, AfterValidator(_path)]
+    path: Annotated[NonEmptyStr, AfterValidator(lambda path: PathPattern(path).text)]
     """Where the files are: relative to the landing root, absolute, or a URI; with strftime directives for
     their time (%Y-%m-%d/%H), {captures} that become columns, and * for what varies."""
     zone: Zone = "UTC"

@@ -136,10 +136,8 @@ def _checks(stream: StreamFields) -> Iterator[Issue]:
             needs: tuple[Location, ...] = ()
             if feature is not None and feature.row_types is not None:
                 # If no block is named, the existing blocks determine it.
-                types, needs = (
-                    feature.row_types(stream, check.block or blocks[0]),
-                    (("key",), (feature.name,)),
-                )
+                types = feature.row_types(stream, check.block or blocks[0])
+                needs = (("key",), (feature.name,))
             if types is not None:  # else the block has problems of its own
                 yield from condition_problems(f"{place}.every", check.every, types, *needs)
 

@@ -164,9 +164,8 @@ def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
             return _narrowed(exp.or_(*equal), domains, truth)
         case "between":
             ends = ((exp.GTE, node.args["low"]), (exp.LTE, node.args["high"]))
-            return _narrowed(
-                exp.and_(*(kind(this=node.this, expression=end) for kind, end in ends)), domains, truth
-            )
+            inside = exp.and_(*(kind(this=node.this, expression=end) for kind, end in ends))
+            return _narrowed(inside, domains, truth)
     sign = _SIGNS.get(node.key)
     return domains if sign is None else _compared(sign, node.this, node.expression, domains, truth)
 

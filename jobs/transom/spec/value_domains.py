@@ -47,21 +47,21 @@ class Domain:
         return not self.not_null or self.low > self.high or point or none
 
     def restricted(self, sign: str, other: "Domain") -> "Domain":
-        """Return the domain of values, without null, that compare so with some value of another domain."""
+        """Return the domain of values, without null, that compare so (`lt`, ...) with a value of another domain."""
         if self.whole != other.whole:
             # Spark compares both as doubles.
             low = other.low if abs(other.low) < EXACT else -inf
             high = other.high if abs(other.high) < EXACT else inf
             other = replace(other, low=low, high=high, excluded=frozenset())
         low, high, among, excluded = self.low, self.high, self.among, self.excluded
-        if sign in ("<", "<=", "="):
-            high = min(high, self._up_to(other.high, sign == "<"))
-        if sign in (">", ">=", "="):
-            low = max(low, -self._up_to(-other.low, sign == ">"))
-        if sign == "=":
+        if sign in ("lt", "lte", "eq"):
+            high = min(high, self._up_to(other.high, sign == "lt"))
+        if sign in ("gt", "gte", "eq"):
+            low = max(low, -self._up_to(-other.low, sign == "gt"))
+        if sign == "eq":
             among = other.among if among is None else among if other.among is None else among & other.among
             excluded |= other.excluded
-        if sign == "<>":
+        if sign == "neq":
             excluded |= other._only
         comparable = not other._no_value
         while comparable and self.whole and low in excluded:
@@ -95,9 +95,8 @@ class Domain:
 
 
 Domains = Mapping[str, Domain]
-_SIGNS = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
-_SWAPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_SWAPPED = {"eq": "eq", "neq": "neq", "lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
+_NEGATED = {"eq": "neq", "neq": "eq", "lt": "gte", "lte": "gt", "gt": "lte", "gte": "lt"}
 
 
 def possible(text: str, domains: Domains) -> bool:
@@ -144,7 +143,7 @@ def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
         case "null":
             return None
         case "column":
-            return _with_domain(node, _value(node, domains).restricted("=", _constant(truth)), domains)
+            return _with_domain(node, _value(node, domains).restricted("eq", _constant(truth)), domains)
         case "is" if node.expression.key == "boolean":
             return _narrowed(node.this, domains, bool(node.expression.this)) if truth else domains
         case "is":
@@ -166,8 +165,7 @@ def _narrowed(node: Any, domains: Domains, truth: bool) -> Domains | None:
             ends = ((exp.GTE, node.args["low"]), (exp.LTE, node.args["high"]))
             inside = exp.and_(*(kind(this=node.this, expression=end) for kind, end in ends))
             return _narrowed(inside, domains, truth)
-    sign = _SIGNS.get(node.key)
-    return domains if sign is None else _compared(sign, node.this, node.expression, domains, truth)
+    return _compared(node, domains, truth) if node.key in _NEGATED else domains
 
 
 def _union(branches: list[Domains], domains: Domains) -> Domains | None:
@@ -187,8 +185,8 @@ def _with_domain(node: Any, domain: Domain, domains: Domains) -> Domains | None:
     return {**domains, node.name: domain} if node.key == "column" else domains
 
 
-def _compared(sign: str, left: Any, right: Any, domains: Domains, truth: bool) -> Domains | None:
-    sign = sign if truth else _NEGATED[sign]
+def _compared(node: Any, domains: Domains, truth: bool) -> Domains | None:
+    sign, left, right = node.key if truth else _NEGATED[node.key], node.this, node.expression
     first, second = _value(left, domains), _value(right, domains)
     narrowed = _with_domain(left, first.restricted(sign, second), domains)
     swapped = second.restricted(_SWAPPED[sign], first)

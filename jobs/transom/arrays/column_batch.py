@@ -30,8 +30,7 @@ class ColumnBatch:
 
     def and_then(self, others: Self) -> Self:
         """Return these rows followed by others."""
-        of_others = others.columns()
-        both = {name: np.append(column, of_others[name]) for name, column in self.columns().items()}
+        both = {name: np.append(column, getattr(others, name)) for name, column in self.columns().items()}
         return replace(self, **both)
 
     def columns(self) -> dict[str, Any]:

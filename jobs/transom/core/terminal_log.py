@@ -6,19 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
-class _TerminalHandler(logging.Handler):
-    """Prints messages alone, as people read them; the level only says where."""
-
-    def __init__(self, prefix: str, to_stderr: bool, rewrite: Callable[[str], str]) -> None:
-        super().__init__()
-        self._prefix, self._to_stderr, self._rewrite = prefix, to_stderr, rewrite
-
-    def emit(self, record: logging.LogRecord) -> None:
-        to_stderr = self._to_stderr or record.levelno >= logging.ERROR
-        text = self._prefix + self._rewrite(self.format(record))
-        print(text, file=sys.stderr if to_stderr else sys.stdout, flush=True)
-
-
 @contextmanager
 def terminal_log(
     prefix: str = "", to_stderr: bool = False, rewrite: Callable[[str], str] = str
@@ -29,9 +16,17 @@ def terminal_log(
         to_stderr: whether all messages go to standard error, and not errors alone.
         rewrite: changes each message, which then follows the prefix.
     """
+
+    class Handler(logging.Handler):
+        """Prints messages alone, as people read them; the level only says where."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            file = sys.stderr if to_stderr or record.levelno >= logging.ERROR else sys.stdout
+            print(prefix + rewrite(self.format(record)), file=file, flush=True)
+
     logger = logging.getLogger("transom")
     handlers, level, propagate = logger.handlers, logger.level, logger.propagate
-    logger.handlers, logger.propagate = [_TerminalHandler(prefix, to_stderr, rewrite)], False
+    logger.handlers, logger.propagate = [Handler()], False
     logger.setLevel(logging.INFO)
     try:
         yield

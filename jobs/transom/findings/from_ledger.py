@@ -132,8 +132,7 @@ def from_ledger(
 ) -> list[Finding]:
     """Return the findings of a stage's ledger, the worst first.
 
-    Errors have severity high, incomplete and stale hours medium, warnings low. A source without any file has
-    severity high while that lasts.
+    A source without any file has severity high while that lasts.
 
     Args:
         snapshot: the ledger of the stage, and of others whose quarantined partitions it needs.

@@ -136,7 +136,7 @@ def publish(
     rules: Mapping[str, BuiltIn] = OF_INGEST,
     noun: str = "events",
 ) -> bool:
-    """Bring a stage's findings up to date with its ledger.
+    """Bring a stage's findings up to date with its ledger; return whether something was written.
 
     The table is opened before the ledger is read. After a commit, successful or not, everything is repeated
     until nothing is to be written. So a slow run cannot leave older findings than a later run's.
@@ -144,11 +144,7 @@ def publish(
     Args:
         stale: partitions that the run saw stale and did not compute, with their states; those whose state has
             changed since do not count.
-        rules: the built-in checks, by name.
-        noun: the noun for the rows of the stage.
-
-    Returns:
-        Whether something was written.
+        rules, noun: as of `from_ledger`.
 
     Raises:
         CommitFailedError: others wrote at every attempt.

@@ -6,7 +6,7 @@ idle run also repairs what a killed run left.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import accumulate, chain, groupby
 from operator import itemgetter
@@ -33,37 +33,17 @@ MAX_ROWS_PER_COMMIT = 250_000
 """The findings of a commit, unless a single hour has more."""
 
 BlockHour = tuple[str, datetime]
+MARK = "__mark"
+"""The column with a finding's id and a hash of its row and of all else that its text depends on."""
 Marks = tuple[str, ...]
-"""Marks of some findings, as in `Summary`."""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The findings of a template, before they become text.
-
-    Attributes:
-        rows: a row for each, as from `FindingTemplate.summarize`.
-        marks: for each its id, and a hash of its row and of everything else that its text depends on.
-    """
-
-    template: FindingTemplate
-    rows: pa.Table
-    marks: pa.Array
-
-    def of(self, hours: Iterable[BlockHour]) -> "Summary":
-        """Return the findings of some hours."""
-        own = [hour for block, hour in hours if block == self.template.block]
-        chosen = pc.is_in(self.rows[HOUR], pa.array(own, MOMENT)).combine_chunks()
-        return Summary(self.template, self.rows.filter(chosen), self.marks.filter(chosen))
+Summary = tuple[FindingTemplate, pa.Table]
+"""A template, and a row for each finding, as from `FindingTemplate.summarize`, with its mark."""
 
 
 def publish(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
-    """Bring the findings of a source up to date with its table's rows.
+    """Bring the findings of a source up to date with its table's rows; return whether something was written.
 
     After a conflict with another commit, everything is computed again.
-
-    Returns:
-        Whether something was written.
 
     Raises:
         CommitFailedError: others wrote at every attempt.
@@ -125,7 +105,13 @@ def _summaries(
         hashes = (short_hash(f"{words}{row}") for row in zip(*(c.to_pylist() for c in plain), strict=True))
         ids = (short_hash(f"{block}/{identity}") for identity in rows[IDENTITY].to_pylist())
         marks = [f"{id} {source_hash}" for id, source_hash in zip(ids, hashes, strict=True)]
-        yield Summary(template, rows, pa.array(marks, pa.string()))
+        yield template, rows.append_column(MARK, pa.array(marks, pa.string()))
+
+
+def _of_hours(summary: Summary, hours: Iterable[BlockHour]) -> pa.Table:
+    template, rows = summary
+    own = [hour for block, hour in hours if block == template.block]
+    return rows.filter(pc.is_in(rows[HOUR], pa.array(own, MOMENT)))
 
 
 def _rows_of_block(
@@ -165,17 +151,17 @@ def _changed(
     sql = f"SELECT block, hour, {marks} FROM t WHERE {source.condition}"
     published = _with_plain_texts(query(findings, sql))
     known = published["mark"]
-    current = pa.chunked_array([summary.marks for summary in summaries], pa.string())
+    current = pa.chunked_array([chunk for _, rows in summaries for chunk in rows[MARK].chunks], pa.string())
     gone = published.filter(pc.invert(pc.is_in(known, current)))
     hours = set(zip(gone["block"].to_pylist(), gone["hour"].to_pylist(), strict=True))
-    for summary in summaries:
-        new = summary.rows[HOUR].filter(pc.invert(pc.is_in(summary.marks, known)))
-        hours |= {(summary.template.block, hour) for hour in pc.unique(new).to_pylist()}
+    for template, rows in summaries:
+        new = rows[HOUR].filter(pc.invert(pc.is_in(rows[MARK], known)))
+        hours |= {(template.block, hour) for hour in pc.unique(new).to_pylist()}
     changed: dict[BlockHour, list[str]] = {hour: [] for hour in sorted(hours)}
     for summary in summaries:
-        own = summary.of(changed)
-        for hour, mark in zip(own.rows[HOUR].to_pylist(), own.marks.to_pylist(), strict=True):
-            changed[summary.template.block, hour].append(mark)
+        own = _of_hours(summary, changed)
+        for hour, mark in zip(own[HOUR].to_pylist(), own[MARK].to_pylist(), strict=True):
+            changed[summary[0].block, hour].append(mark)
     return {hour: tuple(sorted(marks)) for hour, marks in changed.items()}
 
 
@@ -183,11 +169,10 @@ def _render(
     stream: Stream, source: FindingSource, summaries: Collection[Summary], hours: Collection[BlockHour]
 ) -> Iterator[Finding]:
     for summary in summaries:
-        own = summary.of(hours)
-        columns = map(_values, own.rows.columns)
-        for mark, *values in zip(own.marks.to_pylist(), *columns, strict=True):
-            row = dict(zip(own.rows.column_names, values, strict=True))
-            yield source.finding(stream.name, summary.template, row, *mark.split(" "))
+        own = _of_hours(summary, hours)
+        for values in zip(*map(_values, own.columns), strict=True):
+            row = dict(zip(own.column_names, values, strict=True))
+            yield source.finding(stream.name, summary[0], row, *row[MARK].split(" "))
 
 
 def _values(column: pa.ChunkedArray) -> Iterator[Any]:

@@ -6,14 +6,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 from transom.core.intervals import HOUR, format_hour
 from transom.core.terminal import escape_control_chars
 from transom.spec.titles import parts_of
 
-_parts_of = lru_cache(parts_of)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -30,11 +28,7 @@ def as_text(value: Any) -> str:
 
 
 def as_time(moment: datetime | None, to: str = "seconds") -> str:
-    """Return a UTC time without its zone; empty for None.
-
-    Args:
-        to: the `timespec` of `datetime.isoformat`.
-    """
+    """Return a UTC time without its zone, to a `timespec` of `datetime.isoformat`; empty for None."""
     return "" if moment is None else moment.isoformat(timespec=to).removesuffix("+00:00")
 
 
@@ -81,14 +75,10 @@ def key_text(columns: Sequence[str], row: Mapping[str, Any]) -> str | None:
 
 
 def filled(title: str, row: Mapping[str, Any], times: Collection[str]) -> str:
-    """Return a title in which values replace the columns in braces.
-
-    Args:
-        times: the columns to write as `as_time` does.
-    """
+    """Return a title in which values replace the columns in braces; those of `times` as by `as_time`."""
     return "".join(
         text + ("" if column is None else (as_time if column in times else as_text)(row[column]))
-        for text, column in _parts_of(title)
+        for text, column in parts_of(title)
     )
 
 
@@ -105,15 +95,10 @@ def short_hash(text: str) -> str:
 def describe_subject(
     title: str, key: str | None, item: str | None, start: datetime | None, end: datetime | None
 ) -> str:
-    """Return the key, item and time of a finding that its title does not have, in brackets.
+    """Return what a finding's title lacks: ` (10.0.0.1, 2015-05-17T10:00 to 2015-05-17T12:00)`, or nothing.
 
     Args:
-        key, item: None if there is none.
         start, end: in UTC; None for files that belong to no hour.
-
-    Returns:
-        Text to append to the title, such as ` (10.0.0.1, 2015-05-17T10:00 to 2015-05-17T12:00)`; empty if
-        nothing is missing.
     """
     missing = [
         escape_control_chars(value)

@@ -82,12 +82,7 @@ def find_duplicates(path: str, names: Iterable[str]) -> Iterator[Issue]:
 
 
 def no_column(path: str, name: str, known: Iterable[str], among: str = "", needs: Location = ()) -> Issue:
-    """Return the issue that a field names an unknown column.
-
-    Args:
-        among: the place of the name, in words.
-        needs: another part of the file that determines the known columns.
-    """
+    """Return the issue of an unknown column `among` some others; `needs` determine the known columns."""
     both = (("columns", name), needs) if needs else (("columns", name),)
     return Issue(path, f"no column {name!r}{among}{did_you_mean(name, known)}", both)
 
@@ -127,12 +122,6 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Lo
             own = cause.problems if isinstance(cause, IssuesError) else [Issue("", _message(detail))]
             issues += [(location, replace(issue, path=join(render(location), issue.path))) for issue in own]
     return issues
-
-
-def unknown_fields(error: ValidationError) -> list[Location]:
-    """Return the locations of unknown fields."""
-    details = error.errors(include_url=False)
-    return [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
 
 
 def unknown_field(model: type[BaseModel], location: Location) -> tuple[Issue, str | None]:

@@ -11,14 +11,7 @@ from pydantic import ValidationError
 from transom.formats.record_format import REST
 from transom.spec import checks
 from transom.spec.checks import BuiltIn
-from transom.spec.errors import (
-    Issue,
-    Location,
-    SpecificationError,
-    problems_of,
-    unknown_field,
-    unknown_fields,
-)
+from transom.spec.errors import Issue, Location, SpecificationError, problems_of, unknown_field
 from transom.spec.stream import Stream
 from transom.spec.stream_fields import built_in_of
 
@@ -63,7 +56,11 @@ def _fix_names(data: Mapping[str, Any], model: type[Stream]) -> tuple[Mapping[st
     So a misspelled name is reported once, and not again by everything that depends on the field.
     """
     problems: list[Issue] = []
-    while (error := _validation_error(data, model)) is not None and (unknown := unknown_fields(error)):
+    while (error := _validation_error(data, model)) is not None:
+        details = error.errors(include_url=False)
+        unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+        if not unknown:
+            break
         data = deepcopy(dict(data))
         for location in unknown:
             problem, near = unknown_field(model, location)

@@ -1,11 +1,13 @@
 """Titles of findings, with names of columns in braces."""
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from string import Formatter
 
 from transom.spec.errors import Issue, did_you_mean
 
 
+@lru_cache
 def parts_of(title: str) -> list[tuple[str, str | None]]:
     """Split a title into texts, each with the column that follows it, None at the end; raise a ValueError if
     a brace is not closed, or has more than a name."""

@@ -47,7 +47,7 @@ class Domain:
         return not self.not_null or self.low > self.high or point or none
 
     def restricted(self, sign: str, other: "Domain") -> "Domain":
-        """Return the domain of values, without null, that compare so (`lt`, ...) with a value of another domain."""
+        """Return the domain of values, without null, that compare so with some value of another domain."""
         if self.whole != other.whole:
             # Spark compares both as doubles.
             low = other.low if abs(other.low) < EXACT else -inf

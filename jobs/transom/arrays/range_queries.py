@@ -15,13 +15,10 @@ from transom.core.exact_sums import Int64s
 
 NO_VALUE = -1
 """The maximum of an empty range; all values are above it."""
-Blocks = Sequence[Int64s]
-Through = Callable[[Any, Blocks, Int64s], Any]
+Through = Callable[[Int64s, Sequence[Int64s], Int64s], Any]
 """Whether searches pass a block. Arguments: the searches, the blocks, the positions."""
 Join = Callable[[Any, Any], Any]
 """Combines the summaries of two blocks."""
-OnPass = Callable[[Any, Blocks, Int64s], None]
-"""Called with the blocks that searches passed. Arguments as of `Through`."""
 
 
 def segmented_searchsorted(values: Int64s, low: Int64s, high: Int64s, bound: Int64s) -> Int64s:
@@ -62,14 +59,13 @@ def first_of_range(low: Int64s, high: Int64s, start: Int64s, stop: Int64s, below
     """
     lowest, highest = low[np.minimum(start, len(low) - 1)], high[np.minimum(start, len(low) - 1)]
 
-    def through(which: Any, blocks: Blocks, at: Int64s) -> Any:
-        return np.maximum(highest[which], blocks[1][at]) - np.minimum(lowest[which], blocks[0][at]) < below
+    def through(which: Int64s, blocks: Sequence[Int64s], at: Int64s) -> Any:
+        minimum, maximum = np.minimum(lowest[which], blocks[0][at]), np.maximum(highest[which], blocks[1][at])
+        passes = maximum - minimum < below
+        lowest[which[passes]], highest[which[passes]] = minimum[passes], maximum[passes]
+        return passes
 
-    def extend(which: Any, blocks: Blocks, at: Int64s) -> None:
-        lowest[which] = np.minimum(lowest[which], blocks[0][at])
-        highest[which] = np.maximum(highest[which], blocks[1][at])
-
-    return _search([(low, np.minimum), (high, np.maximum)], start, stop, through, extend)
+    return _search([(low, np.minimum), (high, np.maximum)], start, stop, through)
 
 
 def extreme(values: Int64s, start: Int64s, stop: Int64s, join: Join, empty: int = NO_VALUE) -> Int64s:
@@ -118,11 +114,7 @@ def _better(left: Int64s, right: Int64s) -> Int64s:
 
 
 def _search(
-    tables: Sequence[tuple[Int64s, np.ufunc]],
-    start: Int64s,
-    stop: Int64s,
-    through: Through,
-    on_pass: OnPass = lambda which, blocks, at: None,
+    tables: Sequence[tuple[Int64s, np.ufunc]], start: Int64s, stop: Int64s, through: Through
 ) -> Int64s:
     at, levels = start.copy(), [[table for table, _ in tables]]
     searching = np.flatnonzero(start < stop)
@@ -133,19 +125,13 @@ def _search(
         down.append(searching)
         searching = searching[at[searching] + size <= stop[searching]]
         searching = searching[through(searching, levels[-1], at[searching])]
-        on_pass(searching, levels[-1], at[searching])
         at[searching] += size
         if len(searching):
-            levels.append(
-                [
-                    np.append(join(block[:-size], block[size:]), block[-size:])
-                    for block, (_, join) in zip(levels[-1], tables, strict=True)
-                ]
-            )
+            pairs = zip(levels[-1], (join for _, join in tables), strict=True)
+            levels.append([np.append(join(row[:-size], row[size:]), row[-size:]) for row, join in pairs])
     for level in range(len(down) - 2, -1, -1):
         size, which = 1 << level, down[level]
         which = which[at[which] + size <= stop[which]]
         which = which[through(which, levels[level], at[which])]
-        on_pass(which, levels[level], at[which])
         at[which] += size
     return at

@@ -26,15 +26,14 @@ def parse(data: Mapping[str, Any], model: type[Stream], name: str = "stream") ->
     Raises:
         SpecificationError: it breaks a rule; its text has every problem: field, rule and value.
     """
-    try:
-        return model.model_validate(data)
-    except ValidationError:
-        cleaned, problems = _fix_names(data, model)
+    if isinstance(stream := _validate(data, model), Stream):
+        return stream
+    cleaned, problems = _fix_names(data, model)
     # Rules between fields are only checked if each field is valid, and some only if other rules hold. Remove
     # the invalid parts and check again, to report all problems at once.
     named = frozenset(("columns", "checks", *(feature.name for feature in model.features)))
     rest = _PartialSpec(dict(cleaned), named, built_in_of(model.features))
-    while (error := _validation_error(rest.data, model)) is not None:
+    while isinstance(error := _validate(rest.data, model), ValidationError):
         located = problems_of(error, model)
         problems += [rest.reworded(*problem) for problem in located if not rest.explains(problem[1])]
         if not rest.remove_invalid(located):
@@ -42,12 +41,11 @@ def parse(data: Mapping[str, Any], model: type[Stream], name: str = "stream") ->
     raise SpecificationError(name, _ordered(problems, cleaned, model, named))
 
 
-def _validation_error(data: Mapping[str, Any], model: type[Stream]) -> ValidationError | None:
+def _validate(data: Mapping[str, Any], model: type[Stream]) -> Stream | ValidationError:
     try:
-        model.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
         return error
-    return None
 
 
 def _fix_names(data: Mapping[str, Any], model: type[Stream]) -> tuple[Mapping[str, Any], list[Issue]]:
@@ -56,7 +54,7 @@ def _fix_names(data: Mapping[str, Any], model: type[Stream]) -> tuple[Mapping[st
     So a misspelled name is reported once, and not again by everything that depends on the field.
     """
     problems: list[Issue] = []
-    while (error := _validation_error(data, model)) is not None:
+    while isinstance(error := _validate(data, model), ValidationError):
         details = error.errors(include_url=False)
         unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
         if not unknown:

@@ -9,7 +9,7 @@ from pathlib import Path
 from transom.app import run_stage as job
 from transom.core.intervals import HOUR, Interval
 from transom.core.terminal_log import terminal_log
-from transom.engine.checks import preload
+from transom.engine.evaluate_checks import preload
 from transom.storage.session import session
 from transom.stream import load
 

@@ -82,7 +82,7 @@ def test_a_spark_that_does_not_start(run: Ask, checkout: Path, monkeypatch: pyte
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
 
     monkeypatch.setattr("transom.storage.session.session", exited)
-    monkeypatch.setattr("transom.engine.checks.preload", lambda: None)
+    monkeypatch.setattr("transom.engine.evaluate_checks.preload", lambda: None)
     result = run("try", stream_file("trace"), *logs("trace"))
     assert result.exit_code == 2
     words = "transom: Spark does not start: [JAVA_GATEWAY_EXITED] Java gateway process exited"

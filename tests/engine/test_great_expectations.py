@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.engine.checks import evaluate_checks
+from transom.engine.evaluate_checks import evaluate_checks
 from transom.ledger.check import Check
 
 BOUNDS = st.none() | st.sampled_from([-1.0, 0.0, 0.3, 1.0, 2.0**53])

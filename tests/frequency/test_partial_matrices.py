@@ -11,7 +11,7 @@ from tests.support.stream_factories import base
 from transom.engine.hour_chains import HourRun
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
-from transom.features.frequency.checks import MISCOUNTED
+from transom.features.frequency.check_metrics import MISCOUNTED
 from transom.features.frequency.queries import combine_rows
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.tables_tick_matrices import (

@@ -24,7 +24,7 @@ from transom.features.frequency.algorithm.splitter_reference import (
     SubCell,
     error,
 )
-from transom.features.frequency.checks import SUB_CELLS, WINDOW, excess_sub_cells
+from transom.features.frequency.check_metrics import SUB_CELLS, WINDOW, excess_sub_cells
 
 SHAPE = Shape(2, 4, 3)
 CELLS = [Cell(row, column) for row in range(SHAPE.rows) for column in range(SHAPE.columns)]

@@ -16,7 +16,7 @@ from transom.app.run_stage import require_inputs, root_of
 from transom.app.verify import DamagedInputsError
 from transom.core.intervals import Interval
 from transom.core.terminal_log import terminal_log
-from transom.engine.checks import preload
+from transom.engine.evaluate_checks import preload
 from transom.features.ingest.landing import LandingError
 from transom.storage.session import session
 from transom.storage.tables import LakeError, RunSuperseded, TableMismatch

@@ -208,7 +208,7 @@ def _session(spark: "SparkSession | None", name: str) -> Iterator["SparkSession"
     LOG.info("starting Spark")
     from pyspark.errors import PySparkException
 
-    from transom.engine.checks import preload
+    from transom.engine.evaluate_checks import preload
     from transom.storage.session import session
 
     preload()

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from transom.core.intervals import moment_of, number_of
 from transom.core.partitions import CheckResult, PartitionKey
-from transom.engine.checks import evaluate_checks
+from transom.engine.evaluate_checks import evaluate_checks
 from transom.engine.failing_rows import format_row, sample_failing_rows
 from transom.engine.outcomes import NO_ROWS
 from transom.ledger.stage import StepResult, TableStep

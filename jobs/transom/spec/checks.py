@@ -89,7 +89,7 @@ OF_INGEST: Mapping[str, BuiltIn] = {
         advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells"),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
 }  # fmt: skip
-"""The built-in checks of ingest; those of features are in `features/<noun>/check_list.py`."""
+"""The built-in checks of ingest; those of features are in `features/<noun>/built_in_checks.py`."""
 
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(finite)]
 Rows = Annotated[StrictInt, Field(ge=0)]

@@ -1,6 +1,6 @@
 """What the rest of transom knows of the feature."""
 
-from transom.features.aggregates import check_list, describe, fingerprints, validate
+from transom.features.aggregates import built_in_checks, describe, fingerprints, validate
 from transom.features.aggregates.output_columns import columns_read, report_types, sound
 from transom.features.aggregates.spec import Aggregation
 from transom.spec.feature import Feature, FindingOrder, lazy
@@ -32,7 +32,7 @@ FEATURE: Feature[Stream] = Feature(
         "alerts": fingerprints.alerts,
     },
     labels=describe.LABELS,
-    checks=check_list.CHECKS,
+    checks=built_in_checks.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.aggregates.findings:SOURCE",

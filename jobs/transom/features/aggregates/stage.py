@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from transom.engine.check_builders import built_in, counts, declared, judged_block, row_meets
 from transom.features.aggregates import fingerprints
-from transom.features.aggregates.checks import (
+from transom.features.aggregates.check_metrics import (
     ABSENT_IN_A_RING,
     ENDS_OUTSIDE,
     column_checks,

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from transom.engine.check_builders import declared, judged_block, row_meets
 from transom.engine.hours import extend_back, incomplete_hours, quoted, to_ranges
-from transom.features.aggregates.checks import measures_of_columns
+from transom.features.aggregates.check_metrics import measures_of_columns
 from transom.features.aggregates.output_columns import report_types
 from transom.features.aggregates.reports import ReportBuilder
 from transom.features.aggregates.resolve import AggregateBlock

@@ -1,6 +1,6 @@
 """What the rest of transom knows of the feature."""
 
-from transom.features.fills import check_list, describe, fingerprints, input_columns, validate
+from transom.features.fills import built_in_checks, describe, fingerprints, input_columns, validate
 from transom.features.fills.spec import Fill
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
@@ -21,7 +21,7 @@ FEATURE: Feature[Stream] = Feature(
     definition=lazy("transom.features.fills.stage:definition"),
     fingerprints={"fills": fingerprints.fills},
     labels=describe.LABELS,
-    checks=check_list.CHECKS,
+    checks=built_in_checks.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     render=lazy("transom.features.fills.render:print_fills"),

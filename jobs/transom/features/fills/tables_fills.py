@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from transom.core.intervals import HOUR_LENGTH, merge_hours, micros
 from transom.engine.hours import quoted
 from transom.features.fills.between_join import FROM, TO, aggregate_between
-from transom.features.fills.checks import counted_again
+from transom.features.fills.check_metrics import counted_again
 from transom.features.fills.resolve import FillBlock
 from transom.features.frames.source_rows import in_hours, in_unit, reduce_values, rows_of, steps_column
 from transom.features.frames.spec import Combination

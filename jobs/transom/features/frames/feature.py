@@ -1,7 +1,7 @@
 """What the rest of transom knows of the feature."""
 
 from transom.features.aggregates.spec import Aggregation
-from transom.features.frames import check_list, describe, fingerprints, input_columns, spec_rules, validate
+from transom.features.frames import built_in_checks, describe, fingerprints, input_columns, spec_rules, validate
 from transom.features.frames.spec import Frame
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
@@ -23,7 +23,7 @@ FEATURE: Feature[Stream] = Feature(
     definition=lazy("transom.features.frames.stage:definition"),
     fingerprints={"open_frames": fingerprints.open_frames, "frames": fingerprints.frames},
     labels=describe.LABELS,
-    checks=check_list.CHECKS,
+    checks=built_in_checks.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.frames.findings:SOURCE",

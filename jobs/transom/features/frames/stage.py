@@ -8,7 +8,7 @@ from functools import partial
 
 from transom.engine.check_builders import built_in
 from transom.features.frames import fingerprints
-from transom.features.frames.checks import AWAY, COUNTED, GROW, INEXACT, MISCOUNTED, violates_rules
+from transom.features.frames.check_metrics import AWAY, COUNTED, GROW, INEXACT, MISCOUNTED, violates_rules
 from transom.features.frames.resolve import frame_block_of
 from transom.features.frames.spec import Frame
 from transom.features.frames.validate import FRAME_COLUMNS

@@ -1,6 +1,6 @@
 """The feature `frequency`, as the rest of transom sees it."""
 
-from transom.features.frequency import check_list, describe, fingerprints, validate
+from transom.features.frequency import built_in_checks, describe, fingerprints, validate
 from transom.features.frequency.spec import Frequency
 from transom.features.items import validate as item_rules
 from transom.spec.feature import Feature, lazy
@@ -26,7 +26,7 @@ FEATURE: Feature[Stream] = Feature(
         "frequencies": fingerprints.frequencies,
     },
     labels=describe.LABELS,
-    checks=check_list.CHECKS,
+    checks=built_in_checks.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.frequency.findings:SOURCE",

@@ -7,8 +7,8 @@ the most frequent items in the window of each hour.
 
 from transom.engine.check_builders import built_in
 from transom.features.frequency import fingerprints
-from transom.features.frequency.check_list import SHORT
-from transom.features.frequency.checks import (
+from transom.features.frequency.built_in_checks import SHORT
+from transom.features.frequency.check_metrics import (
     MISCOUNTED,
     SUB_CELLS,
     TOTALS,

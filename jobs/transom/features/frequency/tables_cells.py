@@ -24,7 +24,7 @@ from transom.engine.hour_chains import ChainTask, hour_runs
 from transom.engine.hours import hour_number
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells, bounds, values
-from transom.features.frequency.checks import SUB_CELLS, WINDOW
+from transom.features.frequency.check_metrics import SUB_CELLS, WINDOW
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters

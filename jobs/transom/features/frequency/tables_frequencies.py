@@ -22,7 +22,7 @@ from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import ChainTask, hour_runs
 from transom.engine.hours import extend_back, hour_number, quoted
 from transom.features.frequency.algorithm.top_items import NO_ITEMS
-from transom.features.frequency.checks import TOTALS
+from transom.features.frequency.check_metrics import TOTALS
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.frequency.windows import HEAVY, Hours, rows_of_windows
 from transom.features.items.columns import columns_by_name

@@ -25,8 +25,8 @@ from transom.engine.hours import quoted
 from transom.features.frequency.algorithm.row_hash_arrays import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
 from transom.features.frequency.algorithm.top_items import top_k_and_watched
-from transom.features.frequency.check_list import SHORT
-from transom.features.frequency.checks import MISCOUNTED
+from transom.features.frequency.built_in_checks import SHORT
+from transom.features.frequency.check_metrics import MISCOUNTED
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
 from transom.features.items.columns import HOUR_NUMBER, columns_by_name, count_items, flags, without_long

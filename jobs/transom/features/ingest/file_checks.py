@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from transom.core.intervals import UNKNOWN_HOUR, moment_of
 from transom.core.partitions import CheckResult, PartitionKey
 from transom.engine.check_builders import columns_read, declared, row_meets, waivers_of
-from transom.engine.checks import evaluate_checks
+from transom.engine.evaluate_checks import evaluate_checks
 from transom.engine.failing_rows import SAMPLE, format_row, sample_failing_rows
 from transom.engine.staging import PART
 from transom.features.ingest.checks import (

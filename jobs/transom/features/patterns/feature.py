@@ -1,6 +1,6 @@
 """What the rest of transom knows of the feature."""
 
-from transom.features.patterns import check_list, describe, fingerprints, spec_rules, validate
+from transom.features.patterns import built_in_checks, describe, fingerprints, spec_rules, validate
 from transom.features.patterns.spec import Pattern
 from transom.spec.feature import Feature, FindingOrder, lazy
 from transom.spec.stream import Stream
@@ -26,7 +26,7 @@ FEATURE: Feature[Stream] = Feature(
         "episodes": fingerprints.episodes,
     },
     labels=describe.LABELS,
-    checks=check_list.CHECKS,
+    checks=built_in_checks.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.patterns.findings:SOURCE",

@@ -1,7 +1,7 @@
 """The feature `persistence`, as the rest of transom sees it."""
 
 from transom.features.items import validate as item_rules
-from transom.features.persistence import check_list, describe, fingerprints, validate
+from transom.features.persistence import built_in_checks, describe, fingerprints, validate
 from transom.features.persistence.spec import Persistence
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream
@@ -22,7 +22,7 @@ FEATURE: Feature[Stream] = Feature(
     definition=lazy("transom.features.persistence.stage:definition"),
     fingerprints={"tuples": fingerprints.tuples, "persistent_items": fingerprints.persistent_items},
     labels=describe.LABELS,
-    checks=check_list.CHECKS,
+    checks=built_in_checks.CHECKS,
     summary=describe.summary,
     facts=describe.facts,
     findings="transom.features.persistence.findings:SOURCE",

@@ -7,8 +7,8 @@ a result: these items, for people.
 from transom.engine.check_builders import built_in
 from transom.features.items.tables import LONG, item_step
 from transom.features.persistence import fingerprints
-from transom.features.persistence.check_list import SHORT
-from transom.features.persistence.checks import (
+from transom.features.persistence.built_in_checks import SHORT
+from transom.features.persistence.check_metrics import (
     MISCOUNTED,
     PAIRS,
     STARTS,

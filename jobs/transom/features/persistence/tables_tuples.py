@@ -41,8 +41,8 @@ from transom.features.persistence.algorithm.vectorised import (
     Tuples,
     advance,
 )
-from transom.features.persistence.check_list import SHORT
-from transom.features.persistence.checks import MISCOUNTED, PAIRS, STARTS, miscounted
+from transom.features.persistence.built_in_checks import SHORT
+from transom.features.persistence.check_metrics import MISCOUNTED, PAIRS, STARTS, miscounted
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.stage import BlockTask, StepRequest
 from transom.ledger.task_counters import TaskCounters

@@ -1,6 +1,6 @@
 """The checks of persistence, with their severities."""
 
-from transom.features.items.check_list import items_short
+from transom.features.items.built_in_checks import items_short
 from transom.spec.checks import BuiltIn
 
 SHORT = "tracked_items_short"

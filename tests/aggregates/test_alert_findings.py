@@ -19,8 +19,8 @@ from transom.findings import sync
 from transom.findings.from_ledger import Finding
 from transom.findings.store import count_findings, findings
 from transom.findings.store import publish as publish_ledger
+from transom.ledger.input_hashes import fingerprint
 from transom.ledger.ledger import Ledger
-from transom.ledger.staleness import fingerprint
 from transom.stream import Stream, parse
 
 MINUTES = timedelta(minutes=1)

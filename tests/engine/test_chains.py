@@ -15,7 +15,7 @@ from transom.core.intervals import Interval
 from transom.core.partitions import PartitionKey
 from transom.engine.runner import Outcome
 from transom.ledger.freshness import Freshness, StaleReason
-from transom.ledger.staleness import Scope
+from transom.ledger.scope import Scope
 from transom.storage.tables import RunSuperseded
 
 HOURS = 14

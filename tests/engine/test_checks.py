@@ -7,7 +7,7 @@ import pytest
 
 from transom.engine.check_builders import built_in, columns_read, declared
 from transom.features.ingest.checks import file_checks, required_keys
-from transom.ledger.staleness import checks_fingerprint, completeness
+from transom.ledger.input_hashes import checks_fingerprint, completeness
 from transom.stream import parse
 
 LEVELS = "RANGES 1 HOUR SLIDES 1 HOUR"

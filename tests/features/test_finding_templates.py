@@ -15,7 +15,7 @@ from transom.features.frequency.findings import SOURCE as HEAVY
 from transom.features.patterns.findings import SOURCE as EPISODES
 from transom.features.persistence.findings import SOURCE as PERSISTENT
 from transom.findings.source import FIRST_HOUR, HOUR, ONGOING, VERSION, FindingSource
-from transom.ledger.staleness import fingerprint
+from transom.ledger.input_hashes import fingerprint
 from transom.stream import Stream, parse
 
 MINUTE = timedelta(minutes=1)

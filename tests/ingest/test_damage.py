@@ -32,9 +32,10 @@ from transom.features.ingest.publish import IngestDecision
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import node_of
 from transom.ledger.damage import Damage
+from transom.ledger.input_hashes import is_stale
 from transom.ledger.ledger import TOKENS_FROM, Ledger
+from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.staleness import Scope, is_stale
 from transom.storage.file_faults import fault_of, files_of, files_that_do_not_open, folder_of
 from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import in_hours_sql, read_rows

@@ -10,8 +10,8 @@ from transom.features.ingest.file_decisions import decide
 from transom.features.ingest.file_records import needs_read, source_id, with_duplicates
 from transom.features.ingest.hour_states import hour_states
 from transom.features.ingest.snapshot import IngestSnapshot
+from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.staleness import Scope
 from transom.storage.store import PinnedTables, Store
 
 

@@ -20,7 +20,7 @@ from transom.features.ingest.file_records import (
     needs_read,
     source_id,
 )
-from transom.ledger.staleness import Scope
+from transom.ledger.scope import Scope
 
 NAMES = {"a": 4, "b": 5, "c": 5, "d": 6}
 HOURS = {4, 5, 6, 7}

@@ -16,8 +16,8 @@ from transom.features.ingest.publish import _required_hours, _rewritten_hours, _
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import STAGE, node_of
 from transom.features.ingest.tables import Tables
+from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.staleness import Scope
 from transom.storage.store import PinnedTables, Store
 from transom.stream import parse
 

@@ -28,8 +28,8 @@ from transom.features.ingest.publish import _left_stale, changed_hours
 from transom.features.ingest.snapshot import IngestSnapshot
 from transom.features.ingest.specified import node_of
 from transom.features.ingest.tables import file_rows
+from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.staleness import Scope
 from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import Table
 

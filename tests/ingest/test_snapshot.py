@@ -21,8 +21,8 @@ from transom.features.ingest.snapshot import IngestSnapshot, late_files, take_sn
 from transom.features.ingest.specified import STAGE, Specified, node_of, scheduled
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
+from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.staleness import Scope
 from transom.storage.store import PinnedTables, Store
 from transom.stream import parse
 

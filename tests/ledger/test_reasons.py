@@ -8,8 +8,8 @@ import pytest
 from tests.support.ledger_factories import GOOD, at, book, lacking, node, of_ingest
 from transom.core.partitions import CARRIED_INCOMPLETE, PartitionState, Status, partition_hash
 from transom.core.reasons import Kind, Reason, format_reasons, read, write
+from transom.ledger.input_hashes import is_stale
 from transom.ledger.ledger import Ledger
-from transom.ledger.staleness import is_stale
 
 EARLIER = Reason("earlier", "2 earlier incomplete hours, first 2015-05-17T03:00")
 OWN = Reason("inputs", "1 incomplete hours, first 2015-05-17T03:00")

@@ -17,9 +17,10 @@ from transom.core.reasons import Reason
 from transom.engine.outcomes import resolve_outcomes
 from transom.engine.planner import Plan, left_stale, plan, stale_partitions
 from transom.ledger.check import Check
+from transom.ledger.input_hashes import checks_fingerprint, completeness, expected_inputs, recorded_inputs
+from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, InputRange, Stage, StepRequest, StepResult, TableStep
-from transom.ledger.staleness import Scope, checks_fingerprint, completeness, expected_inputs, recorded_inputs
 from transom.ledger.waivers import Waiver
 from transom.storage.tables import Table
 

@@ -22,7 +22,7 @@ from transom.core.intervals import Interval
 from transom.engine import retention
 from transom.engine.runner import Outcome
 from transom.features.registry import STAGES
-from transom.ledger.staleness import Scope
+from transom.ledger.scope import Scope
 from transom.storage.tables import RunSuperseded
 
 OUTSIDE = ("/outside/history", "/outside/known", "copy")

@@ -26,9 +26,9 @@ from transom.features.ingest.stage import ingest
 from transom.features.registry import STAGES
 from transom.ledger.check import Check
 from transom.ledger.freshness import Freshness
+from transom.ledger.input_hashes import partitions_read
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
-from transom.ledger.staleness import partitions_read
 from transom.stream import Stream, parse
 
 EVERY_FEATURE = """

@@ -26,9 +26,9 @@ from transom.features.ingest.landing import LandingError, list_files
 from transom.features.ingest.specified import BLOCK, STAGE, Specified
 from transom.features.ingest.tables import Tables
 from transom.ledger.damage import Damage
+from transom.ledger.input_hashes import is_defined_as
 from transom.ledger.ledger import Ledger
 from transom.ledger.stage import TableStep
-from transom.ledger.staleness import is_defined_as
 from transom.spec.stream import Stream
 from transom.storage.file_faults import DamagedFile
 from transom.storage.store import Store

@@ -26,8 +26,8 @@ from transom.engine.verification import TableLayout, kind_of
 from transom.findings.store import NAME as FINDINGS
 from transom.ledger.damage import LEDGER, Damage, Kind
 from transom.ledger.ledger import TOKENS_FROM, Ledger, tokens_from
+from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.staleness import Scope
 from transom.storage.file_faults import StoredFile, fault_of, files_of, files_that_do_not_open, folder_of
 from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store

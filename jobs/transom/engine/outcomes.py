@@ -21,9 +21,9 @@ from transom.core.partitions import (
 from transom.core.reasons import Kind, Reason, format_reasons
 from transom.engine.planner import Plan
 from transom.ledger.chain import PredecessorScan
+from transom.ledger.input_hashes import format_hash, incomplete_hours, recorded_inputs
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import TableStep
-from transom.ledger.staleness import format_hash, incomplete_hours, recorded_inputs
 from transom.ledger.waivers import format_failure
 
 Text = Callable[[CheckResult], str]

@@ -10,10 +10,11 @@ from transom.core.intervals import HOUR, UNKNOWN_HOUR
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.core.reasons import Reason
 from transom.ledger.chain import PredecessorScan, blocking_reason, waiting_reason
+from transom.ledger.input_hashes import incomplete_hours, partitions_read
 from transom.ledger.outdated import OutdatedHours
+from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, TableStep
-from transom.ledger.staleness import Scope, incomplete_hours, partitions_read
 from transom.ledger.waivers import Waiver
 
 Waivers = Sequence[Waiver]

@@ -30,10 +30,11 @@ from transom.engine.planner import Plan, left_stale, plan, stale_partitions
 from transom.engine.publisher import is_published, publish, readable
 from transom.engine.retention import Series, expire
 from transom.engine.staging import StagedOutput
+from transom.ledger.input_hashes import checks_fingerprint
 from transom.ledger.ledger import Ledger
+from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, StepRequest, TableStep
-from transom.ledger.staleness import Scope, checks_fingerprint
 from transom.ledger.waivers import Waiver
 from transom.storage.digest import HASH
 from transom.storage.store import PinnedTables, Store, Write, in_hours

@@ -23,9 +23,9 @@ from transom.findings.from_ledger import Finding
 from transom.findings.source import HOUR, IDENTITY, MOMENT, VERSION, FindingSource, FindingTemplate
 from transom.findings.store import NAME, replace
 from transom.findings.text import short_hash
+from transom.ledger.input_hashes import fingerprint
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.staleness import fingerprint
 from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, Table, in_hours_sql, literal, query
 

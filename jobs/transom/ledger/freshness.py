@@ -20,10 +20,10 @@ from transom.core.partitions import (
     Status,
     TableKey,
 )
+from transom.ledger.input_hashes import recorded_inputs, slice_hours
 from transom.ledger.outdated import OutdatedHours
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import InputRange, Stage
-from transom.ledger.staleness import recorded_inputs, slice_hours
 from transom.ledger.waivers import Waiver
 
 EVENTS: TableKey = (SOURCE_STAGE, "events", "events")

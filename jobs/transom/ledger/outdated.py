@@ -12,9 +12,7 @@ import numpy as np
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, number_of
 from transom.core.partitions import BITS, PartitionKey, TableKey, input_hashes_text
-from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.stage import BlockOutput, InputRange, Stage
-from transom.ledger.staleness import (
+from transom.ledger.input_hashes import (
     checks_fingerprint,
     completeness,
     expected_inputs,
@@ -23,6 +21,8 @@ from transom.ledger.staleness import (
     partitions_read,
     slice_hours,
 )
+from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.stage import BlockOutput, InputRange, Stage
 from transom.ledger.waivers import Waiver
 
 

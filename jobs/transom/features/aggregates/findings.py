@@ -31,7 +31,7 @@ from transom.findings.source import (
     Row,
 )
 from transom.findings.text import as_range, as_text, as_time, key_text
-from transom.ledger.staleness import fingerprint
+from transom.ledger.input_hashes import fingerprint
 from transom.spec.stream import Stream
 from transom.storage.tables import literal
 

@@ -35,7 +35,7 @@ from transom.features.ingest.file_records import (
     metadata_changed,
 )
 from transom.features.ingest.landing import FileNames, Landing
-from transom.ledger.staleness import fingerprint
+from transom.ledger.input_hashes import fingerprint
 from transom.spec.stream import Stream
 from transom.storage.data_files import hours_of
 

@@ -27,8 +27,8 @@ from transom.features.ingest.landing import FileNames, Landing
 from transom.features.ingest.specified import BLOCK, STAGE, Specified, node_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
+from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.staleness import Scope
 from transom.spec.stream import Stream
 from transom.storage.packed_copy import SCATTERED, PackedCopy
 from transom.storage.store import PinnedTables, Store

@@ -9,8 +9,8 @@ from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import PartitionKey
 from transom.engine.check_builders import waivers_of
 from transom.features.ingest.checks import OF_SCHEDULE, file_checks, hour_checks
+from transom.ledger.input_hashes import completeness, fingerprint
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.staleness import completeness, fingerprint
 from transom.spec.stream import Stream
 
 STAGE = "ingest"

@@ -24,8 +24,8 @@ from transom.features.patterns.match_rows import LevelMatches, find_instances, r
 from transom.features.patterns.records import PatternRecords, by_key, of_batches, of_events
 from transom.features.patterns.resolve import PatternBlock
 from transom.features.patterns.work_bounds import LONGEST_BATCH, WorkCounter, hours_of, set_max
+from transom.ledger.input_hashes import partitions_read
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
-from transom.ledger.staleness import partitions_read
 from transom.ledger.task_counters import TaskCounters
 
 TABLE = "matches"

@@ -1,15 +1,13 @@
-"""Which hours a run covers, and what the inputs of an hour are: arithmetic on the ledger."""
+"""The inputs of an hour as hashes: those that the ledger has, and those that it would have now."""
 
 import hashlib
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import cache, cached_property
+from datetime import datetime
+from functools import cache
 
-from transom.core.hour_sets import HourSet
-from transom.core.intervals import HOUR, Interval
+from transom.core.intervals import HOUR
 from transom.core.partitions import BITS, PartitionKey, PartitionState, Status
 from transom.ledger.check import Check
 from transom.ledger.snapshot import LedgerSnapshot
@@ -28,106 +26,6 @@ def fingerprint(value: object) -> str:
 
 
 _spec_hash = cache(fingerprint)
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Which hours a run covers.
-
-    Attributes:
-        requested: the requested hours: those of the chunk and, for the first stage, of a gap beside it.
-        chunk: the part of the run's interval that is computed now.
-        run_interval: the run's whole interval.
-        repair_window: how far around it stale hours are computed, too.
-    """
-
-    requested: frozenset[datetime]
-    chunk: Interval
-    run_interval: Interval
-    repair_window: timedelta
-
-    @classmethod
-    def within(cls, chunk: Interval, run_interval: Interval, repair_window: timedelta) -> "Scope":
-        """Return the scope of a chunk of a later stage, in which hours of gaps are just stale."""
-        return cls(frozenset(chunk.hours()), chunk, run_interval, repair_window)
-
-    @classmethod
-    def of(
-        cls, chunk: Interval, run_interval: Interval, repair_window: timedelta, known: Iterable[datetime]
-    ) -> "Scope":
-        """Return the scope of a chunk of the first stage.
-
-        A gap lies between the run's interval and the next known hour on either side, and is shorter than
-        `repair_window`: a scheduler was down. A longer gap is intended. So the requested hours are, in any
-        order of runs, their intervals and the gaps between them.
-
-        Args:
-            known: the hours that the stage has rows of.
-        """
-        known = HourSet.of(known)
-        previous, following = known.last_before(chunk.start), None
-        start = chunk.start if previous is None else previous + HOUR
-        if chunk.end == run_interval.end:
-            following = known.first_from(chunk.end)
-        end = chunk.end if following is None else following
-        start = start if chunk.start - start < repair_window else chunk.start
-        end = end if end - chunk.end < repair_window else chunk.end
-        return cls(frozenset(Interval(start, end).hours()), chunk, run_interval, repair_window)
-
-    def still_valid(self, snapshot: LedgerSnapshot, stage: str) -> bool:
-        """Return whether no gap has appeared beside the run since it was planned. Otherwise two concurrent
-        runs could each leave it to the other."""
-        now = Scope.of(self.chunk, self.run_interval, self.repair_window, snapshot.hours(stage))
-        return now.requested <= self.requested
-
-    def covers(self, hour: datetime) -> bool:
-        """Return whether a stale hour is computed now; an hour of the run's interval is with its chunk."""
-        return hour in self.requested or (hour not in self.run_interval and hour in self._around_chunk)
-
-    def covers_last_chunk(self, hour: datetime) -> bool:
-        """Return the same, where inputs may come from later chunks: hours after the run's interval are
-        computed with its last chunk."""
-        ahead = hour < self.chunk.end or self.chunk.end == self.run_interval.end
-        return hour in self.requested or (ahead and self.covers(hour))
-
-    def out_of_reach(self, hour: datetime) -> bool:
-        """Return whether a stale hour is out of reach of every chunk of the run."""
-        return hour not in self.requested and hour not in self._around_run
-
-    def lists_files_of(self, hour: datetime, known: bool, waiting: bool = False) -> bool:
-        """Return whether the run looks at the files of an hour.
-
-        Args:
-            known: whether the hour was requested before, or the files are known.
-            waiting: whether the files wait; an earlier chunk may have left them to this one.
-        """
-        covered = self.may_publish(hour, known) if waiting else self.covers(hour)
-        return hour in self.requested or (known and covered)
-
-    def may_publish(self, hour: datetime, known: bool) -> bool:
-        """Return whether rows of a file may be published in an hour: not if a later chunk covers it, if it is
-        out of reach, or if it lies after the run's interval and was never requested.
-
-        Args:
-            known: whether the hour was requested before.
-        """
-        if hour in self.run_interval:
-            return hour < self.chunk.end
-        near = hour in self._around_run and (known or hour < self.run_interval.start)
-        return hour in self.requested or near
-
-    @property
-    def around(self) -> HourSet:
-        """Every hour that the run may compute."""
-        return HourSet.of([*self.requested, *self._around_run.hours()])
-
-    @cached_property
-    def _around_chunk(self) -> Interval:
-        return self.chunk.widen(before=self.repair_window, after=self.repair_window)
-
-    @cached_property
-    def _around_run(self) -> Interval:
-        return self.run_interval.widen(before=self.repair_window, after=self.repair_window)
 
 
 def partitions_read(reads: InputRange, hour: datetime) -> list[PartitionKey]:

@@ -22,7 +22,7 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine import verification
 from transom.engine.ledger_repair import examine
 from transom.engine.verification import Verification
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import Run
 
@@ -336,10 +336,10 @@ def test_rows_are_lost_until_a_file_that_is_gone_comes_back(make_stream: Make, t
     assert list(gone) == ["landing/web/2015-05-17/access.01.log.gz"]
     marked(lake)
     lake = run_anew(lake)
-    entry = lake.book()[node_of("events", hour(1))]
+    entry = lake.book()[partition_of("events", hour(1))]
     # A record that repeated one that is lost is the only one now.
     assert (entry.status, entry.complete) == ("published", False)
-    assert entry.rows < whole.book()[node_of("events", hour(1))].rows
+    assert entry.rows < whole.book()[partition_of("events", hour(1))].rows
     assert entry.reason is not None
     assert "access.01.log.gz: rows were damaged and are lost" in entry.reason
     shutil.move(tmp_path / "kept", landed)
@@ -371,7 +371,7 @@ def test_job_that_meets_damage_says_so_and_goes_on(
     assert "marked as damaged" in second
     assert "transom verify web" in third
     book = lake.ledger.snapshot()
-    assert book[node_of("events", hour(0))].status == "damaged"
+    assert book[partition_of("events", hour(0))].status == "damaged"
     waiting = {node for node, entry in book.items() if entry.status == "blocked"}
     assert waiting == {PartitionKey("fills", "around", "fills", hour(2))}, (
         "all else needs no events of that hour"
@@ -428,7 +428,7 @@ def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(make_stream: Mak
     hours = mark(lake.spark, lake.stream, lake.root).hours
     assert (min(hours), max(hours)) == (hour(0), hour(MANY - 1))
     lake.run(4, 5)
-    entry = lake.book()[node_of("events", hour(4))]
+    entry = lake.book()[partition_of("events", hour(4))]
     assert entry.status == "damaged"
     assert "long/all.log and others, by a run from 2015-05-17T00:00 to 2015-05-17T08:00" in str(entry.reason)
     lake.in_chunks("ingest", 0, MANY)
@@ -437,16 +437,16 @@ def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(make_stream: Mak
 
 def test_rows_that_were_changed_get_no_new_digest(make_stream: Make) -> None:
     lake = make_stream(LONG, "damaged", ready=build_long)
-    before = lake.book()[node_of("events", hour(4))]
+    before = lake.book()[partition_of("events", hour(4))]
     recomputed = replace(lake.context(4, 5), recompute=True)
     lake._stage("ingest", recomputed)
-    same = lake.book()[node_of("events", hour(4))]
+    same = lake.book()[partition_of("events", hour(4))]
     assert (same.status, same.digest) == ("published", before.digest), (
         "what equals its digest is written again"
     )
     damaging.changed(lake.root, "events", hour(4))
     lake._stage("ingest", recomputed)
-    entry = lake.book()[node_of("events", hour(4))]
+    entry = lake.book()[partition_of("events", hour(4))]
     assert (entry.status, entry.digest) == ("damaged", before.digest)
     assert "rows stand that are not those of the digest" in str(entry.reason)
     lake._stage("ingest", replace(lake.context(0, MANY), recompute=True))

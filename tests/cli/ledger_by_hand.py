@@ -13,7 +13,7 @@ from transom.app.freshness import freshness_of
 from transom.core.partitions import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.engine.damage_marks import damaged, publish_marks
 from transom.features.ingest.file_records import FileRecord
-from transom.features.ingest.specified import Specified, node_of
+from transom.features.ingest.specified import Specified, partition_of
 from transom.ledger.ledger import Ledger, Run
 from transom.storage.tables import Table, create
 from transom.stream import Stream, load
@@ -100,7 +100,7 @@ class Lake:
             for table, held in (("events", digest), ("rejected", EMPTY_DIGEST), ("files", "1:7")):
                 inputs = Specified(stream).expected(at(number))
                 entry = PartitionState("published", name, digest=held, input_hashes=inputs, rows=int(held[0]))
-                entries[node_of(table, at(number))] = entry
+                entries[partition_of(table, at(number))] = entry
         self.run(name, "ingest", entries, minute, trigger)
 
     def files(self, known: Iterable[FileRecord]) -> None:

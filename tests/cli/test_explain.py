@@ -14,7 +14,7 @@ from transom.cli.explain import WHY
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.core.reasons import Reason
 from transom.features.aggregates.stage import VERSION
-from transom.features.ingest.specified import Specified, node_of
+from transom.features.ingest.specified import Specified, partition_of
 
 Ask = Callable[..., Result]
 OTHERWISE = "the stream's file says something else of what shapes it than when it was computed"
@@ -158,7 +158,7 @@ def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
         "  nothing is to be done while run {} is at work; if it was killed, run:",
         command(lake, *hours),
     ]
-    node = node_of("events", at(0))
+    node = partition_of("events", at(0))
     lake.ledger.claim("ingest", [node], "r ingest")
     assert said(run, lake, hours[0])[1:] == [
         "    a run has begun to write it and has not published it: it is at work, or was killed",
@@ -245,9 +245,9 @@ def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
         reason=f"{names[0]}: {cause}",
     )
     lacks = f"{names[0]}: withheld, the finding of 2015-05-17T01:00 says why"
-    entry = lake.ledger.snapshot()[node_of("events", at(0))]
-    lake.run("a", "ingest", {node_of("events", at(1)): bad})
-    lake.run("a", "ingest", {node_of("events", at(0)): replace(entry, complete=False, reason=lacks)})
+    entry = lake.ledger.snapshot()[partition_of("events", at(0))]
+    lake.run("a", "ingest", {partition_of("events", at(1)): bad})
+    lake.run("a", "ingest", {partition_of("events", at(0)): replace(entry, complete=False, reason=lacks)})
     lake.aggregate(range(2))
 
     def files_and_advice(hour: int) -> list[str]:
@@ -270,7 +270,7 @@ def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
 
 def test_an_hour_of_several_specifications(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
-    node = node_of("events", at(1))
+    node = partition_of("events", at(1))
     lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], input_hashes=None)})
     assert said(run, lake, "2015-05-17T01:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
@@ -280,7 +280,7 @@ def test_an_hour_of_several_specifications(run: Ask, lake: Lake) -> None:
 
 def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
     lake.ingest([0, 2])
-    node = node_of("events", at(1))
+    node = partition_of("events", at(1))
     lake.ledger.claim("ingest", [node], "bad")
     sample = ("line 3: no_match: junk",)
     lake.ledger.record_checks(
@@ -341,7 +341,7 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
 
 def test_incomplete_hours_and_killed_runs(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
-    node = node_of("events", at(0))
+    node = partition_of("events", at(0))
     held = lake.ledger.snapshot()[node]
     missing = replace(held, complete=False, reason="files_expected: observed 0, expected at least 1")
     lake.run("a", "ingest", {node: missing})
@@ -366,7 +366,7 @@ def test_a_block_that_reads_other_hours(run: Ask, lake: Lake) -> None:
 
 def test_what_a_log_says_does_nothing_to_the_terminal(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    node = node_of("events", at(0))
+    node = partition_of("events", at(0))
     missing = replace(lake.ledger.snapshot()[node], complete=False, reason="a\x1b[31m.log: cut")
     lake.run("a", "ingest", {node: missing})
     assert "    something is missing: a\\x1b[31m.log: cut" in said(run, lake, "2015-05-17T00:00")
@@ -413,7 +413,7 @@ def test_where_a_file_is_missing_no_run_is_advised_before_it_is_there(run: Ask, 
     lake.file.write_text(WEB.replace('access.%H*.log"', 'access.%H*.log", expected_files: 1'))
     lake.ingest(range(2))
     lake.aggregate(range(2))
-    node = node_of("events", at(1))
+    node = partition_of("events", at(1))
     held = lake.ledger.snapshot()[node]
     missing = CheckResult(node, "files_expected", "incomplete", 0.0, "at least 1", False)
     lake.ledger.record_checks("ingest", [missing], "late")
@@ -535,7 +535,7 @@ def test_the_file_of_a_period_that_is_not_there_is_named(run: Ask, lake: Lake) -
 def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     lake.aggregate(range(2))
-    node = node_of("events", at(1))
+    node = partition_of("events", at(1))
     cause = "files_expected: observed 0, expected at least 1"
     for one in [
         node,
@@ -574,7 +574,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
 def test_what_is_computed_from_damage_is_stale_for_it(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
-    lake.mark(node_of("events", at(1)))
+    lake.mark(partition_of("events", at(1)))
     result = run("explain", "web", "2015-05-17T02:00")
     assert result.exit_code == 1
     why = "computed from what is stale in turn: ingest events (events) of 2015-05-17T01:00 is damaged"
@@ -586,6 +586,6 @@ def test_the_run_that_takes_a_file_whole_is_the_one_for_a_damaged_hour(run: Ask,
     lake.files(
         [file_row(lake, "f", at(0), at(0), status="ingested", source_id="s", hours=(at(0), at(1), at(2)))]
     )
-    lake.mark(node_of("events", at(1)))
+    lake.mark(partition_of("events", at(1)))
     lines = run("explain", "web", "2015-05-17T01:00").stdout.splitlines()
     assert command(lake, "2015-05-17T00:00", "2015-05-17T03:00") in lines

@@ -13,7 +13,7 @@ from tests.cli.ledger_by_hand import WEB, Lake, at, file_row
 from tests.cli.test_explain import OTHERWISE, command, said
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 
 Ask = Callable[..., Result]
 SECOND = "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n"
@@ -62,8 +62,8 @@ def aggregates(number: int) -> PartitionKey:
 )
 def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -> None:
     lake.ingest(range(1))
-    inputs: Mapping[str, str] = lake.ledger.snapshot()[node_of("events", at(0))].input_hashes or {}
-    put(lake, node_of("events", at(0)), input_hashes={**inputs, name: "other"})
+    inputs: Mapping[str, str] = lake.ledger.snapshot()[partition_of("events", at(0))].input_hashes or {}
+    put(lake, partition_of("events", at(0)), input_hashes={**inputs, name: "other"})
     assert said(run, lake, "2015-05-17T00:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
         f"    {words}",
@@ -123,7 +123,7 @@ def test_of_the_hours_that_are_read_those_written_since_are_named_and_run(run: A
 
 def test_a_chunk_goes_by_its_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1), "long run")
-    node = node_of("events", at(0))
+    node = partition_of("events", at(0))
     chunk = replace(lake.ledger.snapshot()[node], run_id="long run 2")
     lake.ledger.claim("ingest", [node], "long run 2")
     lake.ledger.publish("ingest", {node: chunk}, "long run 2")
@@ -134,7 +134,7 @@ def test_a_chunk_goes_by_its_run(run: Ask, lake: Lake) -> None:
 
 def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    node = node_of("events", at(5))
+    node = partition_of("events", at(5))
     lake.ledger.claim("ingest", [node], "r", unrequested=[node])
     lake.ledger.publish(
         "ingest", {node: PartitionState("published", "r", digest="3:1", rows=3, requested=False)}, "r"
@@ -149,7 +149,7 @@ def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) 
 def test_what_is_incomplete_says_so_and_in_what_it_lies(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     cause = "files_expected: observed 0, expected at least 1"
-    put(lake, node_of("events", at(0)), complete=False, reason=cause)
+    put(lake, partition_of("events", at(0)), complete=False, reason=cause)
     lake.aggregate(range(1))
     put(lake, granules(0), 1, complete=False, reason="incomplete hours, first 2015-05-17T00:00")
     assert said(run, lake, "2015-05-17T00:00")[:5] == [
@@ -179,7 +179,7 @@ def test_five_causes_are_told_and_the_others_counted(run: Ask, lake: Lake) -> No
 
 def test_a_run_at_work_goes_before_what_is_withheld(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    node = node_of("events", at(0))
+    node = partition_of("events", at(0))
     put(lake, node, status="quarantined", reason="a.log: few")
     lake.ledger.record_checks(
         "ingest", [CheckResult(node, "fields_known", "warning", 1, "at most 0", False, file="a.log")], "a"
@@ -248,7 +248,7 @@ def test_all_hours_of_a_file_that_is_read_otherwise_now(run: Ask, lake: Lake) ->
 
 def test_an_hour_is_withheld_for_as_long_as_one_file_of_it_is_as_it_was(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    put(lake, node_of("events", at(0)), status="quarantined", reason="few")
+    put(lake, partition_of("events", at(0)), status="quarantined", reason="few")
     when = datetime.fromtimestamp(1e9, UTC)
     path = lake.folder / "landing/web/2015-05-17/access.00.log"
     path.parent.mkdir()

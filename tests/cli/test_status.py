@@ -11,7 +11,7 @@ from typer.testing import Result
 
 from tests.cli.ledger_by_hand import WEB, Lake, at
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 from transom.findings.store import publish
 from transom.ledger.ledger import Ledger
 
@@ -32,10 +32,10 @@ def rows(result: Result) -> list[list[str]]:
 def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lake) -> None:
     lake.ingest(range(6))
     lake.aggregate(range(6))
-    held = lake.ledger.snapshot()[node_of("events", at(1))]
-    lake.run("a", "ingest", {node_of("events", at(1)): replace(held, complete=False)})
-    lake.run("a", "ingest", {node_of("events", at(2)): replace(held, status="quarantined")})
-    lake.ledger.claim("ingest", [node_of("files", at(3))], "killed")
+    held = lake.ledger.snapshot()[partition_of("events", at(1))]
+    lake.run("a", "ingest", {partition_of("events", at(1)): replace(held, complete=False)})
+    lake.run("a", "ingest", {partition_of("events", at(2)): replace(held, status="quarantined")})
+    lake.ledger.claim("ingest", [partition_of("files", at(3))], "killed")
     blocked = PartitionState("blocked", "b", False, reason="c")
     lake.run("b", "aggregates", {PartitionKey("aggregates", "traffic", "aggregates", at(2)): blocked}, 3)
     result = run("status", "web")
@@ -52,7 +52,7 @@ def test_an_hour_counts_once_by_the_worst_and_only_where_it_was_asked_for(run: A
 
     def put(number: int, **tables: dict[str, object]) -> None:
         for name, changes in tables.items():
-            node = node_of(name, at(number))
+            node = partition_of(name, at(number))
             lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], **changes)})
 
     blocked, withheld, lacks = {"status": "blocked"}, {"status": "quarantined"}, {"complete": False}
@@ -60,8 +60,8 @@ def test_an_hour_counts_once_by_the_worst_and_only_where_it_was_asked_for(run: A
     put(1, rejected=blocked, files=lacks)
     put(2, events={"status": "expired"}, rejected={"status": "expired"}, files={"status": "expired"})
     put(3, events=withheld, files=blocked)
-    lake.ledger.claim("ingest", [node_of("rejected", at(3))], "killed")
-    unasked = node_of("events", at(7))
+    lake.ledger.claim("ingest", [partition_of("rejected", at(3))], "killed")
+    unasked = partition_of("events", at(7))
     lake.ledger.claim("ingest", [unasked], "u", unrequested=[unasked])
     assert rows(run("status", "web"))[0][:8] == ["web", "ingest", "5", "2", "0", "1", "1", "1"]
 
@@ -78,7 +78,7 @@ def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, l
 def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = {
-        node_of("events", at(2 * number)): PartitionState(
+        partition_of("events", at(2 * number)): PartitionState(
             "quarantined", "c", False, reason=f"a.log: {number}"
         )
         for number in range(23)
@@ -93,7 +93,7 @@ def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(r
 def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
-    node = node_of("events", at(0))
+    node = partition_of("events", at(0))
     passed = CheckResult(node, "few", "error", 0.5, "at least 0.9", True, accepted="ops: a bad release")
     lake.ledger.record_checks("ingest", [passed], "a")
     result = run("status", "web")
@@ -106,7 +106,7 @@ def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> N
 def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = PartitionState("quarantined", "c", False, reason="a.log: few")
-    lake.run("c", "ingest", {node_of("events", at(0)): withheld}, 7)
+    lake.run("c", "ingest", {partition_of("events", at(0)): withheld}, 7)
     publish(lake.ledger, "web", "ingest", {})
     assert run("status", "web").stdout.splitlines()[-2:] == [
         "  found as of the last run (2015-05-20T12:07); of files that have come since `explain` tells:",
@@ -289,7 +289,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
 def test_damage_and_what_is_computed_from_it_is_stale(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
-    lake.mark(node_of("events", at(1)))
+    lake.mark(partition_of("events", at(1)))
     result = run("status", "web")
     assert (result.exit_code, [row[8:10] for row in rows(result)[:2]]) == (1, [["1", "1"], ["0", "2"]])
     assert "as ingest events (events) of 2015-05-17T01:00 is damaged" in result.stdout
@@ -299,7 +299,7 @@ def test_damage_and_what_is_computed_from_it_is_stale(run: Ask, lake: Lake) -> N
 def test_damage_beside_the_events_is_stale_alone(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
-    lake.mark(node_of("files", at(1)))
+    lake.mark(partition_of("files", at(1)))
     result = run("status", "web")
     assert (result.exit_code, [row[9] for row in rows(result)[:2]]) == (1, ["1", "0"])
 
@@ -307,8 +307,8 @@ def test_damage_beside_the_events_is_stale_alone(run: Ask, lake: Lake) -> None:
 def test_damage_of_an_hour_that_nobody_asked_for_is_trouble(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
-    entry = replace(lake.ledger.snapshot()[node_of("events", at(0))], requested=False)
-    lake.run("a", "ingest", {node_of("events", at(5)): entry})
+    entry = replace(lake.ledger.snapshot()[partition_of("events", at(0))], requested=False)
+    lake.run("a", "ingest", {partition_of("events", at(5)): entry})
     assert run("status", "web").exit_code == 0
-    lake.mark(node_of("events", at(5)))
+    lake.mark(partition_of("events", at(5)))
     assert run("status", "web").exit_code == 1

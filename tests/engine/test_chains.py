@@ -255,7 +255,11 @@ def test_what_is_withheld_in_a_pass_blocks_what_is_behind_it_and_what_stood_stay
     blocked = [f"toy one 2015-05-17T01:00 is quarantined: {cause}"] * 3
     assert causes(lake) == [None, cause, *blocked]
     assert [lake.rows(of(n)) for n in range(5)] == stood
-    judged = {v.node for run, v in lake.ledger.verdicts if run.startswith("run 2") and v.node.block == "one"}
+    judged = {
+        v.partition
+        for run, v in lake.ledger.verdicts
+        if run.startswith("run 2") and v.partition.block == "one"
+    }
     assert judged == {of(1)}
     assert_settled(lake, Run(0, 5, 0, 100, None))
     # Each hour alone, it comes to the same.

@@ -170,7 +170,7 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
         overcounted(stage, table, fault) if isinstance(fault, Mapping) else tampered(stage, table, fault)
     )
     run(day, changed)
-    failures = [v for v in day.ledger.failures(day.book(), stage.name) if v.node.hour == hour(2)]
+    failures = [v for v in day.ledger.failures(day.book(), stage.name) if v.partition.hour == hour(2)]
     assert [(verdict.check, len(verdict.failing_rows)) for verdict in failures] == [(check, samples)]
     assert day.book()[PartitionKey(stage.name, block, table, hour(2))].status == "quarantined"
     assert rows_of_hour(day, table, block) == 0
@@ -188,7 +188,7 @@ def test_block_with_a_fault_is_withheld_and_others_are_published(day: StreamHarn
         return rows if "status" in rows.columns else rows.withColumn("new_matches", F.lit(8))
 
     run(day, tampered(widen_stage.definition(day.stream), "episodes", at_fault))
-    found = {name: (of.node.block, of.observed) for name, of in failed(day, "patterns").items()}
+    found = {name: (of.partition.block, of.observed) for name, of in failed(day, "patterns").items()}
     assert found == {"episodes_inside_hour": ("of_client", 1), "matches_in_episodes": ("of_all", 1)}
     statuses = {
         block: day.book()[PartitionKey("patterns", block, "episodes", hour(2))].status
@@ -235,7 +235,9 @@ def test_value_that_leads_away_from_a_sum_is_reported(make_stream: Make) -> None
     day.run(2, 4)
     node = PartitionKey("frames", "enough", "open_frames", hour(2))
     seen = failed(day, "frames")
-    assert {name: (check.node, check.observed) for name, check in seen.items()} == {"sums_grow": (node, 1)}
+    assert {name: (check.partition, check.observed) for name, check in seen.items()} == {
+        "sums_grow": (node, 1)
+    }
     assert seen["sums_grow"].failing_rows == ("2015-05-17T02:20:00.000000 b: -7 steps",)
     assert day.book()[node].status == "published"
 
@@ -265,13 +267,13 @@ def test_item_of_nearly_a_megabyte_is_left_out_and_reported(make_stream: Make) -
     assert list(failed(day, "persistence")) == ["tracked_items_short"]
     assert list(failed(day, "frequency")) == ["counted_items_short"]
     seen = [v for stage in ("persistence", "frequency") for v in day.ledger.failures(day.book(), stage)]
-    assert {(verdict.node.block, verdict.node.hour) for verdict in seen} == {
+    assert {(verdict.partition.block, verdict.partition.hour) for verdict in seen} == {
         (block, hour(number)) for block in ("paths", "often") for number in (2, 3)
     }
     for verdict in seen:
-        assert verdict.observed == (1 if verdict.node.hour == hour(2) else 2)
+        assert verdict.observed == (1 if verdict.partition.hour == hour(2) else 2)
         assert verdict.failing_rows == (f"b, {'p' * 60}",)
-        assert day.book()[verdict.node].status == "published"
+        assert day.book()[verdict.partition].status == "published"
 
 
 LARGE = """
@@ -310,7 +312,7 @@ def test_sum_that_might_not_be_exact_is_withheld_or_left_out(make_stream: Make) 
     assert f"values_bytes 512, min_bytes {2**53}" in words
     assert set(failed(day, "aggregates")) == {"sums_exact"}
     judged = day.ledger.checks(day.book(), "aggregates", {hour(2)})
-    assert {v.node.block for v in judged if v.check == "sums_exact"} == {"sent"}
+    assert {v.partition.block for v in judged if v.check == "sums_exact"} == {"sent"}
 
     let_pass = make_stream(LARGE + "checks: {sums_exact: {severity: warning}}\n")
     let_pass.aggregates(2, 5)

@@ -204,14 +204,14 @@ ACCEPTED = Waiver(DAY, "ingest", "few_errors", 0.3164, "ops", "a bad release")
 
 def failing(ledger: Ledger, verdicts: list[CheckResult], run: str = "a") -> None:
     """A run of ingest that withholds the hours of some failed checks."""
-    hours = {verdict.node for verdict in verdicts}
+    hours = {verdict.partition for verdict in verdicts}
     ledger.claim("ingest", hours, run)
     ledger.record_checks("ingest", verdicts, run)
     wrong = {
-        v.node: replace(published(run), status="quarantined", reason=f"{v.check} {v.node.hour}")
+        v.partition: replace(published(run), status="quarantined", reason=f"{v.check} {v.partition.hour}")
         for v in verdicts
     }
-    good = {v.node: published(run) for v in verdicts if v.success}
+    good = {v.partition: published(run) for v in verdicts if v.success}
     ledger.publish("ingest", wrong | good, run)
 
 
@@ -284,7 +284,7 @@ def test_what_was_accepted_stays_visible(ledger: Ledger) -> None:
 def test_hours_of_one_cause_are_one_paragraph_whatever_values_they_saw(ledger: Ledger) -> None:
     verdicts = [few_errors(n, 0.25 + n / 8) for n in range(6)]
     said = {
-        v.node: replace(
+        v.partition: replace(
             published("a"), status="quarantined", reason=f"few_errors: {v.observed}",
             reasons=(Reason("check", f"few_errors: {v.observed}", "few_errors"),),
         )

@@ -83,7 +83,7 @@ def test_a_file_that_lacks_what_a_block_needs_is_an_error(make_stream: Any) -> N
     for verdict in day.ledger.checks(book, "ingest", {hour(number) for number in range(FINE + 1)}):
         if verdict.severity == "error" and not verdict.success:
             said = verdict.failing_rows if verdict.check == "used_fields_present" else verdict.column
-            found.setdefault(verdict.node.hour, []).append((verdict.check, said))
+            found.setdefault(verdict.partition.hour, []).append((verdict.check, said))
     expected: dict[datetime, list[tuple[str, tuple[str, ...] | str | None]]] = {
         hour(number): [("used_fields_present", (column,))] for number, (_, column, _) in LACKS.items()
     }

@@ -264,7 +264,7 @@ def test_fault_between_computing_and_publishing_fails_its_check_alone(
     else:
         changed = audit.with_rows(node, case.fault)
     failures = noted(changed.failures(), node.stage)
-    assert {verdict.node for verdict in failures} <= {node}
+    assert {verdict.partition for verdict in failures} <= {node}
     assert {verdict.check: verdict.observed for verdict in failures} == dict(case.observed)
 
 

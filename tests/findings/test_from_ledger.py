@@ -305,7 +305,7 @@ def test_findings_depend_on_what_the_ledger_says_and_not_on_its_order(
     found = of_ingest(LedgerSnapshot(dict(entries)), failures)
     rng.shuffle(entries)
     rng.shuffle(failures)
-    in_order = sorted(failures, key=lambda v: (v.node, v.check, v.file or ""))
+    in_order = sorted(failures, key=lambda v: (v.partition, v.check, v.file or ""))
     assert of_ingest(LedgerSnapshot(dict(entries)), in_order) == found
     assert len({finding.finding_id for finding in found}) == len(found)
     # Each hour that something is the matter with is in one finding of its kind, and no other is.

@@ -30,7 +30,7 @@ from transom.features.ingest.file_decisions import Decisions, decide
 from transom.features.ingest.file_records import FileRecord, ListedFile
 from transom.features.ingest.publish import IngestDecision
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 from transom.ledger.damage import Damage
 from transom.ledger.input_hashes import is_stale
 from transom.ledger.ledger import TOKENS_FROM, Ledger
@@ -46,7 +46,7 @@ DAMAGED = PartitionState(
 
 
 def test_damaged_entry_stays_so_while_a_run_writes_it(tmp_path: Path) -> None:
-    ledger, node = Ledger(str(tmp_path)), node_of("events", at(1))
+    ledger, node = Ledger(str(tmp_path)), partition_of("events", at(1))
     ledger.claim("ingest", [node], "v")
     ledger.publish("ingest", {node: DAMAGED}, "v")
     ledger.claim("ingest", [node], "killed")
@@ -57,18 +57,20 @@ def test_damaged_entry_stays_so_while_a_run_writes_it(tmp_path: Path) -> None:
 
 
 def test_damaged_node_is_stale_and_kept_by_no_write() -> None:
-    node = node_of("events", at(1))
+    node = partition_of("events", at(1))
     assert is_stale(DAMAGED, {"specification": "now"}, "")
     stands = replace(DAMAGED, status="published")
-    book = LedgerSnapshot({node: DAMAGED, node_of("events", at(2)): stands, node_of("events", at(3)): stands})
-    assert readable(book, {at(1), at(2)}) == [node_of("events", at(2))]
+    book = LedgerSnapshot(
+        {node: DAMAGED, partition_of("events", at(2)): stands, partition_of("events", at(3)): stands}
+    )
+    assert readable(book, {at(1), at(2)}) == [partition_of("events", at(2))]
 
 
 def test_tokens_begin_above_those_of_a_ledger_that_was_lost(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     hours = DeltaTable(f"{tmp_path}/ledger")
     hours.alter.set_table_properties({TOKENS_FROM: "500"}, raise_if_not_exists=False)
-    assert ledger.claim("ingest", [node_of("events", at(1))], "a") > 500
+    assert ledger.claim("ingest", [partition_of("events", at(1))], "a") > 500
 
 
 def test_rows_of_hours_to_read_again_are_taken_from_files_that_are_there() -> None:
@@ -85,7 +87,7 @@ def test_rows_of_hours_to_read_again_are_taken_from_files_that_are_there() -> No
 
 def lossy(known: dict[str, FileRecord], entry: PartitionState) -> IngestSnapshot:
     """What a run of hour 0 finds, whose events have an entry."""
-    book = LedgerSnapshot({node_of("events", at(0)): entry})
+    book = LedgerSnapshot({partition_of("events", at(0)): entry})
     chunk = Interval(at(0), at(1))
     scope = Scope.of(chunk, chunk, 2 * HOUR, [at(0)])
     return IngestSnapshot(
@@ -127,7 +129,7 @@ def within(
     hours = {hour for file in known.values() for hour in file.hours}
     book = LedgerSnapshot(
         {
-            node_of("events", hour): replace(
+            partition_of("events", hour): replace(
                 DAMAGED, status="damaged" if hour in map(at, lost) else "published"
             )
             for hour in hours
@@ -156,8 +158,10 @@ def test_an_hour_waits_for_a_file_that_touches_hours_beyond_the_run() -> None:
     assert (held.to_reread, held.lost("events")) == (frozenset(), frozenset())
     assert not held.rules.permitted(at(5)), "no other file puts rows in it, either"
     assert held.rules.permitted(at(6))
-    again = replace(held.ledger_state[node_of("events", at(5))], reason=cause)
-    once_more = replace(found, ledger_state=found.ledger_state.updated({node_of("events", at(5)): again}))
+    again = replace(held.ledger_state[partition_of("events", at(5))], reason=cause)
+    once_more = replace(
+        found, ledger_state=found.ledger_state.updated({partition_of("events", at(5)): again})
+    )
     assert list(waiting_partitions(once_more).values()) == [cause]
     assert waiting_partitions(within(known, there, 0, 10, 5)) == {}, "a run over all its hours takes it"
     assert waiting_partitions(within(known, {}, 5, 6, 5)) == {}, "one that is gone is lost"
@@ -215,7 +219,7 @@ def test_stored_rows_are_compared_with_their_digest(
     table: str, made_by: str, stored: tuple[int, str], wrong: bool
 ) -> None:
     found = replace(within(one(), {}, 0, 1), expected=lambda _: {"specification": "now"})
-    node = node_of(table, at(0))
+    node = partition_of(table, at(0))
     entry = replace(DAMAGED, status="published", rows=1, input_hashes={"specification": made_by})
     figures = {node: dict(zip(("count", "digest"), stored, strict=True))}
     assert differing(found, {node: entry}, figures) == ([node] if wrong else [])

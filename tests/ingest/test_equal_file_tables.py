@@ -10,7 +10,7 @@ from tests.support.stream_harness import WEB, StreamHarness, hour, line
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 
 Make = Callable[..., StreamHarness]
 SITE = """
@@ -78,7 +78,7 @@ def test_an_hour_is_incomplete_until_the_files_are_there_whose_names_say_its_end
             last = lines
     day.run(0, 2)
     assert counts(day) == {0: 38, 1: 57}
-    entries = {number: day.book()[node_of("events", hour(number))] for number in (0, 1)}
+    entries = {number: day.book()[partition_of("events", hour(number))] for number in (0, 1)}
     assert [entries[0].complete, entries[1].complete] == [False, True]
     assert (
         entries[0].reason
@@ -91,7 +91,7 @@ def test_an_hour_is_incomplete_until_the_files_are_there_whose_names_say_its_end
     land(day, "lb_0100.log.gz", last)
     day.run(1, 2)
     assert counts(day) == {0: 57, 1: 57}
-    assert day.book()[node_of("events", hour(0))].complete
+    assert day.book()[partition_of("events", hour(0))].complete
 
 
 METER = """

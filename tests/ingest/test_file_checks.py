@@ -12,7 +12,7 @@ from transom.features.ingest import file_checks as module
 from transom.features.ingest.file_checks import check_files
 from transom.features.ingest.file_records import FileContent, ListedFile
 from transom.features.ingest.read_files import FileReadResult, FileReadTask
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 from transom.formats.read_file import FileSummary
 from transom.stream import parse
 
@@ -48,7 +48,7 @@ def judged(
     listed = {PATH: ListedFile(PATH, 9, DAY, {}, named)}
     monkeypatch.setattr(module, "sample_failing_rows", lambda *_, **__: [])
     readings = [FileReadTask(listed[PATH], f"/{PATH}")]
-    found, verdicts = check_files(stream, node_of("events", DAY), listed, readings, {PATH: read}, Mock())
+    found, verdicts = check_files(stream, partition_of("events", DAY), listed, readings, {PATH: read}, Mock())
     return found[PATH], next(verdict for verdict in verdicts if verdict.check == "hours_bounded")
 
 
@@ -59,7 +59,7 @@ def test_a_file_of_too_many_hours_is_withheld_in_the_hour_of_its_name(
     content, verdict = judged(monkeypatch, {}, [], named)
     assert (content.hours, content.first_event, content.last_event) == ((), None, None)
     assert content.failed == f"hours_bounded: observed 4, expected {EXPECTED}"
-    assert (verdict.node.hour, verdict.observed, verdict.success) == (named or UNKNOWN_HOUR, 4, False)
+    assert (verdict.partition.hour, verdict.observed, verdict.success) == (named or UNKNOWN_HOUR, 4, False)
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_a_file_is_taken_where_its_hours_are_no_error(
     assert content.hours == (at(1), at(2), at(4), at(8))
     assert (content.first_event, content.last_event, content.failed) == (at(1), at(8), None)
     # Told in the first hour that the file stands in.
-    assert (verdict.node.hour, verdict.observed, verdict.success) == (at(1), 4, success)
+    assert (verdict.partition.hour, verdict.observed, verdict.success) == (at(1), 4, success)

@@ -14,7 +14,7 @@ from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.publish import _required_hours, _rewritten_hours, _with_rows
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.specified import STAGE, node_of
+from transom.features.ingest.specified import STAGE, partition_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
@@ -55,9 +55,9 @@ def test_an_hour_that_nobody_has_published_is_due() -> None:
 def test_an_hour_that_stands_is_left_alone_unless_a_killed_run_has_left_part_of_it(
     table: str, status: Status, expected: list[datetime]
 ) -> None:
-    entries = {node_of(of.name, at(0)): STANDS for of in Tables.of(STREAM)}
+    entries = {partition_of(of.name, at(0)): STANDS for of in Tables.of(STREAM)}
     left = PartitionState(status, "earlier", digest="1:2", input_hashes=EXPECTED, rows=1)
-    assert due(entries | {node_of(table, at(0)): left}) == (expected, set())
+    assert due(entries | {partition_of(table, at(0)): left}) == (expected, set())
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -66,8 +66,8 @@ def test_an_hour_of_which_no_file_is_left_is_forgotten_unless_somebody_asked_for
     source = str(known["f"].source_id)
     gone = Decisions({}, {source: known["f"].touched}, {}, frozenset({"f"}), frozenset())
     entries = {
-        node_of("events", at(0)): STANDS,
-        node_of("events", at(5)): PartitionState(
+        partition_of("events", at(0)): STANDS,
+        partition_of("events", at(5)): PartitionState(
             "published", "earlier", input_hashes=EXPECTED, requested=asked
         ),
     }
@@ -83,13 +83,13 @@ def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_fo
         tables,
         events=replace(tables.events, excluded_from_digest=tables.events.excluded_from_digest | former),
     )
-    book = LedgerSnapshot({node_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
+    book = LedgerSnapshot({partition_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
     seen = {at(n): replace(STANDS, run_id="now") for n in (0, 1, 2)}
     decisions = replace(NOTHING, removed={"a": frozenset({at(2)})})
     # In hour 0 one event is another; in hour 3 nothing but the files' count of duplicates changes.
-    nodes = [*(node_of(of.name, at(n)) for of in tables for n in range(3)), node_of("files", at(3))]
+    nodes = [*(partition_of(of.name, at(n)) for of in tables for n in range(3)), partition_of("files", at(3))]
     figures = {node: {"count": 1, "digest": "1:2"} for node in nodes}
-    figures[node_of("events", at(0))] = {"count": 2, "digest": "2:3"}
+    figures[partition_of("events", at(0))] = {"count": 2, "digest": "2:3"}
     chunk = Interval(at(0), at(4))
     scope = Scope.of(chunk, chunk, 2 * HOUR, book.hours(STAGE))
     scene = IngestSnapshot(book, PinnedTables(Store(None, ""), {}), scope, {}, {}, RULES, lambda _: EXPECTED)
@@ -97,6 +97,6 @@ def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_fo
     changes = _rewritten_hours(tables, scene, decisions, figures)
     assert changes == {"events": [at(0), *([at(2)] if former else [])], "files": [at(0), at(1), at(2), at(3)]}
     same = replace(STANDS, run_id="now")
-    expected = {node_of(of.name, at(n)): same for of in tables for n in range(3)}
-    expected[node_of("events", at(0))] = replace(same, digest="2:3", rows=2)
-    assert results == {**expected, node_of("files", at(3)): same}
+    expected = {partition_of(of.name, at(n)): same for of in tables for n in range(3)}
+    expected[partition_of("events", at(0))] = replace(same, digest="2:3", rows=2)
+    assert results == {**expected, partition_of("files", at(3)): same}

@@ -170,7 +170,7 @@ def test_file_of_too_many_hours_touches_none_of_them(make_stream: Make, tmp_path
     found = failed(day, "ingest")
     assert found.keys() == {"hours_bounded"}
     verdict = found["hours_bounded"]
-    assert (verdict.file, verdict.node.hour, verdict.observed) == ("landing/random.log", UNKNOWN_HOUR, 4)
+    assert (verdict.file, verdict.partition.hour, verdict.observed) == ("landing/random.log", UNKNOWN_HOUR, 4)
     assert verdict.failing_rows[0] == "line 1: event_time 2015-05-17T00:00:00"
     assert {node.hour for node, entry in day.book().items() if entry.status == "quarantined"} == {
         UNKNOWN_HOUR
@@ -269,7 +269,7 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_takes_it(make_st
     assert (ingested.published, ingested.quarantined) == (2, 3)
     failures = noted(day.ledger.failures(day.book(), "ingest"), "ingest")
     seen = [v for v in failures if v.severity == "error"]
-    assert [(v.node.hour, v.check, v.column, v.observed, v.failing_rows) for v in seen] == [
+    assert [(v.partition.hour, v.check, v.column, v.observed, v.failing_rows) for v in seen] == [
         (hour(3), "keys_not_null", "currency", 1, ("line 2: kind purchase",)),
         (hour(3), "keys_not_null", "map", 1, ("line 3: kind end, os 1",)),
         (hour(3), "keys_not_null", "os", 2, ("line 4: kind end, map a", "line 5: kind end, map a")),
@@ -341,7 +341,7 @@ def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(make_stream:
     day.land(3, ["junk"] * 5)
     day.ingest(0, 4)
     verdicts = noted(day.ledger.checks(day.book(), "ingest", {hour(number) for number in range(4)}), "ingest")
-    assert {(v.node.hour, v.check, v.severity, v.observed) for v in verdicts} == {
+    assert {(v.partition.hour, v.check, v.severity, v.observed) for v in verdicts} == {
         (hour(0), "rejected_share", "warning", 1 / 11),
         (hour(1), "no_nul_bytes", "warning", 300_000),
         (hour(2), "no_nul_bytes", "warning", 300),
@@ -371,7 +371,7 @@ def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(make_stream: 
         "{site} of source.path, landing/web/%Y-%m-%d/access.%H{site}.log.gz, must have a text in each name; "
     )
     for verdict, number in ((first, 1), (second, 2)):
-        assert (verdict.check, verdict.severity, verdict.node.hour) == (
+        assert (verdict.check, verdict.severity, verdict.partition.hour) == (
             "captures_filled", "error", hour(number),
         )  # fmt: skip
         assert verdict.file == f"landing/web/2015-05-17/access.{number:02}.log.gz"

@@ -11,7 +11,7 @@ from tests.support.memory_ingest import access_log
 from tests.support.memory_lake import at
 from tests.support.memory_pipeline import EVERY_FEATURE, Pipeline
 from transom.core.partitions import PartitionState
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 from transom.storage.tables import RunSuperseded
 from transom.stream import parse
 
@@ -44,7 +44,7 @@ def files(lake: Pipeline) -> dict[str, tuple[str, int]]:
 
 def events(lake: Pipeline) -> dict[int, int]:
     """How many events each hour has that stands complete."""
-    entries = {n: lake.ledger.snapshot().get(node_of("events", at(n))) for n in range(9)}
+    entries = {n: lake.ledger.snapshot().get(partition_of("events", at(n))) for n in range(9)}
     return {n: entry.rows for n, entry in entries.items() if entry and _is_whole(entry)}
 
 

@@ -26,7 +26,7 @@ from transom.features.ingest.inventory import Inventory, with_names
 from transom.features.ingest.landing import FileNames, Landing
 from transom.features.ingest.publish import _left_stale, changed_hours
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 from transom.features.ingest.tables import file_rows
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
@@ -138,7 +138,7 @@ class Lake:
         )
         book = LedgerSnapshot(
             {
-                node_of("events", hour): PartitionState("published", "a", input_hashes=EXPECTED)
+                partition_of("events", hour): PartitionState("published", "a", input_hashes=EXPECTED)
                 for hour in self.asked
             }
         )
@@ -160,7 +160,7 @@ class Lake:
             patch.object(ingest, "check_files", contents),
         ):
             rows = Mock(read=lambda paths: dict.fromkeys(paths))
-            return ingest._decide(cast(Any, None), scene, rows, node_of("events", at(0)))
+            return ingest._decide(cast(Any, None), scene, rows, partition_of("events", at(0)))
 
 
 def landing(disk: Mapping[str, Drop], names: FileNames) -> Landing:

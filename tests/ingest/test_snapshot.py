@@ -18,7 +18,7 @@ from transom.features.ingest.file_records import FilePolicy, FileRecord, ListedF
 from transom.features.ingest.hour_states import HourState
 from transom.features.ingest.publish import _hour_outcomes
 from transom.features.ingest.snapshot import IngestSnapshot, late_files, take_snapshot
-from transom.features.ingest.specified import STAGE, Specified, node_of, scheduled
+from transom.features.ingest.specified import STAGE, Specified, partition_of, scheduled
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.scope import Scope
@@ -54,7 +54,7 @@ def scene(
 
 
 def asked(*hours: int) -> dict[PartitionKey, PartitionState]:
-    return {node_of("events", at(hour)): entry() for hour in hours}
+    return {partition_of("events", at(hour)): entry() for hour in hours}
 
 
 def test_a_run_looks_at_the_files_of_its_hours_and_of_known_ones_near_them() -> None:
@@ -78,11 +78,11 @@ def test_a_file_that_waits_is_looked_at_by_every_chunk_that_may_publish_its_hour
 def test_hours_are_stale_by_what_a_kill_has_left_and_by_another_specification() -> None:
     found = scene(
         {
-            node_of("events", at(1)): entry(),
-            node_of("events", at(2)): entry(inputs=OLD),
-            node_of("files", at(3)): entry(inputs=OLD),
-            node_of("files", at(4)): entry("writing"),
-            node_of("events", at(5)): entry("quarantined", None),
+            partition_of("events", at(1)): entry(),
+            partition_of("events", at(2)): entry(inputs=OLD),
+            partition_of("files", at(3)): entry(inputs=OLD),
+            partition_of("files", at(4)): entry("writing"),
+            partition_of("events", at(5)): entry("quarantined", None),
         }
     )
     assert found.stale() == [at(2), at(4), at(5)]
@@ -114,11 +114,11 @@ def test_every_hour_that_a_changed_file_touches_is_stale() -> None:
 
 def test_an_hour_has_the_inputs_of_the_run_that_sees_to_it() -> None:
     entries = {
-        node_of("events", at(1)): entry(inputs=OLD),
-        node_of("events", at(2)): entry("writing", OLD),
-        node_of("events", at(10)): entry(inputs=OLD),
-        node_of("events", at(12)): entry("writing", OLD),
-        node_of("events", UNKNOWN_HOUR): entry(inputs=OLD),
+        partition_of("events", at(1)): entry(inputs=OLD),
+        partition_of("events", at(2)): entry("writing", OLD),
+        partition_of("events", at(10)): entry(inputs=OLD),
+        partition_of("events", at(12)): entry("writing", OLD),
+        partition_of("events", UNKNOWN_HOUR): entry(inputs=OLD),
     }
     found = scene(entries)
     assert {hour: found.inputs(at(hour)) for hour in (1, 2, 3, 10, 12)} == {
@@ -216,7 +216,7 @@ def test_only_an_hour_without_any_file_is_excused(files: int, seen: int | None) 
     scene = Mock(scope=of_scope, inputs=lambda hour, mixed: {}, ledger_state=LedgerSnapshot({}))
     states = {at(9): HourState(files=files), at(10): HourState(files=files)}
     entries, verdicts = _hour_outcomes(stream, Tables.of(stream), scene, states, "a")
-    assert [(v.node.hour, v.observed) for v in verdicts] == [
+    assert [(v.partition.hour, v.observed) for v in verdicts] == [
         (hour, observed) for hour, observed in ((at(9), files), (at(10), seen)) if observed is not None
     ]
     assert [entries[hour].complete for hour in (at(9), at(10))] == [False, seen is None]
@@ -233,7 +233,7 @@ def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
     tables = Tables.of(stream)
     store.create(tables)
     interval = Interval(at(10), at(11))
-    node = node_of("events", at(10))
+    node = partition_of("events", at(10))
     pin, times = store.pin, []
 
     def overtaking(names: Any, previous: Any) -> PinnedTables:
@@ -257,7 +257,7 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))
     tables = Tables.of(stream)
     store.create(tables)
-    nodes = [node_of("events", at(hour)) for hour in (6, 11)]
+    nodes = [partition_of("events", at(hour)) for hour in (6, 11)]
     ledger.claim(STAGE, nodes, "a")
     ledger.publish(STAGE, {node: PartitionState("published", "a") for node in nodes}, "a")
     interval = Interval(at(10), at(11))
@@ -275,7 +275,7 @@ def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
     pins = PinnedTables(Store(None, ""), {})
     made = {n: {"specification": "now" if n % 2 else "then"} for n in range(5, 16)}
     book = LedgerSnapshot(
-        {node_of("events", at(n)): PartitionState("published", "a", input_hashes=made[n]) for n in made}
+        {partition_of("events", at(n)): PartitionState("published", "a", input_hashes=made[n]) for n in made}
     )
     scene = IngestSnapshot(book, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
     # Earlier chunks have seen to 7 to 9, this one sees to 10 and 11; 6 is too far, 12 a later chunk's.

@@ -288,7 +288,7 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
     standing = {name: state for name, state in day.state().items() if "matches" in name}
     assert [state.status for state in standing.values()] == ["published", "quarantined", "published"]
     (failed,) = (v for state in standing.values() for v in state.checks if not v.success)
-    assert (failed.check, failed.observed, failed.node.hour) == ("detector_ran", 1, hour(1))
+    assert (failed.check, failed.observed, failed.partition.hour) == ("detector_ran", 1, hour(1))
     assert failed.failing_rows[0] == (
         "client='10.0.0.2', window 2015-05-17T01:10:00 to 2015-05-17T01:30:00: "
         "LookupError: no such page at 01:25 (some_detectors.py, line 22)"

@@ -298,6 +298,6 @@ def test_rows_that_another_version_takes_over_are_not_those_of_files_read_otherw
         monkeypatch.setattr(specified, number, 99)
         day.ingest(1, 2)
         assert day.rows()["events"] == stood
-        entry = day.book()[specified.node_of("events", hour(1))]
+        entry = day.book()[specified.partition_of("events", hour(1))]
         assert (entry.input_hashes or {})["version"] == "99"
         assert entry.complete is (number == "VERSION")

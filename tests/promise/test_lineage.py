@@ -19,7 +19,7 @@ from transom.core.partitions import PartitionKey
 from transom.engine.gate import evaluate_gate
 from transom.engine.gate_text import format_root
 from transom.features import registry
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 from transom.ledger.freshness import Freshness
 from transom.stream import parse
 
@@ -140,12 +140,12 @@ def test_damage_is_the_reason_for_all_that_is_computed_from_it(tmp_path: Path) -
     lake, interval = Lake(tmp_path), Interval(hand.at(0), hand.at(3))
     lake.ingest(range(3))
     lake.aggregate(range(3))
-    lake.mark(node_of("events", hand.at(1)))
+    lake.mark(partition_of("events", hand.at(1)))
     why = "ingest events (events) of 2015-05-17T01:00 is damaged"
     assert stale_hours(lake.stream, lake.ledger, "ingest", interval) == {why: [hand.at(1)]}
     assert stale_hours(lake.stream, lake.ledger, "aggregates", interval) == {why: [hand.at(1), hand.at(2)]}
     lake.ingest([1])
-    lake.mark(node_of("files", hand.at(1)))
+    lake.mark(partition_of("files", hand.at(1)))
     why = "ingest events (files) of 2015-05-17T01:00 is damaged"
     assert stale_hours(lake.stream, lake.ledger, "ingest", interval) == {why: [hand.at(1)]}
     assert stale_hours(lake.stream, lake.ledger, "aggregates", interval) == {}
@@ -155,7 +155,7 @@ def test_what_is_computed_from_damage_is_not_read(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.ingest(range(3))
     lake.aggregate(range(3))
-    lake.mark(node_of("events", hand.at(1)))
+    lake.mark(partition_of("events", hand.at(1)))
     with pytest.raises(
         StaleDataError, match=r"are out of date, as ingest events .* of 2015-05-17T01:00 is damaged"
     ):

@@ -115,8 +115,8 @@ class Kept(Ledger):
         return [
             verdict
             for run, verdict in self.verdicts
-            if verdict.node.stage == stage and verdict.node.hour in hours
-            and verdict.node in book and book[verdict.node].previous_run == run
+            if verdict.partition.stage == stage and verdict.partition.hour in hours
+            and verdict.partition in book and book[verdict.partition].previous_run == run
         ]  # fmt: skip
 
     def idle_time(self, run_id: str) -> timedelta:

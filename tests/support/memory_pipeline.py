@@ -304,7 +304,7 @@ class Pipeline(EventLake):
         """What the promise is about: what the ledger says of each node."""
         seen: dict[tuple[str, PartitionKey], list[tuple[str, bool, float | None]]] = {}
         for run, verdict in self.ledger.verdicts:
-            seen.setdefault((run, verdict.node), []).append(
+            seen.setdefault((run, verdict.partition), []).append(
                 (verdict.check, verdict.success, verdict.observed)
             )
         return {

@@ -197,7 +197,7 @@ class StreamHarness:
         seen: dict[PartitionKey, list[CheckResult]] = {node: [] for node in book}
         for stage in {node.stage for node in book}:
             for verdict in self.ledger.checks(book, stage, {node.hour for node in book}):
-                seen[verdict.node].append(verdict)
+                seen[verdict.partition].append(verdict)
         return {
             f"{node.stage}.{node.block}.{node.table} {format_hour(node.hour)}": Standing(
                 entry.status,

@@ -17,7 +17,7 @@ from transom.engine.gate_text import format_check_result, format_root
 from transom.features.ingest.file_records import FileRecord, ListedFile
 from transom.features.ingest.hour_states import Periods
 from transom.features.ingest.landing import list_files
-from transom.features.ingest.specified import Specified, node_of, scheduled
+from transom.features.ingest.specified import Specified, partition_of, scheduled
 from transom.ledger.freshness import EVENTS, Code, StaleReason
 from transom.ledger.ledger import Ledger
 from transom.ledger.waivers import entries_of, entry_for, format_waived, near_misses
@@ -99,7 +99,7 @@ class HourExplanation:
             if len(new) < len(causes):
                 yield "  and as above" if new else "  as above"
         for result in self.ledger.accepted(self.snapshot, stage):
-            if result.node.hour == self.hour:
+            if result.partition.hour == self.hour:
                 yield f"  {format_waived(result)}"
 
     def _not_requested(self, stage: str) -> str:
@@ -236,7 +236,7 @@ class HourExplanation:
             severity == "error",
         )
         for result in results:
-            if result.node.series != partition.series or result.success or result.severity != severity:
+            if result.partition.series != partition.series or result.success or result.severity != severity:
                 continue
             entry = entry_for(result)
             if is_error:
@@ -275,7 +275,9 @@ class HourExplanation:
         self._quarantined = {
             of for of in self._quarantined if of.stage != SOURCE_STAGE or of.hour not in changed_hours
         }
-        self._quarantined |= {node_of("events", file.hour) for file in unchanged if self.hour in file.touched}
+        self._quarantined |= {
+            partition_of("events", file.hour) for file in unchanged if self.hour in file.touched
+        }
         shape = Specified(self.stream).shape
         lines = list(self._missing_files(landed))
         missing, self._missing = len(lines), bool(lines)

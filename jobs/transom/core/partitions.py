@@ -129,7 +129,7 @@ class CheckResult:
         accepted: who waived the failed check, and why; None if it is not waived.
     """
 
-    node: PartitionKey
+    partition: PartitionKey
     check: str
     severity: Literal["error", "incomplete", "warning"]
     observed: float | None
@@ -146,23 +146,24 @@ class CheckResult:
 
 
 def partition_hash(
-    node: PartitionKey, entry: PartitionState | None, own: bool = False, requested: bool = False
+    partition: PartitionKey, state: PartitionState | None, own: bool = False, requested: bool = False
 ) -> int:
     """Return a hash of an hour of a table as its readers see it; 0 if it is empty and complete.
 
     Args:
-        entry: None if the hour is not computed yet.
+        state: None if the hour is not computed yet.
         own: whether the reader is a later hour of the same table; gaps of earlier hours do not count for it.
         requested: whether an hour without rows differs, for the reader, from one that nobody requested.
     """
-    digest = MISSING_DIGEST if entry is None else entry.digest
-    complete = entry is None or not (entry.has_own_gap if own else not entry.complete)
+    digest = MISSING_DIGEST if state is None else state.digest
+    complete = state is None or not (state.has_own_gap if own else not state.complete)
     if digest == EMPTY_DIGEST and complete and not requested:
         return 0
     # A quarantined partition must differ from the same rows published as incomplete.
-    unpublished = entry is not None and entry.status in ("quarantined", "blocked") and not complete
-    fate = entry.status if entry is not None and unpublished else complete
-    return text_hash(f"{node.stage} {node.block} {node.table} {node.hour.timestamp():.0f} {digest} {fate}")
+    unpublished = state is not None and state.status in ("quarantined", "blocked") and not complete
+    fate = state.status if state is not None and unpublished else complete
+    name = " ".join(partition.series)
+    return text_hash(f"{name} {partition.hour.timestamp():.0f} {digest} {fate}")
 
 
 def text_hash(text: str) -> int:

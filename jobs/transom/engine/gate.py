@@ -95,10 +95,12 @@ def evaluate_gate(
     incomplete = [key for key in own if _is_incomplete(snapshot[key])]
     warnings += incomplete_remarks(snapshot, incomplete)
     own_results = [
-        result for result in results if result.node.hour in interval or result.node.hour == UNKNOWN_HOUR
+        result
+        for result in results
+        if result.partition.hour in interval or result.partition.hour == UNKNOWN_HOUR
     ]
     warned = [result for result in own_results if result.severity == "warning" and not result.success]
-    warnings += remarks([result for result in warned if result.node.hour != UNKNOWN_HOUR])
+    warnings += remarks([result for result in warned if result.partition.hour != UNKNOWN_HOUR])
     bad = {key.hour for key in own if snapshot[key].status not in READABLE}.union(missing, left_out)
     warnings += _stale(ledger, stage, command)
     out_of_date = {why: sorted(set(hours) - bad) for why, hours in (stale or {}).items() if set(hours) - bad}

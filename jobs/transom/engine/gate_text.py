@@ -49,7 +49,7 @@ def fill_hours(command: str, hours: Sequence[datetime]) -> str:
 def format_check_result(result: CheckResult) -> str:
     """Return the value of a failed check, with some of the failing rows."""
     file = f" in {escape_control_chars(result.file)}" if result.file else ""
-    check = f"{format_hours([result.node.hour])} {result.node.block}: {_check(result)}{file}"
+    check = f"{format_hours([result.partition.hour])} {result.partition.block}: {_check(result)}{file}"
     return f"{check}: {format_observation(result)}{_rows(result, 5)}"
 
 
@@ -67,19 +67,19 @@ def remarks(results: Results) -> list[str]:
     some names."""
     groups: dict[tuple[str, str], list[CheckResult]] = {}
     for result in results:
-        groups.setdefault((result.node.block, _check(result)), []).append(result)
+        groups.setdefault((result.partition.block, _check(result)), []).append(result)
     return [format_check_result(group[0]) if len(group) == 1 else _remark(group) for group in groups.values()]
 
 
 def _remark(results: Results) -> str:
     """Return one line on a check that failed several times, with the first failing rows."""
     first = results[0]
-    hours = sorted({result.node.hour for result in results} - {UNKNOWN_HOUR})
+    hours = sorted({result.partition.hour for result in results} - {UNKNOWN_HOUR})
     names = list(dict.fromkeys(result.file for result in results if result.file))
     count = (
         counted(len(names), "file")
         if names
-        else counted(len({result.node.hour for result in results}), "hour")
+        else counted(len({result.partition.hour for result in results}), "hour")
     )
     values = sorted(result.observed for result in results if result.observed is not None)
     ends = dict.fromkeys(values[:1] + values[-1:])
@@ -88,7 +88,7 @@ def _remark(results: Results) -> str:
     when = format_hour(hours[0]) if hours else "files without an hour"
     when += f" to {format_hour(hours[-1] + HOUR)}" if len(hours) > 1 else ""
     return (
-        f"{when} {first.node.block}: {_check(first)}: {count}: observed {observed}, "
+        f"{when} {first.partition.block}: {_check(first)}: {count}: observed {observed}, "
         f"expected {first.expected}{format_names(names)}{rows}"
     )
 
@@ -161,7 +161,7 @@ def format_blocked(
     # Values that differ are in the lines below.
     reason = escape_control_chars(about if about and len(texts) > 1 else state.reason or state.run_id)
     keys = {(key.block, key.hour) for key in partitions}
-    failed = [result for result in results if (result.node.block, result.node.hour) in keys]
+    failed = [result for result in results if (result.partition.block, result.partition.hour) in keys]
     failed = [result for result in failed if result.severity == "error" and not result.success]
     title = f"{state.status}: {partitions[0].stage} {blocks}, {format_hours(own)}: {reason}"
     lines = wrapped(title, whole={format_observation(result) for result in failed})

@@ -100,7 +100,7 @@ def with_failing_rows(
     step: TableStep, rows: DataFrame, result: CheckResult, counted: Mapping[str, TaskCounters]
 ) -> CheckResult:
     """Return a failed check with the notes of tasks or else some failing rows."""
-    key, condition = result.node, step.failing_row_filters.get(result.check)
+    key, condition = result.partition, step.failing_row_filters.get(result.check)
     notes = counted.get(key.block, TaskCounters()).notes.get((number_of(key.hour), result.check))
     if notes or condition is None:
         return result.with_failing_rows(notes) if notes else result

@@ -52,7 +52,7 @@ def resolve_outcomes(
     failed: dict[PartitionKey, list[CheckResult]] = {}
     for result in results:
         if not result.success:
-            failed.setdefault(result.node, []).append(result)
+            failed.setdefault(result.partition, []).append(result)
     # The values are in `checks`; a step that publishes failed hours repeats them in the reason.
     text: Text = attrgetter("check") if step.withholds else format_failure
     states: dict[PartitionKey, PartitionState] = {}

@@ -226,7 +226,7 @@ class _StageRun:
             results = [
                 result
                 for result in results
-                if result.node in states and states[result.node].status != "blocked"
+                if result.partition in states and states[result.partition].status != "blocked"
             ]
             if rows is not None and staged is not None:
                 results = [

@@ -145,9 +145,9 @@ def from_ledger(
     counting = [
         check
         for check in failures
-        if (entry := snapshot.get(check.node)) is not None
+        if (entry := snapshot.get(check.partition)) is not None
         and entry.status != "writing"
-        and (check.severity == "error" or _matters(check.node, entry))
+        and (check.severity == "error" or _matters(check.partition, entry))
     ]
     by_cause: dict[Cause, dict[datetime, list[_Symptom]]] = {}
     for symptom in _symptoms(stage, snapshot, counting, stale, rules):
@@ -163,8 +163,8 @@ def from_ledger(
     )
 
 
-def _matters(node: PartitionKey, entry: PartitionState) -> bool:
-    return entry.requested or node.hour == UNKNOWN_HOUR
+def _matters(partition: PartitionKey, entry: PartitionState) -> bool:
+    return entry.requested or partition.hour == UNKNOWN_HOUR
 
 
 def _of_check(check: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
@@ -176,11 +176,11 @@ def _of_check(check: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
     subject = f" {check.file}" if check.file else ""
     remedy = rules[check.check].mended if check.check in rules else None
     return _Symptom(
-        (kind, check.node.block, f"{check.check}{column}"),
-        check.node.hour,
+        (kind, check.partition.block, f"{check.check}{column}"),
+        check.partition.hour,
         FATES[check.severity],
         f"check {check.check}{column} saw {format_short(check.observed)}, expected {check.expected}",
-        f"{format_hours([check.node.hour])}{subject}: observed {format_exact(check.observed)}, expected "
+        f"{format_hours([check.partition.hour])}{subject}: observed {format_exact(check.observed)}, expected "
         f"{check.expected}",
         check.failing_rows,
         remedy and f"{remedy}, then run",
@@ -199,26 +199,26 @@ def _symptoms(
     files = {}
     for check in checks:
         symptom = _of_check(check, rules)
-        by_hour.setdefault((check.node.block, check.node.hour), []).append(check)
+        by_hour.setdefault((check.partition.block, check.partition.hour), []).append(check)
         if check.file and check.severity == "incomplete":
             files[check.file] = symptom.cause
         yield symptom
     cause: Cause
     troubled = list(snapshot.troubled())
     # The findings of these partitions cover the partitions that wait for them.
-    roots = {node.key for node, entry in troubled if entry.status in ("quarantined", "damaged")}
-    for node, entry in sorted((pair for pair in troubled if pair[0].stage == stage), key=itemgetter(0)):
-        own = by_hour.get((node.block, node.hour), [])
+    roots = {partition.key for partition, entry in troubled if entry.status in ("quarantined", "damaged")}
+    for partition, entry in sorted((pair for pair in troubled if pair[0].stage == stage), key=itemgetter(0)):
+        own = by_hour.get((partition.block, partition.hour), [])
         text = entry.reason or "something is missing"
         match entry.status:
             case "quarantined" if not any(check.severity == "error" for check in own):
                 name = ", ".join(sorted({_name(cause) for cause in entry.reasons}))
-                cause, fate = ("check_failed", node.block, name), "error"
+                cause, fate = ("check_failed", partition.block, name), "error"
             case "damaged":
-                cause, fate = ("check_failed", node.block, entry.status), entry.status
-            case "blocked" if node not in stale and not _waits_for(entry, roots):
+                cause, fate = ("check_failed", partition.block, entry.status), entry.status
+            case "blocked" if partition not in stale and not _waits_for(entry, roots):
                 cause, fate = ("check_failed", None, entry.status), entry.status
-            case "published" if not entry.complete and _matters(node, entry):
+            case "published" if not entry.complete and _matters(partition, entry):
                 covered = {name for check in own for name in (check.check, check.file)} - {None}
                 for missing in entry.reasons or (Reason("file", text),):
                     if missing.kind in ("inputs", "earlier") or missing.about in covered:
@@ -226,8 +226,8 @@ def _symptoms(
                     remedy = f"put right what withholds {missing.about}, as that finding says, then run"
                     yield _Symptom(
                         # A file that reaches into other hours is one cause in all of them.
-                        files.get(missing.about or "", ("incomplete", node.block, _name(missing))),
-                        node.hour,
+                        files.get(missing.about or "", ("incomplete", partition.block, _name(missing))),
+                        partition.hour,
                         FATES["incomplete"],
                         missing.text,
                         missing.text,
@@ -236,13 +236,13 @@ def _symptoms(
                 continue
             case _:
                 continue
-        yield _Symptom(cause, node.hour, FATES[fate], text, text)
+        yield _Symptom(cause, partition.hour, FATES[fate], text, text)
     text = "what they are computed from has changed since, a gate kept runs from them, or one was killed"
-    for node in sorted(stale):
-        state = snapshot.get(node)
+    for partition in sorted(stale):
+        state = snapshot.get(partition)
         if state is None or (state.status not in ("quarantined", "damaged") and not _waits_for(state, roots)):
-            evidence = f"block {node.block}"
-            yield _Symptom(("stale", None, ""), node.hour, FATES["stale"], text, evidence)
+            evidence = f"block {partition.block}"
+            yield _Symptom(("stale", None, ""), partition.hour, FATES["stale"], text, evidence)
 
 
 def _waits_for(entry: PartitionState, roots: Collection[str]) -> bool:

@@ -157,7 +157,7 @@ def publish(
         snapshot = ledger.snapshot([stage])
         if any(entry.status == "blocked" for _, entry in snapshot.troubled()):
             snapshot = ledger.snapshot()
-        same = [node for node, entry in stale.items() if snapshot.get(node) == entry]
+        same = [partition for partition, entry in stale.items() if snapshot.get(partition) == entry]
         current = from_ledger(stream, stage, snapshot, ledger.failures(snapshot, stage), same, rules, noun)
         published = map(_of_row, read_rows(table, own))
         if sorted(published, key=_BY_ID) == sorted(current, key=_BY_ID):

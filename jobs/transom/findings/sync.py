@@ -119,9 +119,9 @@ def _rows_of_block(
 ) -> pa.Table:
     # Hours that a run is replacing are read from the version before it.
     replaced: dict[int, list[datetime]] = {}
-    for node, entry in snapshot.having(["writing"], [source.table]):
-        if node.block == template.block and entry.previous_version is not None:
-            replaced.setdefault(entry.previous_version, []).append(node.hour)
+    for partition, entry in snapshot.having(["writing"], [source.table]):
+        if partition.block == template.block and entry.previous_version is not None:
+            replaced.setdefault(entry.previous_version, []).append(partition.hour)
     parts = [_read(table, template, f"NOT {in_hours_sql(chain(*replaced.values()))}")]
     for version, hours in replaced.items():
         parts.append(_read(DeltaTable(table.table_uri, version=version), template, in_hours_sql(hours)))

@@ -193,7 +193,7 @@ class Ledger:
     def record_checks(self, stage: str, results: Sequence[CheckResult], run_id: str) -> None:
         """Append the check results of a run. Readers see only those of the run that wrote a partition."""
         if results:
-            rows = [{**vars(result.node), **vars(result), "run_id": run_id} for result in results]
+            rows = [{**vars(result.partition), **vars(result), "run_id": run_id} for result in results]
             self._append("checks", rows)
 
     def record_run(self, run: Run) -> None:
@@ -225,14 +225,15 @@ class Ledger:
     def _results(self, snapshot: LedgerSnapshot, stage: str, where: str) -> list[CheckResult]:
         """Return check results of the runs that wrote the partitions in the snapshot."""
         results = []
-        names = CheckResult.__dataclass_fields__.keys() - {"node"}
+        names = CheckResult.__dataclass_fields__.keys() - {"partition"}
         for row in read_rows(self.open("checks"), f"stage = '{stage}' AND {where}"):
             partition = PartitionKey(stage, row["block"], row["table"], row["hour"].astimezone(UTC))
             if partition in snapshot and snapshot[partition].previous_run == row["run_id"]:
                 result = CheckResult(partition, **{name: row[name] for name in names})
                 results.append(result.with_failing_rows(row["failing_rows"] or ()))
         return sorted(
-            results, key=lambda result: (result.node, result.check, result.file or "", result.column or "")
+            results,
+            key=lambda result: (result.partition, result.check, result.file or "", result.column or ""),
         )
 
     def idle_time(self, run_id: str) -> timedelta:

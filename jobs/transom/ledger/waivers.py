@@ -60,7 +60,11 @@ def accept(result: CheckResult, waivers: Sequence[Waiver]) -> CheckResult:
 
 
 def _is_for(waiver: Waiver, result: CheckResult) -> bool:
-    return (waiver.hour, waiver.stage, waiver.check) == (result.node.hour, result.node.stage, result.check)
+    return (waiver.hour, waiver.stage, waiver.check) == _subject(result)
+
+
+def _subject(result: CheckResult) -> tuple[datetime, str, str]:
+    return result.partition.hour, result.partition.stage, result.check
 
 
 def near_misses(result: CheckResult, waivers: Sequence[Waiver], others: Sequence[CheckResult]) -> list[str]:
@@ -72,9 +76,7 @@ def near_misses(result: CheckResult, waivers: Sequence[Waiver], others: Sequence
     Args:
         others: the other known results.
     """
-    key = (result.node.stage, result.node.hour, result.check)
-    known = {other.observed for other in others if (other.node.stage, other.node.hour, other.check) == key}
-    known.add(result.observed)
+    known = {other.observed for other in (*others, result) if _subject(other) == _subject(result)}
     return [
         f"your file says {format_exact(waiver.observed)} for {result.check} of {format_hour(waiver.hour)}, "
         f"and the check saw {format_exact(result.observed)}: `observed` must have every digit"
@@ -100,8 +102,9 @@ def entry_for(result: CheckResult) -> str | None:
     """
     if result.observed is None:
         return None
+    hour, stage, check = _subject(result)
     return (
-        f"- {{hour: {format_hour(result.node.hour)}, stage: {result.node.stage}, check: {result.check}, "
+        f"- {{hour: {format_hour(hour)}, stage: {stage}, check: {check}, "
         f"observed: {format_exact(result.observed)}, who: NAME, why: REASON}}"
     )
 
@@ -110,9 +113,10 @@ def format_waived(result: CheckResult) -> str:
     """Return one line on a waived check."""
     file = f" in {escape_control_chars(result.file)}" if result.file else ""
     column = f", column {result.column}" if result.column else ""
-    hour = "files without an hour" if result.node.hour == UNKNOWN_HOUR else format_hour(result.node.hour)
+    partition = result.partition
+    hour = "files without an hour" if partition.hour == UNKNOWN_HOUR else format_hour(partition.hour)
     return (
-        f"accepted: {result.node.stage} {result.node.block}, {hour}: {result.check}{column}{file}: "
+        f"accepted: {partition.stage} {partition.block}, {hour}: {result.check}{column}{file}: "
         f"{format_observation(result)}, by {escape_control_chars(result.accepted or '')}"
     )
 

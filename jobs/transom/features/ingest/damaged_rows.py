@@ -21,7 +21,7 @@ from transom.features.ingest.file_records import OWNS_ROWS, FileRecord, ListedFi
 from transom.features.ingest.hour_states import format_span
 from transom.features.ingest.publish import IngestDecision, step_of
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 from transom.features.ingest.tables import Tables, hashed_rows
 from transom.ledger.stage import StepResult
 from transom.spec.stream import Stream
@@ -118,7 +118,7 @@ def damaged_partitions(
 ) -> dict[PartitionKey, str]:
     """Return the partitions of such hours whose rows differ from their digest, with the cause."""
     files, ledger = hours_with_kept_rows(snapshot, found), snapshot.ledger_state
-    partitions = (node_of(table.name, hour) for table in tables for hour in files)
+    partitions = (partition_of(table.name, hour) for table in tables for hour in files)
     states = {partition: ledger[partition] for partition in partitions if partition in ledger}
     states = {p: state for p, state in states.items() if not state.damaged and state.status != "expired"}
     if not states:

@@ -100,7 +100,7 @@ def check_files(
             contents[path] = _marked(content, result)
         elif doubted:
             # A waiver accepts its times, so its hour is that of any other file.
-            result = replace(result, node=replace(partition, hour=named or content.hours[0]))
+            result = replace(result, partition=replace(partition, hour=named or content.hours[0]))
         results.append(result)
     return contents, results
 

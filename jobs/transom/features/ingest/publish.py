@@ -22,7 +22,7 @@ from transom.features.ingest.file_records import FileContent, FileRecord, with_d
 from transom.features.ingest.hour_states import HourState, Periods, hour_states
 from transom.features.ingest.read_files import FileReadResult
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.specified import BLOCK, STAGE, node_of, scheduled
+from transom.features.ingest.specified import BLOCK, STAGE, partition_of, scheduled
 from transom.features.ingest.staged_rows import StagedRows
 from transom.features.ingest.tables import HourRows, Tables, file_rows, hashed_rows
 from transom.ledger.ledger import Ledger
@@ -78,7 +78,7 @@ def publish_decision(
         table.name: [
             hour
             for hour in due
-            if (state := snapshot.ledger_state.get(node_of(table.name, hour))) and state.rows
+            if (state := snapshot.ledger_state.get(partition_of(table.name, hour))) and state.rows
         ]
         for table in tables
     }
@@ -97,8 +97,8 @@ def publish_decision(
         files = {**kept, **files}
     new_files = file_rows(tables.files, [file for file in files.values() if file.hour in rewritten])
     frames["files"] = rows.store.spark.createDataFrame(new_files)
-    partitions = [node_of(table.name, hour) for table in tables for hour in due]
-    partitions += [node_of("files", hour) for hour in sorted(recounted)]
+    partitions = [partition_of(table.name, hour) for table in tables for hour in due]
+    partitions += [partition_of("files", hour) for hour in sorted(recounted)]
     step, hashes = step_of(stream, tables), hashed_rows(tables, frames)
     metrics = measure(step, hashes, StepResult(()), partitions, {}, by="table")
     states = _with_rows(due, metrics, snapshot.ledger_state, run_id)
@@ -112,14 +112,14 @@ def publish_decision(
         if not (hours := changed.get(table.name)):
             continue
         new = new_files if table is tables.files else frames[table.name].where(in_hours(hours))
-        size = sum(metrics[node_of(table.name, hour)]["bytes"] for hour in hours)
+        size = sum(metrics[partition_of(table.name, hour)]["bytes"] for hour in hours)
         write = Write(table, new, {None: hours}, bytes=size)
         if table is tables.events:
             own = [part for part in parts if part.hour in set(hours)] if as_staged else None
             rows.taken[table.name] = own or ()
             write = replace(write, gathered=gathered, parts=own)
         writes.append(write)
-    reported = [result for result in [*found.results, *results] if result.node.hour in published]
+    reported = [result for result in [*found.results, *results] if result.partition.hour in published]
     # Results of earlier runs on files that are still there and were not read again.
     earlier = ledger.checks(snapshot.ledger_state, STAGE, published)
     reported += [result for result in earlier if result.file in files.keys() - found.reads.keys()]
@@ -267,7 +267,7 @@ def _left_stale(
         states: published by it; it publishes all hours of a changed file, wherever they are.
     """
     after = replace(snapshot, recorded=files, ledger_state=snapshot.ledger_state.updated(states))
-    stale = (node_of("events", hour) for hour in after.stale() if hour != UNKNOWN_HOUR)
+    stale = (partition_of("events", hour) for hour in after.stale() if hour != UNKNOWN_HOUR)
     return left_stale(stale, after.ledger_state, snapshot.scope)
 
 
@@ -288,10 +288,10 @@ def _affected(
 
 def _as_published(ledger: LedgerSnapshot, tables: Tables, hour: datetime, new: PartitionState) -> bool:
     """Return whether an hour's state equals the ledger's, and no table of it is damaged or half written."""
-    states = [ledger.get(node_of(table.name, hour)) for table in tables]
+    states = [ledger.get(partition_of(table.name, hour)) for table in tables]
     if any(state is not None and state.status in ("writing", "damaged") for state in states):
         return False
-    state = ledger.get(node_of("events", hour))
+    state = ledger.get(partition_of("events", hour))
     return state is not None and replace(state, digest=EMPTY_DIGEST, rows=0, run_id=new.run_id) == new
 
 
@@ -303,7 +303,7 @@ def _hour_outcomes(
     run_id: str,
 ) -> tuple[dict[datetime, PartitionState], list[CheckResult]]:
     """Return the new state of each hour but for its rows, and the results of its checks."""
-    step, hours = step_of(stream, tables), {node_of("events", hour): of for hour, of in by_files.items()}
+    step, hours = step_of(stream, tables), {partition_of("events", hour): of for hour, of in by_files.items()}
     plan = Plan(
         hours={BLOCK: [*by_files]},
         inputs={key: snapshot.inputs(key.hour, of.mixed_specifications) for key, of in hours.items()},
@@ -314,7 +314,7 @@ def _hour_outcomes(
     results = [
         result
         if result.success
-        else result.with_failing_rows(hours[result.node].at_fault.get(result.check, ())[:SAMPLE])
+        else result.with_failing_rows(hours[result.partition].at_fault.get(result.check, ())[:SAMPLE])
         for result in evaluate(step, metrics, waivers_of(stream))
     ]
     states = resolve_outcomes(STAGE, step, plan, snapshot.ledger_state, metrics, results, "", run_id)

@@ -24,7 +24,7 @@ from transom.features.ingest.file_records import (
 )
 from transom.features.ingest.inventory import BESIDE, RULES, Inventory, names_rules, with_names
 from transom.features.ingest.landing import FileNames, Landing
-from transom.features.ingest.specified import BLOCK, STAGE, Specified, node_of
+from transom.features.ingest.specified import BLOCK, STAGE, Specified, partition_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.scope import Scope
@@ -94,7 +94,7 @@ class IngestSnapshot:
 
     def lost(self, table: str) -> frozenset[datetime]:
         """Return the hours to reread in which a table had rows and none of them can be read."""
-        states = {hour: self.ledger_state.get(node_of(table, hour)) for hour in self.to_reread}
+        states = {hour: self.ledger_state.get(partition_of(table, hour)) for hour in self.to_reread}
         return frozenset(
             hour
             for hour, state in states.items()
@@ -140,7 +140,7 @@ class IngestSnapshot:
         Args:
                 mixed: whether it has rows of several specifications.
         """
-        state, expected = self.ledger_state.get(node_of("events", hour)), self.expected(hour)
+        state, expected = self.ledger_state.get(partition_of("events", hour)), self.expected(hour)
         # An earlier chunk of the run checked the hours up to `repair_window` before this one.
         checked = self.scope.covers(hour) or (
             hour < self.scope.chunk.start and not self.scope.out_of_reach(hour)

@@ -21,7 +21,7 @@ Rows of files that are gone cannot be read again."""
 READING = 8
 
 
-def node_of(table: str, hour: datetime) -> PartitionKey:
+def partition_of(table: str, hour: datetime) -> PartitionKey:
     """Return a partition of the stage."""
     return PartitionKey(STAGE, BLOCK, table, hour)
 

@@ -19,7 +19,7 @@ from transom.features.ingest.publish import (
 )
 from transom.features.ingest.read_files import FileReadResult, FileReadTask
 from transom.features.ingest.snapshot import IngestSnapshot, late_files, take_snapshot
-from transom.features.ingest.specified import node_of
+from transom.features.ingest.specified import partition_of
 from transom.features.ingest.staged_rows import StagedRows
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
@@ -53,7 +53,7 @@ def ingest(
     tables = tables.as_recorded(snapshot.pins)
     snapshot = snapshot.holding(waiting_partitions(snapshot))
     try:
-        partition = node_of("events", interval.start)
+        partition = partition_of("events", interval.start)
         found = _decide(stream, snapshot, rows, partition)
         different = damaged_partitions(stream, tables, snapshot, found)
         if different:

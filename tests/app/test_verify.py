@@ -151,7 +151,7 @@ def test_command_lists_and_marks(make_stream: Make, capsys: pytest.CaptureFixtur
     lake = make_stream(STREAM, "damaged", ready=build)
     uri, file = str(Path(lake.root).parent), Path("web.yaml")
     assert verify_in(lake.spark, lake.stream, file, uri), "nothing is damaged"
-    assert f"web: {len(lake.book())} hours of tables compared, 0 damages" in capsys.readouterr().out
+    assert f"web: {len(lake.snapshot())} hours of tables compared, 0 damages" in capsys.readouterr().out
     damaging.truncated(lake.root, "frames", hour(1))
     assert verify_in(lake.spark, lake.stream, file, uri, Interval(hour(0), hour(1))), "another hour is"
     assert not verify_in(lake.spark, lake.stream, file, uri, repair=True)
@@ -201,7 +201,7 @@ def test_every_damage_of_every_file_is_marked(
 ) -> None:
     """What a run finds after that is the same whatever the damage was: no row, and what the ledger kept."""
     lake = make_stream(STREAM, "damaged", ready=build)
-    before, rows = dict(lake.book()), lake.rows()
+    before, rows = dict(lake.snapshot()), lake.rows()
     hurt = {
         (table, hour(number)): (damage, damage(lake.root, table, hour(number)))
         for table in TABLES
@@ -215,7 +215,7 @@ def test_every_damage_of_every_file_is_marked(
         assert any(file in str(of) for of in of_file), (table, moment, damage)
     nodes = set(found.reasons)
     assert {(node.table, node.hour) for node in nodes} == hurt.keys()
-    for node, entry in lake.book().items():
+    for node, entry in lake.snapshot().items():
         kept = before[node]
         if node in nodes:
             kept = replace(kept, status="damaged", rows=0, run_id=entry.run_id, reason=entry.reason)
@@ -245,12 +245,12 @@ def _of_nodes(row: Mapping[str, object], table: str, nodes: Collection[Partition
 @pytest.mark.parametrize("damage", OF_LOGS)
 def test_every_damage_of_every_log_is_marked(make_stream: Make, damage: damaging.Damaging) -> None:
     lake = make_stream(STREAM, "damaged", ready=build)
-    before = dict(lake.book())
+    before = dict(lake.snapshot())
     for table in TABLES:
         damage(lake.root, table, None)
     found = marked(lake)
     assert {of.table for of in found.damages} == set(TABLES)
-    for node, entry in lake.book().items():
+    for node, entry in lake.snapshot().items():
         assert entry.damaged or not before[node].rows, node
         assert (entry.digest, entry.input_hashes) == (before[node].digest, before[node].input_hashes), node
     rows = opened_anew(lake).rows()
@@ -336,10 +336,10 @@ def test_rows_are_lost_until_a_file_that_is_gone_comes_back(make_stream: Make, t
     assert list(gone) == ["landing/web/2015-05-17/access.01.log.gz"]
     marked(lake)
     lake = run_anew(lake)
-    entry = lake.book()[partition_of("events", hour(1))]
+    entry = lake.snapshot()[partition_of("events", hour(1))]
     # A record that repeated one that is lost is the only one now.
     assert (entry.status, entry.complete) == ("published", False)
-    assert entry.rows < whole.book()[partition_of("events", hour(1))].rows
+    assert entry.rows < whole.snapshot()[partition_of("events", hour(1))].rows
     assert entry.reason is not None
     assert "access.01.log.gz: rows were damaged and are lost" in entry.reason
     shutil.move(tmp_path / "kept", landed)
@@ -370,9 +370,9 @@ def test_job_that_meets_damage_says_so_and_goes_on(
     assert file in first
     assert "marked as damaged" in second
     assert "transom verify web" in third
-    book = lake.ledger.snapshot()
-    assert book[partition_of("events", hour(0))].status == "damaged"
-    waiting = {node for node, entry in book.items() if entry.status == "blocked"}
+    snapshot = lake.ledger.snapshot()
+    assert snapshot[partition_of("events", hour(0))].status == "damaged"
+    waiting = {node for node, entry in snapshot.items() if entry.status == "blocked"}
     assert waiting == {PartitionKey("fills", "around", "fills", hour(2))}, (
         "all else needs no events of that hour"
     )
@@ -428,7 +428,7 @@ def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(make_stream: Mak
     hours = mark(lake.spark, lake.stream, lake.root).hours
     assert (min(hours), max(hours)) == (hour(0), hour(MANY - 1))
     lake.run(4, 5)
-    entry = lake.book()[partition_of("events", hour(4))]
+    entry = lake.snapshot()[partition_of("events", hour(4))]
     assert entry.status == "damaged"
     assert "long/all.log and others, by a run from 2015-05-17T00:00 to 2015-05-17T08:00" in str(entry.reason)
     lake.in_chunks("ingest", 0, MANY)
@@ -437,16 +437,16 @@ def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(make_stream: Mak
 
 def test_rows_that_were_changed_get_no_new_digest(make_stream: Make) -> None:
     lake = make_stream(LONG, "damaged", ready=build_long)
-    before = lake.book()[partition_of("events", hour(4))]
+    before = lake.snapshot()[partition_of("events", hour(4))]
     recomputed = replace(lake.context(4, 5), recompute=True)
     lake._stage("ingest", recomputed)
-    same = lake.book()[partition_of("events", hour(4))]
+    same = lake.snapshot()[partition_of("events", hour(4))]
     assert (same.status, same.digest) == ("published", before.digest), (
         "what equals its digest is written again"
     )
     damaging.changed(lake.root, "events", hour(4))
     lake._stage("ingest", recomputed)
-    entry = lake.book()[partition_of("events", hour(4))]
+    entry = lake.snapshot()[partition_of("events", hour(4))]
     assert (entry.status, entry.digest) == ("damaged", before.digest)
     assert "rows stand that are not those of the digest" in str(entry.reason)
     lake._stage("ingest", replace(lake.context(0, MANY), recompute=True))

@@ -191,8 +191,8 @@ def behind(*stages: str) -> list[str]:
     return [task for stage in stages for task in (stage, f"{stage}_gate")]
 
 
-def not_published(book: LedgerSnapshot) -> set[tuple[str, datetime]]:
-    return {(node.table, node.hour) for node, entry in book.items() if entry.status != "published"}
+def not_published(snapshot: LedgerSnapshot) -> set[tuple[str, datetime]]:
+    return {(node.table, node.hour) for node, entry in snapshot.items() if entry.status != "published"}
 
 
 def told(folder: Path, stream: str) -> list[tuple[str, str, datetime | None, datetime | None]]:
@@ -215,9 +215,9 @@ def test_green_run_goes_through_every_stage_and_publishes_what_the_log_says(
     server.trigger("green", run, **interval)
     gates = {f"{stage}_gate" for stage in STAGES}
     assert server.wait("green", run, 600) == dict.fromkeys(["settle", "run", *gates, "report"], "success")
-    book = ledger(folder, "green").snapshot()
-    assert {node.stage for node in book} == {*STAGES}
-    assert not_published(book) == set()
+    snapshot = ledger(folder, "green").snapshot()
+    assert {node.stage for node in snapshot} == {*STAGES}
+    assert not_published(snapshot) == set()
     assert_recounted(folder, "green", hours)
 
 
@@ -239,9 +239,9 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
     said = server.task_log("web", run, "ingest_gate")
     for words in (format_hour(JUNK), "rejected_share", "observed 1, expected at most 0.05", "no_match"):
         assert words in said
-    book = ledger(folder).snapshot()
-    assert {hour for _, hour in not_published(book)} == {JUNK}
-    assert {node.stage for node in book} == {"ingest"}
+    snapshot = ledger(folder).snapshot()
+    assert {hour for _, hour in not_published(snapshot)} == {JUNK}
+    assert {node.stage for node in snapshot} == {"ingest"}
     assert told(folder, "web") == [("ingest", "check_failed", JUNK, JUNK + HOUR)]
 
     land(folder, WEB, JUNK, hours[JUNK])
@@ -293,7 +293,7 @@ def test_application_of_all_stages_stops_at_the_gate_that_fails_and_leaves_the_s
     )
     assert told(folder, "together") == []
     promised, stands = (
-        {node: (entry.status, entry.digest, entry.input_hashes) for node, entry in book.items()}
-        for book in (ledger(folder).snapshot(), own.snapshot())
+        {node: (entry.status, entry.digest, entry.input_hashes) for node, entry in snapshot.items()}
+        for snapshot in (ledger(folder).snapshot(), own.snapshot())
     )
     assert stands == promised

@@ -108,15 +108,15 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
     """What is called fresh is what one run over everything makes; what is not lies too far, and is told, or
     waits for what is withheld."""
     truth = lake.anew()
-    book, true = lake.ledger.snapshot(), truth.ledger.snapshot()
-    freshness = Freshness(book, [lake.toy.stage()], ())
-    assert all(node.hour in book.required_hours for node in book if node.stage == "toy")
-    for node, entry in book.items():
+    snapshot, true = lake.ledger.snapshot(), truth.ledger.snapshot()
+    freshness = Freshness(snapshot, [lake.toy.stage()], ())
+    assert all(node.hour in snapshot.required_hours for node in snapshot if node.stage == "toy")
+    for node, entry in snapshot.items():
         if entry.status not in ("writing", "expired"):
             # What is withheld holds what it held.
             assert entry.digest == digest(lake.rows(node)), node
     for node in (node for node in true if node.stage == "toy"):
-        expected, entry = true[node], book.get(node)
+        expected, entry = true[node], snapshot.get(node)
         if entry is not None and not freshness.is_outdated(node):
             status = "published" if entry.status == "expired" else entry.status
             found = (status, entry.complete, entry.reason, entry.input_hashes)
@@ -209,9 +209,9 @@ def test_a_chain_is_incomplete_as_far_as_it_reaches_and_no_further() -> None:
         "1 earlier incomplete hours, first 2015-05-17T04:00",
     ]
     assert causes(lake) == [*others, *own, None, None]
-    book = lake.ledger.snapshot()
-    assert [book[of(n)].complete for n in range(9)] == [False] * 7 + [True] * 2
-    assert [book[of(n)].has_own_gap for n in range(9)] == [True] * 5 + [False] * 4
+    snapshot = lake.ledger.snapshot()
+    assert [snapshot[of(n)].complete for n in range(9)] == [False] * 7 + [True] * 2
+    assert [snapshot[of(n)].has_own_gap for n in range(9)] == [True] * 5 + [False] * 4
 
 
 def test_what_lacks_something_itself_tells_others_than_what_follows_such_an_hour() -> None:
@@ -342,8 +342,8 @@ def test_rows_that_a_killed_run_has_replaced_come_back_where_an_hour_is_blocked(
         lake.run(2, 3, repair_window=0)
     lake.tell(1, [99])
     lake.run(0, 5)
-    book = lake.ledger.snapshot()
-    assert [book[of(n)].status for n in range(5)] == ["published", "quarantined", *["blocked"] * 3]
+    snapshot = lake.ledger.snapshot()
+    assert [snapshot[of(n)].status for n in range(5)] == ["published", "quarantined", *["blocked"] * 3]
     # What the ledger says of them is what stands.
     assert_kept(lake)
 
@@ -370,8 +370,8 @@ def test_what_a_chain_reads_of_itself_does_not_expire() -> None:
         lake.run(number, number + 1, repair_window=0, retention=1)
     assert made(lake) == list(range(8))
     assert made(lake, "two") == list(range(8))
-    book = lake.ledger.snapshot()
-    gone = {node for node, entry in book.items() if entry.status == "expired"}
+    snapshot = lake.ledger.snapshot()
+    gone = {node for node, entry in snapshot.items() if entry.status == "expired"}
     expired = {block: [n for n in range(8) if of(n, "chain", block) in gone] for block in BACK}
     assert expired == {"one": [0, 1, 2, 3, 4], "two": [0, 1, 2, 3]}
     # A late event of the past: all is made again from the beginning.

@@ -99,7 +99,7 @@ def gate_words(day: StreamHarness, start: int, end: int) -> str:
 def test_good_data_fails_no_check(day: StreamHarness) -> None:
     day.aggregates(1, 3)
     assert failed(day, "ingest") == failed(day, "aggregates") == {}
-    assert {entry.status for entry in day.book().values()} == {"published"}
+    assert {entry.status for entry in day.snapshot().values()} == {"published"}
 
 
 def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
@@ -170,13 +170,13 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
         overcounted(stage, table, fault) if isinstance(fault, Mapping) else tampered(stage, table, fault)
     )
     run(day, changed)
-    failures = [v for v in day.ledger.failures(day.book(), stage.name) if v.partition.hour == hour(2)]
+    failures = [v for v in day.ledger.failures(day.snapshot(), stage.name) if v.partition.hour == hour(2)]
     assert [(verdict.check, len(verdict.failing_rows)) for verdict in failures] == [(check, samples)]
-    assert day.book()[PartitionKey(stage.name, block, table, hour(2))].status == "quarantined"
+    assert day.snapshot()[PartitionKey(stage.name, block, table, hour(2))].status == "quarantined"
     assert rows_of_hour(day, table, block) == 0
     if good is not None:
         good_block, good_table = good
-        assert day.book()[PartitionKey(stage.name, good_block, good_table, hour(2))].status == "published"
+        assert day.snapshot()[PartitionKey(stage.name, good_block, good_table, hour(2))].status == "published"
         assert rows_of_hour(day, good_table, good_block) > 0
 
 
@@ -191,7 +191,7 @@ def test_block_with_a_fault_is_withheld_and_others_are_published(day: StreamHarn
     found = {name: (of.partition.block, of.observed) for name, of in failed(day, "patterns").items()}
     assert found == {"episodes_inside_hour": ("of_client", 1), "matches_in_episodes": ("of_all", 1)}
     statuses = {
-        block: day.book()[PartitionKey("patterns", block, "episodes", hour(2))].status
+        block: day.snapshot()[PartitionKey("patterns", block, "episodes", hour(2))].status
         for block in day.stream.patterns
     }
     assert statuses == {"of_client": "quarantined", "of_all": "quarantined", "sound": "published"}
@@ -209,7 +209,8 @@ def test_hour_with_a_fault_is_withheld_until_a_run_without_it(day: StreamHarness
     run(day, tampered(stage, "recurring", without_the_last))
     (verdict,) = failed(day, "aggregates").values()
     assert (verdict.check, verdict.observed) == ("recurring_in_every_ring", 1)
-    statuses = [day.book()[PartitionKey("aggregates", "site", "recurring", hour(n))].status for n in (1, 2)]
+    snapshot = day.snapshot()
+    statuses = [snapshot[PartitionKey("aggregates", "site", "recurring", hour(n))].status for n in (1, 2)]
     assert statuses == ["published", "quarantined"]
     assert day.rows_of("recurring") == []
     day.aggregates(1, 3)
@@ -239,7 +240,7 @@ def test_value_that_leads_away_from_a_sum_is_reported(make_stream: Make) -> None
         "sums_grow": (node, 1)
     }
     assert seen["sums_grow"].failing_rows == ("2015-05-17T02:20:00.000000 b: -7 steps",)
-    assert day.book()[node].status == "published"
+    assert day.snapshot()[node].status == "published"
 
 
 LONG_ITEMS = """
@@ -266,14 +267,14 @@ def test_item_of_nearly_a_megabyte_is_left_out_and_reported(make_stream: Make) -
     assert {(row["user"], row["estimate"]) for row in day.rows_of("frequencies")} == {("a", 1), ("a", 2)}
     assert list(failed(day, "persistence")) == ["tracked_items_short"]
     assert list(failed(day, "frequency")) == ["counted_items_short"]
-    seen = [v for stage in ("persistence", "frequency") for v in day.ledger.failures(day.book(), stage)]
+    seen = [v for stage in ("persistence", "frequency") for v in day.ledger.failures(day.snapshot(), stage)]
     assert {(verdict.partition.block, verdict.partition.hour) for verdict in seen} == {
         (block, hour(number)) for block in ("paths", "often") for number in (2, 3)
     }
     for verdict in seen:
         assert verdict.observed == (1 if verdict.partition.hour == hour(2) else 2)
         assert verdict.failing_rows == (f"b, {'p' * 60}",)
-        assert day.book()[verdict.partition].status == "published"
+        assert day.snapshot()[verdict.partition].status == "published"
 
 
 LARGE = """
@@ -296,7 +297,7 @@ def test_sum_that_might_not_be_exact_is_withheld_or_left_out(make_stream: Make) 
     day.run(2, 5)
     statuses = {
         (node.table, node.hour.hour): entry.status
-        for node, entry in day.book().items()
+        for node, entry in day.snapshot().items()
         if node.block == "sent"
     }
     assert statuses == {
@@ -311,7 +312,7 @@ def test_sum_that_might_not_be_exact_is_withheld_or_left_out(make_stream: Make) 
     assert f"2015-05-17T04:00 sent: sums_exact, column sum_bytes: observed 1, {helps}" in words
     assert f"values_bytes 512, min_bytes {2**53}" in words
     assert set(failed(day, "aggregates")) == {"sums_exact"}
-    judged = day.ledger.checks(day.book(), "aggregates", {hour(2)})
+    judged = day.ledger.checks(day.snapshot(), "aggregates", {hour(2)})
     assert {v.partition.block for v in judged if v.check == "sums_exact"} == {"sent"}
 
     let_pass = make_stream(LARGE + "checks: {sums_exact: {severity: warning}}\n")
@@ -334,9 +335,9 @@ def test_line_that_might_not_be_exact_is_withheld(make_stream: Make) -> None:
     for number in (2, 3, 4):
         day.land(number, [line(3600 * number, sent=2**42 if number == 4 else 2**41)])
     day.run(2, 5)
-    book = day.book()
+    snapshot = day.snapshot()
     assert set(failed(day, "aggregates")) == {"lines_exact"}
-    statuses = [book[PartitionKey("aggregates", "sent", "aggregates", hour(n))].status for n in (2, 3, 4)]
+    statuses = [snapshot[PartitionKey("aggregates", "sent", "aggregates", hour(n))].status for n in (2, 3, 4)]
     assert statuses == ["published", "published", "quarantined"]
     words = gate_words(day, 4, 5)
     helps = "expected at most 0 (windows with a unit whose value reaches 2**42 steps of its column's "

@@ -49,7 +49,7 @@ class Shelf(Store):
     def __post_init__(self) -> None:
         self.written: list[tuple[str, str, int, str, list[str]]] = []
 
-    def pin(self, tables: object, book: LedgerSnapshot | None = None) -> PinnedTables:
+    def pin(self, tables: object, snapshot: LedgerSnapshot | None = None) -> PinnedTables:
         return PinnedTables(self, dict.fromkeys(tables, 5))
 
     def write(
@@ -126,7 +126,7 @@ def test_what_a_run_went_by_is_looked_at_again_in_the_ledger_as_it_is(shelf: She
     with pytest.raises(RunSuperseded, match="another run of other hours"):
         publish(
             shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, seen,
-            holds=lambda book: node(1) not in book,
+            holds=lambda snapshot: node(1) not in snapshot,
         )  # fmt: skip
     assert (shelf.written, set(ledger.snapshot())) == ([], {node(1)})
 

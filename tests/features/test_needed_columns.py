@@ -78,9 +78,9 @@ def test_a_file_that_lacks_what_a_block_needs_is_an_error(make_stream: Any) -> N
         land(number, whole, {**whole, "user": None})
     land(FINE, {"kind": "q", "user": "u", "kept": "k"}, {"kind": "w"})
     day.ingest(1, FINE + 1)
-    book = day.book()
+    snapshot = day.snapshot()
     found: dict[datetime, list[tuple[str, tuple[str, ...] | str | None]]] = {}
-    for verdict in day.ledger.checks(book, "ingest", {hour(number) for number in range(FINE + 1)}):
+    for verdict in day.ledger.checks(snapshot, "ingest", {hour(number) for number in range(FINE + 1)}):
         if verdict.severity == "error" and not verdict.success:
             said = verdict.failing_rows if verdict.check == "used_fields_present" else verdict.column
             found.setdefault(verdict.partition.hour, []).append((verdict.check, said))
@@ -89,6 +89,6 @@ def test_a_file_that_lacks_what_a_block_needs_is_an_error(make_stream: Any) -> N
     }
     assert found == expected | {hour(number): [("keys_not_null", "user")] for number in KEYED}
     statuses = {
-        n: book[PartitionKey("ingest", "events", "events", hour(n))].status for n in range(1, FINE + 1)
+        n: snapshot[PartitionKey("ingest", "events", "events", hour(n))].status for n in range(1, FINE + 1)
     }
     assert statuses == {n: "published" if n == FINE else "quarantined" for n in range(1, FINE + 1)}

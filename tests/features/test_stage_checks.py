@@ -241,7 +241,7 @@ def audited(
             with audits() as seen:
                 for stage in lake.stages:
                     getattr(harness, stage)(first, end)
-            assert {entry.status for entry in harness.book().values()} == {"published"}
+            assert {entry.status for entry in harness.snapshot().values()} == {"published"}
             return seen
 
         yield of

@@ -13,12 +13,12 @@ from tests.support.ledger_factories import (
     PARTIAL,
     WITHHELD,
     at,
-    book,
     files,
     junk,
     lacking,
     node,
     of_ingest,
+    snapshot,
     told,
     waiting,
 )
@@ -33,7 +33,7 @@ from transom.ledger.snapshot import LedgerSnapshot
 
 def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
     found = of_ingest(
-        book({0: GOOD, 1: WITHHELD, 2: WITHHELD, 3: GOOD, 4: WITHHELD}),
+        snapshot({0: GOOD, 1: WITHHELD, 2: WITHHELD, 3: GOOD, 4: WITHHELD}),
         [junk(1), junk(2, ".a"), junk(2, ".b"), junk(4)],
     )
     first = Finding(
@@ -79,12 +79,12 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
     ],
 )  # fmt: skip
 def test_whole_numbers_are_whole_in_a_title(observed: float | None, said: str) -> None:
-    (found,) = of_ingest(book({1: WITHHELD}), [replace(junk(1), observed=observed)])
+    (found,) = of_ingest(snapshot({1: WITHHELD}), [replace(junk(1), observed=observed)])
     assert found.title.partition(": check ")[2] == f"rejected_share saw {said}, expected at most 0.05"
 
 
 def test_evidence_is_no_longer_than_a_page() -> None:
-    (found,) = of_ingest(book(dict.fromkeys(range(9), WITHHELD)), [junk(number) for number in range(9)])
+    (found,) = of_ingest(snapshot(dict.fromkeys(range(9), WITHHELD)), [junk(number) for number in range(9)])
     assert len(found.evidence) == 1 + 5 + 1 + 5 + 1
     assert found.evidence[6] == "and 4 more"
 
@@ -92,7 +92,7 @@ def test_evidence_is_no_longer_than_a_page() -> None:
 def test_a_source_that_has_gone_silent_is_worse_than_one_that_was() -> None:
     empty = dict.fromkeys((1, 2, 4, 5, 6), PARTIAL)
     found = of_ingest(
-        book({0: GOOD, 3: GOOD, 7: PARTIAL} | empty), [*(files(n, 0, 2) for n in empty), files(7, 1, 2)]
+        snapshot({0: GOOD, 3: GOOD, 7: PARTIAL} | empty), [*(files(n, 0, 2) for n in empty), files(7, 1, 2)]
     )
     assert told(found) == [
         "medium source_silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
@@ -100,7 +100,7 @@ def test_a_source_that_has_gone_silent_is_worse_than_one_that_was() -> None:
         "medium incomplete: web: events, 2015-05-17T07:00, are incomplete: "
         "check files_expected saw 1, expected at least 2",
     ]
-    gone = of_ingest(book({0: GOOD, 3: GOOD} | empty), [files(n, 0) for n in empty])
+    gone = of_ingest(snapshot({0: GOOD, 3: GOOD} | empty), [files(n, 0) for n in empty])
     assert told(gone) == [
         "high source_silent: no file of web since 2015-05-17T04:00 (3 hours)",
         "medium source_silent: no file of web for 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours)",
@@ -110,7 +110,8 @@ def test_a_source_that_has_gone_silent_is_worse_than_one_that_was() -> None:
 
 def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm() -> None:
     found = of_ingest(
-        book({0: GOOD, 1: GOOD}), [replace(verdict, severity="warning") for verdict in (junk(0), files(1, 0))]
+        snapshot({0: GOOD, 1: GOOD}),
+        [replace(verdict, severity="warning") for verdict in (junk(0), files(1, 0))],
     )
     assert told(found) == [
         "low check_failed: web: events, 2015-05-17T00:00, deserve a look: "
@@ -122,7 +123,7 @@ def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm()
 def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
     cut = CheckResult(node(1), "file_readable", "incomplete", 1, "at most 0", False, file="a/1.log")
     lacks = lacking(Reason("file", "a/1.log: file_readable: truncated: after 5 lines", "a/1.log"))
-    (found,) = of_ingest(book({1: lacks, 2: lacks, 3: lacks}), [cut])
+    (found,) = of_ingest(snapshot({1: lacks, 2: lacks, 3: lacks}), [cut])
     assert (found.kind, found.start_time, found.end_time) == ("incomplete", at(1), at(4))
     assert found.evidence[1:3] == (
         "2015-05-17T01:00 a/1.log: observed 1, expected at most 0",
@@ -133,7 +134,7 @@ def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
 def test_hours_that_lack_a_withheld_file_name_it_and_its_cure() -> None:
     words = "a/1.log: withheld, the finding of 2015-05-17T01:00 says why"
     lacks = lacking(Reason("quarantined_file", words, "a/1.log"))
-    withheld, found = of_ingest(book({1: WITHHELD, 2: lacks, 3: lacks}), [junk(1)])
+    withheld, found = of_ingest(snapshot({1: WITHHELD, 2: lacks, 3: lacks}), [junk(1)])
     assert withheld.kind == "check_failed"
     assert (found.kind, found.title, found.evidence) == (
         "incomplete",
@@ -157,7 +158,7 @@ def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
         path = f"landing/a b.{number}.log"
         return lacking(Reason("file", words, path), Reason("check", check, "files_expected"))
 
-    found = of_ingest(book({1: waiting(1), 2: waiting(2)}), [files(1, 1, 2), files(2, 1, 2)])
+    found = of_ingest(snapshot({1: waiting(1), 2: waiting(2)}), [files(1, 1, 2), files(2, 1, 2)])
     assert sorted(told(found)) == [
         "medium incomplete: web: events, 2015-05-17T01:00 to 2015-05-17T03:00 (2 hours), are incomplete: "
         "check files_expected saw 1, expected at least 2",
@@ -168,15 +169,15 @@ def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
 
 def test_an_hour_that_nobody_asked_for_is_missed_by_nobody() -> None:
     unasked = replace(PARTIAL, requested=False)
-    assert of_ingest(book({0: unasked, 1: GOOD}), [files(0, 0)]) == []
-    assert of_ingest(book({0: replace(unasked, reason="a/1.log: cut"), 1: GOOD})) == []
-    assert len(of_ingest(book({0: replace(WITHHELD, requested=False), 1: GOOD}), [junk(0)])) == 1
+    assert of_ingest(snapshot({0: unasked, 1: GOOD}), [files(0, 0)]) == []
+    assert of_ingest(snapshot({0: replace(unasked, reason="a/1.log: cut"), 1: GOOD})) == []
+    assert len(of_ingest(snapshot({0: replace(WITHHELD, requested=False), 1: GOOD}), [junk(0)])) == 1
 
 
 def test_what_a_killed_run_has_seen_counts_for_nothing() -> None:
     writing = replace(WITHHELD, status="writing")
-    assert of_ingest(book({0: writing, 1: GOOD}), [junk(0)]) == []
-    (found,) = of_ingest(book({0: writing, 1: GOOD}), [junk(0)], [node(0)])
+    assert of_ingest(snapshot({0: writing, 1: GOOD}), [junk(0)]) == []
+    (found,) = of_ingest(snapshot({0: writing, 1: GOOD}), [junk(0)], [node(0)])
     assert (found.kind, found.start_time, found.end_time) == ("stale", at(0), at(1))
 
 
@@ -198,14 +199,14 @@ def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
 
 def test_of_hours_in_a_row_the_worst_speaks_for_all() -> None:
     warned = replace(junk(1), severity="warning", observed=0.06)
-    (found,) = of_ingest(book({1: GOOD, 2: WITHHELD}), [warned, junk(2)])
+    (found,) = of_ingest(snapshot({1: GOOD, 2: WITHHELD}), [warned, junk(2)])
     assert (found.severity, found.start_time, found.end_time) == ("high", at(1), at(3))
     assert "are withheld: check rejected_share saw 0.3333" in found.title
 
 
 def test_a_withheld_hour_that_lacks_something_as_well_is_two_findings() -> None:
     found = of_ingest(
-        book({1: replace(WITHHELD, reason="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
+        snapshot({1: replace(WITHHELD, reason="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
     )
     assert told(found) == [
         "high check_failed: web: events, 2015-05-17T01:00, are withheld: a/1.log: cannot be read",
@@ -215,7 +216,7 @@ def test_a_withheld_hour_that_lacks_something_as_well_is_two_findings() -> None:
 
 
 def test_a_row_at_fault_is_shown_as_far_as_a_line_goes() -> None:
-    (found,) = of_ingest(book({1: WITHHELD}), [junk(1).with_failing_rows(["x" * 300])])
+    (found,) = of_ingest(snapshot({1: WITHHELD}), [junk(1).with_failing_rows(["x" * 300])])
     assert [row for row in found.evidence if row.startswith("x")] == ["x" * 200]
 
 

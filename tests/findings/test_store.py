@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from tests.support.ledger_factories import GOOD, WITHHELD, at, book, junk, node, of_ingest, waiting
+from tests.support.ledger_factories import GOOD, WITHHELD, at, junk, node, of_ingest, snapshot, waiting
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import PartitionState
 from transom.core.reasons import Reason
@@ -135,7 +135,7 @@ def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
 ) -> None:
     ran(ledger, "a", [1])
     publish(ledger, "web", "ingest", {})
-    knew = of_ingest(book({0: WITHHELD}), [junk(0)])
+    knew = of_ingest(snapshot({0: WITHHELD}), [junk(0)])
     ran(ledger, "b", [3])
     made, first = table.from_ledger, iter([True])
 

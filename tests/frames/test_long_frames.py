@@ -72,7 +72,7 @@ def test_frames_that_stay_open_for_days_whatever_the_runs(make_stream: Make) -> 
     whole.run(0, HOURS)
     assert_equal(lived, whole)
     lived.assert_ledger_true()
-    assert {entry.status for entry in lived.book().values()} == {"published"}
+    assert {entry.status for entry in lived.snapshot().values()} == {"published"}
 
     rows = [row for some in log.values() for row in some]
     frames = whole.rows_of("frames")

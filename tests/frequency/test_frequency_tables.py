@@ -296,7 +296,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(make_stream:
         whole.stream.model_copy(update={"chunk": timedelta(hours=5)}),
         whole.context(0, HOURS).interval,
     )
-    audits = audit(whole.spark, stream, interval, whole.root, freshness_of(whole.stream, whole.book()))
+    audits = audit(whole.spark, stream, interval, whole.root, freshness_of(whole.stream, whole.snapshot()))
     assert {found.block for found in audits} == FREQUENCIES
     for found in audits:
         assert (found.windows, found.sound) == (HOURS, True)

@@ -78,7 +78,7 @@ aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1
     (file,) = day.table("files").collect()
     assert file.lines == file.accepted + file.rejected + file.header_lines
     assert day.table("rejected").count() == file.rejected > 0
-    (entry,) = [e for n, e in day.book().items() if n.table == "aggregates"]
+    (entry,) = [e for n, e in day.snapshot().items() if n.table == "aggregates"]
     assert (entry.status, entry.rows) == ("published", 0)
 
 
@@ -91,7 +91,7 @@ def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(mak
     # A line that has not ended yet, in a gzip that has not ended yet.
     path.write_bytes(gzip.compress("\n".join([*lines[:10], lines[10][:30]]).encode())[:-8])
     day.run(2, 3)
-    entry = day.book()[PartitionKey("ingest", "events", "events", hour(2))]
+    entry = day.snapshot()[PartitionKey("ingest", "events", "events", hour(2))]
     assert (entry.status, entry.complete, entry.rows) == ("published", False, 10)
     day.land(2, lines)
     day.run(2, 3)
@@ -142,7 +142,7 @@ def test_a_landing_folder_that_is_not_there_is_said(make_stream: Make) -> None:
     day = make_stream()
     with pytest.raises(LandingError, match=r"source.path: landing folder .*landing/web cannot be listed"):
         day.ingest(2, 3)
-    assert not day.book()
+    assert not day.snapshot()
 
 
 def test_rows_outside_what_their_file_may_hold_are_rejected_by_name(make_stream: Make) -> None:
@@ -291,7 +291,7 @@ def test_a_full_disk_loses_nothing(
         finally:
             for process in (java, 0):
                 resource.prlimit(process, resource.RLIMIT_FSIZE, (soft, hard))
-    assert {entry.status for node, entry in day.book().items() if node.table == table} == {"writing"}
+    assert {entry.status for node, entry in day.snapshot().items() if node.table == table} == {"writing"}
     assert day.table(table).count() == 0
     day.run(0, 2)
     assert day.state() == alone.state()

@@ -60,10 +60,10 @@ def test_damaged_node_is_stale_and_kept_by_no_write() -> None:
     node = partition_of("events", at(1))
     assert is_stale(DAMAGED, {"specification": "now"}, "")
     stands = replace(DAMAGED, status="published")
-    book = LedgerSnapshot(
+    snapshot = LedgerSnapshot(
         {node: DAMAGED, partition_of("events", at(2)): stands, partition_of("events", at(3)): stands}
     )
-    assert readable(book, {at(1), at(2)}) == [partition_of("events", at(2))]
+    assert readable(snapshot, {at(1), at(2)}) == [partition_of("events", at(2))]
 
 
 def test_tokens_begin_above_those_of_a_ledger_that_was_lost(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_rows_of_hours_to_read_again_are_taken_from_files_that_are_there() -> No
 
 def lossy(known: dict[str, FileRecord], entry: PartitionState) -> IngestSnapshot:
     """What a run of hour 0 finds, whose events have an entry."""
-    book = LedgerSnapshot({partition_of("events", at(0)): entry})
+    snapshot = LedgerSnapshot({partition_of("events", at(0)): entry})
     chunk = Interval(at(0), at(1))
     scope = Scope.of(chunk, chunk, 2 * HOUR, [at(0)])
     return IngestSnapshot(
-        book, PinnedTables(Store(cast(Any, None), ""), {}), scope, known, {}, RULES, lambda _: {}
+        snapshot, PinnedTables(Store(cast(Any, None), ""), {}), scope, known, {}, RULES, lambda _: {}
     )
 
 
@@ -127,7 +127,7 @@ def within(
 ) -> IngestSnapshot:
     """What a run of some hours finds, with two hours around them, of which the events of some are lost."""
     hours = {hour for file in known.values() for hour in file.hours}
-    book = LedgerSnapshot(
+    snapshot = LedgerSnapshot(
         {
             partition_of("events", hour): replace(
                 DAMAGED, status="damaged" if hour in map(at, lost) else "published"
@@ -141,7 +141,7 @@ def within(
         RULES, permitted=lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in hours)
     )
     return IngestSnapshot(
-        book, PinnedTables(Store(cast(Any, None), ""), {}), scope, known, there, rules, lambda _: {}
+        snapshot, PinnedTables(Store(cast(Any, None), ""), {}), scope, known, there, rules, lambda _: {}
     )
 
 

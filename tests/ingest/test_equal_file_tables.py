@@ -78,20 +78,20 @@ def test_an_hour_is_incomplete_until_the_files_are_there_whose_names_say_its_end
             last = lines
     day.run(0, 2)
     assert counts(day) == {0: 38, 1: 57}
-    entries = {number: day.book()[partition_of("events", hour(number))] for number in (0, 1)}
+    entries = {number: day.snapshot()[partition_of("events", hour(number))] for number in (0, 1)}
     assert [entries[0].complete, entries[1].complete] == [False, True]
     assert (
         entries[0].reason
         == "periods_covered: observed 1, expected at most 0 (the periods without a file are in the sample)"
     )
-    verdicts = day.ledger.checks(day.book(), "ingest", {hour(0)})
+    verdicts = day.ledger.checks(day.snapshot(), "ingest", {hour(0)})
     (verdict,) = noted(verdicts, "ingest")
     sample = "no file of 2015-05-17T00:40:00 to 01:00:00: landing/web/2015-05-17/lb_0100.log.gz"
     assert tuple(verdict.failing_rows) == (sample,)
     land(day, "lb_0100.log.gz", last)
     day.run(1, 2)
     assert counts(day) == {0: 57, 1: 57}
-    assert day.book()[partition_of("events", hour(0))].complete
+    assert day.snapshot()[partition_of("events", hour(0))].complete
 
 
 METER = """

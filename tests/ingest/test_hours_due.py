@@ -33,10 +33,10 @@ def due(
     decisions: Decisions = NOTHING,
 ) -> tuple[list[datetime], Set[datetime]]:
     """The hours that a run of the first hour publishes with their rows, and those that it forgets."""
-    book, chunk = LedgerSnapshot(entries), Interval(at(0), at(1))
-    scope = Scope.of(chunk, chunk, 2 * HOUR, book.hours(STAGE))
+    snapshot, chunk = LedgerSnapshot(entries), Interval(at(0), at(1))
+    scope = Scope.of(chunk, chunk, 2 * HOUR, snapshot.hours(STAGE))
     found = IngestSnapshot(
-        book, PinnedTables(Store(None, ""), {}), scope, known or {}, {}, RULES, lambda _: EXPECTED
+        snapshot, PinnedTables(Store(None, ""), {}), scope, known or {}, {}, RULES, lambda _: EXPECTED
     )
     files = {path: file for path, file in (known or {}).items() if path not in decisions.dropped}
     seen, _ = _required_hours(STREAM, Tables.of(STREAM), found, decisions, files, "now")
@@ -83,7 +83,7 @@ def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_fo
         tables,
         events=replace(tables.events, excluded_from_digest=tables.events.excluded_from_digest | former),
     )
-    book = LedgerSnapshot({partition_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
+    snapshot = LedgerSnapshot({partition_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
     seen = {at(n): replace(STANDS, run_id="now") for n in (0, 1, 2)}
     decisions = replace(NOTHING, removed={"a": frozenset({at(2)})})
     # In hour 0 one event is another; in hour 3 nothing but the files' count of duplicates changes.
@@ -91,9 +91,11 @@ def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_fo
     figures = {node: {"count": 1, "digest": "1:2"} for node in nodes}
     figures[partition_of("events", at(0))] = {"count": 2, "digest": "2:3"}
     chunk = Interval(at(0), at(4))
-    scope = Scope.of(chunk, chunk, 2 * HOUR, book.hours(STAGE))
-    scene = IngestSnapshot(book, PinnedTables(Store(None, ""), {}), scope, {}, {}, RULES, lambda _: EXPECTED)
-    results = _with_rows(seen, figures, book, "now")
+    scope = Scope.of(chunk, chunk, 2 * HOUR, snapshot.hours(STAGE))
+    scene = IngestSnapshot(
+        snapshot, PinnedTables(Store(None, ""), {}), scope, {}, {}, RULES, lambda _: EXPECTED
+    )
+    results = _with_rows(seen, figures, snapshot, "now")
     changes = _rewritten_hours(tables, scene, decisions, figures)
     assert changes == {"events": [at(0), *([at(2)] if former else [])], "files": [at(0), at(1), at(2), at(3)]}
     same = replace(STANDS, run_id="now")

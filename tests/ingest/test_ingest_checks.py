@@ -113,12 +113,12 @@ def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Str
 @pytest.mark.parametrize("number", [pytest.param(n, id=f"hour {n}") for n in CASES])
 def test_file_fails_its_check_alone(landed: StreamHarness, number: int) -> None:
     case = CASES[number]
-    verdicts = noted(landed.ledger.checks(landed.book(), "ingest", {hour(number)}), "ingest")
+    verdicts = noted(landed.ledger.checks(landed.snapshot(), "ingest", {hour(number)}), "ingest")
     assert {verdict.check: verdict.observed for verdict in verdicts} == case.observed
     sample = [row for verdict in verdicts for row in verdict.failing_rows]
     assert len(sample) == len(case.sample)
     assert all(re.match(words, row) for words, row in zip(case.sample, sample, strict=True))
-    entry = landed.book()[PartitionKey("ingest", "events", "events", hour(number))]
+    entry = landed.snapshot()[PartitionKey("ingest", "events", "events", hour(number))]
     assert (entry.status, entry.complete) == (case.status, not case.observed)
     assert all(check in (entry.reason or "") for check in case.observed)
 
@@ -147,7 +147,7 @@ def test_changed_file_warns_and_is_published(make_stream: Make) -> None:
     assert (verdict.check, verdict.severity, verdict.observed) == ("files_unchanged", "warning", 1)
     (row,) = verdict.failing_rows
     assert row.startswith(f"{PATH}: ")
-    entry = day.book()[PartitionKey("ingest", "events", "events", hour(2))]
+    entry = day.snapshot()[PartitionKey("ingest", "events", "events", hour(2))]
     assert (entry.status, entry.complete) == ("published", True)
 
 
@@ -172,7 +172,7 @@ def test_file_of_too_many_hours_touches_none_of_them(make_stream: Make, tmp_path
     verdict = found["hours_bounded"]
     assert (verdict.file, verdict.partition.hour, verdict.observed) == ("landing/random.log", UNKNOWN_HOUR, 4)
     assert verdict.failing_rows[0] == "line 1: event_time 2015-05-17T00:00:00"
-    assert {node.hour for node, entry in day.book().items() if entry.status == "quarantined"} == {
+    assert {node.hour for node, entry in day.snapshot().items() if entry.status == "quarantined"} == {
         UNKNOWN_HOUR
     }
     assert len(day.rows_of("events")) == 3
@@ -222,7 +222,7 @@ def test_new_and_missing_fields_fail_their_checks(make_stream: Make, tmp_path: P
     assert (row.kib, row.mib, row.note, row.rest) == (2.0, None, None, '{"and":{"more":2},"more":1}')
     used = DRIFTING + 'checks: {noted: {stage: ingest, every: "mib is null"}, fields_known: {"off": true}}\n'
     assert observed(used) == {"fields_present": absent, "used_fields_present": (1, "error", ("kept",))}
-    entry = make_stream(used).book()[PartitionKey("ingest", "events", "events", hour(2))]
+    entry = make_stream(used).snapshot()[PartitionKey("ingest", "events", "events", hour(2))]
     assert (entry.status, entry.reason) == (
         "quarantined",
         "landing/2015-05-17-02.json: used_fields_present: observed 1, expected at most 0 "
@@ -267,7 +267,7 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_takes_it(make_st
     land(5, purchase, end, {"currency": "EUR"})
     ingested = day.ingest(1, 6)
     assert (ingested.published, ingested.quarantined) == (2, 3)
-    failures = noted(day.ledger.failures(day.book(), "ingest"), "ingest")
+    failures = noted(day.ledger.failures(day.snapshot(), "ingest"), "ingest")
     seen = [v for v in failures if v.severity == "error"]
     assert [(v.partition.hour, v.check, v.column, v.observed, v.failing_rows) for v in seen] == [
         (hour(3), "keys_not_null", "currency", 1, ("line 2: kind purchase",)),
@@ -340,7 +340,9 @@ def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(make_stream:
     day.land(2, []).write_bytes(gzip.compress(b"\0" * 300))
     day.land(3, ["junk"] * 5)
     day.ingest(0, 4)
-    verdicts = noted(day.ledger.checks(day.book(), "ingest", {hour(number) for number in range(4)}), "ingest")
+    verdicts = noted(
+        day.ledger.checks(day.snapshot(), "ingest", {hour(number) for number in range(4)}), "ingest"
+    )
     assert {(v.partition.hour, v.check, v.severity, v.observed) for v in verdicts} == {
         (hour(0), "rejected_share", "warning", 1 / 11),
         (hour(1), "no_nul_bytes", "warning", 300_000),
@@ -349,7 +351,9 @@ def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(make_stream:
         # Of these not one line is an event: that is no matter of a share.
         (hour(3), "rejected_share", "error", 1),
     }
-    entries = [day.book()[PartitionKey("ingest", "events", "events", hour(number))] for number in range(4)]
+    entries = [
+        day.snapshot()[PartitionKey("ingest", "events", "events", hour(number))] for number in range(4)
+    ]
     assert [(entry.status, entry.complete, entry.rows) for entry in entries] == [
         ("published", True, 10), ("published", True, 10), ("published", False, 0), ("quarantined", False, 0),
     ]  # fmt: skip
@@ -365,7 +369,7 @@ def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(make_stream: 
     day.land(2, good(2))
     day.ingest(0, 3)
     (first, second) = noted(
-        day.ledger.checks(day.book(), "ingest", {hour(number) for number in range(3)}), "ingest"
+        day.ledger.checks(day.snapshot(), "ingest", {hour(number) for number in range(3)}), "ingest"
     )
     rule = (
         "{site} of source.path, landing/web/%Y-%m-%d/access.%H{site}.log.gz, must have a text in each name; "
@@ -376,7 +380,9 @@ def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(make_stream: 
         )  # fmt: skip
         assert verdict.file == f"landing/web/2015-05-17/access.{number:02}.log.gz"
         assert verdict.failing_rows == (f"{rule}it is empty in this one",)
-    entries = [day.book()[PartitionKey("ingest", "events", "events", hour(number))] for number in range(3)]
+    entries = [
+        day.snapshot()[PartitionKey("ingest", "events", "events", hour(number))] for number in range(3)
+    ]
     # The hour's other file stands: the hour is withheld all the same.
     assert [(entry.status, entry.rows) for entry in entries] == [
         ("published", 10), ("quarantined", 0), ("quarantined", 10),
@@ -384,5 +390,5 @@ def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(make_stream: 
     assert f"access.01.log.gz: captures_filled: {rule}it is empty in this one" in (entries[1].reason or "")
     path.rename(path.with_name("access.01.south.log.gz"))
     day.ingest(1, 2)
-    entry = day.book()[PartitionKey("ingest", "events", "events", hour(1))]
+    entry = day.snapshot()[PartitionKey("ingest", "events", "events", hour(1))]
     assert (entry.status, entry.complete, entry.rows) == ("published", True, 10)

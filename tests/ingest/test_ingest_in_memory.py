@@ -54,8 +54,8 @@ def _is_whole(entry: PartitionState) -> bool:
 
 def failed(lake: Pipeline, hour: int) -> list[str]:
     """The checks that failed in an hour."""
-    book = lake.ledger.snapshot()
-    return [v.check for v in lake.ledger.checks(book, "ingest", {at(hour)}) if not v.success]
+    snapshot = lake.ledger.snapshot()
+    return [v.check for v in lake.ledger.checks(snapshot, "ingest", {at(hour)}) if not v.success]
 
 
 def first(lake: Pipeline) -> None:

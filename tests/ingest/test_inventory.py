@@ -136,7 +136,7 @@ class Lake:
             lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in self.asked),
             lambda path: FileName((), path),
         )
-        book = LedgerSnapshot(
+        snapshot = LedgerSnapshot(
             {
                 partition_of("events", hour): PartitionState("published", "a", input_hashes=EXPECTED)
                 for hour in self.asked
@@ -146,10 +146,12 @@ class Lake:
         if inventory is None:
             found = landing(self.disk, names)
             there = {path: file for path in found.files if (file := found.listed(path)) is not None}
-            return IngestSnapshot(book, pins, scope, dict(self.files), there, rules, lambda _: EXPECTED)
+            return IngestSnapshot(snapshot, pins, scope, dict(self.files), there, rules, lambda _: EXPECTED)
         inventory.near(scope.around)
         known, there = inventory.known, inventory.there
-        return IngestSnapshot(book, pins, scope, known, there, rules, lambda _: EXPECTED, inventory=inventory)
+        return IngestSnapshot(
+            snapshot, pins, scope, known, there, rules, lambda _: EXPECTED, inventory=inventory
+        )
 
     def found(self, scene: IngestSnapshot, names: FileNames) -> Any:
         def contents(stream: object, node: object, there: object, paths: list[str], *others: object) -> Any:

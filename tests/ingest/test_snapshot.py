@@ -46,11 +46,11 @@ def scene(
     rules: FilePolicy = RULES,
 ) -> IngestSnapshot:
     """What a run of some hours finds; `repair_window` is two hours."""
-    book = LedgerSnapshot(entries or {})
+    snapshot = LedgerSnapshot(entries or {})
     chunk, whole = (Interval(*map(at, bounds)) for bounds in (hours, stretch or hours))
-    scope = Scope.of(chunk, whole, 2 * HOUR, book.hours(STAGE))
+    scope = Scope.of(chunk, whole, 2 * HOUR, snapshot.hours(STAGE))
     pins = PinnedTables(Store(None, ""), {})
-    return IngestSnapshot(book, pins, scope, known or {}, there or {}, rules, lambda _: EXPECTED)
+    return IngestSnapshot(snapshot, pins, scope, known or {}, there or {}, rules, lambda _: EXPECTED)
 
 
 def asked(*hours: int) -> dict[PartitionKey, PartitionState]:
@@ -274,10 +274,10 @@ def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
     scope = Scope.of(chunk, stretch, HOUR, ())
     pins = PinnedTables(Store(None, ""), {})
     made = {n: {"specification": "now" if n % 2 else "then"} for n in range(5, 16)}
-    book = LedgerSnapshot(
+    snapshot = LedgerSnapshot(
         {partition_of("events", at(n)): PartitionState("published", "a", input_hashes=made[n]) for n in made}
     )
-    scene = IngestSnapshot(book, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
+    scene = IngestSnapshot(snapshot, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
     # Earlier chunks have seen to 7 to 9, this one sees to 10 and 11; 6 is too far, 12 a later chunk's.
     unknown = {n for n in made if scene.inputs(at(n), mixed=False) is None}
     assert unknown == {6, 12, 14}

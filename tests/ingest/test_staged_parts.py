@@ -183,7 +183,7 @@ def test_rows_that_are_lost_after_they_were_read_are_not_left_out(
     if stands:
         day.land(0, [*map(line, range(40, 80)), "torn"], ".first")
         day.ingest(0, 1)
-    before, stood = day.book(), set(Path(day.root, table).rglob("*.parquet"))
+    before, stood = day.snapshot(), set(Path(day.root, table).rglob("*.parquet"))
     day.land(0, [*map(line, range(40)), "torn"])
     day.land(1, [*map(line, range(3600, 3640)), "torn"])
 
@@ -197,7 +197,7 @@ def test_rows_that_are_lost_after_they_were_read_are_not_left_out(
             LakeError, match=rf"lake: 1 of \d+ files that were written for {table} cannot be found; run the"
         ):
             day.ingest(0, 2)
-    assert day.book() == before
+    assert day.snapshot() == before
     day.ingest(0, 2)
     count = (80, 2) if not stands else (120, 3)
     assert (day.table("events").count(), day.table("rejected").count()) == count

@@ -1,4 +1,4 @@
-"""A book of stored nodes says what one of Python objects says, and makes few objects."""
+"""A snapshot of stored partitions says what one of Python objects says, and makes few objects."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.core.reasons import Reason
-from transom.ledger import columnar_state as stored_nodes
+from transom.ledger import columnar_state
 from transom.ledger.check import Check
 from transom.ledger.columnar_state import StoredPartitions, state_row
 from transom.ledger.freshness import Freshness
@@ -76,18 +76,18 @@ def stored(entries: Mapping[PartitionKey, PartitionState]) -> LedgerSnapshot:
 
 def fresh(entries: Mapping[PartitionKey, PartitionState]) -> dict[PartitionKey, PartitionState]:
     """The same with the inputs that nodes of the stage would be computed from."""
-    book = LedgerSnapshot(entries)
+    snapshot = LedgerSnapshot(entries)
     for step in STEPS:
-        freshness = Freshness(book, [STAGE], ())
+        freshness = Freshness(snapshot, [STAGE], ())
         made = {
             node: PartitionState(
                 **{**vars(entry), "input_hashes": freshness.recorded_inputs(node, entry.status)}
             )
-            for node, entry in book.items()
+            for node, entry in snapshot.items()
             if node.table == step.table.name and node.hour != UNKNOWN_HOUR
         }
-        book = book.updated(made)
-    return dict(book)
+        snapshot = snapshot.updated(made)
+    return dict(snapshot)
 
 
 def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
@@ -123,7 +123,7 @@ def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
         known = HourSet.of(hour for hour in same if like[hour] == {"specification": "x"})
         assert found.unlike(*series, like.__getitem__, known) == wrong
         assert expected.unlike(*series, like.__getitem__, HourSet()) == wrong
-    stale, wanted = (Freshness(book, [STAGE], ()) for book in (found, expected))
+    stale, wanted = (Freshness(snapshot, [STAGE], ()) for snapshot in (found, expected))
     for step in STEPS:
         for block in step.parts:
             table = (STAGE.name, block, step.table.name)
@@ -131,7 +131,7 @@ def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
 
 
 @given(BOOKS, CHANGES, st.booleans(), st.integers(1, 4))
-def test_a_stored_book_says_what_one_of_objects_says(
+def test_a_stored_snapshot_says_what_one_of_objects_says(
     entries: dict[PartitionKey, PartitionState],
     changes: dict[PartitionKey, PartitionState | None],
     right: bool,
@@ -140,7 +140,7 @@ def test_a_stored_book_says_what_one_of_objects_says(
     if right:
         entries = fresh(entries)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stored_nodes, "AT_A_TIME", many)
+        patch.setattr(columnar_state, "AT_A_TIME", many)
         found, expected = stored(entries), LedgerSnapshot(entries)
         assert_same(found, expected)
         assert_same(found.updated(changes), expected.updated(changes))
@@ -170,31 +170,39 @@ def test_a_year_of_hours_makes_objects_of_those_alone_that_are_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[object] = []
-    entry_of = stored_nodes._state
-    monkeypatch.setattr(stored_nodes, "_state", lambda row: made.append(row) or entry_of(row))
+    entry_of = columnar_state._state
+    monkeypatch.setattr(columnar_state, "_state", lambda row: made.append(row) or entry_of(row))
     nodes = [PartitionKey(*series, at(n)) for series in SERIES for n in range(YEAR)]
-    book = stored(
+    snapshot = stored(
         fresh(dict.fromkeys(nodes, PartitionState("published", "a", digest="1:1", input_hashes={})))
     )
-    assert len(book) == 4 * YEAR
-    assert (len(book.required_hours), list(book.troubled()), len(book.required_hours.intervals)) == (
+    assert len(snapshot) == 4 * YEAR
+    assert (
+        len(snapshot.required_hours),
+        list(snapshot.troubled()),
+        len(snapshot.required_hours.intervals),
+    ) == (
         YEAR,
         [],
         1,
     )
-    fresh_hours = book.recorded_as(*SERIES[0], {})
-    assert fresh_hours == book.required_hours
-    assert book.unlike(*SERIES[0], lambda hour: {}, fresh_hours) == []
-    freshness = Freshness(book, [STAGE], ())
+    fresh_hours = snapshot.recorded_as(*SERIES[0], {})
+    assert fresh_hours == snapshot.required_hours
+    assert snapshot.unlike(*SERIES[0], lambda hour: {}, fresh_hours) == []
+    freshness = Freshness(snapshot, [STAGE], ())
     assert [freshness.outdated_hours(STAGE.name, "one", table) for table in ("state", "told")] == [[], []]
-    assert book.range_hash(SERIES[0], at(0), at(YEAR - 1)) == book.range_hash(SERIES[0], at(-5), at(9000))
+    assert snapshot.range_hash(SERIES[0], at(0), at(YEAR - 1)) == snapshot.range_hash(
+        SERIES[0], at(-5), at(9000)
+    )
     assert made == []
-    assert book[nodes[100]].digest == "1:1"
-    assert len(made) == stored_nodes.AT_A_TIME
-    later = Freshness(book.updated({nodes[600]: PartitionState("published", "b", digest="1:2")}), [STAGE], ())
+    assert snapshot[nodes[100]].digest == "1:1"
+    assert len(made) == columnar_state.AT_A_TIME
+    later = Freshness(
+        snapshot.updated({nodes[600]: PartitionState("published", "b", digest="1:2")}), [STAGE], ()
+    )
     # What reads the hour, and the chain behind it.
     assert later.outdated_hours(STAGE.name, "one", "state") == [at(n) for n in range(599, YEAR)]
-    assert len(made) <= 4 * stored_nodes.AT_A_TIME
+    assert len(made) <= 4 * columnar_state.AT_A_TIME
 
 
 @given(st.sets(st.integers(-5, 20)), st.sets(st.integers(-5, 20)), st.integers(-6, 22))

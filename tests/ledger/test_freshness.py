@@ -59,7 +59,7 @@ class Asked:
 
     def stale(self) -> dict[str, list[int]]:
         """The stale hours of each stage."""
-        fresh = freshness_of(self.day.stream, self.day.book())
+        fresh = freshness_of(self.day.stream, self.day.snapshot())
         return {
             stage: [n for n in HOURS if hour(n) in fresh.stale(stage)] for stage in ("ingest", "aggregates")
         }

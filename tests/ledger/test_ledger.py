@@ -62,11 +62,11 @@ def test_a_claim_on_what_has_changed_since_it_was_read_is_refused(ledger: Ledger
 
 def test_a_claim_is_refused_where_what_the_run_went_by_does_not_hold(ledger: Ledger) -> None:
     seen = ledger.snapshot()
-    ledger.claim("ingest", [node(0)], "a", seen, holds=lambda book: book == seen)
+    ledger.claim("ingest", [node(0)], "a", seen, holds=lambda snapshot: snapshot == seen)
     with pytest.raises(
         RunSuperseded, match=r"another run of other hours.* came in between; run b wrote nothing"
     ):
-        ledger.claim("ingest", [node(1)], "b", seen, holds=lambda book: book == seen)
+        ledger.claim("ingest", [node(1)], "b", seen, holds=lambda snapshot: snapshot == seen)
     assert list(ledger.snapshot()) == [node(0)]
 
 
@@ -175,10 +175,10 @@ def run_of(ledger: Ledger, number: int, stage: str = "ingest") -> None:
 def said(root: str) -> object:
     """Everything that a ledger says."""
     ledger = Ledger(root)
-    book = ledger.snapshot()
-    every = {of.hour for of in book}
-    checks = {stage: ledger.checks(book, stage, every) for stage in ("ingest", "aggregates")}
-    return dict(book), checks, ledger.failures(book, "ingest"), ledger.runs()
+    snapshot = ledger.snapshot()
+    every = {of.hour for of in snapshot}
+    checks = {stage: ledger.checks(snapshot, stage, every) for stage in ("ingest", "aggregates")}
+    return dict(snapshot), checks, ledger.failures(snapshot, "ingest"), ledger.runs()
 
 
 def files(ledger: Ledger, stage: str) -> dict[str, int]:

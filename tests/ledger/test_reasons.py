@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ledger_factories import GOOD, at, book, lacking, node, of_ingest
+from tests.support.ledger_factories import GOOD, at, lacking, node, of_ingest, snapshot
 from transom.core.partitions import CARRIED_INCOMPLETE, PartitionState, Status, partition_hash
 from transom.core.reasons import Kind, Reason, format_reasons, read, write
 from transom.ledger.input_hashes import is_stale
@@ -21,7 +21,7 @@ OWN = Reason("inputs", "1 incomplete hours, first 2015-05-17T03:00")
 def test_a_path_garbles_nothing(path: str) -> None:
     lacks = lacking(Reason("file", f"{path}: cut; after 5 lines", path))
     assert lacks.has_own_gap
-    (found,) = of_ingest(book({1: lacks, 2: lacks, 3: GOOD}))
+    (found,) = of_ingest(snapshot({1: lacks, 2: lacks, 3: GOOD}))
     assert (found.kind, found.start_time, found.end_time) == ("incomplete", at(1), at(3))
     assert found.title.endswith(f"are incomplete: {path}: cut; after 5 lines")
     assert found.evidence[0] == f"{path}: cut; after 5 lines"
@@ -29,7 +29,7 @@ def test_a_path_garbles_nothing(path: str) -> None:
 
 def test_files_of_one_complaint_are_one_finding_whatever_they_are_called() -> None:
     entries = {n: lacking(Reason("file", f"x; {n}: y.log: cut", f"x; {n}: y.log")) for n in (1, 2)}
-    (found,) = of_ingest(book(entries))
+    (found,) = of_ingest(snapshot(entries))
     assert (found.start_time, found.end_time) == (at(1), at(3))
 
 
@@ -41,14 +41,14 @@ def test_other_words_make_no_other_finding(status: Status, kind: Kind) -> None:
     for words in ("a.log: cut", "b.log: it ends in 2015-05-17T03:00, behind line 5"):
         about = "files_expected" if kind == "check" else words[:5]
         cause = Reason(kind, words, about)
-        (found,) = of_ingest(book({1: replace(lacking(cause), status=status)}))
+        (found,) = of_ingest(snapshot({1: replace(lacking(cause), status=status)}))
         ids.add(found.finding_id)
     assert len(ids) == 1
 
 
 def test_another_check_makes_another_finding() -> None:
     names = ("files_expected", "periods_covered")
-    found = [of_ingest(book({1: lacking(Reason("check", f"{name}: 1", name))}))[0] for name in names]
+    found = [of_ingest(snapshot({1: lacking(Reason("check", f"{name}: 1", name))}))[0] for name in names]
     assert len({finding.finding_id for finding in found}) == 2
 
 

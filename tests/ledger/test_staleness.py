@@ -67,18 +67,18 @@ def state(hours: Collection[int], *blocks: str) -> dict[PartitionKey, PartitionS
     return events(hours) | dict(_made(LedgerSnapshot(events(hours)), of, hours))
 
 
-def results(book: LedgerSnapshot, of: TableStep, hours: Collection[int]) -> LedgerSnapshot:
+def results(snapshot: LedgerSnapshot, of: TableStep, hours: Collection[int]) -> LedgerSnapshot:
     """The ledger after a run over some hours."""
-    return book.updated(dict(_made(book, of, hours)))
+    return snapshot.updated(dict(_made(snapshot, of, hours)))
 
 
 def _made(
-    book: LedgerSnapshot, of: TableStep, hours: Collection[int]
+    snapshot: LedgerSnapshot, of: TableStep, hours: Collection[int]
 ) -> Iterator[tuple[PartitionKey, PartitionState]]:
     for block, part in of.parts.items():
         for number in hours:
             decided = completeness("sum", of.checks, (), at(number))
-            inputs = expected_inputs(part, 1, at(number), book, decided)
+            inputs = expected_inputs(part, 1, at(number), snapshot, decided)
             yield (
                 PartitionKey("sum", block, of.table.name, at(number)),
                 PartitionState("published", "a", input_hashes=inputs),
@@ -87,13 +87,13 @@ def _made(
 
 def planned(
     of: TableStep,
-    book: LedgerSnapshot,
+    snapshot: LedgerSnapshot,
     chunk: Interval,
     shape: str = "shape",
     again: Collection[PartitionKey] = (),
 ) -> Plan:
     scope = Scope.within(chunk, chunk, HEAL)
-    return plan(Stage("sum", 1, (state_of(of, shape), of)), of, book, scope, (), again)
+    return plan(Stage("sum", 1, (state_of(of, shape), of)), of, snapshot, scope, (), again)
 
 
 def targets(found: Plan, block: str = "one") -> list[int]:
@@ -122,19 +122,25 @@ def test_a_gap_shorter_than_healing_is_asked_for_and_a_longer_one_is_not() -> No
 
 
 def test_a_gap_that_another_run_makes_beside_this_one_is_seen() -> None:
-    def book(*numbers: int, stage: str = "sum") -> LedgerSnapshot:
+    def snapshot(*numbers: int, stage: str = "sum") -> LedgerSnapshot:
         return LedgerSnapshot(
             {PartitionKey(stage, "b", "result", at(n)): PartitionState("published", "a") for n in numbers}
         )
 
     scope = Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)})
     # Its own claim, that of a run without a gap beside it, and another stage's leave no gap.
-    for later in (book(2), book(2, 3, 4, 5), book(2, 6), book(2, 20), {**book(2), **book(7, stage="other")}):
+    for later in (
+        snapshot(2),
+        snapshot(2, 3, 4, 5),
+        snapshot(2, 6),
+        snapshot(2, 20),
+        {**snapshot(2), **snapshot(7, stage="other")},
+    ):
         assert scope.still_valid(LedgerSnapshot(later), "sum")
-    assert not scope.still_valid(book(2, 7), "sum")
+    assert not scope.still_valid(snapshot(2, 7), "sum")
     # A gap that has become shorter is no other one.
-    assert scope.still_valid(book(2, 3), "sum")
-    assert not Scope.of(between(5, 6), between(5, 6), HEAL, ()).still_valid(book(3), "sum")
+    assert scope.still_valid(snapshot(2, 3), "sum")
+    assert not Scope.of(between(5, 6), between(5, 6), HEAL, ()).still_valid(snapshot(3), "sum")
 
 
 @given(
@@ -156,28 +162,28 @@ def test_what_is_asked_for_depends_on_no_order(runs: list[tuple[int, int]], size
 
 def test_state_of_another_specification_is_made_first_however_far_back() -> None:
     of = step("one", back=5)
-    book = results(LedgerSnapshot(state(range(7), "one")), of, range(6))
-    found = planned(of, book, between(6, 7), shape="changed")
+    snapshot = results(LedgerSnapshot(state(range(7), "one")), of, range(6))
+    found = planned(of, snapshot, between(6, 7), shape="changed")
     # Hours within healing are computed from it, too.
     assert targets(found) == [3, 4, 5, 6]
     assert {node.hour for node in found.needed} == {at(n) for n in range(7)}
-    assert planned(of, book, between(6, 7)).needed == frozenset()
+    assert planned(of, snapshot, between(6, 7)).needed == frozenset()
 
 
 def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for() -> None:
     of = step("one", "new")
-    book = results(LedgerSnapshot(state(range(6), "one", "new")), step("one"), range(6))
-    found = planned(of, book, between(5, 6))
+    snapshot = results(LedgerSnapshot(state(range(6), "one", "new")), step("one"), range(6))
+    found = planned(of, snapshot, between(5, 6))
     assert (targets(found), targets(found, "new")) == ([], [2, 3, 4, 5])
     scope = Scope.within(between(5, 6), between(5, 6), HEAL)
-    left = left_stale(stale_partitions(Stage("sum", 1, (state_of(of), of)), book, ()), book, scope)
+    left = left_stale(stale_partitions(Stage("sum", 1, (state_of(of), of)), snapshot, ()), snapshot, scope)
     assert left == {PartitionKey("sum", "new", "result", at(n)): None for n in (0, 1)}
 
 
 def test_state_of_a_block_that_has_come_since_is_made_first_however_far_back() -> None:
     of = step("one", "new", back=5)
-    book = results(LedgerSnapshot(state(range(6), "one")), step("one", back=5), range(6))
-    found = planned(of, book, between(5, 6))
+    snapshot = results(LedgerSnapshot(state(range(6), "one")), step("one", back=5), range(6))
+    found = planned(of, snapshot, between(5, 6))
     assert {node.hour for node in found.needed} == {at(n) for n in range(6)}
     assert {node.block for node in found.needed} == {"new"}
 
@@ -186,9 +192,9 @@ def test_what_ingest_was_asked_for_is_due() -> None:
     """Also where a gate has kept the other stages from it: its events count as empty nowhere."""
     of = step("one", back=5)
     beside = {of_events(6): PartitionState("published", "i", digest="1:6", requested=False)}
-    book = LedgerSnapshot(events(range(6)) | beside)
+    snapshot = LedgerSnapshot(events(range(6)) | beside)
     # Of other hours nothing is computed, and files of these may have put rows there.
-    found = planned(of, book, between(5, 9))
+    found = planned(of, snapshot, between(5, 9))
     assert targets(found) == [2, 3, 4, 5]
     assert found.needed == {PartitionKey("sum", "one", "state", at(n)) for n in range(6)}
     stage = Stage("sum", 1, (state_of(of), of))
@@ -197,28 +203,30 @@ def test_what_ingest_was_asked_for_is_due() -> None:
     far = {
         PartitionKey("sum", "one", name, at(n)): None for name, n in zip(tables, [0, 1, 0, 1], strict=True)
     }
-    assert left_stale(stale_partitions(stage, book, ()), book, scope) == far
+    assert left_stale(stale_partitions(stage, snapshot, ()), snapshot, scope) == far
     # What was computed when nobody had asked for the hours before is computed from others now.
     part = of.parts["one"]
-    nobody, all_hours = (expected_inputs(part, 1, at(5), known, "") for known in (LedgerSnapshot({}), book))
+    nobody, all_hours = (
+        expected_inputs(part, 1, at(5), known, "") for known in (LedgerSnapshot({}), snapshot)
+    )
     assert {name for name in nobody if nobody[name] != all_hours[name]} == {"state"}
 
 
 def test_rows_are_out_of_date_with_the_state_that_they_are_computed_from() -> None:
     """However far back that is: else they would be called fresh, and be made of what has changed since."""
     of = step("one", back=5)
-    book = results(LedgerSnapshot(state(range(9), "one")), of, range(9))
-    book = book.updated({of_events(1): replace(book[of_events(1)], digest="1:9")})
-    found = planned(of, book, between(6, 7))
+    snapshot = results(LedgerSnapshot(state(range(9), "one")), of, range(9))
+    snapshot = snapshot.updated({of_events(1): replace(snapshot[of_events(1)], digest="1:9")})
+    found = planned(of, snapshot, between(6, 7))
     # Hours 7 and 8 do not reach it.
     assert (targets(found), found.needed) == ([3, 4, 5, 6], {of_state(1)})
     stage = Stage("sum", 1, (state_of(of), of))
     scope = Scope.within(between(6, 7), between(6, 7), HEAL)
-    left = left_stale(stale_partitions(stage, book, ()), book, scope)
+    left = left_stale(stale_partitions(stage, snapshot, ()), snapshot, scope)
     assert sorted(left) == [of_result(1), of_result(2), of_state(1)]
     # So they are by what it has become.
-    made = {node: replace(entry, digest="1:9") for node, entry in _made(book, state_of(of), [1])}
-    found = planned(of, book.updated(made), between(6, 7))
+    made = {node: replace(entry, digest="1:9") for node, entry in _made(snapshot, state_of(of), [1])}
+    found = planned(of, snapshot.updated(made), between(6, 7))
     assert (targets(found), found.needed) == ([3, 4, 5, 6], frozenset())
 
 
@@ -231,8 +239,8 @@ def test_hours_are_alike_where_all_of_them_are(
 ) -> None:
     def found(hours: list[tuple[str, bool]]) -> int:
         entries = [PartitionState("published", "i", complete, digest) for digest, complete in hours]
-        book = LedgerSnapshot({of_events(n): entry for n, entry in enumerate(entries)})
-        return book.range_hash(("ingest", "events", "events"), at(first), at(last))
+        snapshot = LedgerSnapshot({of_events(n): entry for n, entry in enumerate(entries)})
+        return snapshot.range_hash(("ingest", "events", "events"), at(first), at(last))
 
     last = min(first + more, 8)
     assert (found(one) == found(other)) == (one[first : last + 1] == other[first : last + 1])
@@ -263,8 +271,8 @@ def test_a_table_reads_earlier_hours_of_itself_alone(own: list[InputRange]) -> N
 
 
 def test_what_counts_as_empty_is_like_what_is() -> None:
-    def found(book: dict[PartitionKey, PartitionState], table: str = "state") -> int:
-        return LedgerSnapshot(book).range_hash(("sum", "one", table), at(0), at(1))
+    def found(snapshot: dict[PartitionKey, PartitionState], table: str = "state") -> int:
+        return LedgerSnapshot(snapshot).range_hash(("sum", "one", table), at(0), at(1))
 
     empty = {of_state(n): PartitionState("published", "a") for n in (0, 1)}
     assert found(empty) == found({}) == 0
@@ -278,10 +286,10 @@ def test_what_counts_as_empty_is_like_what_is() -> None:
             "published", "a", digest="1:5", requested=False
         )
     }
-    book = LedgerSnapshot(some)
-    assert book.range_hash(("ingest", "events", "events"), at(0), at(1)) == 0
-    book = book.updated({node: replace(entry, requested=True) for node, entry in some.items()})
-    assert book.range_hash(("ingest", "events", "events"), at(0), at(1)) != 0
+    snapshot = LedgerSnapshot(some)
+    assert snapshot.range_hash(("ingest", "events", "events"), at(0), at(1)) == 0
+    snapshot = snapshot.updated({node: replace(entry, requested=True) for node, entry in some.items()})
+    assert snapshot.range_hash(("ingest", "events", "events"), at(0), at(1)) != 0
 
 
 def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
@@ -294,17 +302,17 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
         Stage("later", 1, (other,)),
         *(PartitionKey("later", "one", "late", at(n)) for n in (4, 5)),
     )
-    book = LedgerSnapshot(
+    snapshot = LedgerSnapshot(
         events([4, 5]) | {PartitionKey("sum", "else", "result", at(4)): PartitionState("published", "a")}
     )
     scope = Scope.within(between(4, 6), between(4, 6), HEAL)
-    found = plan(stage, other, book, scope, ())
+    found = plan(stage, other, snapshot, scope, ())
     # Nobody has asked for hour 3: it is empty, and only hour 4 is waited for.
     made = PartitionKey("sum", "one", "result", at(4))
     cause = Reason("waits", "sum one 2015-05-17T04:00 has not been computed", made.key)
     assert found.reasons == {four: cause, five: cause}
-    book = book.updated({made: PartitionState("published", "a")})
-    found = plan(stage, other, book, scope, ())
+    snapshot = snapshot.updated({made: PartitionState("published", "a")})
+    found = plan(stage, other, snapshot, scope, ())
     assert {of: cause.text for of, cause in found.reasons.items()} == {
         five: "sum one 2015-05-17T05:00 has not been computed"
     }
@@ -314,16 +322,16 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
 def test_what_decides_completeness_is_an_input_and_other_checks_are_not() -> None:
     enough = Check("enough", "rows", "incomplete", at_least=2)
     plain, checked = step("one"), step("one", checks=(enough,))
-    book = results(LedgerSnapshot(state(range(3), "one")), plain, range(3))
+    snapshot = results(LedgerSnapshot(state(range(3), "one")), plain, range(3))
     strict = replace(enough, severity="error")
-    assert targets(planned(step("one", checks=(strict,)), book, between(2, 3))) == []
-    assert targets(planned(checked, book, between(2, 3))) == [0, 1, 2]
-    book = results(LedgerSnapshot(state(range(3), "one")), checked, range(3))
+    assert targets(planned(step("one", checks=(strict,)), snapshot, between(2, 3))) == []
+    assert targets(planned(checked, snapshot, between(2, 3))) == [0, 1, 2]
+    snapshot = results(LedgerSnapshot(state(range(3), "one")), checked, range(3))
     passed = Waiver(at(1), "sum", "enough", 1.0, "ops", "a holiday")
     scope = Scope.of(between(2, 3), between(2, 3), HEAL, ())
     stage = Stage("sum", 1, (state_of(checked), checked))
-    assert targets(plan(stage, checked, book, scope, (passed,))) == [1]
-    assert targets(plan(stage, checked, book, scope, (replace(passed, check="other"),))) == []
+    assert targets(plan(stage, checked, snapshot, scope, (passed,))) == [1]
+    assert targets(plan(stage, checked, snapshot, scope, (replace(passed, check="other"),))) == []
 
 
 RULES = checks_fingerprint((), ())
@@ -344,9 +352,9 @@ def of_result(number: int) -> PartitionKey:
 @pytest.mark.parametrize("change", [{"digest": "1:9"}, {"complete": False}])
 def test_rows_and_completeness_of_what_an_hour_reads_are_inputs(change: dict[str, Any]) -> None:
     of = step("one")
-    book = results(LedgerSnapshot(state(range(5), "one")), of, range(5))
-    changed = book.updated({of_state(1): replace(book[of_state(1)], **change)})
-    assert targets(planned(of, book, between(4, 5))) == []
+    snapshot = results(LedgerSnapshot(state(range(5), "one")), of, range(5))
+    changed = snapshot.updated({of_state(1): replace(snapshot[of_state(1)], **change)})
+    assert targets(planned(of, snapshot, between(4, 5))) == []
     assert targets(planned(of, changed, between(4, 5))) == [1, 2, 3]
     # Hours 0 and 4 do not reach it; one that is asked for once more, as state that is needed, is computed.
     assert targets(planned(of, changed, between(4, 5), again=[of_result(4)])) == [1, 2, 3, 4]
@@ -369,41 +377,43 @@ def test_whether_an_hour_is_computed_again_goes_by_its_status(
     status: Status, checks: str | None, stale: bool
 ) -> None:
     of = step("one")
-    book = results(LedgerSnapshot(state(range(3), "one")), of, range(3))
-    inputs = recorded_inputs(status, book[of_result(1)].input_hashes or {}, checks or "")
-    held = replace(book[of_result(1)], status=status, input_hashes=inputs)
-    assert targets(planned(of, book.updated({of_result(1): held}), between(2, 3))) == [1] * stale
+    snapshot = results(LedgerSnapshot(state(range(3), "one")), of, range(3))
+    inputs = recorded_inputs(status, snapshot[of_result(1)].input_hashes or {}, checks or "")
+    held = replace(snapshot[of_result(1)], status=status, input_hashes=inputs)
+    assert targets(planned(of, snapshot.updated({of_result(1): held}), between(2, 3))) == [1] * stale
 
 
 def test_state_that_has_expired_is_made_again_for_what_reads_it() -> None:
     of = step("one")
-    book = results(LedgerSnapshot(state(range(3), "one")), of, range(3))
-    book = book.updated({of_state(n): replace(book[of_state(n)], status="expired", rows=0) for n in (0, 1)})
-    assert planned(of, book, between(2, 3)).needed == frozenset()
-    book = book.updated(events([3]))
-    book = book.updated(dict(_made(book, state_of(of), [3])))
-    assert planned(of, book, between(3, 4)).needed == {of_state(1)}
+    snapshot = results(LedgerSnapshot(state(range(3), "one")), of, range(3))
+    snapshot = snapshot.updated(
+        {of_state(n): replace(snapshot[of_state(n)], status="expired", rows=0) for n in (0, 1)}
+    )
+    assert planned(of, snapshot, between(2, 3)).needed == frozenset()
+    snapshot = snapshot.updated(events([3]))
+    snapshot = snapshot.updated(dict(_made(snapshot, state_of(of), [3])))
+    assert planned(of, snapshot, between(3, 4)).needed == {of_state(1)}
 
 
 def test_an_hour_that_stays_blocked_by_the_same_is_not_written_again() -> None:
     of = step("one")
-    book = results(LedgerSnapshot(state(range(4), "one")), of, range(4))
+    snapshot = results(LedgerSnapshot(state(range(4), "one")), of, range(4))
     cause = Reason("waits", "sum one 2015-05-17T01:00 is quarantined: too many", of_state(1).key)
-    withheld = replace(book[of_state(1)], status="quarantined", complete=False, reason="too many")
+    withheld = replace(snapshot[of_state(1)], status="quarantined", complete=False, reason="too many")
     blocked = replace(
-        book[of_result(1)], status="blocked", complete=False, reason=cause.text, reasons=(cause,)
+        snapshot[of_result(1)], status="blocked", complete=False, reason=cause.text, reasons=(cause,)
     )
-    book = book.updated(
+    snapshot = snapshot.updated(
         {
             of_state(1): withheld,
             of_result(1): blocked,
             of_result(2): replace(blocked, reasons=(Reason("waits", "another"),)),
-            of_result(3): replace(book[of_result(3)], input_hashes={}),
+            of_result(3): replace(snapshot[of_result(3)], input_hashes={}),
         }
     )
-    found = planned(of, book, between(3, 4))
+    found = planned(of, snapshot, between(3, 4))
     assert found.reasons == {of_result(n): cause for n in (1, 2, 3)}
-    settled = resolve_outcomes("sum", of, found, book, {}, (), RULES, "b")
+    settled = resolve_outcomes("sum", of, found, snapshot, {}, (), RULES, "b")
     assert settled == {
         node: PartitionState("blocked", "b", complete=False, reason=cause.text, reasons=(cause,))
         for node in (of_result(2), of_result(3))

@@ -273,7 +273,7 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path, run_
     ]
     assert of_log[0] == of_log[1] != []
     day.assert_ledger_true()
-    assert {entry.status for entry in day.book().values()} == {"published"}
+    assert {entry.status for entry in day.snapshot().values()} == {"published"}
     print("\n".join(sorted(map(str, siege.kills))))
     assert_attacked(siege, fates)
     siege.say(f"every table is as one run's; seed {run_seed}")

@@ -102,8 +102,8 @@ def test_three_ways_leave_the_same_tables(spark: object, tmp_path: Path) -> None
     assert causes == {"triggered": {"manual"}, "hourly": {"schedule"}, "backfilled": {"backfill"}}
     houses = {name: StreamHarness(spark, tmp_path, text) for name, text in texts.items()}
     one = houses["triggered"]
-    assert {entry.status for entry in one.book().values()} == {"published"}
-    assert len({node.hour for node in one.book()}) == HOURS
+    assert {entry.status for entry in one.snapshot().values()} == {"published"}
+    assert len({node.hour for node in one.snapshot()}) == HOURS
     for other in (houses["hourly"], houses["backfilled"]):
         assert one.state() == other.state()
         for table in ("events", "rejected", "granules", "aggregates", "item_granules", "recurring", "alerts"):

@@ -38,8 +38,8 @@ def made(stream: Stream) -> dict[PartitionKey, PartitionState]:
     events = {node: PartitionState("published", "a", input_hashes=inputs)}
     asked = freshness_of(stream, LedgerSnapshot(events))
     nodes = asked.partitions("patterns", HOUR)
-    book = LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in nodes}})
-    now = freshness_of(stream, book)
+    snapshot = LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in nodes}})
+    now = freshness_of(stream, snapshot)
     made = {node: now.recorded_inputs(node, "published") for node in nodes}
     return {
         **events,

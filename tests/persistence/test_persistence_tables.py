@@ -189,7 +189,7 @@ def test_items_are_what_the_listing_says_whatever_the_history(make_stream: Make)
     early, later = ((0, 1), (1, 6), (9, 10), (10, HOURS)), ((4, 5), (6, 9), (9, HOURS))
     live(lived, whole, log, late, early, later, check)
     events, named = whole.rows_of("events"), whole.rows_of("persistent_items")
-    interval, fresh = whole.context(0, HOURS).interval, freshness_of(whole.stream, whole.book())
+    interval, fresh = whole.context(0, HOURS).interval, freshness_of(whole.stream, whole.snapshot())
     for found in audit(whole.spark, whole.stream, interval, whole.root, fresh):
         assert found.sound
         counts = recounted(whole, found.block, events, named)

@@ -43,7 +43,7 @@ def test_blocks_of_sketches_leave_nothing(make_stream: Make, left: str) -> None:
     fresh.run(0, 3)
     assert lived.state() == fresh.state()
     lived.assert_ledger_true()
-    freshness = freshness_of(lived.stream, lived.book())
+    freshness = freshness_of(lived.stream, lived.snapshot())
     assert not freshness.stale("persistence")
     assert not freshness.stale("frequency")
     for table in ("tuples", "persistent_items", "tick_matrices", "cells", "frequencies"):
@@ -74,7 +74,7 @@ def test_stages_of_which_no_block_is_left_leave_nothing(make_stream: Make) -> No
     for number in range(3):
         whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])
     whole.run(0, 3)
-    before = {*whole.book()}
+    before = {*whole.snapshot()}
     assert {node.stage for node in before} == {*STAGES}
     assert kinds(whole) >= {"alert", "episode", "frame", "persistent_item", "heavy_hitter"}
     for left in (EVERYTHING, ""):
@@ -84,7 +84,7 @@ def test_stages_of_which_no_block_is_left_leave_nothing(make_stream: Make) -> No
         assert lived.state().keys() == fresh.state().keys()
         lived.assert_ledger_true()
         assert kinds(lived) == kinds(fresh)
-    gone = {node.table for node in before} - {node.table for node in lived.book()}
+    gone = {node.table for node in before} - {node.table for node in lived.snapshot()}
     assert {table for table in gone if lived.rows_of(table)} == set()
 
 

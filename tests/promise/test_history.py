@@ -79,7 +79,7 @@ def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(make_stream: Ma
     with killed_at(6):
         day.ingest(0, 2)
     assert day.ingest(2, 3).partitions_repaired == 2
-    assert {entry.status for entry in day.book().values()} == {"published"}
+    assert {entry.status for entry in day.snapshot().values()} == {"published"}
 
 
 @pytest.mark.full
@@ -155,7 +155,7 @@ def test_what_decides_completeness_reaches_hours_that_stand(make_stream: Make) -
     )
     picky.run(1, 2)
     assert not any(standing.complete for standing in picky.state().values())
-    causes = {entry.reason for node, entry in picky.book().items() if node.table == "events"}
+    causes = {entry.reason for node, entry in picky.snapshot().items() if node.table == "events"}
     assert all("enough: observed 1, expected at least 2" in str(cause) for cause in causes)
 
 
@@ -163,7 +163,7 @@ def test_a_missing_file_can_be_an_error(make_stream: Make) -> None:
     strict = make_stream(PLAIN + "checks: {files_expected: {severity: error}}\n")
     before(strict)
     assert strict.ingest(5, 7).quarantined == 1
-    (cause,) = {entry.reason for entry in strict.book().values() if entry.status == "quarantined"}
+    (cause,) = {entry.reason for entry in strict.snapshot().values() if entry.status == "quarantined"}
     assert cause == "files_expected: observed 0, expected at least 1"
 
 
@@ -174,7 +174,7 @@ def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(make_s
     day.ingest(0, 1)
     day.land(0, hourly(0, "10.0.0.2"))
     day.ingest(0, 1)
-    (entry,) = {e.reason for n, e in day.book().items() if n.table == "events"}
+    (entry,) = {e.reason for n, e in day.snapshot().items() if n.table == "events"}
     assert "file_readable: truncated: after" in str(entry)
     verdict = evaluate_gate(day.ledger, "ingest", "web", Interval(hour(0), hour(1)), "")
     assert verdict.passed
@@ -195,7 +195,7 @@ def test_two_files_in_an_hour_one_of_them_junk(make_stream: Make) -> None:
     day.assert_ledger_true()
 
     def checked() -> list[str]:
-        subjects = {v.file for v in day.ledger.checks(day.book(), "ingest", {hour(0)})}
+        subjects = {v.file for v in day.ledger.checks(day.snapshot(), "ingest", {hour(0)})}
         return sorted(subject.rpartition("/")[2] for subject in subjects - {None})
 
     # What was seen in files that are not read again counts as long as they are there.
@@ -298,6 +298,6 @@ def test_rows_that_another_version_takes_over_are_not_those_of_files_read_otherw
         monkeypatch.setattr(specified, number, 99)
         day.ingest(1, 2)
         assert day.rows()["events"] == stood
-        entry = day.book()[specified.partition_of("events", hour(1))]
+        entry = day.snapshot()[specified.partition_of("events", hour(1))]
         assert (entry.input_hashes or {})["version"] == "99"
         assert entry.complete is (number == "VERSION")

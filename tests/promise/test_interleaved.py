@@ -32,7 +32,7 @@ Published = Mapping[PartitionKey, tuple[str, Sequence[str]]]
 def published(harness: StreamHarness) -> Published:
     """The digest and the rows of every node that is called fresh."""
     found = {}
-    for node, entry in harness.book().items():
+    for node, entry in harness.snapshot().items():
         if entry.status == "published":
             rows = read_rows(DeltaTable(f"{harness.root}/{node.table}"), f"hour = {instant(node.hour)}")
             blocks = [row for row in rows if row.get("block", node.block) == node.block]

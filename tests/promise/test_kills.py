@@ -104,4 +104,4 @@ def test_a_stage_killed_between_any_two_commits_is_made_good(
         getattr(killed, stage)(start, end)
         killed.assert_same(never, state.parent.name)
     never.assert_ledger_true()
-    assert {entry.status for entry in never.book().values()} == {"published"}
+    assert {entry.status for entry in never.snapshot().values()} == {"published"}

@@ -28,7 +28,7 @@ STAGES = registry.STAGES[1:]
 
 def freshness(lake: Pipeline) -> Freshness:
     """What the product says of a lake whose events are up to date."""
-    return Freshness(lake.book(), [double.stage for double in lake.doubles.values()], ())
+    return Freshness(lake.snapshot(), [double.stage for double in lake.doubles.values()], ())
 
 
 def nodes(lake: Pipeline) -> set[PartitionKey]:

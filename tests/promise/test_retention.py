@@ -57,7 +57,7 @@ frequency:
 
 
 def expired(harness: StreamHarness, *tables: str) -> set[int]:
-    found = {node for node, entry in harness.book().items() if entry.status == "expired"}
+    found = {node for node, entry in harness.snapshot().items() if entry.status == "expired"}
     assert {node.table for node in found} <= {*(tables or ("granules",))}
     return {node.hour.hour for node in found}
 
@@ -175,7 +175,7 @@ def test_granules_that_frames_are_made_of_do_not_expire(make_stream: Make) -> No
     day.run(0, 7)
     assert {
         node.block
-        for node, entry in day.book().items()
+        for node, entry in day.snapshot().items()
         if entry.status == "expired" and node.stage == "aggregates"
     } == {"traffic"}
     frames = [(row["hour"], row["last_time"], row["state"]) for row in day.rows()["frames"]]
@@ -195,5 +195,5 @@ def test_hours_that_are_not_due_are_forgotten(make_stream: Make) -> None:
         "aggregates", {beyond: PartitionState("published", "earlier", digest="1:5", rows=1)}, "earlier"
     )
     day.aggregates(0, 1)
-    assert beyond not in day.book()
+    assert beyond not in day.snapshot()
     day.assert_ledger_true()

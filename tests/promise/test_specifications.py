@@ -39,7 +39,7 @@ def an_hour(harness: StreamHarness) -> None:
 
 
 def stale(harness: StreamHarness) -> set[int]:
-    return {moment.hour for moment in freshness_of(harness.stream, harness.book()).stale("ingest")}
+    return {moment.hour for moment in freshness_of(harness.stream, harness.snapshot()).stale("ingest")}
 
 
 def in_hour(harness: StreamHarness, number: int) -> list[tuple[str, Standing]]:

@@ -17,8 +17,8 @@ _SEEN: set[str] = set()
 
 def failed(harness: StreamHarness, stage: str) -> dict[str, CheckResult]:
     """The checks of a stage that failed, by name."""
-    hours = {node.hour for node in harness.book()}
-    return {v.check: v for v in noted(harness.ledger.checks(harness.book(), stage, hours), stage)}
+    hours = {node.hour for node in harness.snapshot()}
+    return {v.check: v for v in noted(harness.ledger.checks(harness.snapshot(), stage, hours), stage)}
 
 
 def noted(verdicts: Iterable[CheckResult], stage: str) -> list[CheckResult]:

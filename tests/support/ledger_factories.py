@@ -36,7 +36,7 @@ def node(number: int, block: str = "events", stage: str = "ingest", of: str = "e
     return PartitionKey(stage, block, of, at(number))
 
 
-def book(
+def snapshot(
     entries: Mapping[int, PartitionState], block: str = "events", stage: str = "ingest"
 ) -> LedgerSnapshot:
     return LedgerSnapshot({node(number, block, stage): entry for number, entry in entries.items()})
@@ -62,6 +62,6 @@ def told(found: Iterable[Finding]) -> list[str]:
 
 
 def of_ingest(
-    book: LedgerSnapshot, failures: Sequence[CheckResult] = (), stale: Sequence[PartitionKey] = ()
+    snapshot: LedgerSnapshot, failures: Sequence[CheckResult] = (), stale: Sequence[PartitionKey] = ()
 ) -> list[Finding]:
-    return from_ledger("web", "ingest", book, failures, stale)
+    return from_ledger("web", "ingest", snapshot, failures, stale)

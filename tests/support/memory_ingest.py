@@ -137,7 +137,7 @@ def landing_in_memory(landing: Folder) -> Iterator[None]:
             (stage, {"StagedRows": MemoryRows}),
             (read_files, {"open_file": opened}),
             (file_checks, {"_counts": no_nulls, "_sample": lambda *_: [], "evaluate_checks": judged}),
-            (snapshot, {"_inventory": lambda store, book, *of: _inventory(landing, *of)}),
+            (snapshot, {"_inventory": lambda store, snapshot, *of: _inventory(landing, *of)}),
             (
                 publish,
                 {"HourRows": MemoryHours, "hashed_rows": _hashed, "measure": measured, "in_hours": _in_hours},

@@ -111,12 +111,12 @@ class Kept(Ledger):
             with self.commits.one():
                 self.verdicts += [(run_id, verdict) for verdict in verdicts]
 
-    def checks(self, book: LedgerSnapshot, stage: str, hours: set[datetime]) -> list[CheckResult]:
+    def checks(self, snapshot: LedgerSnapshot, stage: str, hours: set[datetime]) -> list[CheckResult]:
         return [
             verdict
             for run, verdict in self.verdicts
             if verdict.partition.stage == stage and verdict.partition.hour in hours
-            and verdict.partition in book and book[verdict.partition].previous_run == run
+            and verdict.partition in snapshot and snapshot[verdict.partition].previous_run == run
         ]  # fmt: skip
 
     def idle_time(self, run_id: str) -> timedelta:
@@ -232,22 +232,22 @@ class Outside:
         self._tables = tables
         self._seen: dict[ExternalSource, Mapping[datetime, int]] = {filler: {} for filler in declared}
 
-    def beside(self, book: LedgerSnapshot) -> LedgerSnapshot:
+    def beside(self, snapshot: LedgerSnapshot) -> LedgerSnapshot:
         # What is pinned is what was seen last, as in `transom.engine.external`.
         self._seen = {filler: dict(self._tables.get(filler.name, {})) for filler in self._seen}
-        return book.with_external(
-            {filler.series: self._hours(filler, held, book) for filler, held in self._seen.items()}
+        return snapshot.with_external(
+            {filler.series: self._hours(filler, held, snapshot) for filler, held in self._seen.items()}
         )
 
     def _hours(
-        self, filler: ExternalSource, held: Mapping[datetime, int], book: LedgerSnapshot
+        self, filler: ExternalSource, held: Mapping[datetime, int], snapshot: LedgerSnapshot
     ) -> dict[datetime, PartitionState]:
         if filler.table is not None and filler.time is None:
             # Rows of all time: every hour reads all of them.
             said = digest({"hour": hour, "value": value} for hour, value in held.items())
-            return dict.fromkeys(book.required_hours, PartitionState("published", "", digest=said))
+            return dict.fromkeys(snapshot.required_hours, PartitionState("published", "", digest=said))
         # Of another stream, hours that are due in this one.
-        hours = held.keys() if filler.table is not None else held.keys() & book.required_hours
+        hours = held.keys() if filler.table is not None else held.keys() & snapshot.required_hours
         return {hour: PartitionState("published", "", digest=f"1:{held[hour]}") for hour in hours}
 
     def pinned(self) -> Mapping[ExternalSource, OutsideRows]:

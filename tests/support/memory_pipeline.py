@@ -294,7 +294,7 @@ class Pipeline(EventLake):
         lake.run(0, 100, stages=stages)
         return lake
 
-    def book(self, stage: str | None = None) -> LedgerSnapshot:
+    def snapshot(self, stage: str | None = None) -> LedgerSnapshot:
         """The ledger, with what a stage reads beside it; None is all stages."""
         stages = [double.stage for name, double in self.doubles.items() if stage in (None, name)]
         fillers = tuple(filler for of in stages for filler in of.fillers)
@@ -319,7 +319,7 @@ class Pipeline(EventLake):
         """Every node that its own stage would compute anew."""
         found = set()
         for name, double in self.doubles.items():
-            freshness = Freshness(self.book(name), [double.stage], ())
+            freshness = Freshness(self.snapshot(name), [double.stage], ())
             nodes = (
                 PartitionKey(name, block, step.table.name, hour)
                 for step in double.stage.steps
@@ -349,13 +349,13 @@ class Pipeline(EventLake):
 
     def assert_ledger_true(self) -> None:
         """Assert that the ledger's digests are those of the rows, and that there are no other rows."""
-        book = self.ledger.snapshot()
-        for node, entry in book.items():
+        snapshot = self.ledger.snapshot()
+        for node, entry in snapshot.items():
             if entry.status not in ("writing", "expired"):
                 # What is withheld holds what it held.
                 assert entry.digest == digest(self.rows(node)), node
         for table, versions in self.store.versions.items():
-            known = {(node.block, node.hour) for node in book if node.table == table}
+            known = {(node.block, node.hour) for node in snapshot if node.table == table}
             held = {(row.get("block", "events"), row["hour"]) for row in versions[-1]}
             assert held <= known, table
 

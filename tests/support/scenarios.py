@@ -303,14 +303,14 @@ def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tu
         with _befalling(run, make, landing, folder, kinds):
             _run(day, run.stages, run.start, run.end)
         kinds.update(f"file {row['status']}" for row in _files(day))
-        kinds.update(f"hour {entry.status}" for entry in day.book().values())
+        kinds.update(f"hour {entry.status}" for entry in day.snapshot().values())
     for what in history.last:
         landing.happens(what)
     landing.mended()
     landing.noted()
     _run(day, ("ingest", "aggregates"), 0, HOURS)
     kinds.update(f"file {row['status']}" for row in _files(day))
-    kinds.update(f"hour {entry.status}" for entry in day.book().values())
+    kinds.update(f"hour {entry.status}" for entry in day.snapshot().values())
     return day, landing
 
 

@@ -175,7 +175,7 @@ class StreamHarness:
         for stage in self.stream.stages:
             self._stage(stage, self.context_of(interval))
 
-    def book(self) -> LedgerSnapshot:
+    def snapshot(self) -> LedgerSnapshot:
         """The ledger."""
         return self.ledger.snapshot()
 
@@ -193,10 +193,10 @@ class StreamHarness:
 
     def state(self) -> Mapping[str, Standing]:
         """What the promise is about: all that the ledger says of every node but who said it."""
-        book = self.book()
-        seen: dict[PartitionKey, list[CheckResult]] = {node: [] for node in book}
-        for stage in {node.stage for node in book}:
-            for verdict in self.ledger.checks(book, stage, {node.hour for node in book}):
+        snapshot = self.snapshot()
+        seen: dict[PartitionKey, list[CheckResult]] = {node: [] for node in snapshot}
+        for stage in {node.stage for node in snapshot}:
+            for verdict in self.ledger.checks(snapshot, stage, {node.hour for node in snapshot}):
                 seen[verdict.partition].append(verdict)
         return {
             f"{node.stage}.{node.block}.{node.table} {format_hour(node.hour)}": Standing(
@@ -209,7 +209,7 @@ class StreamHarness:
                 entry.requested,
                 tuple(seen[node]),
             )
-            for node, entry in sorted(book.items())
+            for node, entry in sorted(snapshot.items())
         }
 
     def assert_ledger_true(self) -> None:
@@ -222,9 +222,9 @@ class StreamHarness:
             for block, part in step.parts.items()
         }
         of_ingest = {table.name: (table, table.digest_columns()) for table in Tables.of(self.stream)}
-        series = {(node.table, node.block) for node in self.book()}
+        series = {(node.table, node.block) for node in self.snapshot()}
         found = self._digests({of: hashed.get(of) or of_ingest[of[0]] for of in series})
-        for node, entry in self.book().items():
+        for node, entry in self.snapshot().items():
             if entry.status != "expired":
                 assert found.pop((node.table, node.block, node.hour), EMPTY_DIGEST) == entry.digest, node
         assert not found, "rows of hours that the ledger does not know"

@@ -27,7 +27,7 @@ from demo.figures import (
     told,
 )
 from demo.frequent import most_asked_for
-from demo.page import DEMO, LAKE, book, console, rows, show, step, stretches
+from demo.page import DEMO, LAKE, console, rows, show, snapshot, step, stretches
 from demo.persistent import always_here, beacons
 from processes import alone, until_interrupted
 from sample_logs import CONN, HOUR, WEB, Hours, land
@@ -103,7 +103,7 @@ def one_by_one(hours: Sequence[datetime]) -> bool:
     if done.returncode:
         console.print(f"one by one: failed, see {log}")
         return False
-    whole, ones = book(), book(lake)
+    whole, ones = snapshot(), snapshot(lake)
     lines, equal = [], True
     for hour in hours:
         nodes = [node for node in ones if node.hour == hour]
@@ -160,14 +160,14 @@ def tour(server: Airflow, web: Hours) -> bool:
     agrees = busiest({hour: lines for hour, lines in web.items() if hour != LATE})
 
     step(f"The file of {format_hour(LATE)} comes late; the last hour runs, and the quiet rest of the day")
-    before, figures = book(), figures_around_the_late_file()
+    before, figures = snapshot(), figures_around_the_late_file()
     land(DEMO, WEB, LATE, web[LATE])
     for name, (start, end) in zip(("hour", "quiet"), pairwise(last), strict=True):
         trigger(server, "web", name, start, end)
     now = figures_around_the_late_file()
     lines = [[name, figures[name], now[name]] for name in figures]
     show("What the late file changed", ["figure", "before", "after"], lines)
-    show_repaired(before, book(), {last[0] + number * HOUR for number in range(3)})
+    show_repaired(before, snapshot(), {last[0] + number * HOUR for number in range(3)})
     told()
     agrees = agrees and now == recounted(web)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import sample_logs
-from demo.page import LAKE, book, console, rows, show, stretches
+from demo.page import LAKE, console, rows, show, snapshot, stretches
 from sample_logs import HOUR, Hours
 from transom.core.durations import format_duration_long
 from transom.core.intervals import format_hour
@@ -25,7 +25,7 @@ def lines_of_the_log(bad: datetime) -> None:
     files = rows("files")
     figures = [sum(file[column] for file in files) for column in ("lines", "accepted", "rejected")]
     show("Lines", ["files", "lines", "events", "rejected"], [[len(files), *figures]])
-    status = {n.hour: e for n, e in book().items() if (n.stage, n.table) == ("ingest", "events")}
+    status = {n.hour: e for n, e in snapshot().items() if (n.stage, n.table) == ("ingest", "events")}
     aside = {hour for hour, entry in status.items() if entry.status == "quarantined"}
     good = sum(entry.status == "published" for entry in status.values())
     console.print(f"published: {good} of {len(status)} hours; set aside: {stretches(aside)}")

@@ -44,7 +44,7 @@ def rows(table: str, stream: str = "web", **equal: object) -> list[dict[str, Any
     return [row for row in found if all(row[name] == value for name, value in equal.items())]
 
 
-def book(lake: Path = LAKE) -> LedgerSnapshot:
+def snapshot(lake: Path = LAKE) -> LedgerSnapshot:
     """The ledger of the web stream."""
     return Ledger(str(lake / "web")).snapshot()
 

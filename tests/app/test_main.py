@@ -21,7 +21,8 @@ from transom.engine.runner import Outcome
 from transom.features.registry import OUTLETS
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger
-from transom.storage.tables import LakeError, RunSuperseded
+from transom.storage.claim import RunSuperseded
+from transom.storage.tables import LakeError
 from transom.stream import load
 
 ROOT = Path(__file__).resolve().parents[2]

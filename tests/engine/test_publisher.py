@@ -14,8 +14,9 @@ from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, Par
 from transom.engine.publisher import is_published, publish
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
+from transom.storage.claim import Claim, RunSuperseded
 from transom.storage.store import PinnedTables, Store, Write
-from transom.storage.tables import RunSuperseded, Table
+from transom.storage.tables import Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 CHECK = CheckResult(
@@ -55,19 +56,16 @@ class Shelf(Store):
     def write(
         self,
         write: Write,
-        *,
-        stage: str,
-        token: int,
-        run_id: str,
+        claim: Claim,
         known: Iterable[PartitionKey] | None = None,
     ) -> None:
         assert set(known or ()) == {
-            node for node in self.ledger.snapshot([stage]) if node.hour in write.hours
+            node for node in self.ledger.snapshot([claim.stage]) if node.hour in write.hours
         }
         self.meanwhile()
         entries = sorted(self.ledger.snapshot().items())
         said = [f"{entry.status} by {entry.run_id}" for _, entry in entries]
-        self.written.append((write.table.name, stage, token, run_id, said))
+        self.written.append((write.table.name, claim.stage, claim.token, claim.run_id, said))
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from transom.core.partitions import PartitionKey
 from transom.features.ingest.landing import FileNames, Landing, LandingError
 from transom.features.ingest.tables import Tables
 from transom.storage import driver_io as small
+from transom.storage.claim import Claim, RunSuperseded
 from transom.storage.store import Store, Write
-from transom.storage.tables import RunSuperseded
 
 Make = Callable[..., StreamHarness]
 
@@ -208,10 +208,10 @@ def test_a_write_that_another_overtakes_is_said_in_one_line(make_stream: Make, t
     none = day.spark.createDataFrame(table.arrow_schema().empty_table())
     slow = Write(table, day.spark.range(0, 1, 1, 1).mapInArrow(slowly, none.schema), {None: [hour(0)]})
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(day.store.write, slow, stage="ingest", token=1, run_id="first")
+        first = pool.submit(day.store.write, slow, Claim("ingest", "first", 1))
         while not begun.exists():
             time.sleep(0.05)
-        day.store.write(Write(table, none, {None: [hour(1)]}), stage="ingest", token=2, run_id="second")
+        day.store.write(Write(table, none, {None: [hour(1)]}), Claim("ingest", "second", 2))
         go.touch()
         with pytest.raises(RunSuperseded, match="table rejected holds a later run's write; run first wrote"):
             first.result(timeout=60)

@@ -12,7 +12,7 @@ from deltalake.table import TableOptimizer
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.engine import compaction as tidying
 from transom.ledger.ledger import Ledger, Run
-from transom.storage.tables import RunSuperseded
+from transom.storage.claim import RunSuperseded
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
@@ -36,7 +36,7 @@ def test_a_claim_is_published_and_tokens_grow(ledger: Ledger) -> None:
     assert {entry.status for entry in ledger.snapshot().values()} == {"writing"}
     ledger.publish("ingest", {node(0): published("a"), node(1): published("a")}, "a")
     assert ledger.snapshot()[node(0)] == published("a")
-    assert ledger.claim("ingest", [node(0)], "b") > first
+    assert ledger.claim("ingest", [node(0)], "b").token > first.token
 
 
 def test_a_run_that_was_overtaken_publishes_nothing(ledger: Ledger) -> None:
@@ -207,7 +207,7 @@ def test_a_ledger_says_the_same_when_its_files_are_brought_together(
     assert said(ledger.root) == scattered
     # One that remembers sees it, and the token of a claim is above all earlier ones.
     assert ledger.snapshot() == Ledger(ledger.root).snapshot()
-    assert ledger.claim("ingest", [node(0)], "later", ledger.snapshot()) > token + 1
+    assert ledger.claim("ingest", [node(0)], "later", ledger.snapshot()).token > token + 1
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from tests.support.stream_harness import StreamHarness, hour, line
 from transom.storage import driver_io as small
 from transom.storage import tables
+from transom.storage.claim import Claim, RunSuperseded
 from transom.storage.store import Store, Write
-from transom.storage.tables import RunSuperseded, read_rows
+from transom.storage.tables import read_rows
 
 Make = Callable[..., StreamHarness]
 
@@ -131,12 +132,12 @@ def test_rows_of_other_blocks_are_written_again_by_spark_where_they_are_many(
     ]
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 1)
     for token, (write, writer) in enumerate(writes):
-        store.write(write, stage="stage", token=token, run_id="run")
+        store.write(write, Claim("stage", "run", token))
         assert writers_of(str(tmp_path), "lines")[0] == writer, token
     stands = read_rows(DeltaTable(str(tmp_path / "lines")))
     assert sorted((row["block"], row["n"]) for row in stands) == [("a", 4), *(("b", n) for n in range(6))]
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 100_000)
-    store.write(Write(of, rows("a", 1), {"a": [hour(1)]}), stage="stage", token=len(writes), run_id="run")
+    store.write(Write(of, rows("a", 1), {"a": [hour(1)]}), Claim("stage", "run", len(writes)))
     assert writers_of(str(tmp_path), "lines")[0] == "delta"
     # A later write stands, whoever makes the earlier one.
     version = DeltaTable(str(tmp_path / "lines")).version()
@@ -144,7 +145,7 @@ def test_rows_of_other_blocks_are_written_again_by_spark_where_they_are_many(
         with pytest.raises(
             RunSuperseded, match="table lines holds a later run's write; run late wrote nothing"
         ):
-            store.write(Write(of, late, {None: both}), stage="stage", token=2, run_id="late")
+            store.write(Write(of, late, {None: both}), Claim("stage", "late", 2))
     assert DeltaTable(str(tmp_path / "lines")).version() == version
 
 

@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame
 from transom.core.partitions import PartitionKey
 from transom.storage import driver_io as small
 from transom.storage import store
+from transom.storage.claim import Claim, RunSuperseded
 from transom.storage.data_files import DataFile, write_data_files
 from transom.storage.store import Store, Write
-from transom.storage.tables import ATTEMPTS, RunSuperseded, Table, read_rows
+from transom.storage.tables import ATTEMPTS, Table, read_rows
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 TABLE = Table("granules", {}, (), frozenset())
@@ -63,10 +64,10 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *outcomes: Exception | None) -> Ma
     save = rows.write.format.return_value.mode.return_value.options.return_value.save
     save.side_effect = outcomes
     monkeypatch.setattr(store, "DeltaTable", MagicMock())
-    monkeypatch.setattr(store, "_last_token", lambda *_: 7)
+    monkeypatch.setattr(store, "last_token", lambda *_: 7)
     write = Write(TABLE, rows, {None: at(1)}, gathered=True)
     try:
-        Store(MagicMock(), "lake").write(write, stage="aggregates", token=7, run_id="a")
+        Store(MagicMock(), "lake").write(write, Claim("aggregates", "a", 7))
     finally:
         assert {call.args for call in save.call_args_list} == {("lake/granules",)}
     return save
@@ -118,7 +119,7 @@ class Shelf:
         parts = rows if isinstance(rows, tuple) else None
         given = self.rows() if parts is not None else rows
         write = Write(LINES, given, {None: at(*hours)}, parts=parts)
-        self.store.write(write, stage="ingest", token=token, run_id=f"run {token}")
+        self.store.write(write, Claim("ingest", f"run {token}", token))
 
     def stands(self) -> list[int]:
         rows = read_rows(DeltaTable(f"{self.root}/lines"))
@@ -158,5 +159,5 @@ def test_parts_are_taken_only_where_no_other_block_has_their_hours(monkeypatch: 
     rows = TABLE.arrow_schema().empty_table()
     write = Write(TABLE, rows, {"a": at(1, 2)}, parts=[])
     for nodes in (known(a=(1, 2), b=(3,)), known(b=(2,))):
-        Store(MagicMock(), "lake").write(write, stage="aggregates", token=1, run_id="run", known=nodes)
+        Store(MagicMock(), "lake").write(write, Claim("aggregates", "run", 1), nodes)
     assert taken == [[], rows]

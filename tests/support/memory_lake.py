@@ -28,10 +28,11 @@ from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import BlockOutput, BlockTask, InputRange, Stage, StepRequest, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
+from transom.storage.claim import Claim, RunSuperseded
 from transom.storage.external_source import ExternalSource
 from transom.storage.external_source import Rows as OutsideRows
 from transom.storage.store import PinnedTables, Store, Write
-from transom.storage.tables import RunSuperseded, Table
+from transom.storage.tables import Table
 
 DAY = datetime(2015, 5, 17, tzinfo=UTC)
 Row = dict[str, Any]
@@ -179,20 +180,12 @@ class Shelves(Store):
             versions = {name: len(self.versions.setdefault(name, [Rows()])) - 1 for name in tables}
             return Pinned(self, versions, previous or {}, fillers or {})
 
-    def write(
-        self,
-        write: Write,
-        *,
-        stage: str,
-        token: int,
-        run_id: str,
-        known: Iterable[PartitionKey] | None = None,
-    ) -> None:
+    def write(self, write: Write, claim: Claim, known: Iterable[PartitionKey] | None = None) -> None:
         name = write.table.name
         with self.commits.one():
-            if self.tokens.get((name, stage), -1) >= token:
-                raise RunSuperseded(f"run {run_id} was overtaken")
-            self.tokens[name, stage] = token
+            if self.tokens.get((name, claim.stage), -1) >= claim.token:
+                raise RunSuperseded(f"run {claim.run_id} was overtaken")
+            self.tokens[name, claim.stage] = claim.token
             replaced = within(write.targets)
             rows = Rows.of(write.rows) if isinstance(write.rows, pa.Table) else write.rows
             assert all(map(replaced, rows))

@@ -36,7 +36,8 @@ from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.features.ingest.file_records import source_id
 from transom.storage import driver_io as small
-from transom.storage.tables import RunSuperseded, read_rows
+from transom.storage.claim import RunSuperseded
+from transom.storage.tables import read_rows
 
 SIDE_BY_SIDE = 5
 WIDTH, STRIDE = 3, 5

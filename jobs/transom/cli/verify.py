@@ -49,7 +49,8 @@ def verify(
     or the lake cannot be read.
     """
     from transom.core.intervals import Interval
-    from transom.storage.tables import LakeError, RunSuperseded, TableMismatch
+    from transom.storage.claim import RunSuperseded
+    from transom.storage.tables import LakeError, TableMismatch
 
     if (start is None) != (end is None):
         raise typer.BadParameter("--from and --to must be given together")

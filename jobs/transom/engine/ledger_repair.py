@@ -28,6 +28,7 @@ from transom.ledger.damage import LEDGER, Damage, Kind
 from transom.ledger.ledger import TOKENS_FROM, Ledger, tokens_from
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
+from transom.storage.claim import last_token
 from transom.storage.file_faults import StoredFile, fault_of, files_of, files_that_do_not_open, folder_of
 from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store
@@ -157,8 +158,7 @@ def highest_token(root: str, stages: Sequence[str], tables: Sequence[str]) -> in
     for name in tables:
         if files_that_do_not_open(root, name) is None and DeltaTable.is_deltatable(f"{root}/{name}"):
             table = DeltaTable(f"{root}/{name}")
-            tokens = (table.transaction_version(stage) for stage in stages)
-            highest = max([highest, *(token for token in tokens if token is not None)])
+            highest = max([highest, *(last_token(table, stage) for stage in stages)])
     return highest
 
 

@@ -1,7 +1,7 @@
 """Claim, write, record: the only way in which rows reach the lake.
 
-The version of the claim's commit is the fencing token of every write. The ledger replaces `writing` by the
-outcome only if this run still holds every claim. So neither a crash between two tables nor a concurrent run
+Every write carries the claim (`transom.storage.claim`). The ledger replaces `writing` by the outcome only if
+this run still holds every claim. So neither a crash between two tables nor a concurrent run
 can make wrong rows fresh.
 """
 
@@ -46,11 +46,11 @@ def publish(
     versions = store.pin({key.table for key in states}).versions if pinned is None else pinned
     # A deletion is no request for the hour, should this run be killed.
     unrequested = {key for key, state in states.items() if state is None or not state.requested}
-    token = ledger.claim(stage, states, run_id, seen, versions, unrequested, holds)
+    claim = ledger.claim(stage, states, run_id, seen, versions, unrequested, holds)
     hours = set().union(*(write.hours for write in writes))
     known = readable(ledger.snapshot([stage]), hours) if writes else None
     for write in writes:
-        store.write(write, stage=stage, token=token, run_id=run_id, known=known)
+        store.write(write, claim, known)
     ledger.record_checks(stage, results, run_id)
     ledger.publish(stage, states, run_id)
 

@@ -20,8 +20,8 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.publisher import publish
 from transom.ledger.ledger import Ledger
 from transom.ledger.stage import Stage
+from transom.storage.claim import RunSuperseded
 from transom.storage.store import Store, Write
-from transom.storage.tables import RunSuperseded
 
 Series = tuple[str, str]
 """A block and one of its stage's tables."""

@@ -36,9 +36,9 @@ from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, StepRequest, TableStep
 from transom.ledger.waivers import Waiver
+from transom.storage.claim import RunSuperseded
 from transom.storage.digest import HASH
 from transom.storage.store import PinnedTables, Store, Write, in_hours
-from transom.storage.tables import RunSuperseded
 
 
 @dataclass

@@ -30,7 +30,8 @@ from transom.core.partitions import (
 from transom.core.reasons import write
 from transom.ledger.columnar_state import DELETED, StoredPartitions, state_row
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.storage.tables import ATTEMPTS, RunSuperseded, Table, create, in_hours_sql, query, read_rows
+from transom.storage.claim import Claim, RunSuperseded
+from transom.storage.tables import ATTEMPTS, Table, create, in_hours_sql, query, read_rows
 
 TOKENS_FROM = "transom.tokens_from"
 """A property of `ledger`: a token is this plus the version. Repair sets it above all tokens in use."""
@@ -107,7 +108,7 @@ class Ledger:
         versions: Mapping[str, int] | None = None,
         unrequested: Collection[PartitionKey] = (),
         holds: Callable[[LedgerSnapshot], bool] = lambda snapshot: True,
-    ) -> int:
+    ) -> Claim:
         """Mark partitions as being written by a run, in one commit.
 
         Args:
@@ -119,7 +120,7 @@ class Ledger:
             holds: whether all other assumptions of the run hold in a later ledger.
 
         Returns:
-            The fencing token of this claim's writes: the version of the commit plus `tokens_from`.
+            The claim, for the run's writes. Its token is the version of the commit plus `tokens_from`.
 
         Raises:
             RunSuperseded: a state differs from `seen`, or an assumption does not hold.
@@ -144,9 +145,9 @@ class Ledger:
             known = versions or {}
             return {key: _claimed(key, state, run_id, known, key not in unrequested) for key, state in pairs}
 
-        return self._commit(stage, claimed, run_id)
+        return Claim(stage, run_id, self._commit(stage, claimed, run_id))
 
-    def publish(self, stage: str, states: States, run_id: str) -> int:
+    def publish(self, stage: str, states: States, run_id: str) -> None:
         """Replace a run's claims by the final states, or delete those that are None.
 
         Raises:
@@ -164,7 +165,7 @@ class Ledger:
                     )
             return states
 
-        return self._commit(stage, published, run_id)
+        self._commit(stage, published, run_id)
 
     def _commit(self, stage: str, changes: Callable[[LedgerSnapshot], States], run_id: str) -> int:
         for attempt in range(ATTEMPTS):

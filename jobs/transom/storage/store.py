@@ -2,8 +2,7 @@
 
 Reads are pinned. A `PinnedTables` holds one version of each table, and an earlier version for hours that a
 killed run has begun to replace; nothing else can be read. A write replaces exactly the hours (and blocks)
-that it names, in one Delta commit. It carries the fencing token of its claim, and is refused if the token is
-not above that of the last write.
+that it names, in one Delta commit, and is refused if another run has claimed the stage later and written.
 """
 
 import json
@@ -31,9 +30,10 @@ from pyspark.sql import functions as F
 from transom.core.partitions import PartitionKey
 from transom.core.path_pattern import split_scheme
 from transom.storage import driver_io as small
+from transom.storage.claim import Claim, RunSuperseded, last_token
 from transom.storage.data_files import DataFile
 from transom.storage.external_source import ExternalSource, Rows
-from transom.storage.tables import ATTEMPTS, RunSuperseded, Table, create, in_hours_sql
+from transom.storage.tables import ATTEMPTS, Table, create, in_hours_sql
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -174,15 +174,7 @@ class Store:
         schemas = {name: pa.schema(table.schema().to_arrow()) for name, table in present.items()}
         return PinnedTables(self, versions, previous or {}, fillers or {}, schemas)
 
-    def write(
-        self,
-        write: Write,
-        *,
-        stage: str,
-        token: int,
-        run_id: str,
-        known: Iterable[PartitionKey] | None = None,
-    ) -> None:
+    def write(self, write: Write, claim: Claim, known: Iterable[PartitionKey] | None = None) -> None:
         """Replace the targets of a write.
 
         Args:
@@ -193,24 +185,24 @@ class Store:
         """
         name, rows, shared = write.table.name, write.rows, write.shared(known)
         superseded = RunSuperseded(
-            f"{stage}: table {name} holds a later run's write; run {run_id} wrote nothing to "
-            "it, run the interval again"
+            f"{claim.stage}: table {name} holds a later run's write; run {claim.run_id} wrote nothing to it, "
+            "run the interval again"
         )
         predicate = write.predicate(shared)
         try:
             if write.parts is not None and not shared:
-                written = self._commit(name, stage, token, run_id, _adder(write.parts, write.hours))
+                written = self._commit(name, claim, _adder(write.parts, write.hours))
             elif self._fits_driver(write, shared):
                 if isinstance(rows, DataFrame):
                     rows = small.collect_arrow(rows, write.table.arrow_schema())
-                written = self._commit(name, stage, token, run_id, _overwriter(rows, predicate))
+                written = self._commit(name, claim, _overwriter(rows, predicate))
             else:
                 if not isinstance(rows, DataFrame):
                     rows = self.spark.createDataFrame(rows)
                 rows = rows if write.gathered else rows.repartition("hour")
-                _write_frame(f"{self.root}/{name}", rows, predicate, stage, token, run_id)
+                _write_frame(f"{self.root}/{name}", rows, predicate, claim)
                 # Delta skips a write whose token is not above that of the last write, and raises nothing.
-                written = _last_token(self.open(name), stage) == token
+                written = last_token(self.open(name), claim.stage) == claim.token
         except CONFLICTS as error:
             raise superseded from error
         if not written:
@@ -223,23 +215,16 @@ class Store:
             return False
         return not shared or small.TableReader(self.open(write.table.name)).size(shared) <= limit
 
-    def _commit(
-        self,
-        name: str,
-        stage: str,
-        token: int,
-        run_id: str,
-        act: Callable[[DeltaTable, CommitProperties], None],
-    ) -> bool:
+    def _commit(self, name: str, claim: Claim, act: Callable[[DeltaTable, CommitProperties], None]) -> bool:
         """Commit by delta-rs. Return False if the token is not above that of the last write."""
         fence = CommitProperties(
-            custom_metadata={"run_id": run_id},
-            app_transactions=[Transaction(stage, token)],
+            custom_metadata={"run_id": claim.run_id},
+            app_transactions=[Transaction(claim.stage, claim.token)],
             max_commit_retries=0,
         )
         for attempt in range(ATTEMPTS):
             table = self.open(name)
-            if _last_token(table, stage) >= token:
+            if last_token(table, claim.stage) >= claim.token:
                 return False
             try:
                 act(table, fence)
@@ -250,15 +235,9 @@ class Store:
         raise AssertionError("unreachable")
 
 
-def _last_token(table: DeltaTable, stage: str) -> int:
-    """Return the token of a stage's last write, -1 if there is none."""
-    token = table.transaction_version(stage)
-    return -1 if token is None else token
-
-
-def _write_frame(uri: str, rows: DataFrame, predicate: str, stage: str, token: int, run_id: str) -> None:
-    writer = rows.write.format("delta").mode("overwrite")
-    writer = writer.options(replaceWhere=predicate, txnAppId=stage, txnVersion=token, userMetadata=run_id)
+def _write_frame(uri: str, rows: DataFrame, predicate: str, claim: Claim) -> None:
+    fence = {"txnAppId": claim.stage, "txnVersion": claim.token, "userMetadata": claim.run_id}
+    writer = rows.write.format("delta").mode("overwrite").options(replaceWhere=predicate, **fence)
     for attempt in range(ATTEMPTS):
         try:
             return writer.save(uri)

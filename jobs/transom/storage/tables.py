@@ -282,7 +282,3 @@ def in_hours_sql(hours: Iterable[datetime], to_literal: Callable[[datetime], str
     if others:
         terms.append(f"hour IN ({', '.join(map(to_literal, others))})")
     return f"({' OR '.join(f'({term})' for term in terms) or 'FALSE'})"
-
-
-class RunSuperseded(RuntimeError):
-    """A newer run has claimed some of this run's hours; the results of this run are discarded."""

@@ -29,8 +29,8 @@ from transom.ledger.ledger import TOKENS_FROM, Ledger, tokens_from
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.claim import last_token
+from transom.storage.file_digests import FileDigest, FilesToDigest, digest_text, file_digests
 from transom.storage.file_faults import StoredFile, fault_of, files_of, files_that_do_not_open, folder_of
-from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store
 from transom.storage.tables import Table, create, query
 
@@ -225,9 +225,9 @@ def _recover(
         uri = f"{store.root}/{layout.table.name}"
         if files_that_do_not_open(store.root, layout.table.name) is None and DeltaTable.is_deltatable(uri):
             files = files_of(DeltaTable(uri))
-            counts.append(Recount(layout.table, store.uri(layout.table.name), files, layout.blocks))
-    by_hour: dict[tuple[str, datetime], list[Total]] = {}
-    for count, totals in zip(counts, recount(store.spark, counts), strict=True):
+            counts.append(FilesToDigest(layout.table, store.uri(layout.table.name), files, layout.blocks))
+    by_hour: dict[tuple[str, datetime], list[FileDigest]] = {}
+    for count, totals in zip(counts, file_digests(store.spark, counts), strict=True):
         for total in totals:
             if total.file.hour is not None:
                 by_hour.setdefault((count.table.name, total.file.hour), []).append(total)

@@ -13,8 +13,8 @@ from transom.core.terminal import counted
 from transom.ledger.damage import Damage, Kind
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
+from transom.storage.file_digests import FileDigest, FilesToDigest, digest_text, file_digests
 from transom.storage.file_faults import fault_of, files_of, files_that_do_not_open, folder_of, size_fault
-from transom.storage.recount import Recount, Total, digest_text, recount
 from transom.storage.store import Store
 from transom.storage.tables import Table
 
@@ -80,14 +80,14 @@ def verify(store: Store, ledger: Ledger, layouts: Layouts, interval: Interval | 
         tables = {layout.table.name: _open(store.root, layout.table.name) for layout in layouts}
         if ledger.snapshot() == snapshot:
             break
-    counts: list[Recount] = []
+    counts: list[FilesToDigest] = []
     counted_hours: list[tuple[TableLayout, set[datetime] | None]] = []
     for layout in layouts:
         name, table = layout.table.name, tables[layout.table.name]
         if not isinstance(table, DeltaTable):
             _add_table(result, layout, snapshot, table)
             continue
-        counts.append(Recount(layout.table, store.uri(name), files_of(table, interval), layout.blocks))
+        counts.append(FilesToDigest(layout.table, store.uri(name), files_of(table, interval), layout.blocks))
         counted_hours.append((layout, None))
         # Hours that a run has begun to replace: their rows are in an earlier version.
         torn: dict[int, set[datetime]] = {}
@@ -100,9 +100,9 @@ def verify(store: Store, ledger: Ledger, layouts: Layouts, interval: Interval | 
             except (DeltaError, OSError):
                 continue  # the version is vacuumed, and readers of these hours fail
             of_hours = [file for file in files if file.hour in hours]
-            counts.append(Recount(layout.table, store.uri(name), of_hours, layout.blocks))
+            counts.append(FilesToDigest(layout.table, store.uri(name), of_hours, layout.blocks))
             counted_hours.append((layout, hours))
-    for (layout, hours_or_all), totals in zip(counted_hours, recount(store.spark, counts), strict=True):
+    for (layout, hours_or_all), totals in zip(counted_hours, file_digests(store.spark, counts), strict=True):
         states = {
             key: state
             for key, state in _of_table(snapshot, layout.table.name, interval).items()
@@ -186,7 +186,7 @@ def _compare(
     result: Verification,
     layout: TableLayout,
     states: States,
-    totals: Iterable[Total],
+    totals: Iterable[FileDigest],
     snapshot: LedgerSnapshot,
     whole: bool,
 ) -> None:
@@ -197,8 +197,8 @@ def _compare(
     """
     stage, name = layout.stage, layout.table.name
     surplus = result.surplus.setdefault(name, set())
-    by_partition: dict[tuple[str, datetime | None], list[Total]] = {}
-    unreadable: dict[datetime | None, list[Total]] = {}
+    by_partition: dict[tuple[str, datetime | None], list[FileDigest]] = {}
+    unreadable: dict[datetime | None, list[FileDigest]] = {}
     for total in totals:
         if total.rows is None:
             unreadable.setdefault(total.file.hour, []).append(total)
@@ -241,7 +241,7 @@ def _compare(
 
 
 def _difference(
-    layout: TableLayout, partition: PartitionKey, state: PartitionState, totals: Sequence[Total]
+    layout: TableLayout, partition: PartitionKey, state: PartitionState, totals: Sequence[FileDigest]
 ) -> tuple[str | None, str | None]:
     """Return how the rows of a partition differ from the ledger, and in which file."""
     rows = sum(total.rows or 0 for total in totals)
@@ -260,7 +260,7 @@ def _difference(
     return f"{counted(rows, 'row')}, and not those that the ledger has the digest of", _names(totals)
 
 
-def _names(totals: Sequence[Total]) -> str | None:
+def _names(totals: Sequence[FileDigest]) -> str | None:
     names = sorted({total.file.path for total in totals})
     more = f" and {len(names) - MAX_NAMED_FILES} more" if len(names) > MAX_NAMED_FILES else ""
     return ", ".join(names[:MAX_NAMED_FILES]) + more if names else None

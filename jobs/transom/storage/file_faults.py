@@ -1,7 +1,7 @@
 """The data files of a lake's tables, and whether each can be read, without Spark.
 
 A table's log names each file with its path, size and hour. This module finds files that differ from what was
-written. Whether the rows are the right ones is up to digests (`transom.storage.recount`).
+written. Whether the rows are the right ones is up to digests (`transom.storage.file_digests`).
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The digests of what tables hold, computed anew: one Spark job for all tables.
+"""The digests of the rows in stored data files, which `verify` compares with the ledger: one Spark job.
 
 Tasks read each file by itself with Arrow, so that an unreadable file hides no other. Digests add up, so each
 is computed by file, which shows the file that has too many rows.
@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transom.storage import digest as digests
+from transom.storage.digest import HASH, row_hash_sql, total_hash
 from transom.storage.file_faults import DamagedFile, StoredFile, batches
 from transom.storage.filesystem import resolve_filesystem
 from transom.storage.tables import Table
@@ -26,12 +26,11 @@ FILES = 16
 
 
 @dataclass(frozen=True)
-class Recount:
-    """What to count of one table at one version.
+class FilesToDigest:
+    """Files of one table at one version.
 
     Attributes:
         uri: where the table is, for an executor.
-        files: the files to read.
         blocks: the columns of the digest, by block; rows of other blocks have no digest.
     """
 
@@ -42,8 +41,8 @@ class Recount:
 
 
 @dataclass(frozen=True)
-class Total:
-    """Rows of one block in one file.
+class FileDigest:
+    """The rows of one block in one file.
 
     Attributes:
         rows: their number; None if the file cannot be read.
@@ -58,53 +57,50 @@ class Total:
     fault: str | None = None
 
 
-def recount(spark: SparkSession, counts: Sequence[Recount]) -> list[list[Total]]:
-    """Return the totals of each table, by file and block."""
-    frames = [_hashed(spark, number, count) for number, count in enumerate(counts) if count.files]
-    totals: list[list[Total]] = [[] for _ in counts]
+def file_digests(spark: SparkSession, tables: Sequence[FilesToDigest]) -> list[list[FileDigest]]:
+    """Return the digests of each table, by file and block."""
+    frames = [_hashed(spark, number, table) for number, table in enumerate(tables) if table.files]
+    digests: list[list[FileDigest]] = [[] for _ in tables]
     if not frames:
-        return totals
+        return digests
     by_file = reduce(DataFrame.unionAll, frames).groupBy("number", FILE, "block")
     rows = by_file.agg(
         F.sum(F.when(F.col(FAULT).isNull(), 1).otherwise(0)).alias("rows"),
         F.max(FAULT).alias("fault"),
-        digests.total_hash(F.col(digests.HASH)).alias("total"),
+        total_hash(F.col(HASH)).alias("total"),
     )
     for row in rows.toArrow().to_pylist():
-        file = counts[row["number"]].files[row[FILE]]
-        if row["fault"] is not None:
-            total = Total(None, file, None, fault=row["fault"])
+        file, fault = tables[row["number"]].files[row[FILE]], row["fault"]
+        if fault is None:
+            digest = FileDigest(row["block"], file, row["rows"], int(row["total"] or 0))
         else:
-            total = Total(row["block"], file, row["rows"], int(row["total"] or 0))
-        totals[row["number"]].append(total)
-    return totals
+            digest = FileDigest(None, file, None, fault=fault)
+        digests[row["number"]].append(digest)
+    return digests
 
 
-def digest_text(totals: Iterable[Total]) -> str:
+def digest_text(digests: Iterable[FileDigest]) -> str:
     """Return the digest of the rows of several files, as the ledger has it."""
-    totals = list(totals)
-    return f"{sum(total.rows or 0 for total in totals)}:{sum(total.total for total in totals)}"
+    digests = list(digests)
+    return f"{sum(digest.rows or 0 for digest in digests)}:{sum(digest.total for digest in digests)}"
 
 
-def _hashed(spark: SparkSession, number: int, count: Recount) -> DataFrame:
+def _hashed(spark: SparkSession, number: int, table: FilesToDigest) -> DataFrame:
     """Return a row for each row of a table: the number of its file, its block and its hash."""
-    has_block = "block" in count.table.columns
-    used = {"hour", *(["block"] if has_block else [])}.union(*count.blocks.values())
-    columns = {name: kind for name, kind in count.table.columns.items() if name in used}
+    has_block = "block" in table.table.columns
+    used = {"hour", *(["block"] if has_block else [])}.union(*table.blocks.values())
+    columns = {name: kind for name, kind in table.table.columns.items() if name in used}
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-    tasks = min(math.ceil(len(count.files) / FILES), max(spark.sparkContext.defaultParallelism, 1) * 4)
-    whole = count.table.arrow_schema()
-    read = _reader(count.uri, list(count.files), pa.schema([whole.field(name) for name in columns]))
-    rows = spark.range(0, len(count.files), 1, tasks).mapInArrow(read, f"{ddl}, {FILE} int, {FAULT} string")
-    block = "block" if has_block else f"'{next(iter(count.blocks))}'"
+    tasks = min(math.ceil(len(table.files) / FILES), max(spark.sparkContext.defaultParallelism, 1) * 4)
+    whole = table.table.arrow_schema()
+    read = _reader(table.uri, list(table.files), pa.schema([whole.field(name) for name in columns]))
+    rows = spark.range(0, len(table.files), 1, tasks).mapInArrow(read, f"{ddl}, {FILE} int, {FAULT} string")
+    block = "block" if has_block else f"'{next(iter(table.blocks))}'"
     cases = " ".join(
-        f"WHEN '{name}' THEN {digests.row_hash_sql(rows.schema, block_columns)}"
-        for name, block_columns in count.blocks.items()
+        f"WHEN '{name}' THEN {row_hash_sql(rows.schema, names)}" for name, names in table.blocks.items()
     )
-    hashed = f"CASE {block} {cases} END" if count.blocks else "CAST(NULL AS bigint)"
-    return rows.selectExpr(
-        f"{number} AS number", FILE, f"{block} AS block", FAULT, f"{hashed} AS {digests.HASH}"
-    )
+    hashed = f"CASE {block} {cases} END" if table.blocks else "CAST(NULL AS bigint)"
+    return rows.selectExpr(f"{number} AS number", FILE, f"{block} AS block", FAULT, f"{hashed} AS {HASH}")
 
 
 def _reader(

@@ -36,7 +36,7 @@ from transom.ledger.input_hashes import is_stale
 from transom.ledger.ledger import TOKENS_FROM, Ledger
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.storage.file_faults import fault_of, files_of, files_that_do_not_open, folder_of
+from transom.storage.file_faults import fault_of, files_of, folder_of, open_or_fault
 from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import in_hours_sql, read_rows
 
@@ -262,14 +262,14 @@ def test_file_faults(table: str) -> None:
 
 
 def test_table_without_a_log_entry_is_moved_aside(table: str) -> None:
-    assert files_that_do_not_open(table, "t") is None
-    assert files_that_do_not_open(table, "nowhere") is None
+    assert isinstance(open_or_fault(table, "t"), DeltaTable)
+    assert open_or_fault(table, "nowhere") is None
     damaging.without_last_entry(table, "t")
-    assert files_that_do_not_open(table, "t") is None, "it is as it was before"
+    assert isinstance(open_or_fault(table, "t"), DeltaTable), "it is as it was before"
     damaging.without_entry(table, "t")
-    assert files_that_do_not_open(table, "t") is None, "a folder without a log is no table"
+    assert open_or_fault(table, "t") is None, "a folder without a log is no table"
     (Path(table) / "t/_delta_log/00000000000000000001.json").write_text("{}")
-    assert files_that_do_not_open(table, "t")
+    assert isinstance(open_or_fault(table, "t"), str)
     assert set_aside(table, "t") == f"{table}/.damaged/t-1"
     assert not (Path(table) / "t").exists()
     assert set_aside(table, "t") == ""

@@ -99,7 +99,7 @@ def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     """
     layouts = layouts_of(stream)
     damage = StreamDamage(examine(root, stage_names(stream), [layout.table.name for layout in layouts]))
-    if not (damage.ledger.broken or damage.ledger.files or damage.ledger.rows):
+    if not any(damage.ledger.stages.values()):
         damage.tables = verify(Store(spark, root), Ledger(root), layouts, interval)
         damage.gone = _lost_files(stream, root, damage.tables)
     return damage

@@ -9,20 +9,21 @@ with the next run. Lost rows of `runs` stay lost; no row depends on them.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import NOT_PUBLISHED, SOURCE_STAGE, PartitionKey, PartitionState
 from transom.core.terminal import counted
 from transom.engine.damage_marks import publish_marks, set_aside
-from transom.engine.verification import TableLayout, kind_of
+from transom.engine.verification import TableLayout, kind_of, table_fault
 from transom.findings.store import NAME as FINDINGS
 from transom.ledger.damage import LEDGER, Damage, Kind
 from transom.ledger.ledger import TOKENS_FROM, Ledger, tokens_from
@@ -30,7 +31,7 @@ from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.claim import last_token
 from transom.storage.file_digests import FileDigest, FilesToDigest, digest_text, file_digests
-from transom.storage.file_faults import StoredFile, fault_of, files_of, files_that_do_not_open, folder_of
+from transom.storage.file_faults import DamagedFile, StoredFile, batches, files_of, folder_of, open_or_fault
 from transom.storage.store import Store
 from transom.storage.tables import Table, create, query
 
@@ -60,27 +61,19 @@ class LedgerDamage:
         damages: everything, for people.
         broken: tables whose log cannot be read.
         files: unreadable files, by table.
-        rows: stages with rows that no run has written, by table.
+        stages: by table, the stages with unreadable files or with rows that no run has written.
         token: the highest token of any table, if the ledger cannot give a higher one.
     """
 
     damages: list[Damage] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     files: dict[str, list[StoredFile]] = field(default_factory=dict)
-    rows: dict[str, set[str]] = field(default_factory=dict)
+    stages: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     token: int | None = None
 
     def add(self, name: str, kind: Kind, file: str | None, detail: str) -> None:
         """Add what is wrong with a table."""
         self.damages.append(Damage(LEDGER, name, None, (), kind, file, detail))
-
-    def damaged_stages(self, name: str) -> set[str]:
-        """Return the stages with damaged files or rows in a table."""
-        return {str(file.stage) for file in self.files.get(name, ())} | self.rows.get(name, set())
-
-    def stages(self, name: str, all_stages: Sequence[str]) -> set[str]:
-        """Return the stages that may have lost rows of a table."""
-        return set(all_stages) if name in self.broken else self.damaged_stages(name)
 
 
 def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDamage:
@@ -93,15 +86,14 @@ def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDa
     """
     result = LedgerDamage()
     for name in KEYS:
-        fault = files_that_do_not_open(root, name)
-        if fault is not None:
+        table = open_or_fault(root, name)
+        if isinstance(table, DeltaTable):
+            _examine_rows(result, table, root, name, stages)
+        elif table is not None or name != FINDINGS:
+            kind, detail = table_fault(table)
             result.broken.add(name)
-            result.add(name, "unreadable", None, f"the table cannot be opened: {fault}")
-        elif DeltaTable.is_deltatable(f"{root}/{name}"):
-            _examine_rows(result, root, name, stages)
-        elif name != FINDINGS:
-            result.broken.add(name)
-            result.add(name, "missing", None, "the table is not there")
+            result.stages[name].update(stages)
+            result.add(name, kind, None, detail)
     if "ledger" not in result.broken:
         ledger, highest = DeltaTable(f"{root}/ledger"), highest_token(root, stages, tables)
         if highest > ledger.version() + tokens_from(ledger):
@@ -111,32 +103,36 @@ def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDa
     return result
 
 
-def _examine_rows(result: LedgerDamage, root: str, name: str, stages: Sequence[str]) -> None:
-    table = DeltaTable(f"{root}/{name}")
-    system, folder = folder_of(root, name)
-    for file in files_of(table):
-        fault = fault_of(system, folder, file)
-        if fault is not None:
-            result.files.setdefault(name, []).append(file)
-            result.add(name, kind_of(fault), file.path, f"(stage {file.stage}) {fault}")
-    for stage, rows in _readable_rows(table, root, name).items():
+def _examine_rows(
+    result: LedgerDamage, table: DeltaTable, root: str, name: str, stages: Sequence[str]
+) -> None:
+    by_stage, faults = _read_rows(table, root, name)
+    for file, fault in faults.items():
+        result.files.setdefault(name, []).append(file)
+        result.stages[name].add(str(file.stage))
+        result.add(name, kind_of(fault), file.path, f"(stage {file.stage}) {fault}")
+    for stage, rows in by_stage.items():
         count = len(rows) - len(_valid_rows(name, stage, rows, stages))
         if count:
-            result.rows.setdefault(name, set()).add(stage)
+            result.stages[name].add(stage)
             detail = f"{counted(count, 'row')} of stage {stage}: written by no run, or there twice"
             result.add(name, "different", None, detail)
 
 
-def _readable_rows(table: DeltaTable, root: str, name: str) -> dict[str, list[Row]]:
-    """Return the rows of the readable files, by stage."""
+def _read_rows(table: DeltaTable, root: str, name: str) -> tuple[dict[str, list[Row]], dict[StoredFile, str]]:
+    """Return the rows of the readable files, by stage, and the faults of the other files."""
     system, folder = folder_of(root, name)
     rows: dict[str, list[Row]] = {}
+    faults: dict[StoredFile, str] = {}
     for file in files_of(table):
-        if fault_of(system, folder, file) is None:
-            with pq.ParquetFile(f"{folder}/{file.path}", filesystem=system) as parquet:
-                of_file = parquet.read().to_pylist()
-            rows.setdefault(str(file.stage), []).extend({**row, "stage": file.stage} for row in of_file)
-    return rows
+        try:
+            read = list(batches(system, folder, file, Table.load(name).arrow_schema()))
+        except DamagedFile as error:
+            faults[file] = str(error)
+            continue
+        of_file = (row for batch in read for row in batch.to_pylist())
+        rows.setdefault(str(file.stage), []).extend({**row, "stage": file.stage} for row in of_file)
+    return rows, faults
 
 
 def _valid_rows(name: str, stage: str, rows: Sequence[Row], stages: Sequence[str]) -> list[Row]:
@@ -154,12 +150,8 @@ def _valid_rows(name: str, stage: str, rows: Sequence[Row], stages: Sequence[str
 
 def highest_token(root: str, stages: Sequence[str], tables: Sequence[str]) -> int:
     """Return the highest token that a table has for any stage; -1 if there is none."""
-    highest = -1
-    for name in tables:
-        if files_that_do_not_open(root, name) is None and DeltaTable.is_deltatable(f"{root}/{name}"):
-            table = DeltaTable(f"{root}/{name}")
-            highest = max([highest, *(last_token(table, stage) for stage in stages)])
-    return highest
+    opened = [table for name in tables if isinstance(table := open_or_fault(root, name), DeltaTable)]
+    return max([-1, *(last_token(table, stage) for table in opened for stage in stages)])
 
 
 def repair_ledger(
@@ -185,10 +177,10 @@ def repair_ledger(
         create(root, Table.load(name))
         notes.append(f"{name}: made anew{f'; the damaged one is in {aside}' if aside else ''}")
     for name in KEYS:
-        for stage in sorted(damage.damaged_stages(name)):
+        for stage in sorted(damage.stages[name]) if name not in damage.broken else ():
+            table = DeltaTable(f"{root}/{name}")
             # Findings are written again as a whole.
-            table, no_rows = DeltaTable(f"{root}/{name}"), list[Row]()
-            rows = no_rows if name == FINDINGS else _readable_rows(table, root, name).get(stage, no_rows)
+            rows = [] if name == FINDINGS else _read_rows(table, root, name)[0].get(stage, [])
             valid = _valid_rows(name, stage, rows, stages)
             source = pa.Table.from_pylist(valid, schema=Table.load(name).arrow_schema())
             write_deltalake(table, source, mode="overwrite", predicate=f"stage = '{stage}'")
@@ -199,16 +191,16 @@ def repair_ledger(
         alter = DeltaTable(f"{root}/ledger").alter
         alter.set_table_properties({TOKENS_FROM: str(token)}, raise_if_not_exists=False)
     ledger = Ledger(root)
-    if SOURCE_STAGE in damage.stages("ledger", stages):
+    if SOURCE_STAGE in damage.stages["ledger"]:
         count = _recover(store, ledger, layouts, repair_window, run_id)
         notes.append(f"hours: {counted(count, 'row')} of {SOURCE_STAGE} made again from what its tables hold")
-    for stage in sorted(damage.stages("checks", stages)):
+    for stage in sorted(damage.stages["checks"]):
         count = _mark_unchecked(ledger, stage, run_id)
         rows_of = f"checks: {counted(count, 'row')} of {stage}"
         notes.append(f"{rows_of}: the next run computes and checks these hours again")
     if "runs" in damage.broken or "runs" in damage.files:
         notes.append("runs: what earlier runs did is lost; no row depends on it")
-    if damage.stages(FINDINGS, stages):
+    if damage.stages[FINDINGS]:
         notes.append(f"{FINDINGS}: the next run of each stage tells again what it has found")
     return notes
 
@@ -220,34 +212,32 @@ def _recover(
     again. Return their number."""
     snapshot = ledger.snapshot()
     layouts = [layout for layout in layouts if layout.stage == SOURCE_STAGE]
-    counts = []
-    for layout in layouts:
-        uri = f"{store.root}/{layout.table.name}"
-        if files_that_do_not_open(store.root, layout.table.name) is None and DeltaTable.is_deltatable(uri):
-            files = files_of(DeltaTable(uri))
-            counts.append(FilesToDigest(layout.table, store.uri(layout.table.name), files, layout.blocks))
+    to_digest = [
+        FilesToDigest(layout.table, store.uri(layout.table.name), layout.blocks, files_of(table))
+        for layout in layouts
+        if isinstance(table := open_or_fault(store.root, layout.table.name), DeltaTable)
+    ]
     by_hour: dict[tuple[str, datetime], list[FileDigest]] = {}
-    for count, totals in zip(counts, file_digests(store.spark, counts), strict=True):
-        for total in totals:
-            if total.file.hour is not None:
-                by_hour.setdefault((count.table.name, total.file.hour), []).append(total)
+    for files, digests in zip(to_digest, file_digests(store.spark, to_digest), strict=True):
+        for digest in digests:
+            if digest.file.hour is not None:
+                by_hour.setdefault((files.table.name, digest.file.hour), []).append(digest)
     requested = _requested_hours(ledger, snapshot, repair_window)
+    hours = requested | {hour for _, hour in by_hour}
     states: dict[PartitionKey, PartitionState | None] = {}
-    for layout in layouts:
-        for block in layout.blocks:
-            for hour in requested | {hour for _, hour in by_hour}:
-                partition = PartitionKey(SOURCE_STAGE, block, layout.table.name, hour)
-                if partition not in snapshot:
-                    totals = by_hour.get((layout.table.name, hour), [])
-                    readable = all(total.rows is not None for total in totals)
-                    states[partition] = PartitionState(
-                        "damaged",
-                        run_id,
-                        digest=digest_text(totals),
-                        rows=sum(total.rows or 0 for total in totals) if readable else 0,
-                        reason=LOST_ROW,
-                        requested=hour in requested,
-                    )
+    keys = ((layout.table.name, block) for layout in layouts for block in layout.blocks)
+    for (name, block), hour in product(keys, hours):
+        partition, digests = PartitionKey(SOURCE_STAGE, block, name, hour), by_hour.get((name, hour), [])
+        if partition not in snapshot:
+            rows = [digest.rows for digest in digests]
+            states[partition] = PartitionState(
+                "damaged",
+                run_id,
+                digest=digest_text(digests),
+                rows=0 if None in rows else sum(filter(None, rows)),
+                reason=LOST_ROW,
+                requested=hour in requested,
+            )
     publish_marks(ledger, SOURCE_STAGE, run_id, states, snapshot)
     return len(states)
 

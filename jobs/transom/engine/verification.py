@@ -1,8 +1,10 @@
 """Compares the tables with the ledger, partition by partition."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -14,7 +16,7 @@ from transom.ledger.damage import Damage, Kind
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.file_digests import FileDigest, FilesToDigest, digest_text, file_digests
-from transom.storage.file_faults import fault_of, files_of, files_that_do_not_open, folder_of, size_fault
+from transom.storage.file_faults import fault_of, files_of, folder_of, open_or_fault, size_fault
 from transom.storage.store import Store
 from transom.storage.tables import Table
 
@@ -37,6 +39,18 @@ class TableLayout:
     table: Table
     blocks: Mapping[str, Sequence[str]]
     comparable: Callable[[PartitionKey, PartitionState], bool]
+
+    def damage(
+        self,
+        kind: Kind,
+        detail: str,
+        file: str | None = None,
+        hours: Iterable[datetime | None] = (),
+        block: str | None = None,
+    ) -> Damage:
+        """Return a damage of the table; an hour that is None is left out."""
+        known = tuple(hour for hour in hours if hour is not None)
+        return Damage(self.stage, self.table.name, block, known, kind, file, detail)
 
 
 Layouts = Sequence[TableLayout]
@@ -77,39 +91,39 @@ def verify(store: Store, ledger: Ledger, layouts: Layouts, interval: Interval | 
     result = Verification()
     while True:
         snapshot = ledger.snapshot()
-        tables = {layout.table.name: _open(store.root, layout.table.name) for layout in layouts}
+        tables = {layout.table.name: open_or_fault(store.root, layout.table.name) for layout in layouts}
         if ledger.snapshot() == snapshot:
             break
-    counts: list[FilesToDigest] = []
-    counted_hours: list[tuple[TableLayout, set[datetime] | None]] = []
+    requests: list[tuple[TableLayout, set[datetime] | None, FilesToDigest]] = []
     for layout in layouts:
         name, table = layout.table.name, tables[layout.table.name]
         if not isinstance(table, DeltaTable):
             _add_table(result, layout, snapshot, table)
             continue
-        counts.append(FilesToDigest(layout.table, store.uri(name), files_of(table, interval), layout.blocks))
-        counted_hours.append((layout, None))
+        to_digest = partial(FilesToDigest, layout.table, store.uri(name), layout.blocks)
+        requests.append((layout, None, to_digest(files_of(table, interval))))
         # Hours that a run has begun to replace: their rows are in an earlier version.
         torn: dict[int, set[datetime]] = {}
         for key, state in _of_table(snapshot, name, interval).items():
             if state.status == "writing" and state.previous_version is not None:
                 torn.setdefault(state.previous_version, set()).add(key.hour)
         for version, hours in torn.items():
-            try:
+            # If the version is vacuumed, readers of these hours fail.
+            with suppress(DeltaError, OSError):
                 files = files_of(DeltaTable(f"{store.root}/{name}", version=version))
-            except (DeltaError, OSError):
-                continue  # the version is vacuumed, and readers of these hours fail
-            of_hours = [file for file in files if file.hour in hours]
-            counts.append(FilesToDigest(layout.table, store.uri(name), of_hours, layout.blocks))
-            counted_hours.append((layout, hours))
-    for (layout, hours_or_all), totals in zip(counted_hours, file_digests(store.spark, counts), strict=True):
+                requests.append((layout, hours, to_digest([file for file in files if file.hour in hours])))
+    digests = file_digests(store.spark, [files for _, _, files in requests])
+    for (layout, torn_hours, _), of_files in zip(requests, digests, strict=True):
         states = {
             key: state
             for key, state in _of_table(snapshot, layout.table.name, interval).items()
-            if (state.status == "writing") == (hours_or_all is not None)
-            and (hours_or_all is None or key.hour in hours_or_all)
+            if (
+                state.status != "writing"
+                if torn_hours is None
+                else key.hour in torn_hours and state.status == "writing"
+            )
         }
-        _compare(result, layout, states, totals, snapshot, whole=hours_or_all is None)
+        _compare(result, layout, states, of_files, snapshot, whole=torn_hours is None)
     result.damages.sort(key=lambda damage: (damage.stage, damage.table, damage.hours, str(damage)))
     return result
 
@@ -124,7 +138,7 @@ def unreadable(root: str, layouts: Layouts, snapshot: LedgerSnapshot, decode: bo
     result = Verification()
     for layout in layouts:
         name = layout.table.name
-        table = _open(root, name)
+        table = open_or_fault(root, name)
         if not isinstance(table, DeltaTable):
             _add_table(result, layout, snapshot, table)
             continue
@@ -132,9 +146,8 @@ def unreadable(root: str, layouts: Layouts, snapshot: LedgerSnapshot, decode: bo
         for file in files_of(table):
             fault = fault_of(system, folder, file) if decode else size_fault(system, folder, file)
             if fault is not None:
-                states = _of_table(snapshot, name, None)
-                damage = Damage(layout.stage, name, None, _hours(file.hour), kind_of(fault), file.path, fault)
-                result.add(damage, _of_hour(states, file.hour))
+                damage = layout.damage(kind_of(fault), fault, file.path, [file.hour])
+                result.add(damage, _of_hour(_of_table(snapshot, name, None), file.hour))
     return result
 
 
@@ -143,21 +156,15 @@ def kind_of(fault: str) -> Kind:
     return "missing" if fault == "is not there" else "unreadable"
 
 
-def _hours(hour: datetime | None) -> tuple[datetime, ...]:
-    return () if hour is None else (hour,)
+def table_fault(fault: str | None) -> tuple[Kind, str]:
+    """Return the kind of a table's damage and its detail, by the result of `open_or_fault`."""
+    if fault is None:
+        return "missing", "the table is not there"
+    return "unreadable", f"the table cannot be opened: {fault}"
 
 
 def _of_hour(states: States, hour: datetime | None) -> list[PartitionKey]:
     return [key for key, state in states.items() if key.hour == hour and state.status != "expired"]
-
-
-def _open(root: str, name: str) -> DeltaTable | str | None:
-    """Return a table, or its fault if it cannot be opened, or None if it does not exist."""
-    fault = files_that_do_not_open(root, name)
-    if fault is not None:
-        return fault
-    uri = f"{root}/{name}"
-    return DeltaTable(uri) if DeltaTable.is_deltatable(uri) else None
 
 
 def _of_table(snapshot: LedgerSnapshot, table: str, interval: Interval | None) -> States:
@@ -175,18 +182,17 @@ def _add_table(to: Verification, layout: TableLayout, snapshot: LedgerSnapshot, 
     lost = {key.hour for key, state in states.items() if state.rows or state.digest != EMPTY_DIGEST}
     if fault is None and not lost:
         return  # no run has created it
-    kind: Kind = "missing" if fault is None else "unreadable"
-    detail = "the table is not there" if fault is None else f"the table cannot be opened: {fault}"
+    kind, detail = table_fault(fault)
     to.broken[name] = detail
-    damage = Damage(layout.stage, name, None, tuple(sorted(lost)), kind, None, detail)
-    to.add(damage, (key for key, state in states.items() if state.status != "expired"))
+    present = (key for key, state in states.items() if state.status != "expired")
+    to.add(layout.damage(kind, detail, hours=sorted(lost)), present)
 
 
 def _compare(
     result: Verification,
     layout: TableLayout,
     states: States,
-    totals: Iterable[FileDigest],
+    digests: Iterable[FileDigest],
     snapshot: LedgerSnapshot,
     whole: bool,
 ) -> None:
@@ -195,22 +201,20 @@ def _compare(
     Args:
         whole: whether the version must have no other rows.
     """
-    stage, name = layout.stage, layout.table.name
-    surplus = result.surplus.setdefault(name, set())
+    surplus = result.surplus.setdefault(layout.table.name, set())
     by_partition: dict[tuple[str, datetime | None], list[FileDigest]] = {}
     unreadable: dict[datetime | None, list[FileDigest]] = {}
-    for total in totals:
-        if total.rows is None:
-            unreadable.setdefault(total.file.hour, []).append(total)
+    for digest in digests:
+        if digest.rows is None:
+            unreadable.setdefault(digest.file.hour, []).append(digest)
         else:
-            by_partition.setdefault((str(total.block), total.file.hour), []).append(total)
+            by_partition.setdefault((str(digest.block), digest.file.hour), []).append(digest)
     for hour, broken in unreadable.items():
         # A file may have rows of every block.
         of_hour = [key for key in _of_hour(states, hour) if not states[key].damaged]
-        for total in sorted(broken, key=lambda total: total.file.path):
-            fault = str(total.fault)
-            damage = Damage(stage, name, None, _hours(hour), kind_of(fault), total.file.path, fault)
-            result.add(damage, of_hour)
+        for digest in sorted(broken, key=lambda digest: digest.file.path):
+            fault = str(digest.fault)
+            result.add(layout.damage(kind_of(fault), fault, digest.file.path, [hour]), of_hour)
         if whole:
             # The whole hour is deleted: rows that stayed could not be read.
             surplus.update((block, hour) for block in layout.blocks)
@@ -225,42 +229,42 @@ def _compare(
             detail, file = _difference(layout, key, state, of_partition)
             if detail:
                 expired = state.status == "expired"
-                damage = Damage(stage, name, key.block, (key.hour,), "different", file, detail)
+                damage = layout.damage("different", detail, file, [key.hour], key.block)
                 result.add(damage, () if expired else (key,))
                 surplus |= {(key.block, key.hour)} if expired else set()
     for (block, reason), hours in marked.items():
         detail = f"marked, and no run has made it again yet: {reason}"
-        result.add(Damage(stage, name, block, tuple(hours), "marked", None, detail))
+        result.add(layout.damage("marked", detail, None, hours, block))
     for (block, hour), rows in sorted(by_partition.items(), key=str) if whole else ():
         # Unless a run is writing it.
-        if hour is None or PartitionKey(stage, block, name, hour) not in snapshot:
-            number = sum(total.rows or 0 for total in rows)
+        if hour is None or PartitionKey(layout.stage, block, layout.table.name, hour) not in snapshot:
+            number = sum(digest.rows or 0 for digest in rows)
             detail = f"{counted(number, 'row')} of which the ledger knows nothing"
-            result.add(Damage(stage, name, block, _hours(hour), "different", _names(rows), detail))
+            result.add(layout.damage("different", detail, _names(rows), [hour], block))
             surplus.add((block, hour))
 
 
 def _difference(
-    layout: TableLayout, partition: PartitionKey, state: PartitionState, totals: Sequence[FileDigest]
+    layout: TableLayout, partition: PartitionKey, state: PartitionState, digests: Sequence[FileDigest]
 ) -> tuple[str | None, str | None]:
     """Return how the rows of a partition differ from the ledger, and in which file."""
-    rows = sum(total.rows or 0 for total in totals)
+    rows = sum(of_file.rows or 0 for of_file in digests)
     digest = EMPTY_DIGEST if state.status == "expired" else state.digest
     # A digest begins with the number of rows.
     count = digest.partition(":")[0]
     expected = int(count) if count.isdigit() else state.rows
     comparable = partition.block in layout.blocks and layout.comparable(partition, state.state_before_claim())
-    if rows == expected and (not comparable or digest_text(totals) == digest):
+    if rows == expected and (not comparable or digest_text(digests) == digest):
         return None, None
-    for total in totals if comparable else ():
-        if digest_text(other for other in totals if other is not total) == digest:
-            return f"{counted(total.rows or 0, 'row')} that the ledger does not have", total.file.path
+    for of_file in digests if comparable else ():
+        if digest_text(other for other in digests if other is not of_file) == digest:
+            return f"{counted(of_file.rows or 0, 'row')} that the ledger does not have", of_file.file.path
     if rows != expected:
-        return f"{counted(rows, 'row')}, {expected} by the ledger", _names(totals)
-    return f"{counted(rows, 'row')}, and not those that the ledger has the digest of", _names(totals)
+        return f"{counted(rows, 'row')}, {expected} by the ledger", _names(digests)
+    return f"{counted(rows, 'row')}, and not those that the ledger has the digest of", _names(digests)
 
 
-def _names(totals: Sequence[FileDigest]) -> str | None:
-    names = sorted({total.file.path for total in totals})
+def _names(digests: Sequence[FileDigest]) -> str | None:
+    names = sorted({of_file.file.path for of_file in digests})
     more = f" and {len(names) - MAX_NAMED_FILES} more" if len(names) > MAX_NAMED_FILES else ""
     return ", ".join(names[:MAX_NAMED_FILES]) + more if names else None

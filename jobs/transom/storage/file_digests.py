@@ -36,8 +36,8 @@ class FilesToDigest:
 
     table: Table
     uri: str
-    files: Sequence[StoredFile]
     blocks: Mapping[str, Sequence[str]]
+    files: Sequence[StoredFile]
 
 
 @dataclass(frozen=True)

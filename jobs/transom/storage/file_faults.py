@@ -61,19 +61,21 @@ def files_of(table: DeltaTable, interval: Interval | None = None) -> list[Stored
     return sorted(files, key=lambda file: file.path)
 
 
-def files_that_do_not_open(root: str, name: str) -> str | None:
-    """Return why the log of a table cannot be read, or None if it can or there is no such table.
+def open_or_fault(root: str, name: str) -> DeltaTable | str | None:
+    """Return a table, or why its log cannot be read, or None if there is no such table.
 
     Args:
         root: the stream's folder in the lake.
     """
     uri = f"{root}/{name}"
     try:
-        if DeltaTable.is_deltatable(uri):
-            DeltaTable(uri).get_add_actions()
+        if not DeltaTable.is_deltatable(uri):
+            return None
+        table = DeltaTable(uri)
+        table.get_add_actions()
+        return table
     except (DeltaError, pa.ArrowException, OSError) as error:
         return one_line_message(error)
-    return None
 
 
 def size_fault(system: fs.FileSystem, folder: str, file: StoredFile) -> str | None:

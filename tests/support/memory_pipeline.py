@@ -326,7 +326,7 @@ class Pipeline(EventLake):
                 for block in step.parts
                 for hour in freshness.required_hours
             )
-            found.update(filter(freshness.is_outdated, nodes))
+            found.update(of for of in nodes if of.hour in freshness.outdated_hours(*of.series))
         return found
 
     def fresh(self) -> set[PartitionKey]:

@@ -10,8 +10,8 @@ from transom.core.intervals import HOUR, UNKNOWN_HOUR
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.core.reasons import Reason
 from transom.ledger.chain import PredecessorScan, blocking_reason, waiting_reason
+from transom.ledger.freshness import Freshness
 from transom.ledger.input_hashes import incomplete_hours, partitions_read
-from transom.ledger.outdated import OutdatedHours
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.ledger.stage import Stage, TableStep
@@ -33,7 +33,7 @@ def left_stale(
 
 def stale_partitions(stage: Stage, snapshot: LedgerSnapshot, waivers: Waivers) -> Iterator[PartitionKey]:
     """Return the partitions of a stage that a run has to compute."""
-    outdated = OutdatedHours(snapshot, [stage], waivers)
+    outdated = Freshness(snapshot, [stage], waivers)
     for step in stage.steps:
         for block in step.parts:
             for hour in outdated.outdated_hours(stage.name, block, step.table.name):
@@ -89,7 +89,7 @@ def plan(
     result = Plan()
     repaired = 0
     needed: set[PartitionKey] = set()
-    outdated = OutdatedHours(snapshot, [stage], waivers)
+    outdated = Freshness(snapshot, [stage], waivers)
     for block in step.parts:
         back, others = step.back(block), step.external_inputs(block)
         key = partial(PartitionKey, stage.name, block, step.table.name)
@@ -116,7 +116,7 @@ def plan(
 
 
 def _hours_to_compute(
-    outdated: OutdatedHours,
+    outdated: Freshness,
     key: Callable[[datetime], PartitionKey],
     back: int,
     scope: Scope,

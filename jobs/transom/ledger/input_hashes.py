@@ -3,15 +3,16 @@
 import hashlib
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
-from transom.core.intervals import HOUR
-from transom.core.partitions import BITS, PartitionKey, PartitionState, Status
+from transom.core.intervals import HOUR, UNKNOWN_HOUR
+from transom.core.partitions import BITS, PartitionKey, PartitionState, Status, TableKey
 from transom.ledger.check import Check
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.stage import BlockOutput, InputRange
+from transom.ledger.stage import BlockOutput, InputRange, Stage
 from transom.ledger.waivers import Waiver
 
 Inputs = Mapping[str, str]
@@ -26,6 +27,42 @@ def fingerprint(value: object) -> str:
 
 
 _spec_hash = cache(fingerprint)
+
+
+@dataclass(frozen=True)
+class TableInputs:
+    """What decides the inputs of the hours of a block's table.
+
+    Attributes:
+        version: of the code of the stage.
+        state: what it reads of earlier tables of its stage.
+        own: what it reads of earlier hours of itself.
+        checks: the hash of the table's checks.
+        completeness: by hour, the hash of what decides whether it is complete: of hours with a waiver, and of
+            all others at `UNKNOWN_HOUR`.
+    """
+
+    version: int
+    part: BlockOutput
+    state: tuple[InputRange, ...]
+    own: tuple[InputRange, ...]
+    checks: str
+    completeness: Mapping[datetime, str]
+
+
+def table_inputs(stage: Stage, waivers: Sequence[Waiver]) -> Iterator[tuple[TableKey, TableInputs]]:
+    """Yield each block's table of a stage with what decides its inputs."""
+    hours = {UNKNOWN_HOUR, *(waiver.hour for waiver in waivers)}
+    earlier: set[TableKey] = set()
+    for step in stage.steps:
+        checks = checks_fingerprint(step.checks, waivers)
+        complete = {hour: completeness(stage.name, step.checks, waivers, hour) for hour in hours}
+        tables = {(stage.name, block, step.table.name): part for block, part in step.parts.items()}
+        for table, part in tables.items():
+            state = tuple(reads for reads in part.reads if reads.series in earlier)
+            own = tuple(reads for reads in part.reads if reads.series == table)
+            yield table, TableInputs(stage.version, part, state, own, checks, complete)
+        earlier.update(tables)
 
 
 def partitions_read(reads: InputRange, hour: datetime) -> list[PartitionKey]:

@@ -87,45 +87,26 @@ def require_inputs(stage: str, stream: Stream, lake: str) -> None:
 
 def run_chunk(stage: str, context: Context) -> Outcome:
     """Bring a chunk of a stage up to date, and add its time to the phases of the run."""
-    compute = _ingest if stage == SOURCE_STAGE else _run_steps
-    tables = (
-        Tables.of(context.stream)
-        if stage == SOURCE_STAGE
-        else [step.table for step in definition(context.stream, stage).steps if step.parts]
-    )
-    context.store.create(tables)
+    store, ledger, stream, run_id = context.store, context.ledger, context.stream, context.run_id
+    chunk, interval, recompute = context.chunk, context.interval, context.recompute
+    is_source = stage == SOURCE_STAGE
+    steps = () if is_source else definition(stream, stage).steps
+    store.create(Tables.of(stream) if is_source else [step.table for step in steps if step.parts])
     start = time.monotonic()
-    outcome = compute(stage, context)
+    if is_source:
+        outcome = ingest(store, ledger, stream, chunk, run_id, interval, recompute)
+        # Stages that the stream has no longer do not run, so their rows are dropped here.
+        removed = [name for name in stage_names(stream) if name not in stream.stages]
+        if removed and ledger.snapshot(removed):
+            for name in removed:
+                drop_removed_blocks(store, ledger, definition(stream, name), run_id)
+    else:
+        outcome = run_steps(
+            store, ledger, definition(stream, stage), chunk, stream.repair_window, run_id, waivers_of(stream),
+            interval, stream.retention, shared_state(stream, stage), recompute,
+        )  # fmt: skip
     context.seconds[stage] = round(context.seconds.get(stage, 0.0) + time.monotonic() - start, 3)
     return outcome
-
-
-def _ingest(_: str, context: Context) -> Outcome:
-    store, ledger, stream, run_id = context.store, context.ledger, context.stream, context.run_id
-    outcome = ingest(store, ledger, stream, context.chunk, run_id, context.interval, context.recompute)
-    # Stages that the stream has no longer do not run, so their rows are dropped here.
-    removed = [name for name in stage_names(stream) if name not in stream.stages]
-    if removed and ledger.snapshot(removed):
-        for name in removed:
-            drop_removed_blocks(store, ledger, definition(stream, name), run_id)
-    return outcome
-
-
-def _run_steps(stage: str, context: Context) -> Outcome:
-    stream = context.stream
-    return run_steps(
-        context.store,
-        context.ledger,
-        definition(stream, stage),
-        context.chunk,
-        stream.repair_window,
-        context.run_id,
-        waivers_of(stream),
-        context.interval,
-        stream.retention,
-        shared_state(stream, stage),
-        context.recompute,
-    )
 
 
 def run_stage(

@@ -69,25 +69,26 @@ def layouts_of(stream: Stream) -> list[TableLayout]:
     expected = Specified(stream).shape
 
     def is_ingested(partition: PartitionKey, state: PartitionState) -> bool:
-        if partition.table not in DECLARED_TABLES:
-            return True
-        return (state.input_hashes or {}).get("specification") == expected(partition.hour)
+        shape = (state.input_hashes or {}).get("specification")
+        return partition.table not in DECLARED_TABLES or shape == expected(partition.hour)
 
-    layouts = [
+    def is_computed(step: TableStep, version: int, partition: PartitionKey, state: PartitionState) -> bool:
+        part = step.parts.get(partition.block)
+        return part is not None and is_defined_as(part, version, state.input_hashes or {})
+
+    ingested = [
         TableLayout(STAGE, table, {BLOCK: table.digest_columns()}, is_ingested) for table in Tables.of(stream)
     ]
-    for stage, defined in all_definitions(stream).items():
-        for step in defined.steps:
-            blocks = {block: part.columns for block, part in step.parts.items()}
-            is_computed = partial(_is_computed, step, defined.version)
-            layouts.append(TableLayout(stage, step.table, blocks, is_computed))
-    return layouts
-
-
-def _is_computed(step: TableStep, version: int, partition: PartitionKey, state: PartitionState) -> bool:
-    """Return whether a partition was computed by the present specification and code."""
-    part = step.parts.get(partition.block)
-    return part is not None and is_defined_as(part, version, state.input_hashes or {})
+    return ingested + [
+        TableLayout(
+            stage,
+            step.table,
+            {block: part.columns for block, part in step.parts.items()},
+            partial(is_computed, step, defined.version),
+        )
+        for stage, defined in all_definitions(stream).items()
+        for step in defined.steps
+    ]
 
 
 def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | None = None) -> StreamDamage:

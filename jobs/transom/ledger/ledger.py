@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError
 
 from transom.core.intervals import format_hour
 from transom.core.partitions import (
@@ -31,7 +30,7 @@ from transom.core.reasons import write
 from transom.ledger.columnar_state import DELETED, StoredPartitions, state_row
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.claim import Claim, RunSuperseded
-from transom.storage.tables import ATTEMPTS, Table, create, in_hours_sql, query, read_rows
+from transom.storage.tables import Table, create, in_hours_sql, query, read_rows, retry
 
 TOKENS_FROM = "transom.tokens_from"
 """A property of `ledger`: a token is this plus the version. Repair sets it above all tokens in use."""
@@ -168,28 +167,24 @@ class Ledger:
         self._commit(stage, published, run_id)
 
     def _commit(self, stage: str, changes: Callable[[LedgerSnapshot], States], run_id: str) -> int:
-        for attempt in range(ATTEMPTS):
+        # delta-rs does not retry: the assumptions have to be checked again.
+        properties = CommitProperties(custom_metadata={"run_id": run_id}, max_commit_retries=0)
+        on = f"t.stage = '{stage}' and t.block = s.block and t.`table` = s.`table` and t.hour = s.hour"
+
+        def commit() -> int:
             table = self.open("ledger")
             version, states = table.version(), changes(self._snapshot(table, [stage]))
             rows = [state_row(*item) for item in states.items()]
             source = pa.Table.from_pylist(rows, schema=self.tables["ledger"].arrow_schema())
-            # delta-rs does not retry: the assumptions have to be checked again.
-            properties = CommitProperties(custom_metadata={"run_id": run_id}, max_commit_retries=0)
-            on = f"t.stage = '{stage}' and t.block = s.block and t.`table` = s.`table` and t.hour = s.hour"
             merge = table.merge(source, on, source_alias="s", target_alias="t", commit_properties=properties)
-            try:
-                merge.when_matched_delete(
-                    f"s.status = '{DELETED}'"
-                ).when_matched_update_all().when_not_matched_insert_all().execute()
-            except CommitFailedError:
-                if attempt == ATTEMPTS - 1:
-                    raise
-                continue
+            merge = merge.when_matched_delete(f"s.status = '{DELETED}'")
+            merge.when_matched_update_all().when_not_matched_insert_all().execute()
             for key, (known, snapshot) in self._snapshots.items():
                 if known == version == table.version() - 1 and (key is None or stage in key):
                     self._snapshots[key] = table.version(), snapshot.updated(states)
             return table.version() + tokens_from(table)
-        raise AssertionError("unreachable")
+
+        return retry(commit)
 
     def record_checks(self, stage: str, results: Sequence[CheckResult], run_id: str) -> None:
         """Append the check results of a run. Readers see only those of the run that wrote a partition."""
@@ -203,13 +198,8 @@ class Ledger:
 
     def _append(self, name: str, rows: list[dict[str, Any]]) -> None:
         source = pa.Table.from_pylist(rows, schema=self.tables[name].arrow_schema())
-        for attempt in range(ATTEMPTS):
-            try:
-                return write_deltalake(self.open(name), source, mode="append")
-            except CommitFailedError:
-                # Only a change of the table itself conflicts with added rows.
-                if attempt == ATTEMPTS - 1:
-                    raise
+        # Only a change of the table itself conflicts with added rows.
+        retry(lambda: write_deltalake(self.open(name), source, mode="append"))
 
     def checks(self, snapshot: LedgerSnapshot, stage: str, hours: set[datetime]) -> list[CheckResult]:
         """Return the check results of some hours."""

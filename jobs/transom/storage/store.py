@@ -33,7 +33,7 @@ from transom.storage import driver_io as small
 from transom.storage.claim import Claim, RunSuperseded, last_token
 from transom.storage.data_files import DataFile
 from transom.storage.external_source import ExternalSource, Rows
-from transom.storage.tables import ATTEMPTS, Table, create, in_hours_sql
+from transom.storage.tables import Table, create, in_hours_sql, retry
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -222,29 +222,22 @@ class Store:
             app_transactions=[Transaction(claim.stage, claim.token)],
             max_commit_retries=0,
         )
-        for attempt in range(ATTEMPTS):
+
+        def commit() -> bool:
             table = self.open(name)
             if last_token(table, claim.stage) >= claim.token:
                 return False
-            try:
-                act(table, fence)
-                return True
-            except CommitFailedError:
-                if attempt == ATTEMPTS - 1:
-                    raise
-        raise AssertionError("unreachable")
+            act(table, fence)
+            return True
+
+        return retry(commit)
 
 
 def _write_frame(uri: str, rows: DataFrame, predicate: str, claim: Claim) -> None:
     fence = {"txnAppId": claim.stage, "txnVersion": claim.token, "userMetadata": claim.run_id}
     writer = rows.write.format("delta").mode("overwrite").options(replaceWhere=predicate, **fence)
-    for attempt in range(ATTEMPTS):
-        try:
-            return writer.save(uri)
-        except MetadataChangedException:
-            # Another run has added a column or a property, and no row.
-            if attempt == ATTEMPTS - 1:
-                raise
+    # Another run may add a column or a property, and no row.
+    retry(lambda: writer.save(uri), MetadataChangedException)
 
 
 def _overwriter(rows: pa.Table, predicate: str) -> Callable[[DeltaTable, CommitProperties], None]:

@@ -9,12 +9,13 @@ from descriptions.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from itertools import chain, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import yaml
@@ -23,6 +24,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from transom.core.intervals import Interval, merge_hours
 
+T = TypeVar("T")
 _PLAIN: dict[str, pa.DataType] = {
     "string": pa.string(),
     "bigint": pa.int64(),
@@ -173,6 +175,14 @@ class LakeError(OSError):
     """A table of the lake cannot be read, opened or created."""
 
 
+def retry(commit: Callable[[], T], conflict: type[Exception] = CommitFailedError) -> T:
+    """Return the result of a commit; try it again while others conflict, `ATTEMPTS` times at most."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(conflict):
+            return commit()
+    return commit()
+
+
 def create(root: str, table: Table) -> DeltaTable:
     """Open a table; create it if it does not exist, and add missing columns and properties.
 
@@ -184,13 +194,8 @@ def create(root: str, table: Table) -> DeltaTable:
     """
     uri = f"{root}/{table.name}"
     try:
-        for _ in range(ATTEMPTS):
-            try:
-                return _create(uri, table)
-            except CommitFailedError as error:
-                # Another run has changed the table since it was opened, perhaps in the same way.
-                conflict = error
-        raise conflict
+        # Another run may change the table after it is opened, perhaps in the same way.
+        return retry(partial(_create, uri, table))
     except (DeltaError, OSError) as error:
         raise LakeError(f"lake: {uri} cannot be opened or created: {one_line_message(error)}") from error
 

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import takewhile
+from operator import itemgetter
 from os.path import normpath
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,7 +16,7 @@ import numpy as np
 from transom.cli.arguments import NoEventsError, UsageError
 from transom.core.durations import format_duration
 from transom.core.file_names import split_name
-from transom.core.intervals import HOUR, HOUR_LENGTH, Interval, format_hour, hour_of, moment_of
+from transom.core.intervals import HOUR, HOUR_LENGTH, Interval, format_hour, hour_of, moment_of, number_of
 from transom.core.path_pattern import Match, PathPattern, Unit, split_scheme
 from transom.core.terminal import counted, escape_control_chars
 from transom.formats.read_file import Chunk, FileSummary, read_file
@@ -130,11 +132,9 @@ def other_hours(stream: Stream, file: ScannedFile) -> str | None:
         return None
     first = _first_time(stream, file)
     period = f"{format_hour(hour_of(start))} to {format_hour(hour_of(end))} UTC"
-    advice = (
-        f"is `source.zone`, {stream.source.zone}, that of the names?"
-        if stream.source.zone != "UTC"
-        else "if names are in local time, say which by `source.zone`, such as Europe/Berlin"
-    )
+    advice = "if names are in local time, say which by `source.zone`, such as Europe/Berlin"
+    if stream.source.zone != "UTC":
+        advice = f"is `source.zone`, {stream.source.zone}, that of the names?"
     if stream.time is not None and stream.time.zone is not None:
         advice += f"; is `time.zone`, {stream.time.zone}, that of the log?"
     return (
@@ -146,11 +146,10 @@ def other_hours(stream: Stream, file: ScannedFile) -> str | None:
 def _first_time(stream: Stream, file: ScannedFile) -> datetime:
     """Return the time of the first event that a file would have under any name."""
     with file.path.open("rb") as source:
-        for part in read_as_job(stream, source, file.path.name, file.match, bounded=False):
-            if isinstance(part, Chunk) and part.events.num_rows:
-                time: datetime = part.events["event_time"][0].as_py()
-                return time.astimezone(UTC)
-    raise AssertionError("a file of which lines were refused for their time has an event under any name")
+        parts = read_as_job(stream, source, file.path.name, file.match, bounded=False)
+        events = next(part.events for part in parts if isinstance(part, Chunk) and part.events.num_rows)
+    time: datetime = events["event_time"][0].as_py()
+    return time.astimezone(UTC)
 
 
 def first_remarks(remarks: Sequence[str]) -> list[str]:
@@ -164,15 +163,11 @@ def named(pattern: PathPattern, path: Path) -> Match | None:
     time."""
     names = normpath(path.absolute()).split("/")
     folders = split_scheme(pattern.text)[1].strip("/").split("/")
-    matches = []
-    for depth in range(min(len(folders), len(names)), 0, -1):
-        tail = pattern.tail(depth)
-        if tail is None:
-            break
-        match = tail.match("/".join(names[-depth:]))
-        if match is not None and match.unit == pattern.unit:
-            matches.append(match)
-    return next((match for match in matches if not match.empty), matches[0] if matches else None)
+    depths = range(min(len(folders), len(names)), 0, -1)
+    tails = takewhile(itemgetter(0), ((pattern.tail(depth), depth) for depth in depths))
+    matches = (tail.match("/".join(names[-depth:])) for tail, depth in tails if tail is not None)
+    of_whole_time = [match for match in matches if match is not None and match.unit == pattern.unit]
+    return next((match for match in of_whole_time if not match.empty), next(iter(of_whole_time), None))
 
 
 def interval_of(files: Sequence[ScannedFile]) -> Interval:
@@ -215,15 +210,11 @@ def interval_of(files: Sequence[ScannedFile]) -> Interval:
 def _densest(counts: Mapping[datetime, int]) -> Interval:
     """Return the interval of `MAX_HOURS` hours with most events."""
     hours = sorted(counts)
-    best, max_events, start, events = hours[0], 0, 0, 0
-    for hour in hours:
-        events += counts[hour]
-        while hour - hours[start] >= MAX_HOURS * HOUR:
-            events -= counts[hours[start]]
-            start += 1
-        if events > max_events:
-            best, max_events = hours[start], events
-    return Interval(best, best + MAX_HOURS * HOUR)
+    numbers = np.array(list(map(number_of, hours)))
+    events = np.cumsum([0, *map(counts.__getitem__, hours)])
+    ends = np.searchsorted(numbers, numbers + MAX_HOURS)
+    start = hours[int(np.argmax(events[ends] - events[:-1]))]
+    return Interval(start, start + MAX_HOURS * HOUR)
 
 
 def hours_cut_to(files: Sequence[ScannedFile], hours: Interval) -> Interval | None:
@@ -233,12 +224,12 @@ def hours_cut_to(files: Sequence[ScannedFile], hours: Interval) -> Interval | No
         NoEventsError: none of the files has an event in them.
     """
     present = {hour for file in files for hour in file.hours}
-    outside = {hour for hour in present if hour not in hours}
-    if present and outside == present:
+    inside = [hour in hours for hour in present]
+    if present and not any(inside):
         names = ", ".join(str(file.path) for file in files)
         seen = f"{format_hour(min(present))} to {format_hour(max(present) + HOUR)}"
         raise NoEventsError(f"{names}: no event is in {hours}; events are of {seen}")
-    return hours if outside else None
+    return None if all(inside) else hours
 
 
 @dataclass(frozen=True)
@@ -330,8 +321,7 @@ def link_into_landing(
         parts = [folder / "landing"]
         if form is not None and moment is not None:
             parts.append(Path(moment.astimezone(ZoneInfo(tried.source.zone)).strftime(form)))
-        captured = match.captures if match is not None else {}
-        parts += [Path(captured.get(name, "try")) for name in pattern.captures]
+        parts += [Path(match.captures.get(name, "try") if match else "try") for name in pattern.captures]
         link = Path(*parts, f"{number}-{file.path.name}")
         while (same := landed.get(str(link))) is not None and same.path.absolute() != file.path.absolute():
             link = link.with_name(f"again-{link.name}")
@@ -376,10 +366,10 @@ def _numbers(files: Sequence[ScannedFile]) -> list[int]:
     """Return a number for each file. Two have one number if a job takes names as theirs, with equal bytes,
     for names of one file."""
     numbers: dict[object, int] = {}
-    return [numbers.setdefault(_identity(file), len(numbers) + 1) for file in files]
-
-
-def _identity(file: ScannedFile) -> object:
-    if file.match is None:
-        return split_name(str(file.path.absolute()))[0]
-    return file.match.varies, str(file.match.captures)
+    identities = (
+        split_name(str(file.path.absolute()))[0]
+        if file.match is None
+        else (file.match.varies, str(file.match.captures))
+        for file in files
+    )
+    return [numbers.setdefault(identity, len(numbers) + 1) for identity in identities]

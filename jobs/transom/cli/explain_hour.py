@@ -26,11 +26,9 @@ from transom.spec.stream import Stream
 REMEDY = "mend the data, or accept the value in the stream's file"
 MAX_SHOWN = 5
 """Maximum of causes that are listed one by one."""
-NOT_COMPUTED: Mapping[Code, str] = {
+WORDS: Mapping[Code, str] = {
     "not_computed": "it has not been computed",
     "block_added": "the block has come since the hour was computed",
-}
-STALE: Mapping[Code, str] = {
     "unknown_inputs": "what it was made of cannot be told: rows of several specifications, or of a killed "
     "run",
     "completeness": "what decides whether it is complete has changed: a check, `expected_files`, or a waiver",
@@ -131,7 +129,7 @@ class HourExplanation:
         state, reasons = self._recorded.get(partition), self.freshness.why_not(partition)
         if state is None:
             self.troubled = self._to_run = True
-            reason = NOT_COMPUTED[reasons[0].code if reasons else "not_computed"]
+            reason = WORDS[reasons[0].code if reasons else "not_computed"]
             return f"{name}: {self._unfinished(partition.stage) or f'stale: {reason}'}", []
         causes = list(chain.from_iterable(self._reason(partition, state, reason) for reason in reasons))
         causes += self._incomplete(partition, state)
@@ -139,15 +137,12 @@ class HourExplanation:
         self.troubled |= bool(causes)
         self._to_run |= stale or state.status not in READABLE
         end = self._end(state)
-        parts = [
-            str(state.status),
-            *(["incomplete"] if state.status == "published" and not state.complete else []),
-            *(["stale"] if stale else []),
-            counted(state.rows, "row"),
-            f"by run {state.run_id}",
-            *([f"{end:%Y-%m-%d %H:%M}"] if end else []),
-        ]
-        return f"{name}: {', '.join(parts)}", causes
+        words = [
+            str(state.status), "incomplete" if state.status == "published" and not state.complete else "",
+            "stale" if stale else "", counted(state.rows, "row"), f"by run {state.run_id}",
+            f"{end:%Y-%m-%d %H:%M}" if end else "",
+        ]  # fmt: skip
+        return f"{name}: {', '.join(filter(None, words))}", causes
 
     def _reason(self, partition: PartitionKey, state: PartitionState, reason: StaleReason) -> Iterator[str]:
         """Yield a reason in words, and collect the hours to run and the remedy."""
@@ -168,7 +163,7 @@ class HourExplanation:
                 versions = f"version {reason.recorded} then, {reason.expected} now"
                 yield f"transom computes it otherwise since: {versions}"
             case "unknown_inputs" | "completeness" | "checks":
-                yield STALE[reason.code]
+                yield WORDS[reason.code]
             case "input_missing":
                 yield f"the {reason.name} of {format_hours(hours)}, which it reads, have not been computed"
             case "input_changed":
@@ -231,10 +226,8 @@ class HourExplanation:
 
     def _failed_checks(self, partition: PartitionKey, severity: str) -> Iterator[str]:
         """Yield the failed checks of a severity, and the waivers that would let them pass."""
-        results, is_error = (
-            self.ledger.checks(self.snapshot, partition.stage, {self.hour}),
-            severity == "error",
-        )
+        is_error = severity == "error"
+        results = self.ledger.checks(self.snapshot, partition.stage, {self.hour})
         for result in results:
             if result.partition.series != partition.series or result.success or result.severity != severity:
                 continue
@@ -268,16 +261,13 @@ class HourExplanation:
             return []
         known = {file.path: file for file in self._known}
         landed = list_files(self.stream.source.pattern)
-        quarantined = [file for file in known.values() if file.status == "quarantined"]
+        # A run judges changed files again, and their hours.
+        quarantined = [file for file in self._known if file.status == "quarantined"]
         unchanged = [file for file in quarantined if not _changed(file, landed.get(file.path))]
-        # A run judges changed files again.
         changed_hours = {file.hour for file in quarantined} - {file.hour for file in unchanged}
         self._quarantined = {
             of for of in self._quarantined if of.stage != SOURCE_STAGE or of.hour not in changed_hours
-        }
-        self._quarantined |= {
-            partition_of("events", file.hour) for file in unchanged if self.hour in file.touched
-        }
+        }.union(partition_of("events", file.hour) for file in unchanged if self.hour in file.touched)
         shape = Specified(self.stream).shape
         lines = list(self._missing_files(landed))
         missing, self._missing = len(lines), bool(lines)

@@ -1,7 +1,6 @@
 """Remarks on a stream's files: equal ones, those that wait, those with events of earlier hours."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
@@ -46,10 +45,10 @@ def remarks(stream: Stream, files: Sequence[FileRecord], ledger: LedgerSnapshot)
     equal = [words.words for _, words in sorted(equal_files(files, names_of(stream)).items())]
     if equal:
         lines.append(f"{_files(equal, 'holds', 'hold')} the same bytes as another one: {_first(equal)}")
-    early = early_hours(stream, files, ledger)
-    if early is not None:
-        hours = counted(len(early.hours), "hour")
-        lines.append(f"{hours} {early.words}: {_first(list(map(format_hour, early.hours)))}{_advice(stream)}")
+    early, remark = _early_hours(stream, files, ledger)
+    if early:
+        lines.append(f"{counted(len(early), 'hour')} {remark}: {_first(list(map(format_hour, early)))}")
+        lines[-1] += _advice(stream)
     return lines
 
 
@@ -59,49 +58,26 @@ def remarks_of_hour(
     """Return the lines of `explain` on the files of one hour."""
     equal = equal_files(files, names_of(stream))
     lines = [equal[file.path].words for file in files if file.path in equal and hour in file.touched]
-    early = early_hours(stream, files, ledger)
-    if early is not None and hour in early.hours:
-        lines.append(f"it {early.words}{_advice(stream)}")
-    return lines
+    early, remark = _early_hours(stream, files, ledger)
+    return [*lines, *([f"it {remark}{_advice(stream)}"] if hour in early else [])]
 
 
-@dataclass(frozen=True)
-class EarlyHours:
-    """Complete hours for which files with the name of a later hour may still come.
-
-    Attributes:
-        file: the file whose events reach back furthest from the hour in its name.
-        first: the first hour of its events.
-    """
-
-    hours: Sequence[datetime]
-    file: FileRecord
-    first: datetime
-
-    @property
-    def words(self) -> str:
-        """What may happen, and the reason."""
-        named, first = format_hour(self.file.hour), format_hour(self.first)
-        reason = f"as {self.file.path}, named for {named}, holds events of {first}"
-        return f"may count as complete before all files are there, {reason}"
-
-
-def early_hours(stream: Stream, files: Iterable[FileRecord], ledger: LedgerSnapshot) -> EarlyHours | None:
-    """Return the complete hours for which a file with the name of a later hour may still come.
+def _early_hours(
+    stream: Stream, files: Iterable[FileRecord], ledger: LedgerSnapshot
+) -> tuple[Sequence[datetime], str]:
+    """Return the complete hours for which a file with the name of a later hour may still come, and why.
 
     Nothing makes such an hour wait for the file. Files reach back as far as one of them does. An hour has all
     files once each hour from which they reach it is complete itself, or is not in the stream's schedule.
     """
-    if stream.source.pattern.unit is None:
-        return None
     late = [
         (file.hour - min(file.hours), file.path, file)
         for file in files
-        if file.status in OWNS_ROWS and file.hour != UNKNOWN_HOUR
+        if stream.source.pattern.unit and file.status in OWNS_ROWS and file.hour != UNKNOWN_HOUR
         if file.hours and min(file.hours) < file.hour
     ]
     if not late:
-        return None
+        return (), ""
     reach, _, file = max(late, key=itemgetter(0, 1))
     partitions = ledger.series(STAGE, BLOCK, "events").items()
     present = (hour for hour, state in partitions if state.requested and state.complete)
@@ -114,7 +90,10 @@ def early_hours(stream: Stream, files: Iterable[FileRecord], ledger: LedgerSnaps
             gap = following
         if gap is not None and gap - hour <= reach:
             early.append(hour)
-    return EarlyHours(early[::-1], file, min(file.hours)) if early else None
+    reason = (
+        f"as {file.path}, named for {format_hour(file.hour)}, holds events of {format_hour(min(file.hours))}"
+    )
+    return early[::-1], f"may count as complete before all files are there, {reason}"
 
 
 def _advice(stream: Stream) -> str:

@@ -1,8 +1,9 @@
 """Read the first lines of a log, or say why a file is none."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from transom.cli.arguments import UsageError
@@ -151,19 +152,6 @@ def _refuse_utf16(path: Path, head: bytes) -> None:
         raise UsageError(f"{path}: must be text in UTF-8; it is in {name}. {advice}")
 
 
-def _checked_pieces(path: Path, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the pieces of a file; raise UsageError if it begins as UTF-16 does."""
-    head = b""
-    for piece in pieces:
-        if len(head) < HEAD:
-            head += piece[: HEAD - len(head)]
-            if len(head) == HEAD:
-                _refuse_utf16(path, head)
-        yield piece
-    if len(head) < HEAD:
-        _refuse_utf16(path, head)
-
-
 def _beginning(path: Path, max_bytes: int) -> tuple[bytes, bool, int]:
     """Return the first bytes of a file, decompressed, without NUL bytes before lines; whether they are the
     whole file; and the number of such NUL bytes."""
@@ -179,8 +167,10 @@ def _beginning(path: Path, max_bytes: int) -> tuple[bytes, bool, int]:
                 if source.read(len(start)) == start and not path.name.endswith(ending):
                     raise UsageError(f"{path}: is {kind}, so its name must end in {ending}")
                 source.seek(0)
-            pieces = _checked_pieces(path, decompressed(source, path.name, tally))
-            for piece in without_nul_bytes(pieces, tally):
+            pieces = decompressed(source, path.name, tally)
+            first = next(pieces, b"")
+            _refuse_utf16(path, first[:HEAD])
+            for piece in without_nul_bytes(chain([first], pieces), tally):
                 data += piece
                 if len(data) > max_bytes:
                     whole = False

@@ -14,9 +14,10 @@ from pyspark.sql import SparkSession
 
 from transom.app.freshness import stale_hours
 from transom.app.run_stage import root_of, run_stage
-from transom.app.verify import DamagedInputsError, explain_failure, mark_failure
+from transom.app.verify import DamagedInputsError, explain_failure
 from transom.core.intervals import Interval
 from transom.core.partitions import SOURCE_STAGE
+from transom.engine.damage_marks import mark_unreadable
 from transom.engine.gate import GateResult, evaluate_gate
 from transom.engine.verification import Verification
 from transom.ledger.ledger import Ledger
@@ -158,7 +159,9 @@ def _retry_damaged(attempt: Callable[[], GateResult], stage: str, stream: Stream
             message = "\n".join(
                 f"{stage} {stream.name}: {line}" for line in [*_format_damage(stream, damage), failure]
             )
-            if is_retry or damage.broken or not mark_failure(root, damage):
+            # A retry is of use if a mark is new.
+            run_id = f"damage {uuid.uuid4().hex[:12]}"
+            if is_retry or damage.broken or not mark_unreadable(Ledger(root), damage, run_id):
                 raise DamagedInputsError(message) from error
             LOG.warning(message)
     raise AssertionError("unreachable")

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from transom.app.definitions import all_definitions, definition, stage_names
 from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.engine.damage_marks import mark_unreadable, repair
+from transom.engine.damage_marks import repair
 from transom.engine.ledger_repair import LedgerDamage, examine, repair_ledger
 from transom.engine.verification import TableLayout, Verification, unreadable, verify
 from transom.features.ingest.damaged_rows import comes_back
@@ -144,8 +144,18 @@ def explain_failure(stream: Stream, root: str, stage: str, error: Exception) -> 
 
     Without Spark. Files are decoded only if all their sizes are right.
     """
+    if not of_reading(error):
+        return None
     try:
-        return _damaged_inputs(stream, root, stage) if of_reading(error) else None
+        tables = read_by(stream, stage)
+        layouts = [layout for layout in layouts_of(stream) if layout.table.name in tables]
+        damages = examine(root, stage_names(stream), ()).damages
+        if any(damage.kind == "unreadable" or damage.file for damage in damages):
+            return Verification(damages, broken={damage.table: damage.detail for damage in damages})
+        snapshot = Ledger(root).snapshot()
+        # Comparing sizes is fast, decoding every file is slow.
+        results = (unreadable(root, layouts, snapshot, decode) for decode in (False, True))
+        return next((result for result in results if result.damages), None)
     except (DeltaError, pa.ArrowException, OSError):
         return None  # the first error says more
 
@@ -171,26 +181,6 @@ def read_by(stream: Stream, stage: str) -> set[str]:
     tables = {layout.table.name for layout in layouts_of(stream) if layout.stage == stage}
     steps = () if stage == STAGE else definition(stream, stage).steps
     return tables.union(read.table for step in steps for part in step.parts.values() for read in part.reads)
-
-
-def _damaged_inputs(stream: Stream, root: str, stage: str) -> Verification | None:
-    tables = read_by(stream, stage)
-    layouts = [layout for layout in layouts_of(stream) if layout.table.name in tables]
-    damages = examine(root, stage_names(stream), ()).damages
-    if any(damage.kind == "unreadable" or damage.file for damage in damages):
-        return Verification(damages, broken={damage.table: damage.detail for damage in damages})
-    ledger = Ledger(root)
-    # Comparing sizes is fast, decoding every file is slow.
-    for decode in (False, True):
-        result = unreadable(root, layouts, ledger.snapshot(), decode)
-        if result.damages:
-            return result
-    return None
-
-
-def mark_failure(root: str, damage: Verification) -> bool:
-    """Mark the hours whose files cannot be read, and return whether any of the marks is new."""
-    return bool(mark_unreadable(Ledger(root), damage, f"damage {uuid.uuid4().hex[:12]}"))
 
 
 @dataclass(frozen=True)

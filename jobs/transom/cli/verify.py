@@ -7,7 +7,7 @@ import typer
 
 from transom.app.command_lines import submit_hours
 from transom.cli.arguments import StreamArgument, UsageError, cli_errors, stream_of
-from transom.cli.lake_argument import LakeOption, lake
+from transom.cli.lake_argument import LakeOption, lake, reading
 from transom.core.terminal import counted, escape_control_chars
 
 if TYPE_CHECKING:
@@ -48,8 +48,11 @@ def verify(
     Exit code 1 where something is damaged, repaired or not, or the stream has never run; 2 where the stream
     or the lake cannot be read.
     """
+    from pyarrow import fs
+
     from transom.core.intervals import Interval
     from transom.storage.claim import RunSuperseded
+    from transom.storage.filesystem import resolve_filesystem
     from transom.storage.tables import LakeError, TableMismatch
 
     if (start is None) != (end is None):
@@ -61,7 +64,11 @@ def verify(
         except ValueError as error:
             raise UsageError(str(error)) from None
         uri = lake(lake_named)
-        if not _exists(f"{uri}/{declared.name}"):
+        with reading(root := f"{uri}/{declared.name}"):
+            system, place = resolve_filesystem(root)
+            # The ledger may be damaged.
+            exists = system.get_file_info(place).type == fs.FileType.Directory
+        if not exists:
             typer.echo(f"{declared.name}: no run yet in {uri}")
             raise typer.Exit(1)
         from transom.storage.session import session
@@ -73,18 +80,6 @@ def verify(
             spark.stop()
         if not sound:
             raise typer.Exit(1)
-
-
-def _exists(root: str) -> bool:
-    """Return whether a stream has tables in the lake; its ledger may be damaged."""
-    from pyarrow import fs
-
-    from transom.cli.lake_argument import reading
-    from transom.storage.filesystem import resolve_filesystem
-
-    with reading(root):
-        system, folder = resolve_filesystem(root)
-        return bool(system.get_file_info(folder).type == fs.FileType.Directory)
 
 
 def verify_in(

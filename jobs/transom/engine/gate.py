@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval, format_hour, format_hours
-from transom.core.partitions import READABLE, SOURCE_STAGE, CheckResult, PartitionKey, PartitionState
+from transom.core.partitions import READABLE, SOURCE_STAGE, CheckResult, PartitionKey
 from transom.core.terminal import counted, escape_control_chars
 from transom.engine.gate_text import (
     MAX_ITEMS_SHOWN,
@@ -92,7 +92,7 @@ def evaluate_gate(
     if missing:
         failures.append(f"{stage} has not run for {format_hours(missing)}; {fill_hours(command, missing)}")
     warnings = _failures(snapshot, outside, results, command, interval, accepted, rules)
-    incomplete = [key for key in own if _is_incomplete(snapshot[key])]
+    incomplete = [key for key in own if snapshot[key].status == "published" and not snapshot[key].complete]
     warnings += incomplete_remarks(snapshot, incomplete)
     own_results = [
         result
@@ -161,10 +161,6 @@ def _failures(
         more = f"and for {len(groups) - MAX_ITEMS_SHOWN} more causes, {format_hours(remaining)}; "
         texts.append("\n".join(wrapped(f"{more}`transom explain` says why")))
     return texts
-
-
-def _is_incomplete(state: PartitionState) -> bool:
-    return state.status == "published" and not state.complete
 
 
 def _stale(ledger: Ledger, stage: str, command: str) -> list[str]:

@@ -60,14 +60,12 @@ class LedgerDamage:
     Attributes:
         damages: everything, for people.
         broken: tables whose log cannot be read.
-        files: unreadable files, by table.
         stages: by table, the stages with unreadable files or with rows that no run has written.
         token: the highest token of any table, if the ledger cannot give a higher one.
     """
 
     damages: list[Damage] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
-    files: dict[str, list[StoredFile]] = field(default_factory=dict)
     stages: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     token: int | None = None
 
@@ -88,7 +86,16 @@ def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDa
     for name in KEYS:
         table = open_or_fault(root, name)
         if isinstance(table, DeltaTable):
-            _examine_rows(result, table, root, name, stages)
+            by_stage, faults = _read_rows(table, root, name)
+            for file, fault in faults.items():
+                result.stages[name].add(str(file.stage))
+                result.add(name, kind_of(fault), file.path, f"(stage {file.stage}) {fault}")
+            for stage, rows in by_stage.items():
+                count = len(rows) - len(_valid_rows(name, stage, rows, stages))
+                if count:
+                    result.stages[name].add(stage)
+                    detail = f"{counted(count, 'row')} of stage {stage}: written by no run, or there twice"
+                    result.add(name, "different", None, detail)
         elif table is not None or name != FINDINGS:
             kind, detail = table_fault(table)
             result.broken.add(name)
@@ -101,22 +108,6 @@ def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDa
             detail = "its log ends before a commit that other tables know of: entries are missing"
             result.add("ledger", "missing", None, detail)
     return result
-
-
-def _examine_rows(
-    result: LedgerDamage, table: DeltaTable, root: str, name: str, stages: Sequence[str]
-) -> None:
-    by_stage, faults = _read_rows(table, root, name)
-    for file, fault in faults.items():
-        result.files.setdefault(name, []).append(file)
-        result.stages[name].add(str(file.stage))
-        result.add(name, kind_of(fault), file.path, f"(stage {file.stage}) {fault}")
-    for stage, rows in by_stage.items():
-        count = len(rows) - len(_valid_rows(name, stage, rows, stages))
-        if count:
-            result.stages[name].add(stage)
-            detail = f"{counted(count, 'row')} of stage {stage}: written by no run, or there twice"
-            result.add(name, "different", None, detail)
 
 
 def _read_rows(table: DeltaTable, root: str, name: str) -> tuple[dict[str, list[Row]], dict[StoredFile, str]]:
@@ -198,7 +189,7 @@ def repair_ledger(
         count = _mark_unchecked(ledger, stage, run_id)
         rows_of = f"checks: {counted(count, 'row')} of {stage}"
         notes.append(f"{rows_of}: the next run computes and checks these hours again")
-    if "runs" in damage.broken or "runs" in damage.files:
+    if "runs" in damage.broken or any(of.table == "runs" and of.file for of in damage.damages):
         notes.append("runs: what earlier runs did is lost; no row depends on it")
     if damage.stages[FINDINGS]:
         notes.append(f"{FINDINGS}: the next run of each stage tells again what it has found")

@@ -151,16 +151,17 @@ class Freshness:
         definition, recorded = self._tables[table], self.snapshot.recorded(*table)
         numbers, texts = self._hour_numbers.tolist(), self._expected_texts(table)
         # The texts are those of hours without a waiver.
-        return {
-            hour
+        candidates = [
+            PartitionKey(*table, hour)
             for hour, number, expected in zip(self.required_hours, numbers, texts, strict=True)
-            if (hour in definition.completeness or recorded.get(number) != expected)
-            and self._differs(PartitionKey(*table, hour))
+            if hour in definition.completeness or recorded.get(number) != expected
+        ]
+        states = ((partition, self.snapshot.get(partition)) for partition in candidates)
+        return {
+            partition.hour
+            for partition, state in states
+            if state is None or is_stale(state, self.inputs(partition), definition.checks)
         }
-
-    def _differs(self, partition: PartitionKey) -> bool:
-        state, checks = self.snapshot.get(partition), self._tables[partition.series].checks
-        return state is None or is_stale(state, self.inputs(partition), checks)
 
     def _expected_texts(self, table: TableKey) -> list[str]:
         """The inputs of every required hour as the ledger has them for hours without a waiver.
@@ -229,8 +230,11 @@ class Freshness:
         """Return why a partition is not fresh; empty if it is."""
         state = self.snapshot.get(partition)
         if state is None:
-            required = partition.hour in self.snapshot.required_hours
-            return (StaleReason(self._why_missing(partition)),) if required else ()
+            if partition.hour not in self.snapshot.required_hours:
+                return ()
+            keys = (key for key, _ in self.snapshot.within(Interval.of_hour(partition.hour)))
+            known = any((key.stage, key.table) == (partition.stage, partition.table) for key in keys)
+            return (StaleReason("block_added" if known else "not_computed"),)
         reasons = [StaleReason(state.status)] if state.status in ("writing", "damaged") else []
         if self._is_dropped(partition):
             reasons.append(StaleReason("dropped"))
@@ -242,11 +246,6 @@ class Freshness:
         if state.status in ("quarantined", "blocked"):
             reasons.append(StaleReason(state.status))
         return tuple(reasons)
-
-    def _why_missing(self, partition: PartitionKey) -> Code:
-        of_hour = self.snapshot.within(Interval.of_hour(partition.hour))
-        known = any((key.stage, key.table) == (partition.stage, partition.table) for key, _ in of_hour)
-        return "block_added" if known else "not_computed"
 
     def _own_reasons(self, partition: PartitionKey, state: PartitionState) -> Iterator[StaleReason]:
         """Why a partition is outdated."""

@@ -242,12 +242,9 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
             for hour, digest in self._texts("digest", table, lambda part: part.complete).items()
         }
         states = self.series(*table)
-
-        def hash_of(hour: datetime) -> int:
-            return partition_hash(PartitionKey(*table, hour), states.get(hour), own, requested)
-
-        hashes = (known[n] if n in known else hash_of(moment_of(n)) for n in hours.tolist())
-        return hours, list(accumulate(hashes, initial=0))
+        others = {n: PartitionKey(*table, moment_of(n)) for n in hours.tolist() if n not in known}
+        known |= {n: partition_hash(key, states.get(key.hour), own, requested) for n, key in others.items()}
+        return hours, list(accumulate(map(known.__getitem__, hours.tolist()), initial=0))
 
     def unlike(
         self,

@@ -81,13 +81,6 @@ def descriptions() -> Mapping[str, Path]:
     return {path.stem: path for path in Path(__file__).parents[1].glob("**/tables/*.yaml")}
 
 
-@cache
-def _description(path: Path) -> Mapping[str, Any]:
-    """Return a description as YAML has it. Cached, as a run needs each of them many times."""
-    text: Mapping[str, Any] = yaml.safe_load(path.read_text())
-    return text
-
-
 @dataclass(frozen=True)
 class Table:
     """A table's description.
@@ -108,13 +101,15 @@ class Table:
     unsearched: bool = False
 
     @classmethod
+    @cache
     def load(cls, name: str, folder: Path | None = None) -> "Table":
-        """Read the description of a table.
+        """Read the description of a table, once: a run needs each of them many times.
 
         Args:
             folder: where `<name>.yaml` is; None for a table of this package.
         """
-        text = _description(descriptions()[name] if folder is None else folder / f"{name}.yaml")
+        path = descriptions()[name] if folder is None else folder / f"{name}.yaml"
+        text = yaml.safe_load(path.read_text())
         columns = text["columns"]
         return cls(
             name,
@@ -146,7 +141,12 @@ class Table:
 
         They are excluded from the digest: old rows keep their values, new rows have none.
         """
-        former = {field.name: _type_name(field.type) for field in existing if field.name not in self.columns}
+        # By comparison: equal list types can differ in the name of their element, and so in their hash.
+        former = {
+            field.name: next(name for name, kind in ARROW_TYPES.items() if kind == field.type)
+            for field in existing
+            if field.name not in self.columns
+        }
         return replace(
             self,
             columns={**self.columns, **former},
@@ -164,11 +164,6 @@ class Table:
     def block_schema(self) -> pa.Schema:
         """Return the Arrow schema of the rows of one block, without the column `block`."""
         return pa.schema([field for field in self.arrow_schema() if field.name != "block"])
-
-
-def _type_name(kind: pa.DataType) -> str:
-    # By comparison: equal list types can differ in the name of their element, and so in their hash.
-    return next(name for name, known in ARROW_TYPES.items() if known == kind)
 
 
 class LakeError(OSError):

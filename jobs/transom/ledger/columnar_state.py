@@ -57,8 +57,8 @@ class StoredPartitions:
 
     def __init__(self, rows: pa.Table) -> None:
         # DataFusion returns text as string views.
-        text = (pa.field(f.name, pa.string() if f.type == pa.string_view() else f.type) for f in rows.schema)
-        self._rows = rows = rows.cast(pa.schema(text)).combine_chunks()
+        schema = Table.load("ledger").arrow_schema()
+        self._rows = rows = rows.select(schema.names).cast(schema).combine_chunks()
         names = [rows[name].combine_chunks().dictionary_encode() for name in NAMES]
         codes = [name.indices.to_numpy() for name in names]
         hours = hours_of(rows["hour"])

@@ -117,13 +117,9 @@ def _reader(
     def mark(rows: pa.RecordBatch, number: int, fault: str | None) -> pa.RecordBatch:
         hour = files[number].hour
         added = {"hour": hour and hour.astimezone(UTC), FILE: number, FAULT: fault}
-        columns = [
-            pa.array([added[field.name]] * rows.num_rows, field.type)
-            if field.name in added
-            else rows[field.name]
-            for field in output
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=output)
+        columns = {name: [value] * rows.num_rows for name, value in added.items()}
+        columns |= dict(zip(rows.schema.names, rows.columns, strict=True))
+        return pa.RecordBatch.from_pydict(columns, schema=output)
 
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         system, folder = resolve_filesystem(uri)
@@ -132,7 +128,6 @@ def _reader(
                 for rows in batches(system, folder, files[number], stored):
                     yield mark(rows, number, None)
             except DamagedFile as error:
-                nulls = [pa.nulls(1, field.type) for field in stored]
-                yield mark(pa.RecordBatch.from_arrays(nulls, schema=stored), number, str(error))
+                yield mark(pa.RecordBatch.from_pylist([{}], schema=stored), number, str(error))
 
     return read

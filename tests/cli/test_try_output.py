@@ -1,6 +1,8 @@
 """What a person sees of a try: whole where it matters, and of characters that are printed."""
 
 from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +13,8 @@ from deltalake import write_deltalake
 from transom.cli.adhoc_files import ScannedFile
 from transom.cli.try_report import print_duplicates, print_rejected
 from transom.core.terminal_tables import plain
+from transom.features.ingest.file_records import FileRecord
+from transom.storage.tables import Table
 from transom.stream import parse
 
 STREAM = """
@@ -91,8 +95,12 @@ def test_duplicates_are_told_of_each_file_that_has_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = ["landing/1-a.log", "landing/2-a.log"]
-    rows = pa.table({"path": paths, "accepted": [5, 3], "duplicates": [0, 402]})
-    write_deltalake(tmp_path / "files", rows)
+    day = datetime(2015, 5, 17, tzinfo=UTC)
+    base = FileRecord(path="", hour=day, status="ingested", spec_hash="", size=0, modified=day)
+    counts = zip(paths, (5, 3), (0, 402), strict=True)
+    rows = [vars(replace(base, path=path, accepted=n, duplicates=more)) for path, n, more in counts]
+    source = pa.Table.from_pylist(rows, schema=Table.load("files").arrow_schema())
+    write_deltalake(tmp_path / "files", source, partition_by=["hour"])
     held = [ScannedFile(tmp_path / "a.log", None, events=5), ScannedFile(Path("b/a.log"), None, events=405)]
     files = dict(zip(paths, held, strict=True))
     data = yaml.safe_load(STREAM)

@@ -2,23 +2,21 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from operator import attrgetter
 
 import typer
-from deltalake import DeltaTable
 
 from transom.cli.adhoc_files import EXAMPLES, ScannedFile
+from transom.cli.file_remarks import known_files
 from transom.core.intervals import Interval
 from transom.core.terminal import counted
 from transom.core.terminal_tables import plain, table
 from transom.engine.gate import GateResult
 from transom.features.ingest.equal_files import equal_files, names_of
-from transom.features.ingest.file_records import FileRecord
 from transom.features.registry import FINDING_ORDER
 from transom.findings.store import select_findings
 from transom.ledger.ledger import Ledger
 from transom.spec.stream import Stream
-from transom.storage.tables import read_rows
 
 MAX_FINDINGS, MAX_OF_BLOCK = 50, 5
 """Maximum of findings that are shown, in all and of each kind and block."""
@@ -64,14 +62,6 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def _file_rows(root: str) -> dict[str, dict[str, Any]]:
-    """Return the rows of the table `files` by path; none if there is no table."""
-    uri = f"{root}/files"
-    if not DeltaTable.is_deltatable(uri):
-        return {}
-    return {row["path"]: row for row in read_rows(DeltaTable(uri))}
-
-
 def print_equal_files(stream: Stream, root: str, paths: Mapping[str, ScannedFile]) -> None:
     """Print the files with the same bytes as another one, and whether both count.
 
@@ -80,15 +70,15 @@ def print_equal_files(stream: Stream, root: str, paths: Mapping[str, ScannedFile
         root: its folder in the lake.
         paths: the files by their paths in the landing folder.
     """
-    files = _file_rows(root)
-    equal = equal_files(map(FileRecord.of_row, files.values()), names_of(stream))
-    first = {row["source_id"]: path for path, row in files.items() if row["status"] != "duplicate"}
+    files = known_files(root)
+    equal = equal_files(files, names_of(stream))
+    first = {file.source_id: file.path for file in files if file.status != "duplicate"}
     rows = []
-    for path, row in sorted(files.items()):
-        if path in equal:
-            rows.append((path, equal[path].other, "both count" if equal[path].counted else "counts once"))
-        elif row["status"] == "duplicate" and row["accepted"] + row["duplicates"]:
-            rows.append((path, first[row["source_id"]], "one file, packed or rotated"))
+    for file in sorted(files, key=attrgetter("path")):
+        if same := equal.get(file.path):
+            rows.append((file.path, same.other, "both count" if same.counted else "counts once"))
+        elif file.status == "duplicate" and file.parsed:
+            rows.append((file.path, first[file.source_id], "one file, packed or rotated"))
     if rows:
         shown = [(str(paths[path].path), str(paths[other].path), words) for path, other, words in rows]
         table("files of the same bytes", ("file", "the same as", "so"), shown)
@@ -104,11 +94,11 @@ def print_duplicates(stream: Stream, root: str, paths: Mapping[str, ScannedFile]
     """
     if stream.unique is None:
         return
-    files = _file_rows(root)
+    files = {file.path: file for file in known_files(root)}
     rows = [
-        (str(file.path), file.events, files[path]["duplicates"], files[path]["accepted"])
+        (str(file.path), file.events, files[path].duplicates, files[path].accepted)
         for path, file in paths.items()
-        if path in files and files[path]["duplicates"]
+        if path in files and files[path].duplicates
     ]
     if rows:
         columns = ", ".join(stream.unique.columns)

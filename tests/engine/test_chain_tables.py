@@ -56,7 +56,7 @@ class Chained:
         self.computed.clear()
         context = day.context(start, end)
         stage = self.stage()
-        day.store.create(step.table for step in stage.steps)
+        day.store.create(*(step.table for step in stage.steps))
         return run_steps(day.store, day.ledger, stage, context.interval, HOUR, context.run_id)
 
     def _counts(self, request: StepRequest) -> StepResult:

@@ -79,7 +79,7 @@ def day(make_stream: Make, ingested: Path, tmp_path: Path) -> StreamHarness:
 
 def run(day: StreamHarness, stage: Stage) -> None:
     """Runs a stage, with faults perhaps, over both hours."""
-    day.store.create(step.table for step in stage.steps)
+    day.store.create(*(step.table for step in stage.steps))
     interval = Interval(hour(1), hour(3))
     run_steps(day.store, day.ledger, stage, interval, day.stream.repair_window, "run x")
 

@@ -43,7 +43,7 @@ def node(number: int) -> PartitionKey:
 def lake(tmp_path: Path) -> tuple[Store, Ledger]:
     """Granules of seven hours, of which four are kept, and a report of the first."""
     store, ledger = Store(Mock(), str(tmp_path)), Ledger(str(tmp_path))
-    store.create(step.table for step in STAGE.steps)
+    store.create(*(step.table for step in STAGE.steps))
     nodes = [REPORT, *map(node, range(7))]
     ledger.claim("aggregates", nodes, "first")
     ledger.publish("aggregates", dict.fromkeys(nodes, STOOD), "first")

@@ -195,7 +195,7 @@ def test_a_write_that_another_overtakes_is_said_in_one_line(make_stream: Make, t
     """The second run commits while the first one's rows are still being computed."""
     day = make_stream()
     table = Tables.of(day.stream).rejected
-    day.store.create([table])
+    day.store.create(table)
     begun, go = tmp_path / "begun", tmp_path / "go"
 
     def slowly(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:

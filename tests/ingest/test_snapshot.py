@@ -231,7 +231,7 @@ def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
     stream = parse(changed())
     store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))
     tables = Tables.of(stream)
-    store.create(tables)
+    store.create(*tables)
     interval = Interval(at(10), at(11))
     node = partition_of("events", at(10))
     pin, times = store.pin, []
@@ -256,7 +256,7 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     stream = parse(changed(repair_window="2 hours", source__on_conflict="replace"))
     store, ledger = Store(None, str(tmp_path / "lake")), Ledger(str(tmp_path / "lake"))
     tables = Tables.of(stream)
-    store.create(tables)
+    store.create(*tables)
     nodes = [partition_of("events", at(hour)) for hour in (6, 11)]
     ledger.claim(STAGE, nodes, "a")
     ledger.publish(STAGE, {node: PartitionState("published", "a") for node in nodes}, "a")

@@ -120,7 +120,7 @@ def test_rows_of_other_blocks_are_written_again_by_spark_where_they_are_many(
         return pa.Table.from_pylist(found, of.arrow_schema())
 
     store = Store(spark, str(tmp_path))
-    store.create([of])
+    store.create(of)
     both = [hour(0), hour(1)]
     # Nothing stands in the hours, or all that does is replaced; then another block's rows stay.
     writes = [

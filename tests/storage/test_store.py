@@ -63,7 +63,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *outcomes: Exception | None) -> Ma
     rows = MagicMock(spec=DataFrame)
     save = rows.write.format.return_value.mode.return_value.options.return_value.save
     save.side_effect = outcomes
-    monkeypatch.setattr(store, "DeltaTable", MagicMock())
+    monkeypatch.setattr(Store, "open", MagicMock())
     monkeypatch.setattr(store, "last_token", lambda *_: 7)
     write = Write(TABLE, rows, {None: at(1)}, gathered=True)
     try:
@@ -105,7 +105,7 @@ class Shelf:
         self.root = str(root)
         self.read = 0
         self.store = Store(MagicMock(), self.root)
-        self.store.create([LINES])
+        self.store.create(LINES)
 
     def rows(self, *hours: int) -> pa.Table:
         return pa.Table.from_pylist([{"hour": h, "time": h} for h in at(*hours)], LINES.arrow_schema())

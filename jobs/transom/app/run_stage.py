@@ -91,7 +91,7 @@ def run_chunk(stage: str, context: Context) -> Outcome:
     chunk, interval, recompute = context.chunk, context.interval, context.recompute
     is_source = stage == SOURCE_STAGE
     steps = () if is_source else definition(stream, stage).steps
-    store.create(Tables.of(stream) if is_source else [step.table for step in steps if step.parts])
+    store.create(*(Tables.of(stream) if is_source else [step.table for step in steps if step.parts]))
     start = time.monotonic()
     if is_source:
         outcome = ingest(store, ledger, stream, chunk, run_id, interval, recompute)

@@ -42,7 +42,7 @@ def repair(
     by_table = {layout.table.name: layout for layout in layouts}
     for name in found.broken:
         set_aside(store.root, name)
-        store.create([by_table[name].table])
+        store.create(by_table[name].table)
     for stage in dict.fromkeys(layout.stage for layout in layouts):
         snapshot = ledger.snapshot()
         states: dict[PartitionKey, PartitionState | None] = {

@@ -30,7 +30,7 @@ from transom.core.reasons import write
 from transom.ledger.columnar_state import DELETED, StoredPartitions, state_row
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.claim import Claim, RunSuperseded
-from transom.storage.tables import Table, create, in_hours_sql, query, read_rows, retry
+from transom.storage.tables import Table, TableFolder, in_hours_sql, query, read_rows, retry
 
 TOKENS_FROM = "transom.tokens_from"
 """A property of `ledger`: a token is this plus the version. Repair sets it above all tokens in use."""
@@ -58,30 +58,18 @@ class Run:
     counter_limits: Mapping[str, int] = field(default_factory=dict)
 
 
-class Ledger:
+class Ledger(TableFolder):
     """The ledger tables of a stream, in the folder `root`."""
 
     def __init__(self, root: str) -> None:
-        self.root = root
+        super().__init__(root)
         self._snapshots: dict[tuple[str, ...] | None, tuple[int, LedgerSnapshot]] = {}
-        self._opened: dict[str, DeltaTable] = {}
         self.tables = {name: Table.load(name) for name in ("ledger", "checks", "runs")}
-        for table in self.tables.values():
-            self.create(table)
+        self.create(*self.tables.values())
 
-    def create(self, table: Table) -> None:
-        """Create another table in the same folder, if there is none."""
-        if table.name not in self._opened:
-            self._opened[table.name] = create(self.root, table)
-
-    def open(self, name: str) -> DeltaTable:
-        """Return the latest version of a table; the next call may update the same object."""
-        # A run opens it dozens of times; an incremental update takes a tenth of reading the whole log.
-        if name in self._opened:
-            self._opened[name].update_incremental()
-        else:
-            self._opened[name] = DeltaTable(f"{self.root}/{name}")
-        return self._opened[name]
+    def create(self, *tables: Table) -> None:
+        """Create tables that do not exist, unless they are open: their columns do not change."""
+        super().create(*(table for table in tables if table.name not in self._opened))
 
     def snapshot(self, stages: Sequence[str] | None = None) -> LedgerSnapshot:
         """Return the states of all partitions; of some stages or, by default, of all."""

@@ -33,7 +33,7 @@ from transom.storage import driver_io as small
 from transom.storage.claim import Claim, RunSuperseded, last_token
 from transom.storage.data_files import DataFile
 from transom.storage.external_source import ExternalSource, Rows
-from transom.storage.tables import Table, create, in_hours_sql, retry
+from transom.storage.tables import Table, TableFolder, in_hours_sql, retry
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -127,34 +127,17 @@ class Write:
         return " OR ".join(terms)
 
 
-class Store:
+class Store(TableFolder):
     """The Delta tables of one stream under `root`."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
+        super().__init__(root)
         self.spark = spark
-        self.root = root
-        self._opened: dict[str, DeltaTable] = {}
-
-    def open(self, name: str) -> DeltaTable:
-        """Return the present version of a table; the next call may update the same object.
-
-        Opening takes time in the number of the table's files, and a run opens each table about five times.
-        """
-        if name in self._opened:
-            self._opened[name].update_incremental()
-        else:
-            self._opened[name] = DeltaTable(f"{self.root}/{name}")
-        return self._opened[name]
 
     def uri(self, table: str) -> str:
         """Return the URI or absolute path of a table: an executor's working folder may differ."""
         uri = f"{self.root}/{table}"
         return uri if split_scheme(uri)[0] else str(Path(uri).absolute())
-
-    def create(self, tables: Iterable[Table]) -> None:
-        """Create the tables that are missing."""
-        for table in tables:
-            self._opened[table.name] = create(self.root, table)
 
     def pin(
         self,

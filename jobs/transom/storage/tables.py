@@ -282,3 +282,25 @@ def in_hours_sql(hours: Iterable[datetime], to_literal: Callable[[datetime], str
     if others:
         terms.append(f"hour IN ({', '.join(map(to_literal, others))})")
     return f"({' OR '.join(f'({term})' for term in terms) or 'FALSE'})"
+
+
+class TableFolder:
+    """The tables of a stream in the folder `root`, each of which is opened once."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._opened: dict[str, DeltaTable] = {}
+
+    def create(self, *tables: Table) -> None:
+        """Create tables that do not exist, and add missing columns."""
+        for table in tables:
+            self._opened[table.name] = create(self.root, table)
+
+    def open(self, name: str) -> DeltaTable:
+        """Return the latest version of a table; the next call may update the same object."""
+        # A run opens some dozens of times; an incremental update takes a tenth of reading the whole log.
+        if name in self._opened:
+            self._opened[name].update_incremental()
+        else:
+            self._opened[name] = DeltaTable(f"{self.root}/{name}")
+        return self._opened[name]

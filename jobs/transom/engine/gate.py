@@ -94,11 +94,7 @@ def evaluate_gate(
     warnings = _failures(snapshot, outside, results, command, interval, accepted, rules)
     incomplete = [key for key in own if snapshot[key].status == "published" and not snapshot[key].complete]
     warnings += incomplete_remarks(snapshot, incomplete)
-    own_results = [
-        result
-        for result in results
-        if result.partition.hour in interval or result.partition.hour == UNKNOWN_HOUR
-    ]
+    own_results = [result for result in results if result.partition in own]
     warned = [result for result in own_results if result.severity == "warning" and not result.success]
     warnings += remarks([result for result in warned if result.partition.hour != UNKNOWN_HOUR])
     bad = {key.hour for key in own if snapshot[key].status not in READABLE}.union(missing, left_out)
@@ -128,11 +124,9 @@ def _is_computed(
     """Whether a stage has computed every result of an hour; its state alone may be for other hours."""
     if stage == SOURCE_STAGE:
         return hour in snapshot.required_hours
-    computed: dict[str, bool] = {}
-    for table in snapshot.names:
-        computed[table[2]] = computed.get(table[2], False) or PartitionKey(*table, hour) in snapshot
-    results = [exists for table, exists in computed.items() if outlets is None or table in outlets]
-    return bool(results) and all(results)
+    names = {table for _, _, table in snapshot.names if outlets is None or table in outlets}
+    computed = {table[2] for table in snapshot.names if PartitionKey(*table, hour) in snapshot}
+    return bool(names) and names <= computed
 
 
 def _failures(

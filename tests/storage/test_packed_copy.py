@@ -56,8 +56,8 @@ class Files:
         return PackedCopy(self.uri, TableReader(DeltaTable(self.uri)), but, BESIDE)
 
     def keep(self, of: PackedCopy) -> None:
-        fresh = of.fresh.append_column("__mark", pa.array(["new"] * of.fresh.num_rows, pa.string()))
-        of.keep(pa.concat_tables([of.kept, fresh]))
+        fresh = of.uncopied.append_column("__mark", pa.array(["new"] * of.uncopied.num_rows, pa.string()))
+        of.replace(pa.concat_tables([of.valid, fresh]))
 
 
 @pytest.fixture
@@ -76,22 +76,26 @@ def hours(*numbers: int) -> list[datetime]:
 def test_hours_are_read_from_the_copy_as_long_as_they_consist_of_the_same_files(files: Files) -> None:
     files.write(hours(0, 1, 2), many=2)
     first = files.read()
-    assert (first.kept.num_rows, first.fresh.num_rows, first.old) == (0, 6, True)
+    assert (first.valid.num_rows, first.uncopied.num_rows, first.outdated) == (0, 6, True)
     files.keep(first)
     files.write(hours(3))
     again = files.read()
-    assert (of(again.kept), of(again.fresh), again.old) == (of(first.fresh), [("1703-0", "ingested")], False)
-    assert again.kept["__mark"].to_pylist() == ["new"] * 6
+    assert (of(again.valid), of(again.uncopied), again.outdated) == (
+        of(first.uncopied),
+        [("1703-0", "ingested")],
+        False,
+    )
+    assert again.valid["__mark"].to_pylist() == ["new"] * 6
     files.write(hours(1), "missing")
     files.write(hours(2), "missing")
     other = files.read()
-    assert of(other.kept) == [("1700-0", "ingested"), ("1700-1", "ingested")]
-    assert of(other.fresh) == [("1701-0", "missing"), ("1702-0", "missing"), ("1703-0", "ingested")]
+    assert of(other.valid) == [("1700-0", "ingested"), ("1700-1", "ingested")]
+    assert of(other.uncopied) == [("1701-0", "missing"), ("1702-0", "missing"), ("1703-0", "ingested")]
     # What is of no use any more is more than what is.
-    assert other.old
+    assert other.outdated
     files.keep(other)
     last = files.read(at(0))
-    assert (of(last.kept), last.fresh.num_rows) == (of(other.fresh), 0)
+    assert (of(last.valid), last.uncopied.num_rows) == (of(other.uncopied), 0)
     assert files.opened == [3, 1, 3, 0]
 
 
@@ -99,9 +103,9 @@ def test_an_hour_of_several_files_is_read_from_the_copy_if_all_are_the_same(file
     files.write(hours(0))
     write_deltalake(files.uri, DeltaTable(files.uri).to_pyarrow_table(), mode="append")
     files.keep(files.read())
-    assert (files.read().kept.num_rows, files.read().fresh.num_rows) == (2, 0)
+    assert (files.read().valid.num_rows, files.read().uncopied.num_rows) == (2, 0)
     DeltaTable(files.uri).optimize.compact()
-    assert (files.read().kept.num_rows, files.read().fresh.num_rows) == (0, 2)
+    assert (files.read().valid.num_rows, files.read().uncopied.num_rows) == (0, 2)
 
 
 @pytest.mark.parametrize("damage", ["bytes", "end", "another table", "another form"])
@@ -119,14 +123,14 @@ def test_a_copy_that_cannot_be_read_is_as_none(files: Files, damage: str, tmp_pa
         copy.write_bytes(b"PAR1")
     wanted = pa.schema([("__other", pa.string())]) if damage == "another form" else BESIDE
     found = PackedCopy(files.uri, TableReader(DeltaTable(files.uri)), (), wanted)
-    assert (found.kept.num_rows, of(found.fresh)) == (0, [("1700-0", "ingested"), ("1701-0", "ingested")])
+    assert (found.valid.num_rows, of(found.uncopied)) == (0, [("1700-0", "ingested"), ("1701-0", "ingested")])
 
 
 def test_a_copy_that_cannot_be_written_is_left(files: Files, tmp_path: Path) -> None:
     files.write(hours(0))
     (tmp_path / "files" / NAME).mkdir()
     files.keep(files.read())
-    assert files.read().fresh.num_rows == 1
+    assert files.read().uncopied.num_rows == 1
     # No table sees it, and what tidies the folder passes it over.
     (tmp_path / "files" / NAME).rmdir()
     files.keep(files.read())

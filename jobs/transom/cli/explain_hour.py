@@ -106,7 +106,7 @@ class HourExplanation:
         if self.hour in self.snapshot.required_hours:
             return f"stale: ingest has been asked for it, and {stage} has not run since"
         tables = self._recorded.items()
-        events = sum(state.rows for of, state in tables if (of.stage, of.table) == (stage, "events"))
+        events = sum(state.rows for key, state in tables if (key.stage, key.table) == (stage, "events"))
         more = f"; files of other hours have put {counted(events, 'event')} in it" if events else ""
         return f"nobody has asked for it, so it counts as empty{more}"
 
@@ -116,8 +116,8 @@ class HourExplanation:
         The run has published or begun some of the hour: it will compute the rest, or was killed.
         """
         stages = self.stream.stages[: self.stream.stages.index(stage) + 1]
-        for of, state in self._recorded.items():
-            if of.stage in stages and state.requested and self._end(state) is None:
+        for key, state in self._recorded.items():
+            if key.stage in stages and state.requested and self._end(state) is None:
                 self._active_run = state.run_id
                 return f"not computed yet; run {state.run_id} is at work, or was killed"
         return None
@@ -146,7 +146,7 @@ class HourExplanation:
 
     def _reason(self, partition: PartitionKey, state: PartitionState, reason: StaleReason) -> Iterator[str]:
         """Yield a reason in words, and collect the hours to run and the remedy."""
-        hours = [of.hour for of in reason.partitions]
+        hours = [key.hour for key in reason.partitions]
         match reason.code:
             case "writing":
                 self._active_run = state.run_id
@@ -170,8 +170,8 @@ class HourExplanation:
                 yield self._changed_input(reason, state)
             case "state_stale":
                 by_table: dict[str, list[datetime]] = {}
-                for of in filter(self.snapshot.__contains__, reason.partitions):
-                    by_table.setdefault(of.table, []).append(of.hour)
+                for key in filter(self.snapshot.__contains__, reason.partitions):
+                    by_table.setdefault(key.table, []).append(key.hour)
                 for table, of_table in by_table.items():
                     which = "" if of_table == [self.hour] else f" of {format_hours(of_table)}"
                     yield f"the {table}{which} that it is computed from are stale"
@@ -188,14 +188,16 @@ class HourExplanation:
 
     def _changed_input(self, reason: StaleReason, state: PartitionState) -> str:
         table, computed = reason.name, self._end(state)
-        written = {of.hour: self._end(self.snapshot[of]) for of in reason.partitions if of in self.snapshot}
+        written = {
+            key.hour: self._end(self.snapshot[key]) for key in reason.partitions if key in self.snapshot
+        }
         since = [hour for hour, end in written.items() if computed and end and end > computed]
         self._hours.update(since)
         if since:
             return f"the {table} of {format_hours(since)} have changed since it was computed from them"
         if not reason.partitions:
             return f"it was computed from the {table}, which it does not read now"
-        hours = format_hours(of.hour for of in reason.partitions)
+        hours = format_hours(key.hour for key in reason.partitions)
         return f"the {table} of {hours}, which it reads now, are not those that it was computed from"
 
     def _end(self, state: PartitionState) -> datetime | None:
@@ -211,14 +213,14 @@ class HourExplanation:
         if state.status != "blocked" and (state.complete or state.status not in READABLE):
             return
         by_cause: dict[tuple[str, str, str], list[datetime]] = {}
-        for of in self.freshness.troubles(partition):
-            if of != partition:
-                self._hours.add(of.hour)
-                upstream = self.snapshot[of]
+        for key in self.freshness.troubles(partition):
+            if key != partition:
+                self._hours.add(key.hour)
+                upstream = self.snapshot[key]
                 status = "incomplete" if upstream.status in READABLE else str(upstream.status)
-                self._quarantined |= {of} if status == "quarantined" else set()
-                key = f"{of.stage} {of.block}", status, upstream.reason or ""
-                by_cause.setdefault(key, []).append(of.hour)
+                self._quarantined |= {key} if status == "quarantined" else set()
+                group = f"{key.stage} {key.block}", status, upstream.reason or ""
+                by_cause.setdefault(group, []).append(key.hour)
         for (name, status, cause), hours in list(by_cause.items())[:MAX_SHOWN]:
             yield f"because {name} {format_hours(hours)} is {status}{f': {cause}' if cause else ''}"
         if len(by_cause) > MAX_SHOWN:
@@ -266,7 +268,7 @@ class HourExplanation:
         unchanged = [file for file in quarantined if not _changed(file, landed.get(file.path))]
         changed_hours = {file.hour for file in quarantined} - {file.hour for file in unchanged}
         self._quarantined = {
-            of for of in self._quarantined if of.stage != SOURCE_STAGE or of.hour not in changed_hours
+            key for key in self._quarantined if key.stage != SOURCE_STAGE or key.hour not in changed_hours
         }.union(partition_of("events", file.hour) for file in unchanged if self.hour in file.touched)
         shape = Specified(self.stream).shape
         lines = list(self._missing_files(landed))

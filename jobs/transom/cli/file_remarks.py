@@ -32,7 +32,7 @@ def known_files(root: str) -> list[FileRecord]:
     if not DeltaTable.is_deltatable(uri):
         return []
     packed = PackedCopy(uri, TableReader(DeltaTable(uri)), (), BESIDE)
-    rows = pa.concat_tables([packed.kept.drop_columns(BESIDE.names), packed.fresh])
+    rows = pa.concat_tables([packed.valid.drop_columns(BESIDE.names), packed.uncopied])
     return list(map(FileRecord.of_row, rows.to_pylist()))
 
 

@@ -381,7 +381,7 @@ class Freshness:
     def troubles(self, partition: PartitionKey) -> list[PartitionKey]:
         """Return why a partition is blocked or incomplete: the quarantined, blocked or incomplete partitions
         upstream (or itself) whose inputs are none of these."""
-        found: list[PartitionKey] = []
+        causes: list[PartitionKey] = []
         visited: set[PartitionKey] = set()
         stack = [partition]
         while stack:
@@ -389,9 +389,9 @@ class Freshness:
             if partition not in visited:
                 visited.add(partition)
                 troubled = [read for read in self.reads(partition) if self._is_troubled(read)]
-                found += [] if troubled else [partition]
+                causes += [] if troubled else [partition]
                 stack += reversed(troubled)
-        return found
+        return causes
 
     def _is_troubled(self, partition: PartitionKey) -> bool:
         state = self.snapshot.get(partition)

@@ -80,7 +80,11 @@ def slice_hours(hours: Sequence[datetime], hour: datetime, reads: InputRange) ->
 
 def incomplete_hours(reads: Iterable[InputRange], hour: datetime, snapshot: LedgerSnapshot) -> set[datetime]:
     """Return the incomplete hours that an hour reads."""
-    return {found for read in reads for found in slice_hours(snapshot.incomplete(*read.series), hour, read)}
+    return {
+        incomplete
+        for read in reads
+        for incomplete in slice_hours(snapshot.incomplete(*read.series), hour, read)
+    }
 
 
 def checks_fingerprint(checks: Iterable[Check], waivers: Waivers) -> str:

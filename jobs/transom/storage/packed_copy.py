@@ -31,31 +31,33 @@ class PackedCopy:
     """The rows of a table at one version.
 
     Attributes:
-        kept: the valid rows of the copy, with its own columns after those of the table.
-        fresh: all other rows of the table.
-        old: whether the copy lacks many hours, or has many rows that are not valid.
+        valid: the valid rows of the copy, with its own columns after those of the table.
+        uncopied: all other rows of the table.
+        outdated: whether the copy lacks many hours, or has many rows that are not valid.
 
     Args:
         uri: absolute path or URI of the table.
-        but: hours that are excluded, and whose data files are not opened.
-        beside: the copy's own columns.
+        excluded: hours that are left out, and whose data files are not opened.
+        own_columns: those of the copy alone.
     """
 
-    def __init__(self, uri: str, stored: TableReader, but: Collection[datetime], beside: pa.Schema) -> None:
+    def __init__(
+        self, uri: str, stored: TableReader, excluded: Collection[datetime], own_columns: pa.Schema
+    ) -> None:
         self._uri = uri
-        excluded = set(map(number_of, but))
-        self._sources = {hour: source for hour, source in stored.sources.items() if hour not in excluded}
-        schema = [*pa.schema(stored.table.schema().to_arrow()), *beside, pa.field(SOURCE, pa.string())]
+        numbers = set(map(number_of, excluded))
+        self._sources = {hour: source for hour, source in stored.sources.items() if hour not in numbers}
+        schema = [*pa.schema(stored.table.schema().to_arrow()), *own_columns, pa.field(SOURCE, pa.string())]
         rows = self._read(pa.schema(schema))
         sources = zip(hours_of(rows["hour"]).tolist(), rows[SOURCE].to_pylist(), strict=True)
         valid = pa.array([self._sources.get(hour) == source for hour, source in sources], pa.bool_())
-        self.kept = rows.filter(valid).drop_columns(SOURCE)
-        missing = self._sources.keys() - set(hours_of(self.kept["hour"]).tolist())
-        self.fresh = stored.rows(list(map(moment_of, missing)))
-        invalid = rows.num_rows - self.kept.num_rows
-        self.old = len(missing) > SCATTERED or invalid > max(SCATTERED, self.kept.num_rows)
+        self.valid = rows.filter(valid).drop_columns(SOURCE)
+        missing = self._sources.keys() - set(hours_of(self.valid["hour"]).tolist())
+        self.uncopied = stored.rows(list(map(moment_of, missing)))
+        invalid = rows.num_rows - self.valid.num_rows
+        self.outdated = len(missing) > SCATTERED or invalid > max(SCATTERED, self.valid.num_rows)
 
-    def keep(self, rows: pa.Table) -> None:
+    def replace(self, rows: pa.Table) -> None:
         """Write the copy again; if the lake cannot be written, the old one stays.
 
         Args:

@@ -217,7 +217,11 @@ class Store(TableFolder):
 
 
 def _write_frame(uri: str, rows: DataFrame, predicate: str, claim: Claim) -> None:
-    fence = {"txnAppId": claim.stage, "txnVersion": claim.token, "userMetadata": claim.run_id}
+    fence: dict[str, str | int] = {
+        "txnAppId": claim.stage,
+        "txnVersion": claim.token,
+        "userMetadata": claim.run_id,
+    }
     writer = rows.write.format("delta").mode("overwrite").options(replaceWhere=predicate, **fence)
     # Another run may add a column or a property, and no row.
     retry(lambda: writer.save(uri), MetadataChangedException)
@@ -320,15 +324,15 @@ class PinnedTables:
         """Return a reader, on the driver, of a table at the pinned version."""
         return self._at(table, self.versions[table])
 
-    def read_partially_written(self, table: str, but: Collection[datetime] = ()) -> pa.Table:
+    def read_partially_written(self, table: str, excluded: Collection[datetime] = ()) -> pa.Table:
         """Return, on the driver, the published rows of hours that a run has begun to replace.
 
         Args:
-            but: hours whose files are not opened.
+            excluded: hours whose files are not opened.
         """
         hours: dict[int, list[datetime]] = {}
         for hour, version in self.partially_written.get(table, {}).items():
-            if hour not in but:
+            if hour not in excluded:
                 hours.setdefault(version, []).append(hour)
         parts = [self._at(table, version).rows(part) for version, part in hours.items()]
         return pa.concat_tables([self._schemas[table].empty_table(), *parts], promote_options="default")

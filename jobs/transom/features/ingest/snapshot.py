@@ -201,14 +201,14 @@ def _inventory(
         {*unreadable, *pins.partially_written.get("files", {})},
         BESIDE,
     )
-    kept, fresh = packed.kept, packed.fresh
+    kept, fresh = packed.valid, packed.uncopied
     partial = pins.read_partially_written("files", unreadable)
     outdated = pc.not_equal(kept[RULES], of_names)
-    if packed.old or (pc.sum(outdated).as_py() or 0) > SCATTERED:
+    if packed.outdated or (pc.sum(outdated).as_py() or 0) > SCATTERED:
         parsed = [with_names(rows, names, of_names) for rows in (kept.filter(outdated), fresh)]
         kept = pa.concat_tables([kept.filter(pc.invert(outdated)), *parsed])
         fresh = fresh.slice(0, 0)
-        packed.keep(kept)
+        packed.replace(kept)
     rows = pa.concat_tables([kept, fresh, partial], promote_options="default")
     return Inventory(rows, Landing.read(names), specified.usual_shape, of_names, specified.unlike)
 

@@ -60,12 +60,8 @@ class Job:
     def main(self) -> None:
         """Read the arguments and run."""
         arguments = self.arg_parser().parse_args()
-        run(
-            self.stage or "run",
-            arguments,
-            arguments.stages if self.stage is None else [self.stage],
-            self.stream_type,
-        )
+        stages = arguments.stages if self.stage is None else [self.stage]
+        run(self.stage or "run", arguments, stages, self.stream_type)
 
 
 def arg_parser(description: str | None) -> argparse.ArgumentParser:

@@ -20,45 +20,37 @@ def require_spark() -> None:
     Raises:
         UsageError: one of them is missing, or Java is too old.
     """
-    words = _submit_arguments()
-    _require_java()
-    python = os.environ.get("PYSPARK_PYTHON")
-    if python and shutil.which(python) is None:
-        raise UsageError(f"PYSPARK_PYTHON: must be a Python that can be run; got {python}{_remedy()}")
-    for option, file in pairwise(words):
-        if option == "--properties-file" and not Path(file).is_file():
-            raise UsageError(f"PYSPARK_SUBMIT_ARGS: there is no {file}{_remedy()}")
-
-
-def _submit_arguments() -> list[str]:
+    home = checkout()
+    remedy = f". `make setup` in {home} brings what is missing, and `. {home}/.transom/env` names it"
     text = os.environ.get("PYSPARK_SUBMIT_ARGS")
     if text is None:
-        raise UsageError(f"PYSPARK_SUBMIT_ARGS: must say Spark's settings; it is not set{_remedy()}")
+        raise UsageError(f"PYSPARK_SUBMIT_ARGS: must say Spark's settings; it is not set{remedy}")
     try:
         words = shlex.split(text)
     except ValueError:
         words = []
     if words[-1:] != ["pyspark-shell"]:
-        raise UsageError(f"PYSPARK_SUBMIT_ARGS: must end with pyspark-shell; got {text!r}{_remedy()}")
-    return words
+        raise UsageError(f"PYSPARK_SUBMIT_ARGS: must end with pyspark-shell; got {text!r}{remedy}")
+    _require_java(remedy)
+    python = os.environ.get("PYSPARK_PYTHON")
+    if python and shutil.which(python) is None:
+        raise UsageError(f"PYSPARK_PYTHON: must be a Python that can be run; got {python}{remedy}")
+    for option, file in pairwise(words):
+        if option == "--properties-file" and not Path(file).is_file():
+            raise UsageError(f"PYSPARK_SUBMIT_ARGS: there is no {file}{remedy}")
 
 
-def _require_java() -> None:
+def _require_java(remedy: str) -> None:
     home = os.environ.get("JAVA_HOME")
     place = f"JAVA_HOME: {home}/bin" if home else "PATH"
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     if java is None:
-        raise UsageError(f"{place}: must hold java, by which Spark runs; there is none{_remedy()}")
+        raise UsageError(f"{place}: must hold java, by which Spark runs; there is none{remedy}")
     try:
         command = [java, "-version"]
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stderr
     except (OSError, subprocess.SubprocessError):
-        raise UsageError(f"{place}: {java} does not run{_remedy()}") from None
+        raise UsageError(f"{place}: {java} does not run{remedy}") from None
     version = re.search(r'version "(?:1\.)?(\d+)', output)
     if version is not None and int(version[1]) < MIN_JAVA:
-        raise UsageError(f"{place}: Spark needs Java {MIN_JAVA} or 21; {java} is {version[1]}{_remedy()}")
-
-
-def _remedy() -> str:
-    home = checkout()
-    return f". `make setup` in {home} brings what is missing, and `. {home}/.transom/env` names it"
+        raise UsageError(f"{place}: Spark needs Java {MIN_JAVA} or 21; {java} is {version[1]}{remedy}")

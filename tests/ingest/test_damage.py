@@ -36,7 +36,8 @@ from transom.ledger.input_hashes import is_stale
 from transom.ledger.ledger import TOKENS_FROM, Ledger
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.storage.file_faults import fault_of, files_of, folder_of, open_or_fault
+from transom.storage.file_faults import fault_of, files_of, open_or_fault
+from transom.storage.filesystem import resolve_filesystem
 from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import in_hours_sql, read_rows
 
@@ -237,7 +238,7 @@ def table(tmp_path: Path) -> str:
 
 def faults(root: str) -> dict[datetime | None, str]:
     """What is wrong with files, by their hours."""
-    system, folder = folder_of(root, "t")
+    system, folder = resolve_filesystem(f"{root}/t")
     seen = {file.hour: fault_of(system, folder, file) for file in files_of(DeltaTable(f"{root}/t"))}
     return {hour: fault for hour, fault in seen.items() if fault}
 

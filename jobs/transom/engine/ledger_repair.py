@@ -31,7 +31,8 @@ from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.claim import last_token
 from transom.storage.file_digests import FileDigest, FilesToDigest, digest_text, file_digests
-from transom.storage.file_faults import DamagedFile, StoredFile, batches, files_of, folder_of, open_or_fault
+from transom.storage.file_faults import DamagedFile, StoredFile, batches, files_of, open_or_fault
+from transom.storage.filesystem import resolve_filesystem
 from transom.storage.store import Store
 from transom.storage.tables import Table, create, query
 
@@ -61,13 +62,15 @@ class LedgerDamage:
         damages: everything, for people.
         broken: tables whose log cannot be read.
         stages: by table, the stages with unreadable files or with rows that no run has written.
-        token: the highest token of any table, if the ledger cannot give a higher one.
+        highest_token: the highest token of any table for any stage; -1 if there is none.
+        lost_commits: whether the log of `ledger` ends before that token.
     """
 
     damages: list[Damage] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     stages: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    token: int | None = None
+    highest_token: int = -1
+    lost_commits: bool = False
 
     def add(self, name: str, kind: Kind, file: str | None, detail: str) -> None:
         """Add what is wrong with a table."""
@@ -101,10 +104,13 @@ def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDa
             result.broken.add(name)
             result.stages[name].update(stages)
             result.add(name, kind, None, detail)
+    opened = [table for name in tables if isinstance(table := open_or_fault(root, name), DeltaTable)]
+    tokens = (last_token(table, stage) for table in opened for stage in stages)
+    result.highest_token = max(tokens, default=-1)
     if "ledger" not in result.broken:
-        ledger, highest = DeltaTable(f"{root}/ledger"), highest_token(root, stages, tables)
-        if highest > ledger.version() + tokens_from(ledger):
-            result.token = highest
+        ledger = DeltaTable(f"{root}/ledger")
+        if result.highest_token > ledger.version() + tokens_from(ledger):
+            result.lost_commits = True
             detail = "its log ends before a commit that other tables know of: entries are missing"
             result.add("ledger", "missing", None, detail)
     return result
@@ -112,7 +118,7 @@ def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDa
 
 def _read_rows(table: DeltaTable, root: str, name: str) -> tuple[dict[str, list[Row]], dict[StoredFile, str]]:
     """Return the rows of the readable files, by stage, and the faults of the other files."""
-    system, folder = folder_of(root, name)
+    system, folder = resolve_filesystem(f"{root}/{name}")
     rows: dict[str, list[Row]] = {}
     faults: dict[StoredFile, str] = {}
     for file in files_of(table):
@@ -137,12 +143,6 @@ def _valid_rows(name: str, stage: str, rows: Sequence[Row], stages: Sequence[str
         if all(other == first for other in others)
         and (name != "ledger" or (first["status"] in STATUSES and DIGEST.fullmatch(first["digest"] or "")))
     ]
-
-
-def highest_token(root: str, stages: Sequence[str], tables: Sequence[str]) -> int:
-    """Return the highest token that a table has for any stage; -1 if there is none."""
-    opened = [table for name in tables if isinstance(table := open_or_fault(root, name), DeltaTable)]
-    return max([-1, *(last_token(table, stage) for table in opened for stage in stages)])
 
 
 def repair_ledger(
@@ -176,11 +176,10 @@ def repair_ledger(
             source = pa.Table.from_pylist(valid, schema=Table.load(name).arrow_schema())
             write_deltalake(table, source, mode="overwrite", predicate=f"stage = '{stage}'")
             notes.append(f"{name}: without the damaged rows of stage {stage}")
-    if "ledger" in damage.broken or damage.token is not None:
+    if "ledger" in damage.broken or damage.lost_commits:
         # The next token is above all that tables have.
-        token = highest_token(root, stages, [layout.table.name for layout in layouts]) + 1
         alter = DeltaTable(f"{root}/ledger").alter
-        alter.set_table_properties({TOKENS_FROM: str(token)}, raise_if_not_exists=False)
+        alter.set_table_properties({TOKENS_FROM: str(damage.highest_token + 1)}, raise_if_not_exists=False)
     ledger = Ledger(root)
     if SOURCE_STAGE in damage.stages["ledger"]:
         count = _recover(store, ledger, layouts, repair_window, run_id)

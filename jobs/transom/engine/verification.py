@@ -16,7 +16,8 @@ from transom.ledger.damage import Damage, Kind
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.file_digests import FileDigest, FilesToDigest, digest_text, file_digests
-from transom.storage.file_faults import fault_of, files_of, folder_of, open_or_fault, size_fault
+from transom.storage.file_faults import fault_of, files_of, open_or_fault, size_fault
+from transom.storage.filesystem import resolve_filesystem
 from transom.storage.store import Store
 from transom.storage.tables import Table
 
@@ -142,7 +143,7 @@ def unreadable(root: str, layouts: Layouts, snapshot: LedgerSnapshot, decode: bo
         if not isinstance(table, DeltaTable):
             _add_table(result, layout, snapshot, table)
             continue
-        system, folder = folder_of(root, name)
+        system, folder = resolve_filesystem(f"{root}/{name}")
         for file in files_of(table):
             fault = fault_of(system, folder, file) if decode else size_fault(system, folder, file)
             if fault is not None:

@@ -40,11 +40,6 @@ def bytes_of(rows: "DataFrame") -> "Column":
     return F.expr(" + ".join(sizes))
 
 
-def collect_arrow(rows: "DataFrame", schema: pa.Schema) -> pa.Table:
-    """Return rows on the driver, in a table's own types."""
-    return rows.toArrow().select(schema.names).cast(schema)
-
-
 class TableReader:
     """A table at one version.
 

@@ -16,7 +16,6 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from transom.core.intervals import Interval
-from transom.storage.filesystem import resolve_filesystem
 from transom.storage.tables import one_line_message
 
 ROWS = 65_536
@@ -127,8 +126,3 @@ def fault_of(system: fs.FileSystem, folder: str, file: StoredFile) -> str | None
     except DamagedFile as error:
         return str(error)
     return None
-
-
-def folder_of(root: str, name: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a table, and its folder there."""
-    return resolve_filesystem(f"{root}/{name}")

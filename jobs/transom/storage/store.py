@@ -177,7 +177,8 @@ class Store(TableFolder):
                 written = self._commit(name, claim, _adder(write.parts, write.hours))
             elif self._fits_driver(write, shared):
                 if isinstance(rows, DataFrame):
-                    rows = small.collect_arrow(rows, write.table.arrow_schema())
+                    schema = write.table.arrow_schema()
+                    rows = rows.toArrow().select(schema.names).cast(schema)
                 written = self._commit(name, claim, _overwriter(rows, predicate))
             else:
                 if not isinstance(rows, DataFrame):

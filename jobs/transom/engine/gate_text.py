@@ -74,13 +74,10 @@ def remarks(results: Results) -> list[str]:
 def _remark(results: Results) -> str:
     """Return one line on a check that failed several times, with the first failing rows."""
     first = results[0]
-    hours = sorted({result.partition.hour for result in results} - {UNKNOWN_HOUR})
+    times = {result.partition.hour for result in results}
+    hours = sorted(times - {UNKNOWN_HOUR})
     names = list(dict.fromkeys(result.file for result in results if result.file))
-    count = (
-        counted(len(names), "file")
-        if names
-        else counted(len({result.partition.hour for result in results}), "hour")
-    )
+    count = counted(len(names), "file") if names else counted(len(times), "hour")
     values = sorted(result.observed for result in results if result.observed is not None)
     ends = dict.fromkeys(values[:1] + values[-1:])
     observed = " to ".join(map(format_short, ends)) or "nothing"

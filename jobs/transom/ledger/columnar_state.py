@@ -129,10 +129,10 @@ class StoredPartitions:
         """Return which partitions have one of the given statuses."""
         return _bools(pc.is_in(self.column("status"), pa.array(statuses, pa.string())))
 
-    def by_run(self, run_id: str, prefix: str) -> Bools:
-        """Return which partitions are of a run, or of one whose id begins with a text."""
+    def by_run(self, run_id: str) -> Bools:
+        """Return which partitions are of a run, in any of its chunks."""
         runs = self.column("run_id")
-        return _bools(pc.or_(pc.equal(runs, run_id), pc.starts_with(runs, prefix)))
+        return _bools(pc.or_(pc.equal(runs, run_id), pc.starts_with(runs, f"{run_id} ")))
 
     @cached_property
     def troubled(self) -> Bools:

@@ -135,7 +135,7 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
     def by_run(self, stage: str, run_id: str) -> Items:
         """Return the partitions of a stage that a run has written or is writing, in any of its chunks."""
         return self._select(
-            lambda part: part.by_run(run_id, f"{run_id} ") & part.of_tables(lambda table: table[0] == stage)
+            lambda part: part.by_run(run_id) & part.of_tables(lambda table: table[0] == stage)
         )
 
     def within(self, interval: Interval) -> Items:

@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.granule_factories import Record, granules
-from transom.features.aggregates.algorithm.granules import Granules, WindowLevel, reference
+from transom.features.aggregates.algorithm.granules import Granules, WindowLevel
+from transom.features.aggregates.algorithm.reference import recompute
 
 
 def fast(
@@ -71,7 +72,7 @@ def test_fast_windows_equal_the_definition(
     records: list[Record], base: int, steps: int, mu: int, after: int, length: int
 ) -> None:
     level = WindowLevel(base * steps * mu, base * steps)
-    wanted = ordered(reference(records, level, after, after + length))
+    wanted = ordered(recompute(records, level, after, after + length))
     assert fast(records, base, level, [(after, after + length)]) == wanted
 
 
@@ -129,7 +130,7 @@ def test_a_window_tells_whether_its_sum_is_exact_by_its_own_values(
 ) -> None:
     level = WindowLevel(slide * mu, slide)
     found = granules(records, 1).windows(level, [(0, 30)])
-    column, wanted = found.columns["v"], ordered(reference(records, level, 0, 30))
+    column, wanted = found.columns["v"], ordered(recompute(records, level, 0, 30))
     assert list(found.end) == [row["end"] for row in wanted]
     for exact, total, row in zip(column.exact, column.total, wanted, strict=True):
         values, of_all, least, most = row["v"]

@@ -13,14 +13,11 @@ from transom.features.aggregates.algorithm.granules import ColumnSummary, Granul
 from transom.features.aggregates.algorithm.linear_fit import (
     ONE,
     FittedLines,
-    Line,
     Series,
-    mean,
     means,
     to_ints,
-    unit_means,
 )
-from transom.features.aggregates.algorithm.stairwise_reference import reports
+from transom.features.aggregates.algorithm.reference import Line, mean, reports, unit_means
 
 TODAY = 1_700_000_000
 values_of = st.integers(-(2**20), 2**20)

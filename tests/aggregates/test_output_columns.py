@@ -8,11 +8,11 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from transom.features.aggregates.output_columns import (
+    AGGREGATE_COLUMNS,
     ALERT_COLUMNS,
     GRANULE_COLUMNS,
     ITEM_COLUMNS,
-    REPORT_COLUMNS,
-    report_types,
+    aggregate_types,
 )
 from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.spec.validate import EVENT_COLUMNS
@@ -36,7 +36,7 @@ NAMES = ["n", "size", "sum_n", "mean_n", "sum_sum_n", "values_took", "count", "r
 def test_the_fixed_columns_are_those_of_the_descriptions() -> None:
     for tables, fixed in (
         (["granules"], GRANULE_COLUMNS),
-        (["aggregates"], REPORT_COLUMNS),
+        (["aggregates"], AGGREGATE_COLUMNS),
         (["item_granules", "recurring"], ITEM_COLUMNS),
         (["alerts"], ALERT_COLUMNS),
         (["events"], EVENT_COLUMNS),
@@ -64,7 +64,7 @@ def test_blocks_may_share_a_figure_of_one_type() -> None:
             "b": {"key": [], "measures": {"n": "max(sum_size)", "m": "sum(took)"}},
         }
     )
-    assert block_of(stream, "a").figure_columns() == {
+    assert block_of(stream, "a").figures == {
         "n": "bigint",
         "m": "double",
         "values_m": "bigint",
@@ -74,14 +74,14 @@ def test_blocks_may_share_a_figure_of_one_type() -> None:
         "max_m": "double",
         "records": "bigint",
     }
-    assert report_types(stream, "b")["n"] == "integer"
-    assert report_types(stream, "b")["m"] == "number"
+    assert aggregate_types(stream, "b")["n"] == "integer"
+    assert aggregate_types(stream, "b")["m"] == "number"
 
 
 def written_down(key: list[str], measures: dict[str, str]) -> dict[str, list[tuple[str, str, str]]]:
     """Every column that a block fills, table by table, with its role and type, from the descriptions."""
     granules = [(name, "fixed", "") for name in GRANULE_COLUMNS]
-    aggregates = [(name, "fixed", "") for name in REPORT_COLUMNS]
+    aggregates = [(name, "fixed", "") for name in AGGREGATE_COLUMNS]
     for name in key:
         granules.append((name, "key", ""))
         aggregates.append((name, "key", ""))
@@ -135,7 +135,7 @@ def test_a_stream_is_refused_exactly_where_a_column_would_mean_two_things(drawn:
     declared: dict[str, dict[str, str]] = {"key": {}, "state": {}, "figures": {}}
     for block in resolved:
         declared["key"] |= block.key
-        declared["state"] |= block.state_columns()
-        declared["figures"] |= block.figure_columns()
+        declared["state"] |= block.state
+        declared["figures"] |= block.figures
     Table.load("granules").declare(key=declared["key"], state=declared["state"])
     Table.load("aggregates").declare(key=declared["key"], figures=declared["figures"])

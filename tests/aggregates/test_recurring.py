@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.support.granule_factories import granules
 from tests.support.level_factories import nested_levels
 from transom.features.aggregates.algorithm.granules import WindowLevel
+from transom.features.aggregates.algorithm.reference import Items, recurring_items, reports
 from transom.features.aggregates.algorithm.rings import recurring
-from transom.features.aggregates.algorithm.stairwise_reference import Items, recurring_items, reports
 
 Events = list[tuple[int, str]]
 
@@ -37,7 +37,7 @@ def test_items_of_the_chain_and_of_granules_are_those_of_the_definition(
     events = sorted(drawn)
     ends = range(levels[-1].slide, 100, levels[-1].slide)
     wanted = {(end, item): rings for end in ends for item, rings in defined(events, levels, end).items()}
-    chain = reports([(time, Items.of(item)) for time, item in events], levels, 0, 99)
+    chain = reports([(time, Items({item: 1})) for time, item in events], levels, 0, 99)
     listed = {
         (report.end, item): rings
         for report in chain

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support.granule_factories import granules
 from tests.support.level_factories import nested_levels
-from transom.features.aggregates.algorithm.rings import Rings, aged_mean
-from transom.features.aggregates.algorithm.stairwise_reference import Sums, reports
+from transom.features.aggregates.algorithm.reference import Sums, reports
+from transom.features.aggregates.algorithm.rings import aged_mean, sums_of_rings
 
 drawn = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 60), st.none() | st.integers(-9, 9)), max_size=40
@@ -31,9 +31,9 @@ def test_rings_are_those_of_the_chain(
     for number, level in enumerate(levels):
         found = whole.windows(level, [(0, 100)])
         ranges = [level.range for level in levels[: number + 1]]
-        rings = Rings.of(whole, base, found.key, found.end, ranges)
         summary = whole.columns["v"]
-        held = [rings.sums(amounts) for amounts in (whole.records, summary.values, summary.total)]
+        amounts = (whole.records, summary.values, summary.total)
+        held = list(sums_of_rings(whole, base, found.key, found.end, ranges, *amounts))
         mean = aged_mean(weights[: number + 1], held[2], held[1])
         wanted = [
             (key, report.end, report.rings)

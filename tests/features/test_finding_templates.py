@@ -51,7 +51,7 @@ COUNTS = {
 }
 REPORT = {
     "user": "o'brien", "n": 9, "__n_min": 7, "__n_max": 12, "count": 9, "level": 0, "window_end": at(2),
-    "__reports": 3, "__hours": 2, "__complete": True, "__outdated": False,
+    "__aggregates": 3, "__hours": 2, "__complete": True, "__outdated": False,
 }  # fmt: skip
 LONG = {
     "user": "eve", "start_time": at(1), "last_time": at(2), "length_s": 3600.0,
@@ -86,7 +86,7 @@ CASES = [
     ),
     Case(
         ALERTS, {"when": "n  >=\n7"},
-        REPORT | {"__reports": 1, "__hours": 1, "__complete": False, "__outdated": True},
+        REPORT | {"__aggregates": 1, "__hours": 1, "__complete": False, "__outdated": True},
         "x of load, o'brien, 2015-05-17T01:00 to 2015-05-17T02:00, 1 hour every 5 minutes, n 7 to 12",
         ["the rule: n >= 7", "level 0, 1 hour every 5 minutes: 1 report met it in 1 hour", "n 7 to 12",
          "the last one, to 2015-05-17T02:00:00: n 9, count 9",

@@ -24,7 +24,7 @@ from bench.measure import LONG
 from transom.app import run_stage as job
 from transom.core.intervals import Interval, format_hour
 from transom.features.aggregates.resolve import AggregateBlock, block_of
-from transom.features.aggregates.tables_aggregates import reports_of
+from transom.features.aggregates.tables_aggregates import aggregates_of
 from transom.features.aggregates.tables_granules import granules_of
 from transom.ledger.stage import PartitionFunction, StepRequest
 from transom.storage.session import session
@@ -71,7 +71,7 @@ def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval
     (granules,) = granules_of(request, blocks).tasks
     rows = granules.frame.withColumn("block", F.lit(BLOCK))
     request = StepRequest(Given(store, "granules", rows), targets, {BLOCK: []})
-    (reports,) = reports_of(request, blocks, stream).tasks
+    (reports,) = aggregates_of(request, blocks, stream).tasks
     names = list(totals_of())
     ddl = ", ".join(f"{name} bigint" for name in names)
     added = reports.frame.mapInArrow(_added(reports.compute, names), ddl)

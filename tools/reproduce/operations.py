@@ -17,14 +17,16 @@ import numpy as np
 from reproduce.connections import PROTOCOLS, Connections
 from transom.core.exact_sums import Int64s
 from transom.features.aggregates.algorithm.granules import ColumnSummary, Granules, WindowLevel
-from transom.features.aggregates.algorithm.linear_fit import Line, Series, mean, to_ints
-from transom.features.aggregates.algorithm.rings import recurring
-from transom.features.aggregates.algorithm.stairwise_reference import (
+from transom.features.aggregates.algorithm.linear_fit import Series, to_ints
+from transom.features.aggregates.algorithm.reference import (
     Items,
     LevelReport,
+    Line,
     Sums,
+    mean,
     recurring_items,
 )
+from transom.features.aggregates.algorithm.rings import recurring
 
 MOST_ITEMS = len(PROTOCOLS)
 NONE = np.array([], dtype=np.int64)

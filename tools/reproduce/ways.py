@@ -8,7 +8,7 @@ from typing import Any
 from reproduce.connections import Connections
 from reproduce.operations import Answers, Operation
 from transom.features.aggregates.algorithm.granules import WindowLevel
-from transom.features.aggregates.algorithm.stairwise_reference import Chain
+from transom.features.aggregates.algorithm.reference import Chain
 
 WORD = 8
 

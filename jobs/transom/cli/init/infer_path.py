@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from transom.cli.init.infer_types import Lacks
 from transom.core.path_pattern import PathPattern
-from transom.features.aggregates.output_columns import GRANULE_COLUMNS, REPORT_COLUMNS
+from transom.features.aggregates.output_columns import AGGREGATE_COLUMNS, GRANULE_COLUMNS
 from transom.formats.times import one_instant
 from transom.spec.validate import EVENT_COLUMNS
 
@@ -15,7 +15,7 @@ _KEYWORDS = (
     "and", "between", "case", "cast", "else", "end", "false", "from", "in", "is", "like", "not", "null", "or",
     "select", "then", "to", "true", "when", "where",
 )  # fmt: skip
-RESERVED = {*EVENT_COLUMNS, *REPORT_COLUMNS, *GRANULE_COLUMNS, *_KEYWORDS}
+RESERVED = {*EVENT_COLUMNS, *AGGREGATE_COLUMNS, *GRANULE_COLUMNS, *_KEYWORDS}
 """Names that a column may not have, or that are inconvenient in a condition."""
 
 _DATE = re.compile(

@@ -1,7 +1,7 @@
 """What the rest of transom knows of the feature."""
 
 from transom.features.aggregates import built_in_checks, describe, fingerprints, validate
-from transom.features.aggregates.output_columns import columns_read, report_types, sound
+from transom.features.aggregates.output_columns import aggregate_types, columns_read, sound
 from transom.features.aggregates.spec import Aggregation
 from transom.spec.feature import Feature, FindingOrder, lazy
 from transom.spec.stream import Stream
@@ -26,7 +26,7 @@ FEATURE: Feature[Stream] = Feature(
     definition=lazy("transom.features.aggregates.stage:definition"),
     fingerprints={
         "granules": fingerprints.granules,
-        "aggregates": fingerprints.reports,
+        "aggregates": fingerprints.aggregates,
         "item_granules": fingerprints.item_granules,
         "recurring": fingerprints.recurring,
         "alerts": fingerprints.alerts,
@@ -41,8 +41,8 @@ FEATURE: Feature[Stream] = Feature(
         "horizon": "transom.features.aggregates.queries:horizon",
         "horizons": "transom.features.aggregates.queries:horizons",
     },
-    render=lazy("transom.features.aggregates.render:print_figures"),
+    render=lazy("transom.features.aggregates.render:print_aggregates"),
     input_table="granules",
-    row_types=lambda stream, block: report_types(stream, block) if sound(stream, block) else None,
+    row_types=lambda stream, block: aggregate_types(stream, block) if sound(stream, block) else None,
     optional_keys={"aggregates": ("fit", "aging")},
 )

@@ -1,6 +1,6 @@
 """Alerts as findings.
 
-A spell is one finding: the reports of an alert, level and key that meet it in consecutive hours. At a level
+A spell is one finding: the aggregates of a level and key that meet an alert in consecutive hours. At a level
 whose slide is longer than an hour, hours that are a slide apart are consecutive.
 """
 
@@ -35,8 +35,8 @@ from transom.ledger.input_hashes import fingerprint
 from transom.spec.stream import Stream
 from transom.storage.tables import literal
 
-REPORTS, HOURS, COMPLETE, OUTDATED = "__reports", "__hours", "__complete", "__outdated"
-"""Columns of a summary: the numbers of reports and of their hours, whether all are complete, and whether some
+AGGREGATES, HOURS, COMPLETE, OUTDATED = "__aggregates", "__hours", "__complete", "__outdated"
+"""Columns of a summary: the numbers of aggregates and of their hours, whether all are complete, and whether some
 come from another form of the stream file."""
 
 
@@ -47,9 +47,9 @@ class AlertFindings(FindingTemplate):
     Attributes:
         alert: the name of the alert.
         rule: its condition.
-        figures: the columns that the condition reads beside those of each report.
+        figures: the columns that the condition reads beside those that `alerts` always has.
         levels: the windows of each level, the finest first.
-        apart: the maximum time between two hours in which each level reports, in microseconds.
+        apart: the maximum time between two hours in which windows of each level end, in microseconds.
         shape: a hash of the alert's fingerprint.
     """
 
@@ -66,7 +66,7 @@ class AlertFindings(FindingTemplate):
     def summarize(
         self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
     ) -> pa.Table:
-        """Return the last report of each spell, with the minimum and maximum of each figure."""
+        """Return the last aggregate of each spell, with the minimum and maximum of each figure."""
         states = ((hour, entries.get(hour)) for hour in pc.unique(rows["hour"]).to_pylist())
         outdated = [
             micros(hour)
@@ -93,7 +93,7 @@ class AlertFindings(FindingTemplate):
             HOUR: as_type(hours[ends], MOMENT),
             FIRST_HOUR: as_type(hours[starts], MOMENT),
             ONGOING: hours[ends] + apart[ends] - HOUR_LENGTH >= micros(last),
-            REPORTS: ends - starts + 1,
+            AGGREGATES: ends - starts + 1,
             HOURS: np.add.reduceat(new_key | (since > 0), starts, dtype=np.int64),
             COMPLETE: np.logical_and.reduceat(complete, starts),
             OUTDATED: np.logical_or.reduceat(np.isin(hours, outdated), starts),
@@ -118,8 +118,8 @@ class AlertFindings(FindingTemplate):
         return ", ".join([start, *key, span, self._level(row), *self._extremes(row)])
 
     def evidence(self, row: Row) -> list[str]:
-        """Return the rule, the reports that met it, and reasons to doubt them."""
-        met = f"{counted(row[REPORTS], 'report')} met it in {counted(row[HOURS], 'hour')}"
+        """Return the rule, how many aggregates met it, and reasons to doubt them."""
+        met = f"{counted(row[AGGREGATES], 'report')} met it in {counted(row[HOURS], 'hour')}"
         last = ", ".join(f"{column} {as_text(row[column])}" for column in (*self.figures, "count"))
         stale = "some of the reports were made by an earlier form of the stream file; their hours are stale"
         return [

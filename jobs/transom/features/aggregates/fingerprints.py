@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from transom.core.durations import microseconds
-from transom.features.aggregates.output_columns import alert_conditions, report_types
+from transom.features.aggregates.output_columns import aggregate_types, alert_conditions
 from transom.features.aggregates.spec import Aggregation
 from transom.spec.fingerprints import canonical, types_of
 from transom.spec.stream import Stream
@@ -33,8 +33,8 @@ def _of_events(stream: Stream, block: Aggregation, columns: Iterable[str], **par
     return canonical({"key": list(block.key), "where": condition, "types": types_of(stream, read), **parts})
 
 
-def reports(stream: Stream, name: str) -> str:
-    """Return the fingerprint of a block's reports: windows, columns, and resolutions of granules' sums."""
+def aggregates(stream: Stream, name: str) -> str:
+    """Return the fingerprint of a block's aggregates: windows, columns, and resolutions of sums."""
     block = stream.blocks(Aggregation)[name]
     parts: dict[str, Any] = {
         "key": list(block.key),
@@ -69,7 +69,7 @@ def recurring(stream: Stream, name: str) -> str:
 
 def alerts(stream: Stream, name: str) -> str:
     """Return the fingerprint of a block's alerts: the compiled conditions and their levels."""
-    block, types = stream.blocks(Aggregation)[name], report_types(stream, name)
+    block, types = stream.blocks(Aggregation)[name], aggregate_types(stream, name)
     conditions = alert_conditions(stream, name)
     read = {column for condition in conditions.values() for column in condition.columns}.union(block.key)
     return canonical(

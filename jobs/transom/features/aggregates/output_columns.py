@@ -15,7 +15,7 @@ from transom.spec.stream import Stream
 GRANULE_COLUMNS = ("hour", "block", "granule", "records")
 """Columns of `granules` beside keys and state."""
 
-REPORT_COLUMNS = ("hour", "block", "level", "window_start", "window_end", "count", "complete")
+AGGREGATE_COLUMNS = ("hour", "block", "level", "window_start", "window_end", "count", "complete")
 """Columns of `aggregates` beside keys and figures."""
 
 ALERT_COLUMNS = ("hour", "block", "alert", "level", "window_start", "window_end", "count", "complete")
@@ -84,8 +84,8 @@ def sound(stream: Stream, block: str) -> bool:
     return known and all(columns_of(stream, block).values())
 
 
-def report_types(stream: Stream, block: str) -> dict[str, FieldType]:
-    """Return the types of a block's reports: `level`, window, `count`, key, and columns of each measure."""
+def aggregate_types(stream: Stream, block: str) -> dict[str, FieldType]:
+    """Return the types of a block's aggregates: level, window, count, key, and columns of each measure."""
     types: dict[str, FieldType] = {
         "level": "integer",
         "window_start": "timestamp",
@@ -100,7 +100,7 @@ def report_types(stream: Stream, block: str) -> dict[str, FieldType]:
 
 def alert_conditions(stream: Stream, block: str) -> dict[str, Expression]:
     """Return the compiled conditions of a block's alerts, by name."""
-    types, spec = report_types(stream, block), stream.blocks(Aggregation)[block]
+    types, spec = aggregate_types(stream, block), stream.blocks(Aggregation)[block]
     return {name: condition(alert.when, types) for name, alert in spec.alert.items()}
 
 
@@ -108,7 +108,7 @@ def alert_figures(stream: Stream, block: str) -> dict[str, FieldType]:
     """Return the columns that the conditions of a block read, except for key and `ALERT_COLUMNS`."""
     read = {column for met in alert_conditions(stream, block).values() for column in met.columns}
     read -= {*ALERT_COLUMNS, *stream.blocks(Aggregation)[block].key}
-    return {name: kind for name, kind in report_types(stream, block).items() if name in read}
+    return {name: kind for name, kind in aggregate_types(stream, block).items() if name in read}
 
 
 def columns_read(stream: Stream) -> Iterator[BlockColumns]:

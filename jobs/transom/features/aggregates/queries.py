@@ -1,12 +1,12 @@
-"""Queries of granules: figures over windows that no level reports.
+"""Queries of granules: aggregates of windows that belong to no level.
 
 A window ends at any granule and reaches back any number of them (Patroumpas and Sellis, section 3.C:
-continuous reporting). The code of reports computes its figures.
+continuous reporting).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from numbers import Integral, Real
 from typing import Any
@@ -19,13 +19,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from transom.core.durations import format_duration, parse_duration
-from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH, MICROSECOND, micros, moment_of
 from transom.core.partitions import PartitionKey
 from transom.engine.hours import quoted
 from transom.engine.reader import Reader, UnknownKey, in_utc, sql_literal, sql_name
+from transom.features.aggregates.aggregate_rows import AggregateBuilder
 from transom.features.aggregates.algorithm.granules import WindowLevel
-from transom.features.aggregates.reports import ReportBuilder, schema_of
 from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import FieldType
@@ -36,48 +35,32 @@ from transom.storage.store import Store
 from transom.storage.tables import in_hours_sql
 
 
-@dataclass(frozen=True)
-class _Window:
+class _Window(AggregateBuilder):
     """The window `[until - h, until)` of every key of a block, and the function of a task that computes it.
 
     Attributes:
         block: the window's level replaces the levels that are not shorter. In an aged mean, the ring of each
             level ends where the window does, and what is beyond the widest level has the widest's weight.
         until: in microseconds.
-        incomplete: incomplete hours, in microseconds, ascending.
+        hours: those that contain a part of the window.
+        columns: of `granules`, those that are read.
     """
 
-    block: AggregateBlock
-    until: int
-    incomplete: Int64s
+    def __init__(self, block: AggregateBlock, until: int) -> None:
+        level = block.levels[-1]
+        super().__init__(block, [(until - level.slide, until)], np.empty(0, np.int64))
+        first, stop = (until - level.range) // HOUR_LENGTH, -(-until // HOUR_LENGTH)
+        self.hours = list(map(moment_of, range(first, stop)))
+        self.partitions = [PartitionKey("aggregates", block.name, "granules", hour) for hour in self.hours]
+        self.columns = ["granule", *block.key, "records", *block.state]
+        fields = [field for field in self.schema if field.name not in ("hour", "level")]
+        self.window_schema = pa.schema(fields)
 
-    @property
-    def hours(self) -> list[datetime]:
-        """The hours that contain a part of the window."""
-        start = self.until - self.block.levels[-1].range
-        return [moment_of(hour) for hour in range(start // HOUR_LENGTH, -(-self.until // HOUR_LENGTH))]
-
-    @property
-    def partitions(self) -> list[PartitionKey]:
-        """The partitions of the granules."""
-        return [PartitionKey("aggregates", self.block.name, "granules", hour) for hour in self.hours]
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of `granules` that are read."""
-        return ["granule", *self.block.key, "records", *self.block.state_columns()]
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of `aggregates` but hour and level."""
-        return pa.schema([field for field in schema_of(self.block) if field.name not in ("hour", "level")])
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row for each key. The batches have all granules of their keys in the window."""
-        last = len(self.block.levels) - 1
-        report = (self.until - self.block.levels[last].slide, self.until)
-        for batch in ReportBuilder(self.block, [report], self.incomplete)(batches):
-            yield batch.filter(pc.equal(batch["level"], last)).select(self.schema.names)
+    def rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yield a row for each key, without hour and level."""
+        for batch in super().rows(table):
+            widest = batch.filter(pc.equal(batch["level"], len(self.block.levels) - 1))
+            yield widest.select(self.window_schema.names)
 
 
 def horizon(
@@ -85,7 +68,7 @@ def horizon(
 ) -> dict[str, Any] | None:
     """Return the figures of one key over `[until - h, until)`, without Spark.
 
-    They are those that a level of range `h` would report at `until`: equal to a recomputation from the
+    They are those of a window of range `h` that ends at `until`: equal to a recomputation from the
     events. Both ends lie on granules of the block, which are multiples of the greatest common divisor of its
     slides and an hour, and on units of its lines.
 
@@ -121,8 +104,9 @@ def horizon(
     rows, incomplete = reader.read_fresh(
         window.partitions, lambda: reader.rows("granules", terms, window.columns)
     )
-    batches = replace(window, incomplete=incomplete)(rows.to_batches())
-    figures: list[dict[str, Any]] = pa.Table.from_batches(batches, window.schema).to_pylist()
+    window.incomplete = incomplete
+    batches = window(rows.to_batches())
+    figures: list[dict[str, Any]] = pa.Table.from_batches(batches, window.window_schema).to_pylist()
     if figures:
         return figures[0]
     if key and not reader.rows("granules", of_key, ["hour"]).num_rows:
@@ -147,7 +131,8 @@ def horizons(
     rows = pins.read("granules", window.hours).where(F.col("block") == window.block.name)
     rows = rows.select(*quoted(window.columns))
     by_key = rows.repartition(*quoted(window.block.key)) if window.block.key else rows.repartition(1)
-    return by_key.mapInArrow(replace(window, incomplete=incomplete), from_arrow_schema(window.schema))
+    window.incomplete = incomplete
+    return by_key.mapInArrow(window, from_arrow_schema(window.window_schema))
 
 
 def _window(stream: Stream, until: datetime, h: timedelta | str, block: str | None) -> _Window:
@@ -173,7 +158,7 @@ def _window(stream: Stream, until: datetime, h: timedelta | str, block: str | No
     finer = tuple(level for level in resolved.levels if level.range < length)
     weights = resolved.aging and (*resolved.aging[: len(finer)], resolved.aging[: len(finer) + 1][-1])
     levels = (*finer, WindowLevel(length, grain))
-    return _Window(replace(resolved, levels=levels, aging=weights), end, np.empty(0, np.int64))
+    return _Window(replace(resolved, levels=levels, aging=weights), end)
 
 
 def _require_type(name: str, value: Any, kind: FieldType) -> None:

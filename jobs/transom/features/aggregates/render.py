@@ -16,7 +16,7 @@ ROWS = 5
 """Rows of each result that are printed."""
 
 
-def print_figures(stream: Stream, root: str) -> None:
+def print_aggregates(stream: Stream, root: str) -> None:
     """Print the first rows of each block."""
     for name, block in stream.blocks(Aggregation).items():
         title = block.title or name
@@ -52,7 +52,7 @@ def _busiest(
 
 
 def _recurring(uri: str, columns: Sequence[str], block: str) -> list[list[Any]]:
-    """Return the recurring items of the last report, the most frequent first."""
+    """Return the recurring items of the last window, the most frequent first."""
     last = f"window_end = (SELECT max(window_end) FROM t WHERE block = '{block}')"
     rows = _rows(uri, columns, f"SELECT {_quoted(columns)} FROM t WHERE block = '{block}' AND {last}")
     return sorted(rows, key=lambda row: (-sum(row[-1]), *map(str, row)))[:ROWS]

@@ -1,17 +1,24 @@
-"""The blocks of a stream, resolved against its columns: what the tables' columns follow from."""
+"""A block of `aggregates` with types, units and defaults, as the stage uses it."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from transom.core import rounding
-from transom.core.intervals import HOUR, MICROSECOND
+from transom.core.intervals import HOUR_LENGTH, MICROSECOND
 from transom.features.aggregates.algorithm.granules import WindowLevel
-from transom.features.aggregates.output_columns import columns_of, hash_column, state_columns
+from transom.features.aggregates.output_columns import (
+    alert_figures,
+    columns_of,
+    hash_column,
+    state_columns,
+)
 from transom.features.aggregates.spec import Aggregation
 from transom.formats.record_format import Field, FieldType
 from transom.spec.stream import Stream
-from transom.storage.tables import SPARK_TYPES
+from transom.storage.tables import SPARK_TYPES, Table
 
 
 @dataclass(frozen=True)
@@ -51,20 +58,21 @@ class FitParams:
 
 @dataclass(frozen=True)
 class AggregateBlock:
-    """A block of `aggregates`, with types, units and defaults.
+    """A block of `aggregates`, with types, units and defaults; columns have their Spark types.
 
     Attributes:
-        key: the Spark types of the key's columns.
         where: the condition on events, as Spark SQL.
         measures: function and column of counts, sums, means and extremes.
         distinct: the columns of counts of distinct values.
-        figures: the columns of each measure.
         units: the units of the measured columns.
         levels: the finest first.
         base: length of a granule, in microseconds.
-        item: the Spark types of an item's columns; empty without recurring items.
+        item: the columns of an item; empty without recurring items.
         item_base: length of an item's granule, in microseconds.
         aging: a weight for each level, the finest first.
+        state: its columns in `granules`: sums and hashes.
+        figures: its columns in `aggregates`.
+        alert_figures: those of them that `alerts` has.
     """
 
     name: str
@@ -72,7 +80,6 @@ class AggregateBlock:
     where: str | None
     measures: Mapping[str, tuple[str, str | None]]
     distinct: Mapping[str, str]
-    figures: Mapping[str, Mapping[str, FieldType]]
     units: Mapping[str, Unit]
     levels: tuple[WindowLevel, ...]
     base: int
@@ -80,38 +87,31 @@ class AggregateBlock:
     item_base: int
     fit: FitParams | None
     aging: tuple[float, ...] | None
+    state: Mapping[str, str]
+    figures: Mapping[str, str]
+    alert_figures: Mapping[str, str]
 
     @property
     def reach(self) -> int:
-        """The number of hours before its own that the reports of an hour read."""
+        """The number of hours before its own that the aggregates of an hour read."""
         return max(map(self.reach_of, self.levels))
 
     @staticmethod
     def reach_of(level: WindowLevel) -> int:
         """Return the reach of one level.
 
-        The first report after `h` is at `h + gcd(slide, 1 hour)` or later.
+        The first window that ends after `h` ends at `h + gcd(slide, 1 hour)` or later.
         """
-        hour = HOUR // MICROSECOND
-        return -((math.gcd(level.slide, hour) - level.range) // hour)
+        return -((math.gcd(level.slide, HOUR_LENGTH) - level.range) // HOUR_LENGTH)
 
-    @property
-    def hashed(self) -> list[str]:
-        """The columns whose distinct values are counted."""
-        return sorted(set(self.distinct.values()))
+    def declared(self, table: str) -> dict[str, Mapping[str, str]]:
+        """Return its columns for the placeholders of a table."""
+        figures = self.alert_figures if table == "alerts" else self.figures
+        return {"key": self.key, "state": self.state, "figures": figures, "item": self.item}
 
-    def state_columns(self) -> dict[str, str]:
-        """Return the Spark types of this block's columns in `granules`: sums and hashes."""
-        sums = {
-            name: SPARK_TYPES[kind] for column in self.units for name, kind in state_columns(column).items()
-        }
-        return sums | {hash_column(column): "array<bigint>" for column in self.hashed}
-
-    def figure_columns(self) -> dict[str, str]:
-        """Return the Spark types of this block's columns in `aggregates`."""
-        return {
-            name: SPARK_TYPES[kind] for columns in self.figures.values() for name, kind in columns.items()
-        }
+    def schema(self, table: str) -> pa.Schema:
+        """Return the schema of its rows in a table. Tasks lack the descriptions that this reads."""
+        return Table.load(table).declare(**self.declared(table)).block_schema()
 
 
 def block_of(stream: Stream, name: str) -> AggregateBlock:
@@ -120,26 +120,33 @@ def block_of(stream: Stream, name: str) -> AggregateBlock:
     where = stream.where_of(spec)
     pairs = {name: (measure.function, measure.column) for name, measure in spec.measures.items()}
     measures = {name: pair for name, pair in pairs.items() if pair[0] != "distinct"}
+    distinct = {name: column for name, (_, column) in pairs.items() if column and name not in measures}
+    measured = sorted({column for _, column in measures.values() if column})
     fit = None
     if spec.fit and spec.unit:
         fit = FitParams(spec.unit // MICROSECOND, spec.fit.value, spec.fit.missing == "last")
     return AggregateBlock(
         name=name,
-        key={column: SPARK_TYPES[fields[column].type] for column in spec.key},
+        key=_spark_types({column: fields[column].type for column in spec.key}),
         where=where.sql if where else None,
         measures=measures,
-        distinct={
-            name: column for name, (function, column) in pairs.items() if column and name not in measures
-        },
-        figures=columns_of(stream, name),
-        units={column: Unit.of(fields[column]) for column in sorted({c for _, c in measures.values() if c})},
+        distinct=distinct,
+        units={column: Unit.of(fields[column]) for column in measured},
         levels=tuple(
             WindowLevel(level.range // MICROSECOND, level.slide // MICROSECOND)
             for level in reversed(spec.levels)
         ),
         base=spec.base // MICROSECOND,
-        item={column: SPARK_TYPES[fields[column].type] for column in spec.recurring},
+        item=_spark_types({column: fields[column].type for column in spec.recurring}),
         item_base=spec.item_base // MICROSECOND,
         fit=fit,
         aging=spec.aging and spec.aging[::-1],
+        state=_spark_types(*map(state_columns, measured))
+        | {hash_column(column): "array<bigint>" for column in sorted(set(distinct.values()))},
+        figures=_spark_types(*columns_of(stream, name).values()),
+        alert_figures=_spark_types(alert_figures(stream, name)),
     )
+
+
+def _spark_types(*columns: Mapping[str, FieldType]) -> dict[str, str]:
+    return {name: SPARK_TYPES[kind] for part in columns for name, kind in part.items()}

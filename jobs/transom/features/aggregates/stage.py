@@ -3,31 +3,30 @@
 State: `granules` has the events of an hour by key and base granule, with exact sums in units of each column's
 resolution; `item_granules` the same of recurring items. An hour's state depends on that hour's events alone.
 Results: `aggregates` has windows over the granules that the widest window reaches; `recurring` the recurring
-items; `alerts` the reports that meet a declared condition.
+items; `alerts` the aggregates that meet a declared condition.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from transom.engine.check_builders import built_in, counts, declared, judged_block, row_meets
-from transom.features.aggregates import fingerprints
 from transom.features.aggregates.check_metrics import (
     ABSENT_IN_A_RING,
     ENDS_OUTSIDE,
     column_checks,
     measures_of_columns,
 )
-from transom.features.aggregates.output_columns import alert_figures, report_types
+from transom.features.aggregates.output_columns import aggregate_types
 from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.spec import Aggregation
-from transom.ledger.stage import BlockOutput, InputRange, Stage, TableStep, rows_where
+from transom.ledger.stage import BlockOutput, InputRange, Stage, StepResult, TableStep, rows_where
 from transom.spec.feature import lazy
 from transom.spec.stream import Stream
-from transom.storage.tables import SPARK_TYPES, Table
+from transom.storage.tables import Table
 
 NAME = "aggregates"
 VERSION = 4
-_EVENTS = InputRange("ingest", "events", "events")
-_TABLES = "transom.features.aggregates.tables"
 Blocks = Mapping[str, AggregateBlock]
 
 
@@ -40,7 +39,7 @@ def definition(stream: Stream) -> Stage:
     steps = (
         _granules(stream, blocks),
         _aggregates(stream, blocks),
-        _item_granules(stream, recurring),
+        _step(stream, "item_granules", recurring, _reads_events, _lazy("recurring:item_granules_of")),
         _recurring(stream, recurring),
         _alerts(stream, alerting),
     )
@@ -48,28 +47,16 @@ def definition(stream: Stream) -> Stage:
 
 
 def _granules(stream: Stream, blocks: Blocks) -> TableStep:
-    checks, metrics, filters = column_checks(
-        stream, sorted({column for block in blocks.values() for column in block.units}), "sums_exact"
-    )
-    return TableStep(
-        _table("granules", blocks, state=(block.state_columns() for block in blocks.values())),
-        {
-            name: BlockOutput(
-                (_EVENTS,),
-                fingerprints.granules(stream, name),
-                ("hour", "granule", *block.key, "records", *block.state_columns()),
-            )
-            for name, block in blocks.items()
-        },
-        lambda request: lazy(f"{_TABLES}_granules:granules_of")(request, blocks),
-        checks=(
-            *built_in(stream, "granules_add_up", metric="unaccounted", at_least=0, at_most=0),
-            *checks,
-        ),
+    columns = sorted({column for block in blocks.values() for column in block.units})
+    checks, metrics, filters = column_checks(stream, columns, "sums_exact")
+    added_up = built_in(stream, "granules_add_up", metric="unaccounted", at_least=0, at_most=0)
+    return _step(
+        stream, "granules", blocks, _reads_events, _lazy("granules:granules_of"),
+        checks=(*added_up, *checks),
         metrics={"granule_records": "sum(`records`)", **metrics},
         derived={"unaccounted": lambda row: row.get("matching_events", 0) - (row["granule_records"] or 0)},
         failing_row_filters=filters,
-    )
+    )  # fmt: skip
 
 
 def _aggregates(stream: Stream, blocks: Blocks) -> TableStep:
@@ -77,21 +64,16 @@ def _aggregates(stream: Stream, blocks: Blocks) -> TableStep:
     sum_checks, sum_metrics, sum_filters = column_checks(stream, measures_of_columns(blocks), "sums_exact")
     line_checks, line_metrics, line_filters = column_checks(stream, fitted, "lines_exact", "lines_of_two")
     rules = declared(stream, NAME)
-    return TableStep(
-        _table("aggregates", blocks, figures=(block.figure_columns() for block in blocks.values())),
-        {
-            name: BlockOutput(
-                (InputRange(NAME, name, "granules", back=block.reach),),
-                fingerprints.reports(stream, name),
-                (
-                    *("hour", "level", "window_start", "window_end", *block.key, "count"),
-                    *block.figure_columns(),
-                    "complete",
-                ),
-            )
-            for name, block in blocks.items()
-        },
-        lambda request: lazy(f"{_TABLES}_aggregates:reports_of")(request, blocks, stream),
+    unmet = {
+        rule.check.name: "NOT "
+        + row_meets(rule.every, aggregate_types(stream, judged_block(rule.block, blocks)))
+        for rule in rules
+        if rule.every is not None
+    }
+    return _step(
+        stream, "aggregates", blocks,
+        lambda block: InputRange(NAME, block.name, "granules", back=block.reach),
+        partial(_lazy("aggregates:aggregates_of"), stream=stream),
         checks=(
             *built_in(stream, "ends_inside_hour", metric="ends_outside", at_most=0),
             *built_in(stream, "wide_covers_narrow", metric="wide_short_of_narrow", at_most=0),
@@ -102,84 +84,52 @@ def _aggregates(stream: Stream, blocks: Blocks) -> TableStep:
         ),
         metrics={"ends_outside": rows_where(ENDS_OUTSIDE), **sum_metrics, **line_metrics},
         derived=counts(rules),
-        failing_row_filters={
-            "ends_inside_hour": ENDS_OUTSIDE,
-            **sum_filters,
-            **line_filters,
-            **{
-                rule.check.name: "NOT "
-                + row_meets(rule.every, report_types(stream, judged_block(rule.block, blocks)))
-                for rule in rules
-                if rule.every is not None
-            },
-        },
-    )
-
-
-def _item_granules(stream: Stream, blocks: Blocks) -> TableStep:
-    return TableStep(
-        _table("item_granules", blocks, item=(block.item for block in blocks.values())),
-        {
-            name: BlockOutput(
-                (_EVENTS,),
-                fingerprints.item_granules(stream, name),
-                ("hour", "granule", *block.key, *block.item, "records"),
-            )
-            for name, block in blocks.items()
-        },
-        lambda request: lazy(f"{_TABLES}_recurring:item_granules_of")(request, blocks),
-    )
+        failing_row_filters={"ends_inside_hour": ENDS_OUTSIDE, **sum_filters, **line_filters, **unmet},
+    )  # fmt: skip
 
 
 def _recurring(stream: Stream, blocks: Blocks) -> TableStep:
-    return TableStep(
-        _table("recurring", blocks, item=(block.item for block in blocks.values())),
-        {
-            name: BlockOutput(
-                (InputRange(NAME, name, "item_granules", back=block.reach_of(block.levels[-1])),),
-                fingerprints.recurring(stream, name),
-                ("hour", "window_end", *block.key, *block.item, "counts", "complete"),
-            )
-            for name, block in blocks.items()
-        },
-        lambda request: lazy(f"{_TABLES}_recurring:recurring_of")(request, blocks),
+    def reads(block: AggregateBlock) -> InputRange:
+        return InputRange(NAME, block.name, "item_granules", back=block.reach_of(block.levels[-1]))
+
+    return _step(
+        stream, "recurring", blocks, reads, _lazy("recurring:recurring_of"),
         checks=built_in(stream, "recurring_in_every_ring", metric="absent_in_a_ring", at_most=0),
         metrics={"absent_in_a_ring": rows_where(ABSENT_IN_A_RING)},
         failing_row_filters={"recurring_in_every_ring": ABSENT_IN_A_RING},
-    )
+    )  # fmt: skip
 
 
 def _alerts(stream: Stream, blocks: Blocks) -> TableStep:
-    figures = {
-        name: {column: SPARK_TYPES[kind] for column, kind in alert_figures(stream, name).items()}
-        for name in blocks
-    }
+    compute = partial(_lazy("aggregates:alerts_of"), stream=stream)
+    return _step(stream, "alerts", blocks, lambda block: InputRange(NAME, block.name, "aggregates"), compute)
+
+
+def _lazy(function: str) -> Callable[..., StepResult]:
+    return lazy(f"transom.features.aggregates.tables_{function}")
+
+
+def _reads_events(block: AggregateBlock) -> InputRange:
+    return InputRange("ingest", "events", "events")
+
+
+def _step(
+    stream: Stream,
+    table: str,
+    blocks: Blocks,
+    reads: Callable[[AggregateBlock], InputRange],
+    compute: Callable[..., StepResult],
+    **options: Any,
+) -> TableStep:
+    """Return the step of a table, with the columns of all blocks."""
     parts = {
-        name: BlockOutput(
-            (InputRange(NAME, name, "aggregates"),),
-            fingerprints.alerts(stream, name),
-            (
-                *("hour", "alert", "level", "window_start", "window_end", *block.key, "count"),
-                *figures[name],
-                "complete",
-            ),
-        )
+        name: BlockOutput((reads(block),), stream.fingerprint(table, name), tuple(block.schema(table).names))
         for name, block in blocks.items()
     }
-    return TableStep(
-        _table("alerts", blocks, figures=figures.values()),
-        parts,
-        lambda request: lazy(f"{_TABLES}_alerts:alerts_of")(request, stream, parts),
-    )
-
-
-def _table(name: str, blocks: Blocks, **columns: Iterable[Mapping[str, str]]) -> Table:
-    """Return a table with the columns of all blocks. A column of the key may also be one of an item."""
-    key = {column: kind for block in blocks.values() for column, kind in block.key.items()}
-    unions = {
-        placeholder: {
-            column: kind for part in parts for column, kind in part.items() if key.get(column) != kind
-        }
-        for placeholder, parts in columns.items()
-    }
-    return Table.load(name).declare(key=key, **unions)
+    columns: dict[str, dict[str, str]] = {part: {} for part in ("key", "state", "figures", "item")}
+    for block in blocks.values():
+        for part, kinds in block.declared(table).items():
+            columns[part] |= kinds
+    # A column of one block's key may be one of another one's items.
+    columns["item"] = {name: kind for name, kind in columns["item"].items() if name not in columns["key"]}
+    return TableStep(Table.load(table).declare(**columns), parts, partial(compute, blocks=blocks), **options)

@@ -1,4 +1,8 @@
-"""Reports of aggregates: windows over granules, by one vectorised pass over each partition of keys."""
+"""Aggregates and alerts.
+
+`aggregates`: windows over granules, by one vectorised pass over each partition of keys. `alerts`: those of an
+hour that meet a condition which the stream declares. Titles and severities do not change them (`findings`).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
@@ -9,24 +13,25 @@ from pyspark.sql import functions as F
 
 from transom.engine.check_builders import declared, judged_block, row_meets
 from transom.engine.hours import extend_back, incomplete_hours, quoted, to_ranges
+from transom.features.aggregates.aggregate_rows import AggregateBuilder
 from transom.features.aggregates.check_metrics import measures_of_columns
-from transom.features.aggregates.output_columns import report_types
-from transom.features.aggregates.reports import ReportBuilder
+from transom.features.aggregates.output_columns import aggregate_types, alert_conditions
 from transom.features.aggregates.resolve import AggregateBlock
+from transom.features.aggregates.spec import Aggregation
 from transom.ledger.stage import BlockTask, StepRequest, StepResult, rows_where
 from transom.spec.stream import Stream
 
 
-def reports_of(request: StepRequest, blocks: Mapping[str, AggregateBlock], stream: Stream) -> StepResult:
-    """Return the windows that report in the target hours."""
+def aggregates_of(request: StepRequest, blocks: Mapping[str, AggregateBlock], stream: Stream) -> StepResult:
+    """Return the aggregates of the windows that end in the target hours."""
     tasks = []
     for name, targets in request.targets.items():
         block = blocks[name]
         rows = request.pins.read("granules", extend_back(targets, block.reach)).where(F.col("block") == name)
-        rows = rows.select("granule", *quoted(block.key), "records", *block.state_columns())
+        rows = rows.select("granule", *quoted(block.key), "records", *block.state)
         # All granules of a key must be in one partition, in any order: numpy sorts them there.
         rows = rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)
-        compute = ReportBuilder(block, to_ranges(targets), incomplete_hours(request, name))
+        compute = AggregateBuilder(block, to_ranges(targets), incomplete_hours(request, name))
         tasks.append(BlockTask(name, rows, compute))
 
     def metrics(rows: DataFrame) -> list[DataFrame]:
@@ -78,10 +83,26 @@ def _wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def _shares(rows: DataFrame, blocks: Mapping[str, AggregateBlock], stream: Stream) -> Iterator[DataFrame]:
-    """Yield the shares of reports that meet declared conditions, by block and hour."""
+    """Yield the shares of aggregates that meet declared conditions, by block and hour."""
     for rule in declared(stream, "aggregates"):
         if rule.every is not None:
             block = judged_block(rule.block, blocks)
-            share = F.expr(rows_where(row_meets(rule.every, report_types(stream, block)))) / F.count("*")
+            share = F.expr(rows_where(row_meets(rule.every, aggregate_types(stream, block)))) / F.count("*")
             of_block = rows.where(F.col("block") == block)
             yield of_block.groupBy("block", "hour").agg(share.alias(rule.metric))
+
+
+def alerts_of(request: StepRequest, blocks: Mapping[str, AggregateBlock], stream: Stream) -> StepResult:
+    """Return a row for each aggregate of the target hours and each alert whose condition it meets."""
+    tasks = []
+    for name, targets in request.targets.items():
+        matching = []
+        for alert, condition in alert_conditions(stream, name).items():
+            met, level = F.expr(condition.sql), stream.blocks(Aggregation)[name].alert[alert].level
+            met = met if level is None else met & (F.col("level") == level)
+            matching.append(F.when(met, F.lit(alert)))
+        rows = request.pins.read("aggregates", targets).where(F.col("block") == name)
+        # A null condition is not met.
+        rows = rows.withColumn("alert", F.explode(F.array_compact(F.array(*matching))))
+        tasks.append(BlockTask(name, rows.select(*quoted(blocks[name].schema("alerts").names))))
+    return StepResult(tasks)

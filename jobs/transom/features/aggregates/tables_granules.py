@@ -47,7 +47,7 @@ def granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> S
             rows = rows.withColumn(f"__{column}", exact)
         by = [F.col("hour"), granule(block.base), *quoted(block.key)]
         grouped = rows.groupBy(*by).agg(F.count("*").alias("records"), *_sums(block))
-        for column in block.hashed:
+        for column in sorted(set(block.distinct.values())):
             grouped = with_hashes(grouped, rows, block, column)
         tasks.append(BlockTask(name, grouped))
 

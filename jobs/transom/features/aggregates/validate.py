@@ -5,11 +5,11 @@ from datetime import timedelta
 
 from transom.core.intervals import HOUR
 from transom.features.aggregates.output_columns import (
+    AGGREGATE_COLUMNS,
     GRANULE_COLUMNS,
     ITEM_COLUMNS,
-    REPORT_COLUMNS,
+    aggregate_types,
     columns_of,
-    report_types,
     sound,
     state_of,
 )
@@ -52,15 +52,15 @@ def _block(name: str, block: Aggregation, stream: Stream) -> Iterator[Issue]:
     if block.recurring:
         yield from _recurring(f"{place}.recurring", block, stream)
     yield from _measures(f"{place}.measures", block, stream)
-    # Without valid columns, the types of reports are unknown.
+    # Without valid columns, the types of aggregates are unknown.
     if block.alert and sound(stream, name):
-        yield from _alerts(f"{place}.alert", block, report_types(stream, name))
+        yield from _alerts(f"{place}.alert", block, aggregate_types(stream, name))
 
 
 def _reserved(place: str, key: Sequence[str]) -> Iterator[Issue]:
     for index, name in enumerate(key):
-        if name in (*REPORT_COLUMNS, *GRANULE_COLUMNS):
-            table = "report" if name in REPORT_COLUMNS else "granule"
+        if name in (*AGGREGATE_COLUMNS, *GRANULE_COLUMNS):
+            table = "report" if name in AGGREGATE_COLUMNS else "granule"
             rule = f"{name} is a column that every {table} has; name the column otherwise"
             yield Issue(f"{place}[{index}]", rule)
 
@@ -143,7 +143,7 @@ def _other_meaning(
     name: str, block: str, measures: Mapping[str, Mapping[str, FieldType]], blocks: Mapping[str, Aggregation]
 ) -> str | None:
     """Return what else a measure's name means."""
-    if name in REPORT_COLUMNS:
+    if name in AGGREGATE_COLUMNS:
         return "a column that every report has"
     for other, spec in blocks.items():
         if name in spec.key:

@@ -11,12 +11,11 @@ of all hashes. With n hashes below:
 So a set of up to `SIZE` values is counted exactly, except for hash collisions (of two among 100,000 values:
 one in a billion). For larger sets the relative standard error is about 1.2 / sqrt(SIZE).
 
-`AdaptiveSample` is the summary of one set, for the stairwise chain. `AdaptiveSamples.windows` counts for many
-windows at once: at each depth, a hash counts in the windows in which it has no earlier occurrence. These are
-a contiguous range of its key's windows, so two running sums give all counts.
+`AdaptiveSamples.windows` counts for many windows at once: at each depth, a hash counts in the windows in
+which it has no earlier occurrence. These are a contiguous range of its key's windows, so two running sums
+give all counts.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,44 +28,6 @@ BITS = 63
 SIZE = 1024
 """Sets of up to this many values are counted exactly; for larger ones the standard error is about 4 %, at
 most 5 %."""
-
-
-def depth_of(value: int) -> int:
-    """Return the largest depth at which a hash is in the sample."""
-    return BITS - value.bit_length()
-
-
-@dataclass(frozen=True)
-class AdaptiveSample:
-    """The summary of a set of hashes: the smallest ones, ascending.
-
-    Attributes:
-        size: the summary has at most `size + 1` hashes.
-    """
-
-    hashes: tuple[int, ...]
-    size: int = SIZE
-
-    @classmethod
-    def of(cls, hashes: Iterable[int], size: int = SIZE) -> "AdaptiveSample":
-        """Return the summary of hashes, each at least 1 and below 2**63."""
-        return cls(tuple(sorted(set(hashes))[: size + 1]), size)
-
-    def __add__(self, later: "AdaptiveSample") -> "AdaptiveSample":
-        return AdaptiveSample.of((*self.hashes, *later.hashes), self.size)
-
-    def without(self, oldest: "AdaptiveSample") -> None:
-        """Return None: a value of the oldest part may also be in other parts."""
-
-    @property
-    def depth(self) -> int:
-        """The depth of the set."""
-        return 0 if len(self.hashes) <= self.size else depth_of(self.hashes[-1]) + 1
-
-    @property
-    def count(self) -> int:
-        """The number of hashes in the sample."""
-        return sum(depth_of(value) >= self.depth for value in self.hashes)
 
 
 @dataclass(frozen=True)

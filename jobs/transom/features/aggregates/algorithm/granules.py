@@ -2,19 +2,17 @@
 
 A *granule* is the summary of one key's records in a short interval that is aligned to the epoch. It has all
 that wider windows need: counts, exact sums in whole units of a column's resolution, and extremes. A window of
-level k that reports at `f` covers `[f - range_k, f)` and is the sum of its granules. So every raw record is
+level k that ends at `f` covers `[f - range_k, f)` and is the sum of its granules. So every raw record is
 read once, and the cost of a further level does not depend on its range.
 
 Sums are exact if `max(|minimum|, |maximum|) * values < 2**62` (`ColumnSummary.exact`). Then int64 holds every
 partial sum, in any order of addition. A window meets this rule only if its granules do.
 
-The fast form (`Granules.windows`) slides over many keys at a time with numpy. `reference` recomputes every
-window from its records; tests compare the two.
-
-Cost of a level: O(granules + reports * log(range / slide)), without a step per key.
+`Granules.windows` slides over many keys at a time with numpy. The cost of a level is O(granules + windows *
+log(range / slide)), without a step per key.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -42,7 +40,7 @@ class WindowLevel:
 
     Attributes:
         range: length of the window in microseconds; a multiple of `slide`.
-        slide: time between reports in microseconds.
+        slide: time between the ends of windows, in microseconds.
     """
 
     range: int
@@ -81,12 +79,12 @@ class ColumnSummary(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReportWindows:
-    """The reports of one level, ordered by key, then by end.
+class Windows:
+    """Windows of one level, ordered by key, then by end.
 
     Attributes:
         key: the code of the key.
-        end: the report time, in microseconds; the window is `[end - range, end)`.
+        end: in microseconds; the window is `[end - range, end)`.
         records: records in the window, at least 1.
         lines: the fitted lines of each requested series.
     """
@@ -157,52 +155,48 @@ class Granules:
             )
         return Granules(self.key[first], unit[first] * length, np.add.reduceat(self.records, first), columns)
 
-    def series(self, column: str, unit: int, value: str = "mean", carried: bool = True) -> Series:
+    def series(self, column: str | None, unit: int, value: str = "mean", carried: bool = True) -> Series:
         """Return the values of a column of ordered granules, one for each unit with a value.
 
         Args:
+            column: None is the count of records, which is 0 in a unit without any.
             unit: length of a unit, in microseconds; a multiple of the granules'.
             value: the figure of a unit: mean, sum, min or max of its values.
             carried: as in `Series`.
         """
         units = self.coarsened(unit)
-        units = units.take(np.flatnonzero(units.columns[column].values))
-        summary = units.columns[column]
-        if value == "mean":
-            fits = summary.exact & (summary.largest < MAX_UNIT_VALUE)
-            values = means(np.where(fits, summary.total, 0), summary.values)
-            return Series(units.key, units.start // unit, values, fits, unit, carried)
-        figure = {"sum": summary.total, "min": summary.minimum, "max": summary.maximum}[value]
-        # A sum that may have wrapped around is not exact.
-        valid = summary.exact if value == "sum" else np.ones(len(figure), dtype=bool)
-        return units._series(figure, valid, unit, carried)
-
-    def counts(self, unit: int) -> Series:
-        """Return the number of records of each unit; 0 if there is none."""
-        units = self.coarsened(unit)
-        return units._series(units.records, np.ones(len(units.key), dtype=bool), unit, False)
-
-    def _series(self, figure: Int64s, valid: Bools, unit: int, carried: bool) -> Series:
+        if column is None:
+            valid: Bools | np.bool_ = np.True_
+            figure, carried = units.records, False
+        else:
+            units = units.take(np.flatnonzero(units.columns[column].values))
+            values, total, minimum, maximum = summary = units.columns[column]
+            if value == "mean":
+                fits = summary.exact & (summary.largest < MAX_UNIT_VALUE)
+                fixed = means(np.where(fits, total, 0), values)
+                return Series(units.key, units.start // unit, fixed, fits, unit, carried)
+            figure = {"sum": total, "min": minimum, "max": maximum}[value]
+            # A sum that may have wrapped around is not exact.
+            valid = summary.exact if value == "sum" else np.True_
         fits = valid & (np.abs(figure.astype(float)) < MAX_UNIT_VALUE)
-        values = np.where(fits, figure, 0) << BITS
-        return Series(self.key, self.start // unit, values, fits, unit, carried)
+        return Series(units.key, units.start // unit, np.where(fits, figure, 0) << BITS, fits, unit, carried)
 
     def windows(
         self,
         level: WindowLevel,
         intervals: Sequence[tuple[int, int]],
         series: Mapping[str | None, Series] | None = None,
-    ) -> ReportWindows:
-        """Return every window of a level that contains a record and reports inside one of the intervals.
+    ) -> Windows:
+        """Return every window of a level that contains a record and ends inside one of the intervals.
 
         Args:
-            intervals: pairs `(a, b)` in microseconds: reports at `f` with `a < f <= b` are returned.
+            intervals: pairs `(a, b)` in microseconds: windows that end at `f` with `a < f <= b` are returned.
             series: the series for which lines are fitted, by column; None is the count of records. Units
                 divide slides.
         """
         units, mu = self.coarsened(level.slide), level.range // level.slide
         unit = units.start // level.slide
-        # Each report is found once, by its newest unit: a unit is the newest one in the reports after it,
+        # Each window is found once, by its newest unit: a unit is the newest one in the windows after it,
         # until the key's next unit or until it leaves the window.
         following = np.full(len(unit), _INT64.max)
         same = units.key[1:] == units.key[:-1]
@@ -225,7 +219,7 @@ class Granules:
             stops = np.append(starts, len(line_series.key))[last + 1]
             ends = end * (level.slide // line_series.length)
             lines[name] = line_series.lines(starts[first], stops, ends, level.range // line_series.length)
-        return ReportWindows(
+        return Windows(
             units.key[last],
             end * level.slide,
             _window_sums(units.records, first, last),
@@ -259,34 +253,3 @@ def _slide(summary: ColumnSummary, first: Int64s, last: Int64s) -> ColumnSummary
         extreme(summary.minimum, first, last + 1, np.minimum),
         extreme(summary.maximum, first, last + 1, np.maximum),
     )
-
-
-def reference(
-    records: Iterable[tuple[Any, int, Mapping[str, int | None]]],
-    level: WindowLevel,
-    after: int,
-    until: int,
-) -> Iterator[dict[str, Any]]:
-    """Yield every window of a level, recomputed from its records: the definition, slow and plain.
-
-    Args:
-        records: key, time in microseconds, and the value of each column in units, or None.
-        after, until: reports at `f` with `after < f <= until` are yielded.
-
-    Yields:
-        Key, end, records, and for each column values, total, minimum and maximum (None without values), by
-        key and end.
-    """
-    by_key: dict[Any, list[tuple[int, Mapping[str, int | None]]]] = {}
-    for key, time, values in records:
-        by_key.setdefault(key, []).append((time, values))
-    for key, rows in by_key.items():
-        for f in range(after - after % level.slide + level.slide, until + 1, level.slide):
-            inside = [values for time, values in rows if f - level.range <= time < f]
-            report: dict[str, Any] = {"key": key, "end": f, "records": len(inside)}
-            for column in inside[0] if inside else ():
-                known = [value for values in inside if (value := values[column]) is not None]
-                extremes = min(known, default=None), max(known, default=None)
-                report[column] = (len(known), sum(known), *extremes)
-            if inside:
-                yield report

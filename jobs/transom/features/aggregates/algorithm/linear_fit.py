@@ -13,15 +13,11 @@ These are the paper's equations 6 and 7 with time centred. All sums are distribu
 unit's value reaches `MAX_UNIT_VALUE`, in windows of up to `2**15` units: no digit is lost at present-day
 times. Fewer than two units have no line.
 
-`Line` has the terms of a series, record by record, for the stairwise chain. `Series.lines` returns those of
-many windows at once, from running sums: a carried value is the same in every window that contains it.
+`Series.lines` returns the terms of many windows at once, from running sums: a carried value is the same in
+every window that contains it.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import groupby
-from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -37,62 +33,6 @@ MAX_UNIT_VALUE = 2 ** (62 - BITS)
 HALF = 31
 """Bits of the lower half of a value: int64 holds `sum(x * y)` of either half of any `2**15` units."""
 _LOW = 2**HALF - 1
-
-
-@dataclass(frozen=True)
-class Line:
-    """The terms of consecutive known units; exact, as whole numbers of any size.
-
-    Attributes:
-        first: the number of the first unit with a value.
-        until: the unit after the last one with a value.
-        last: the value of the last unit with one.
-        total: sum of the values of all units in `[first, until)`.
-        moment: sum of number times value.
-    """
-
-    first: int
-    until: int
-    last: int
-    total: int
-    moment: int
-
-    @classmethod
-    def of(cls, unit: int, mean: int) -> "Line":
-        """Return the terms of one unit."""
-        return cls(unit, unit + 1, mean, mean, unit * mean)
-
-    def through(self, until: int) -> "Line":
-        """Return the terms extended to all units before `until`, which carry the last value."""
-        added = until - self.until
-        total = self.total + added * self.last
-        moment = self.moment + added * (self.until + until - 1) // 2 * self.last
-        return Line(self.first, until, self.last, total, moment)
-
-    def __add__(self, later: "Line") -> "Line":
-        own = self.through(later.first)
-        return Line(self.first, later.until, later.last, own.total + later.total, own.moment + later.moment)
-
-    def without(self, oldest: "Line") -> None:
-        """Return None: values that the oldest part carries affect later units."""
-
-
-def unit_means(records: Iterable[tuple[int, int | None]], unit: int) -> Iterator[tuple[int, Line]]:
-    """Yield the value of each unit that has one, with the unit's start.
-
-    Args:
-        records: time and value, ascending by time; None is no value.
-        unit: length of a unit.
-    """
-    known = ((time // unit, value) for time, value in records if value is not None)
-    for number, group in groupby(known, itemgetter(0)):
-        values = [value for _, value in group]
-        yield number * unit, Line.of(number, mean(sum(values), len(values)))
-
-
-def mean(total: int, values: int) -> int:
-    """Return a unit's mean in fixed point, rounded half to even."""
-    return round(Fraction(total * ONE, values))
 
 
 def split(numbers: Int64s) -> Int64s:
@@ -224,7 +164,11 @@ def running_sums(amounts: Int64s | Bools) -> Int64s:
 
 
 def means(total: Int64s, values: Int64s) -> Int64s:
-    """Return `mean` for many units with at least one value; `|total| / values < 2**(62 - BITS)`."""
+    """Return the means of units in fixed point, rounded half to even.
+
+    Args:
+        values: at least 1; `|total| / values < 2**(62 - BITS)`.
+    """
     whole, rest = np.divmod(total, values)
     # In two steps, as the total may have no room for more bits.
     fraction, rest = np.divmod(rest << BITS, values)

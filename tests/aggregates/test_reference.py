@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.features.aggregates.algorithm.granules import WindowLevel, reference
-from transom.features.aggregates.algorithm.stairwise_reference import Chain, LevelReport, Sums, reports
+from transom.features.aggregates.algorithm.granules import WindowLevel
+from transom.features.aggregates.algorithm.reference import Chain, LevelReport, Sums, recompute, reports
 
 Records = list[tuple[int, int | None]]
 
@@ -58,7 +58,7 @@ def test_every_window_is_what_the_definition_says(data: st.DataObject, nested: b
     for number, level in enumerate(levels):
         # The definition knows no start but the epoch: time is told from the chain's own.
         moved = [(0, time - start, {"v": value}) for time, value in records]
-        wanted = [{**row, "end": row["end"] + start} for row in reference(moved, level, 0, 100)]
+        wanted = [{**row, "end": row["end"] + start} for row in recompute(moved, level, 0, 100)]
         assert rows_of(found, number) == wanted
 
 

@@ -15,21 +15,48 @@ sum. So the cost of a record does not depend on ranges, and a further level cost
     g_2                             g_1             g_0
     [0      |4      )               [8  |10 )       [12|13|14|15)        granules of 4, 2 and 1
 
-A granule has any `GranuleSummary`: `Sums` or `Items` below, `linear_fit.Line`, or
-`distinct_count.AdaptiveSample`. The definition of a window without a chain is `granules.reference`; the fast
-form is `Granules.windows`.
+A granule has any `GranuleSummary`. `recompute` defines the windows without a chain.
 """
 
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
-from itertools import islice
+from itertools import groupby, islice
 from math import gcd
-from operator import add
-from typing import Generic, Protocol, Self, TypeVar
+from operator import add, itemgetter
+from typing import Any, Generic, Protocol, Self, TypeVar
 
+from transom.features.aggregates.algorithm.distinct_count import BITS, SIZE
 from transom.features.aggregates.algorithm.granules import WindowLevel
+from transom.features.aggregates.algorithm.linear_fit import ONE
+
+
+def recompute(
+    records: Iterable[tuple[Any, int, Mapping[str, int | None]]], level: WindowLevel, after: int, until: int
+) -> Iterator[dict[str, Any]]:
+    """Yield every window of a level that ends at `f` with `after < f <= until`: the definition.
+
+    Args:
+        records: key, time, and the value of each column or None.
+
+    Yields:
+        Key, end, records, and for each column values, total, minimum and maximum (None without values).
+    """
+    by_key: dict[Any, list[tuple[int, Mapping[str, int | None]]]] = {}
+    for key, time, values in records:
+        by_key.setdefault(key, []).append((time, values))
+    for key, rows in by_key.items():
+        for f in range(after - after % level.slide + level.slide, until + 1, level.slide):
+            inside = [values for time, values in rows if f - level.range <= time < f]
+            window: dict[str, Any] = {"key": key, "end": f, "records": len(inside)}
+            for column in inside[0] if inside else ():
+                known = [value for values in inside if (value := values[column]) is not None]
+                extremes = min(known, default=None), max(known, default=None)
+                window[column] = (len(known), sum(known), *extremes)
+            if inside:
+                yield window
 
 
 class GranuleSummary(Protocol):
@@ -68,13 +95,9 @@ class Sums:
     def __add__(self, later: "Sums") -> "Sums":
         minima = [part.minimum for part in (self, later) if part.minimum is not None]
         maxima = [part.maximum for part in (self, later) if part.maximum is not None]
-        return Sums(
-            self.records + later.records,
-            self.values + later.values,
-            self.total + later.total,
-            min(minima, default=None),
-            max(maxima, default=None),
-        )
+        records, values = self.records + later.records, self.values + later.values
+        extremes = min(minima, default=None), max(maxima, default=None)
+        return Sums(records, values, self.total + later.total, *extremes)
 
     def without(self, oldest: "Sums") -> "Sums | None":
         """Subtract counts and sums; return None if the oldest part has an extreme of the whole."""
@@ -93,17 +116,100 @@ class Items:
 
     records: Mapping[Hashable, int]
 
-    @classmethod
-    def of(cls, item: Hashable) -> "Items":
-        """Return the summary of one record."""
-        return cls({item: 1})
-
     def __add__(self, later: "Items") -> "Items":
         return Items(Counter(self.records) + Counter(later.records))
 
     def without(self, oldest: "Items") -> "Items":
         """Return the summary without its oldest part."""
         return Items(Counter(self.records) - Counter(oldest.records))
+
+
+@dataclass(frozen=True)
+class Line:
+    """The terms of consecutive known units of a line (`linear_fit`); exact, as whole numbers of any size.
+
+    Attributes:
+        first, until: the units `[first, until)`, the first and the last of which have a value.
+        last: the value of the last one.
+        total: sum of the values of all of them.
+        moment: sum of number times value.
+    """
+
+    first: int
+    until: int
+    last: int
+    total: int
+    moment: int
+
+    @classmethod
+    def of(cls, unit: int, mean: int) -> "Line":
+        """Return the terms of one unit."""
+        return cls(unit, unit + 1, mean, mean, unit * mean)
+
+    def through(self, until: int) -> "Line":
+        """Return the terms extended to all units before `until`, which carry the last value."""
+        total = self.total + (until - self.until) * self.last
+        moment = self.moment + (until - self.until) * (self.until + until - 1) // 2 * self.last
+        return Line(self.first, until, self.last, total, moment)
+
+    def __add__(self, later: "Line") -> "Line":
+        own = self.through(later.first)
+        return Line(self.first, later.until, later.last, own.total + later.total, own.moment + later.moment)
+
+    def without(self, oldest: "Line") -> None:
+        """Return None: values that the oldest part carries affect later units."""
+
+
+def unit_means(records: Iterable[tuple[int, int | None]], unit: int) -> Iterator[tuple[int, Line]]:
+    """Yield the value of each unit that has one, with the unit's start.
+
+    Args:
+        records: time and value, ascending by time; None is no value.
+        unit: length of a unit.
+    """
+    known = ((time // unit, value) for time, value in records if value is not None)
+    for number, group in groupby(known, itemgetter(0)):
+        values = [value for _, value in group]
+        yield number * unit, Line.of(number, mean(sum(values), len(values)))
+
+
+def mean(total: int, values: int) -> int:
+    """Return a unit's mean in fixed point, rounded half to even."""
+    return round(Fraction(total * ONE, values))
+
+
+@dataclass(frozen=True)
+class AdaptiveSample:
+    """The summary of a set of hashes (`distinct_count`): the `size + 1` smallest ones at most, ascending."""
+
+    hashes: tuple[int, ...]
+    size: int = SIZE
+
+    @classmethod
+    def of(cls, hashes: Iterable[int], size: int = SIZE) -> "AdaptiveSample":
+        """Return the summary of hashes, each at least 1 and below 2**63."""
+        return cls(tuple(sorted(set(hashes))[: size + 1]), size)
+
+    def __add__(self, later: "AdaptiveSample") -> "AdaptiveSample":
+        return AdaptiveSample.of((*self.hashes, *later.hashes), self.size)
+
+    def without(self, oldest: "AdaptiveSample") -> None:
+        """Return None: a value of the oldest part may also be in other parts."""
+
+    @property
+    def depth(self) -> int:
+        """The depth of the set."""
+        return 0 if len(self.hashes) <= self.size else depth_of(self.hashes[-1]) + 1
+
+    @property
+    def count(self) -> int:
+        """The number of hashes in the sample."""
+        return sum(depth_of(value) >= self.depth for value in self.hashes)
+
+
+def depth_of(value: int) -> int:
+    """Return the largest depth at which a hash is in the sample."""
+    return BITS - value.bit_length()
 
 
 @dataclass(frozen=True)
@@ -128,8 +234,7 @@ class LevelReport(Generic[T]):
 
 
 def recurring_items(report: LevelReport[Items]) -> dict[Hashable, tuple[int, ...]]:
-    """Return the items that occur in every ring of a report of the widest level, with their numbers of
-    records in the rings."""
+    """Return the items in every ring of a report of the widest level, with their records in the rings."""
     rings = [ring.records if ring else {} for ring in report.rings]
     return {item: tuple(ring[item] for ring in rings) for item in set(rings[0]).intersection(*rings[1:])}
 
@@ -202,66 +307,62 @@ class Chain(Generic[T]):
 
     def advance(self, until: int) -> Iterator[LevelReport[T]]:
         """Advance to a time and yield the reports up to it, inclusive."""
-        while (due := min(self._next(level.slide) for level in self.levels)) <= until:
-            self.clock = due
-            yield from self._slide(due)
+        while (now := min(self.clock + level.slide - self._since(level) for level in self.levels)) <= until:
+            self.clock = now
+            for k, level in enumerate(self.levels):
+                if not self._since(level):
+                    yield from self._slide(k, now)
         self.clock = until
+
+    def _since(self, level: WindowLevel) -> int:
+        """Return the time since a level has slid."""
+        return (self.clock - self.start) % level.slide
+
+    def _slide(self, k: int, now: int) -> Iterator[LevelReport[T]]:
+        """Slide a level, after those below it."""
+        rear = now - self.levels[k].range
+        # Promotion of granules that waited below: they fit between the nodes.
+        for time, granule in self._buffers[k].emptied():
+            self._cores[k].accept(time, granule)
+        # Shift, before the level above is promoted: at one instant a granule may climb several levels.
+        for time, granule in self._cores[k].expired(rear):
+            if k + 1 < len(self.levels):
+                self._buffers[k + 1].accept(time, granule)
+        # Buffers are only needed if slides are no multiples of each other.
+        nodes = islice(zip(self._cores, self._buffers, strict=True), k + 1)
+        rings = tuple(_added(node.since(rear) for node in pair) for pair in nodes)
+        if any(ring is not None for ring in rings):
+            yield LevelReport(k, now, rings)
 
     def horizon(self, length: int) -> T | None:
         """Return the summary of `[c - length, c)`, where c is the current time: a continuous report (section
-        3.C).
-
-        Adds the nodes from the bottom up to the horizon; None if they are empty.
+        3.C). Adds the nodes from the bottom up to the horizon; None if they are empty.
 
         Raises:
             ValueError: the horizon begins inside a granule, or before the records of the widest level.
         """
-        rear = self.clock - length
-        widest = self.levels[-1]
-        covered_since = self.clock - (self.clock - self.start) % widest.slide - widest.range
+        rear, limit, inside = self.clock - length, self.clock, []
+        covered_since = self.clock - self._since(self.levels[-1]) - self.levels[-1].range
         if rear < covered_since and self.start < covered_since:
             raise ValueError(
                 f"a horizon of {length} at {self.clock} reaches further back than the widest level"
             )
-        inside = []
-        # Nodes of different levels do not overlap, however long their granules are.
-        limit = self.clock
         for level, *nodes in zip(self.levels, self._buffers, self._cores, strict=True):
             for node in nodes:
                 for begin, granule in reversed(node.granules):
+                    # Nodes of different levels do not overlap, however long their granules are.
                     end = min(begin + node.length, limit)
                     if begin < rear < end:
                         raise ValueError(f"{rear} lies inside the granule [{begin}, {end})")
                     if begin >= rear:
                         inside.append(granule)
-            limit = self.clock - (self.clock - self.start) % level.slide - level.range
+            limit = self.clock - self._since(level) - level.range
         return _added(reversed(inside))
 
     @property
     def granules(self) -> int:
         """The number of granules in all nodes."""
         return sum(len(node.granules) for node in (*self._cores, *self._buffers))
-
-    def _next(self, slide: int) -> int:
-        return self.clock + slide - (self.clock - self.start) % slide
-
-    def _slide(self, now: int) -> Iterator[LevelReport[T]]:
-        """Slide all levels that are due, from the bottom up."""
-        for k, level in enumerate(self.levels):
-            if (now - self.start) % level.slide:
-                continue
-            # Promotion of granules that waited below: they fit between the nodes.
-            for time, granule in self._buffers[k].emptied():
-                self._cores[k].accept(time, granule)
-            # Shift, before the level above is promoted: at one instant a granule may climb several levels.
-            for time, granule in self._cores[k].expired(now - level.range):
-                if k + 1 < len(self.levels):
-                    self._buffers[k + 1].accept(time, granule)
-            # Buffers are only needed if slides are no multiples of each other.
-            rear, nodes = now - level.range, zip(self._cores, self._buffers, strict=True)
-            rings = tuple(_added(node.since(rear) for node in pair) for pair in islice(nodes, k + 1))
-            if any(ring is not None for ring in rings):
-                yield LevelReport(k, now, rings)
 
 
 def _added(summaries: Iterable[T | None]) -> T | None:
@@ -279,8 +380,7 @@ def reports(
 
     Args:
         records: time and summary, in the order of time.
-        levels: the finest first.
-        start: `s`.
+        levels, start: as in `Chain`.
     """
     chain: Chain[T] = Chain(levels, start)
     for time, summary in records:

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 from tests.support.stream_factories import base
 from transom.arrays.arrow import overlaps_any
-from transom.features.aggregates.algorithm.linear_fit import ONE, mean
-from transom.features.aggregates.reports import ReportBuilder
+from transom.features.aggregates.aggregate_rows import AggregateBuilder
+from transom.features.aggregates.algorithm.linear_fit import ONE
+from transom.features.aggregates.algorithm.reference import mean
 from transom.features.aggregates.resolve import AggregateBlock, block_of
 from transom.features.aggregates.tables_recurring import RecurringItems
 from transom.stream import parse
@@ -99,7 +100,7 @@ def test_lines_are_those_of_the_records_of_each_window(
     unit = 600
     events = [(user, start + second, took) for user, second, took in drawn]
     stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
-    made = ReportBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    made = AggregateBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
     rows = pa.Table.from_batches(made).to_pylist()
     assert rows
     for row in rows:
@@ -138,7 +139,7 @@ def test_aged_means_are_those_of_the_records_of_each_ring(drawn: list[Event], st
     of = block(aging=[0.25, 1])
     events = [(user, start + second, took) for user, second, took in drawn]
     stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
-    made = ReportBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    made = AggregateBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
     for row in pa.Table.from_batches(made).to_pylist():
         low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
         near = high - 3600
@@ -164,7 +165,7 @@ def test_report_is_complete_where_its_window_reaches_no_incomplete_hour(
     stretches = [(TODAY * 1_000_000, (TODAY + SECONDS + 3 * 3600) * 1_000_000)]
     hours = [TODAY + 3600 * number for number in sorted(lacking)]
     incomplete = np.array([1_000_000 * hour for hour in hours], dtype=np.int64)
-    made = ReportBuilder(of, stretches, incomplete)([granules(events, of)])
+    made = AggregateBuilder(of, stretches, incomplete)([granules(events, of)])
     for row in pa.Table.from_batches(made).to_pylist():
         low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
         assert row["complete"] is not any(low < hour + 3600 and hour < high for hour in hours)
@@ -178,8 +179,8 @@ def test_distinct_values_are_those_of_the_records_of_each_window(
     of = block(measures={"n": "count", "took": "sum(took)", "kinds": "distinct(took)"})
     events = [(user, start + second, took) for user, second, took in drawn]
     stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
-    with patch("transom.features.aggregates.reports.AT_A_TIME", at_a_time):
-        made = list(ReportBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)]))
+    with patch("transom.features.aggregates.aggregate_rows.AT_A_TIME", at_a_time):
+        made = list(AggregateBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)]))
     for row in pa.Table.from_batches(made).to_pylist():
         low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
         values = {took for user, t, took in events if user == row["user"] and low <= t < high}
@@ -253,7 +254,7 @@ def test_every_figure_of_a_real_log_is_that_of_its_lines() -> None:
     )
     first, last = (choose(second for _, second, _ in events) for choose in (min, max))
     stretches = [(first * 1_000_000, (last + 24 * 3600) * 1_000_000)]
-    made = ReportBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    made = AggregateBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
     by_user: dict[str | None, list[Event]] = {}
     for event in events:
         by_user.setdefault(event[0], []).append(event)
@@ -287,7 +288,7 @@ def test_nothing_is_told_of_sums_that_might_not_be_exact() -> None:
     """Two values whose sum int64 holds, but not in any order with more of their size."""
     of = block(aging=[0.25, 1], fit="20 minutes")
     events: list[Event] = [("a", 60, 2**61), ("a", 70, 2**61), ("b", 60, 5)]
-    made = ReportBuilder(of, [(0, 3600 * 1_000_000)], np.array([], dtype=np.int64))([granules(events, of)])
+    made = AggregateBuilder(of, [(0, 3600 * 1_000_000)], np.array([], dtype=np.int64))([granules(events, of)])
     told = {
         (row["user"], row["mean_took"] is None, row["aged_mean_took"] is None, row["slope_n"] is None)
         for row in pa.Table.from_batches(made).to_pylist()
@@ -332,7 +333,7 @@ def test_a_million_keys_of_one_event_each() -> None:
         ),
     }
     hour_after = (3599 * 1_000_000, 3600 * 1_000_000)
-    made = list(ReportBuilder(of, [hour_after], np.array([], dtype=np.int64))([pa.record_batch(rows)]))
+    made = list(AggregateBuilder(of, [hour_after], np.array([], dtype=np.int64))([pa.record_batch(rows)]))
     found = pa.Table.from_batches(made)
     found = found.filter(pc.equal(found["level"], 0))
     assert len(found) == pc.count_distinct(found["user"]).as_py() == many
@@ -351,7 +352,7 @@ def test_one_key_with_everything() -> None:
     events: list[Event] = [("a", 60 * minute, minute % 100) for minute in range(14 * 1440)]
     end = 14 * 86400
     stretches = [((end - 3600) * 1_000_000, end * 1_000_000)]
-    made = ReportBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    made = AggregateBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
     found = {
         (row["level"], int(row["window_end"].timestamp())): row
         for row in pa.Table.from_batches(made).to_pylist()

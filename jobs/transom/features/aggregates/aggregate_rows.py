@@ -1,9 +1,8 @@
-"""From a block's granules to its reports: a vectorised pass over all keys of a partition, level by level."""
+"""Aggregates from granules: a vectorised pass over all keys of a partition, level by level."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +19,11 @@ from transom.arrays.arrow import (
 from transom.core import rounding
 from transom.core.exact_sums import Int64s
 from transom.features.aggregates.algorithm.distinct_count import AdaptiveSamples
-from transom.features.aggregates.algorithm.granules import ColumnSummary, Granules, ReportWindows, WindowLevel
+from transom.features.aggregates.algorithm.granules import ColumnSummary, Granules, WindowLevel, Windows
 from transom.features.aggregates.algorithm.linear_fit import FittedLines, Series
-from transom.features.aggregates.algorithm.rings import Rings, aged_mean
+from transom.features.aggregates.algorithm.rings import aged_mean, sums_of_rings
 from transom.features.aggregates.output_columns import hash_column
 from transom.features.aggregates.resolve import AggregateBlock, FitParams, Unit
-from transom.storage.tables import ARROW_TYPES
 
 AT_A_TIME = 2**17
 """Granules of whole keys over which windows slide at a time."""
@@ -33,36 +31,39 @@ SECOND = 1_000_000
 Figures = dict[str, pa.Array]
 
 
-@dataclass(frozen=True)
-class WindowTask(ABC):
-    """The function of a task: the windows over its partition's granules.
+class GranuleTask(ABC):
+    """The function of a task: rows of a table from the granules of its partition.
 
-    Attributes:
-        ranges: the intervals of the reports, as in `Granules.windows`.
+    Args:
+        ranges: the intervals in which windows end, as in `Granules.windows`.
         incomplete: incomplete hours, in microseconds, ascending.
     """
 
-    block: AggregateBlock
-    ranges: Sequence[tuple[int, int]]
-    incomplete: Int64s
+    table_name: ClassVar[str]
+
+    def __init__(self, block: AggregateBlock, ranges: Sequence[tuple[int, int]], incomplete: Int64s) -> None:
+        self.block, self.ranges, self.incomplete = block, ranges, incomplete
+        self.schema = block.schema(self.table_name)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the reports. The batches have all granules of their keys, or of their items."""
+        """Yield the rows. The batches have all granules of their keys, or of their items."""
         table = concat_batches(batches)
         if table is not None:
-            yield from self.reports(table)
+            yield from self.rows(table)
 
     @abstractmethod
-    def reports(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield the reports of granules, in any order."""
+    def rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of granules, in any order."""
 
 
-class ReportBuilder(WindowTask):
-    """The function of a task: the reports of its partition's granules."""
+class AggregateBuilder(GranuleTask):
+    """The function of a task: the aggregates of its partition's granules."""
 
-    def reports(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """As in `WindowTask`."""
-        block, schema = self.block, schema_of(self.block)
+    table_name = "aggregates"
+
+    def rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """As in `GranuleTask`."""
+        block = self.block
         keys, firsts = encode_keys(table, list(block.key))
         figures = ("values", "sum", "min", "max")
         summaries = {
@@ -72,7 +73,10 @@ class ReportBuilder(WindowTask):
         granules = Granules(keys, int64s(table["granule"]), int64s(table["records"]), summaries)
         order = granules.order()
         granules = granules.take(order)
-        samples = {column: _samples(granules, block.base, table, column, order) for column in block.hashed}
+        samples = {
+            column: _samples(granules, block.base, table, column, order)
+            for column in set(block.distinct.values())
+        }
         # Hashes count as granules do, so that a pass has a bounded number of both.
         weight = 1 + sum(len(sample.hashes) for sample in samples.values()) // max(len(keys), 1)
         start = 0
@@ -98,7 +102,7 @@ class ReportBuilder(WindowTask):
                     "complete": ~overlaps_any(window_start, windows.end, self.incomplete),
                     "hour": hour_of_end(windows.end),
                 }
-                yield from build_batches(len(windows.key), columns, schema)
+                yield from build_batches(len(windows.key), columns, self.schema)
 
 
 def _series(block: AggregateBlock, granules: Granules) -> dict[str | None, Series]:
@@ -106,15 +110,11 @@ def _series(block: AggregateBlock, granules: Granules) -> dict[str | None, Serie
     fit = block.fit
     if fit is None:
         return {}
-    return {
-        column: granules.series(column, fit.unit, fit.value, fit.carried)
-        if column
-        else granules.counts(fit.unit)
-        for _, column in block.measures.values()
-    }
+    columns = {column for _, column in block.measures.values()}
+    return {column: granules.series(column, fit.unit, fit.value, fit.carried) for column in columns}
 
 
-def _measures(block: AggregateBlock, level: WindowLevel, windows: ReportWindows) -> Figures:
+def _measures(block: AggregateBlock, level: WindowLevel, windows: Windows) -> Figures:
     """Return the columns of all measures but distinct counts."""
     columns: Figures = {}
     for name, (function, column) in block.measures.items():
@@ -150,18 +150,19 @@ def _figures(summary: ColumnSummary, unit: Unit) -> Figures:
     }
 
 
-def _aged(block: AggregateBlock, number: int, granules: Granules, windows: ReportWindows) -> Figures:
+def _aged(block: AggregateBlock, number: int, granules: Granules, windows: Windows) -> Figures:
     """Return the aged means of all measures at a level."""
     if block.aging is None:
         return {}
     ranges = [level.range for level in block.levels[: number + 1]]
-    rings = Rings.of(granules, block.base, windows.key, windows.end, ranges)
     columns = {}
     for name, (_, column) in block.measures.items():
         if column is not None:
             summary, window = granules.columns[column], windows.columns[column]
             up, down = block.units[column].step
-            aged = aged_mean(block.aging[: number + 1], rings.sums(summary.total), rings.sums(summary.values))
+            amounts = (summary.total, summary.values)
+            rings = sums_of_rings(granules, block.base, windows.key, windows.end, ranges, *amounts)
+            aged = aged_mean(block.aging[: number + 1], *rings)
             null = (window.values == 0) | ~window.exact
             columns[f"aged_mean_{name}"] = pa.array(aged * up / down, mask=null)
     return columns
@@ -201,7 +202,7 @@ def _samples(granules: Granules, base: int, table: pa.Table, column: str, order:
 
 
 def _distinct(
-    block: AggregateBlock, level: WindowLevel, windows: ReportWindows, samples: Mapping[str, AdaptiveSamples]
+    block: AggregateBlock, level: WindowLevel, windows: Windows, samples: Mapping[str, AdaptiveSamples]
 ) -> Figures:
     """Return the estimated number of distinct values of each column, and its standard error."""
     columns: Figures = {}
@@ -210,18 +211,3 @@ def _distinct(
         estimate, error = samples[column].windows(windows.key, ends, length)
         columns |= {name: pa.array(estimate), f"error_{name}": pa.array(error)}
     return columns
-
-
-def schema_of(block: AggregateBlock) -> pa.Schema:
-    """Return the schema of a block's reports."""
-    types: dict[str, str] = {
-        "level": "int",
-        "window_start": "timestamp",
-        "window_end": "timestamp",
-        **block.key,
-        "count": "bigint",
-        **block.figure_columns(),
-        "complete": "boolean",
-        "hour": "timestamp",
-    }
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in types.items()])

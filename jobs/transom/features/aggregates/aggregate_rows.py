@@ -155,16 +155,16 @@ def _aged(block: AggregateBlock, number: int, granules: Granules, windows: Windo
     if block.aging is None:
         return {}
     ranges = [level.range for level in block.levels[: number + 1]]
+    measured = {name: column for name, (_, column) in block.measures.items() if column is not None}
+    amounts = (part for column in measured.values() for part in granules.columns[column][:2])
+    rings = sums_of_rings(granules, block.base, windows.key, windows.end, ranges, *amounts)
     columns = {}
-    for name, (_, column) in block.measures.items():
-        if column is not None:
-            summary, window = granules.columns[column], windows.columns[column]
-            up, down = block.units[column].step
-            amounts = (summary.total, summary.values)
-            rings = sums_of_rings(granules, block.base, windows.key, windows.end, ranges, *amounts)
-            aged = aged_mean(block.aging[: number + 1], *rings)
-            null = (window.values == 0) | ~window.exact
-            columns[f"aged_mean_{name}"] = pa.array(aged * up / down, mask=null)
+    for name, column in measured.items():
+        values, totals, window = next(rings), next(rings), windows.columns[column]
+        up, down = block.units[column].step
+        aged = aged_mean(block.aging[: number + 1], totals, values)
+        null = (window.values == 0) | ~window.exact
+        columns[f"aged_mean_{name}"] = pa.array(aged * up / down, mask=null)
     return columns
 
 

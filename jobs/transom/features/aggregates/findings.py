@@ -36,8 +36,8 @@ from transom.spec.stream import Stream
 from transom.storage.tables import literal
 
 AGGREGATES, HOURS, COMPLETE, OUTDATED = "__aggregates", "__hours", "__complete", "__outdated"
-"""Columns of a summary: the numbers of aggregates and of their hours, whether all are complete, and whether some
-come from another form of the stream file."""
+"""Columns of a summary: the numbers of aggregates and of their hours, whether all are complete, and whether
+some come from another form of the stream file."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import sample_logs
 from airflow_api import Airflow
 from sample_logs import WEB, Hours, land
 from transom.core.intervals import format_hour
-from transom.features.patterns.algorithm.reference import Widening
+from transom.features.patterns.algorithm.widening import Widening
 from transom.features.registry import STAGES
 from transom.findings.store import findings
 from transom.ledger.ledger import Ledger

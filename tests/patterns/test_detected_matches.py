@@ -26,7 +26,8 @@ from transom.features.patterns.algorithm.batches import KeyedRecords, keep_first
 from transom.features.patterns.algorithm.detected_matches import belongs, detect_matches
 from transom.features.patterns.algorithm.matching import minimal
 from transom.features.patterns.algorithm.pattern import EventPattern
-from transom.features.patterns.algorithm.reference import KeyWidening, Widening, Work, widen
+from transom.features.patterns.algorithm.reference import KeyWidening, Work, widen
+from transom.features.patterns.algorithm.widening import Widening
 
 Found = tuple[int, int, int, Record, Record]
 
@@ -99,7 +100,7 @@ class Fast:
         needs = [((bits >> step.bit & 1).astype(bool), step.times) for step in pattern.steps]
         windows = windows_to_detect(rows, level, self.widening, stretches, opens, closes, needs)
         for seen in detect_matches(pattern, self.widening, level, windows, rows.time, bits, {}):
-            for first, last, end in zip(seen.first, seen.last, seen.end, strict=True):
+            for first, last, end in zip(*seen, strict=True):
                 (key, one), (_, other) = every[at[first]], every[at[last]]
                 yield key, level, int(end), one, other
 

@@ -1,6 +1,7 @@
 """Episodes as the stage makes them of Arrow rows, without Spark: ids are texts, keys are columns."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from transom.core.durations import microseconds
 from transom.core.intervals import HOUR, micros
 from transom.features.patterns.algorithm.episodes import Merging
 from transom.features.patterns.stage import definition
-from transom.features.patterns.tables_episodes import EpisodeBuilder
+from transom.features.patterns.tables_episodes import episode_rows
 from transom.ledger.stage import InputRange
 from transom.storage.tables import ARROW_TYPES, Table
 from transom.stream import parse
@@ -41,7 +42,7 @@ def match(number: int, name: str, start: int, end: int, **more: Any) -> dict[str
 
 def run(rows: list[dict[str, Any]], hours: range) -> list[dict[str, Any]]:
     """What some hours say, of their matches and of what others have said."""
-    made = EpisodeBuilder(KEY, [micros(at(number)) for number in hours], MERGING, schema_of(KEY))
+    made = partial(episode_rows, [*KEY], [micros(at(number)) for number in hours], MERGING, schema_of(KEY))
     halves = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     found = [row for batch in made(batch_of(half) for half in halves) for row in batch.to_pylist()]
     return sorted(found, key=lambda row: (row["hour"], row["episode_id"], str(row["user"])))
@@ -85,7 +86,7 @@ ROWS = [
 def test_hours_say_what_has_become_of_the_episodes_of_a_key() -> None:
     assert run(MATCHES, range(10)) == ROWS
     assert run([], range(10)) == []
-    (batch,) = EpisodeBuilder(KEY, [micros(at(2))], MERGING, schema_of(KEY))([batch_of(MATCHES[:1])])
+    (batch,) = episode_rows([*KEY], [micros(at(2))], MERGING, schema_of(KEY), [batch_of(MATCHES[:1])])
     assert batch.schema.names == [*ROWS[0]]
     assert batch.schema.field("level").type == pa.int32()
 
@@ -108,9 +109,8 @@ def test_an_hour_is_made_of_what_hours_before_it_have_said(cut: int) -> None:
 
 def test_a_pattern_without_a_key_is_one_key() -> None:
     hours = [micros(at(2)), micros(at(3))]
-    batches = EpisodeBuilder({}, hours, MERGING, schema_of({}))(
-        [batch_of(MATCHES).drop_columns(["user", "status"])]
-    )
+    rows = [batch_of(MATCHES).drop_columns(["user", "status"])]
+    batches = episode_rows([], hours, MERGING, schema_of({}), rows)
     found = pa.Table.from_batches(batches).select(["hour", "episode_id", "matches", "joined"]).to_pylist()
     assert [tuple(one.values()) for one in found] == [
         (at(2), "b", 1, None),

@@ -19,7 +19,8 @@ from tests.support.widening_factories import (
     widenings,
 )
 from transom.features.patterns.algorithm.pattern import EventPattern, instances, minimal_instances
-from transom.features.patterns.algorithm.reference import KeyWidening, LevelMatch, Widening, Work, widen
+from transom.features.patterns.algorithm.reference import KeyWidening, LevelMatch, Work, widen
+from transom.features.patterns.algorithm.widening import Widening
 
 
 def in_order(found: list[LevelMatch[Record]]) -> list[LevelMatch[Record]]:

@@ -13,7 +13,7 @@ from transom.core.intervals import EPOCH, HOUR, HOUR_LENGTH
 from transom.features.patterns.algorithm.batches import keep_first_and_last
 from transom.features.patterns.records import PatternRecords
 from transom.features.patterns.resolve import PatternBlock, block_of
-from transom.features.patterns.tables_batches import BatchBuilder
+from transom.features.patterns.tables_batches import batch_rows
 from transom.features.patterns.work_bounds import LONGEST_BATCH
 from transom.ledger.task_counters import TaskCounters
 from transom.storage.tables import ARROW_TYPES
@@ -51,7 +51,7 @@ def rows_of(records: Iterable[tuple[str, int]]) -> pa.Table:
 def stored(events: pa.Table, of: PatternBlock, tally: TaskCounters | None = None) -> pa.Table:
     """What the stage keeps of some events."""
     schema = of.schema("batches")
-    found = BatchBuilder(of, schema)(events.to_batches(), TaskCounters() if tally is None else tally)
+    found = batch_rows(of, schema, events.to_batches(), TaskCounters() if tally is None else tally)
     return pa.Table.from_batches(found, schema).sort_by([("user", "ascending"), ("source_line", "ascending")])
 
 

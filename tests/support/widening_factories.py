@@ -15,7 +15,7 @@ from transom.features.patterns.algorithm.pattern import (
     RecordSequence,
     minimal_instances,
 )
-from transom.features.patterns.algorithm.reference import Widening
+from transom.features.patterns.algorithm.widening import Widening
 
 OVER = 256
 """When all windows have ended, whatever is drawn: a bound of every batch, too."""

@@ -28,12 +28,11 @@ from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, MICROSECOND, Interval, micros
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns import tables_matches as matches
-from transom.features.patterns.algorithm.detected_matches import AT_A_TIME, DetectedMatches
+from transom.features.patterns.algorithm.detected_matches import AT_A_TIME
 from transom.features.patterns.algorithm.matching import RecordWindows, minimal
-from transom.features.patterns.match_rows import LevelMatches, find_instances, rows_of
 from transom.features.patterns.records import PatternRecords, by_key, of_events
 from transom.features.patterns.resolve import PatternBlock, block_of
-from transom.features.patterns.tables_matches import common_codes_of
+from transom.features.patterns.tables_matches import common_codes_of, find_instances, match_rows
 from transom.features.patterns.work_bounds import hours_of
 from transom.ledger.stage import CountingPartitionFunction, StepRequest
 from transom.ledger.task_counters import TaskCounters
@@ -143,10 +142,10 @@ class Looking:
         found = np.concatenate(stretches, axis=1)
         found = found[:, np.lexsort(found[::-1])]
         new = np.append(True, (np.diff(found[:2]) != 0).any(axis=0))[: found.shape[1]]
-        sighted = DetectedMatches(*found[:, new])
-        matched, steps = find_instances(block.pattern, sighted, records.time, records.takes, codes)
-        matches_found = LevelMatches(0, sighted.end, matched, steps)
-        yield from rows_of(matches_found, records, block, block.schema(matches.TABLE))
+        firsts, lasts, ends = found[:, new]
+        spans = zip(firsts, lasts, strict=True)
+        matched, steps = find_instances(block.pattern, spans, records.time, records.takes, codes)
+        yield from match_rows((0, ends, matched, steps), records, block, block.schema(matches.TABLE))
 
 
 @dataclass(frozen=True)

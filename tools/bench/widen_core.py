@@ -22,7 +22,7 @@ from bench.widen_log import PATTERN, STATUS, TOLD
 from transom.core.intervals import Interval
 from transom.engine.hours import to_ranges
 from transom.features.patterns.resolve import PatternBlock, block_of
-from transom.features.patterns.tables_batches import BatchBuilder
+from transom.features.patterns.tables_batches import batch_rows
 from transom.features.patterns.tables_matches import MatchFinder
 from transom.features.patterns.validate import carried_column
 from transom.ledger.task_counters import TaskCounters
@@ -53,12 +53,12 @@ def passes(lake: Path, block: PatternBlock) -> tuple[int, dict[str, Callable[[],
     """How many records there are, and the two passes."""
     events = records(lake, block)
     hours = list(Interval(FIRST, TOLD).hours())
-    batches = BatchBuilder(block, block.schema("batches"))
+    schema = block.schema("batches")
     matches = MatchFinder(block, to_ranges(hours), None, block.schema("matches"))
     held: list[pa.Table] = []
 
     def first() -> pa.Table:
-        held[:] = [pa.Table.from_batches(batches(events.to_batches(ROWS), TaskCounters()))]
+        held[:] = [pa.Table.from_batches(batch_rows(block, schema, events.to_batches(ROWS), TaskCounters()))]
         return held[0]
 
     def second() -> pa.Table:

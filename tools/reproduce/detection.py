@@ -17,7 +17,8 @@ from transom.features.patterns.algorithm.detected_matches import detect_matches
 from transom.features.patterns.algorithm.instance_search import smallest
 from transom.features.patterns.algorithm.matching import RecordWindows, minimal
 from transom.features.patterns.algorithm.pattern import Element, EventPattern, PatternStep, RecordSequence
-from transom.features.patterns.algorithm.reference import Widening, widen
+from transom.features.patterns.algorithm.reference import widen
+from transom.features.patterns.algorithm.widening import Widening
 
 EVER = 2**62
 ELEMENTS = (
@@ -142,10 +143,9 @@ def vectorised(calls: Calls, widening: Widening) -> Detected:
         windows = windows_to_detect(rows, level, widening, [(-1, EVER)], opens, closes)
         found.work.add(windows.stop - windows.first)
         codes: Mapping[str, Int64s] = {"fd": calls.fd, "returned": calls.returned}
-        for seen in detect_matches(pattern, widening, level, windows, rows.time, calls.bits, codes):
-            for first, last, end in zip(
-                rows.time[seen.first].tolist(), rows.time[seen.last].tolist(), seen.end.tolist(), strict=True
-            ):
+        for a, b, ends in detect_matches(pattern, widening, level, windows, rows.time, calls.bits, codes):
+            columns = (rows.time[a].tolist(), rows.time[b].tolist(), ends.tolist())
+            for first, last, end in zip(*columns, strict=True):
                 assert Episode(first, last) not in found.ends, f"{Episode(first, last)} is reported twice"
                 found.ends[Episode(first, last)] = end
     found.work.seconds = time.thread_time() - began

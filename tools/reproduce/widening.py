@@ -24,7 +24,7 @@ from bench.measure import machine
 from reproduce.detection import Detected, fixed, listed, records, vectorised
 from reproduce.told import all_so, markdown, verdict
 from reproduce.trace import Calls, Episode, drawn, parsed
-from transom.features.patterns.algorithm.reference import Widening
+from transom.features.patterns.algorithm.widening import Widening
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "widening"
 MOST = 100

@@ -12,7 +12,7 @@ from transom.core.intervals import HOUR_LENGTH, micros
 from transom.features.patterns import validate
 from transom.features.patterns.algorithm.episodes import Merging
 from transom.features.patterns.algorithm.pattern import Element, EventPattern, ForbiddenRecord, PatternStep
-from transom.features.patterns.algorithm.reference import Widening
+from transom.features.patterns.algorithm.widening import Widening
 from transom.features.patterns.spec import Pattern, Step
 from transom.features.patterns.validate import carried_column, kept_column
 from transom.ledger.stage import InputRange

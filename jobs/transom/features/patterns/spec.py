@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, WrapVali
 
 from transom.core.durations import Duration, format_duration, microseconds
 from transom.core.intervals import HOUR, MICROSECOND
-from transom.features.patterns.algorithm.reference import Widening
+from transom.features.patterns.algorithm.widening import Widening
 from transom.features.patterns.custom_detector import DetectorPath
 from transom.spec.base import Model, Name, NonEmptyStr
 from transom.spec.errors import Issue, IssuesError, item_path

@@ -6,7 +6,7 @@ from the rows of the requested hours.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -30,35 +30,30 @@ def batches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Step
     for name, targets in request.targets.items():
         block = blocks[name]
         events = of_events(request.pins.read("events", set(targets) & requested), block)
-        builder = BatchBuilder(block, block.schema(TABLE))
-        tasks.append(BlockTask(name, by_key(events, block), compute_counting=builder))
+        compute = partial(batch_rows, block, block.schema(TABLE))
+        tasks.append(BlockTask(name, by_key(events, block), compute_counting=compute))
     return StepResult(tasks)
 
 
-@dataclass(frozen=True)
-class BatchBuilder:
-    """Computes the rows of a task; `schema` is `block.schema(TABLE)`."""
-
-    block: PatternBlock
-    schema: pa.Schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch], counters: TaskCounters) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some keys, given all their records."""
-        widening = self.block.widening
-        records = PatternRecords.gathered(batches, self.block)
-        if records is None:
-            return
-        length, hour = widening.length(self.block.lowest), records.time // HOUR_LENGTH
-        # Batches can end within an hour, if an hour is not a multiple of the shortest ones.
-        bounds = [np.diff(column) != 0 for column in (records.key, hour, records.time // length)]
-        first = np.flatnonzero(np.append(True, np.logical_or.reduce(bounds)))
-        part = np.repeat(np.arange(len(first)), np.diff(first, append=len(hour)))
-        cut = keep_first_and_last(KeyedRecords(part, records.time, records.cut), length, widening.max_records)
-        set_max(counters, LONGEST_BATCH, hour[first], cut.count)
-        rows = records.table.take(pa.array(np.flatnonzero(cut.retained)))
-        columns = {
-            **{name: rows[name] for name in self.block.record_columns},
-            "hour": cut.rows.time // HOUR_LENGTH * HOUR_LENGTH,
-            "truncated_after": cut.rows.cut,
-        }
-        yield from build_batches(rows.num_rows, columns, self.schema)
+def batch_rows(
+    block: PatternBlock, schema: pa.Schema, batches: Iterable[pa.RecordBatch], counters: TaskCounters
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some keys, given all their records; `schema` is `block.schema(TABLE)`."""
+    records = PatternRecords.gathered(batches, block)
+    if records is None:
+        return
+    length, hour = block.widening.length(block.lowest), records.time // HOUR_LENGTH
+    # Batches can end within an hour, if an hour is not a multiple of the shortest ones.
+    bounds = [np.diff(column) != 0 for column in (records.key, hour, records.time // length)]
+    first = np.flatnonzero(np.append(True, np.logical_or.reduce(bounds)))
+    part = np.repeat(np.arange(len(first)), np.diff(first, append=len(hour)))
+    rows = KeyedRecords(part, records.time, records.cut)
+    cut = keep_first_and_last(rows, length, block.widening.max_records)
+    set_max(counters, LONGEST_BATCH, hour[first], cut.count)
+    table = records.table.take(pa.array(np.flatnonzero(cut.retained)))
+    columns = {
+        **{name: table[name] for name in block.record_columns},
+        "hour": cut.rows.time // HOUR_LENGTH * HOUR_LENGTH,
+        "truncated_after": cut.rows.cut,
+    }
+    yield from build_batches(table.num_rows, columns, schema)

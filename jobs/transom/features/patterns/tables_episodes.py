@@ -5,8 +5,8 @@ episode may still be open (`transom.features.patterns.algorithm.episodes`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -39,72 +39,59 @@ def episodes_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Ste
         matches = matches.withColumns(
             {"matches": F.lit(1).cast("bigint"), "state": F.lit(None).cast("string")}
         )
-        columns = quoted(
-            [
-                "hour",
-                "episode_id",
-                *block.key,
-                "start_time",
-                "last_time",
-                "matches",
-                "detected_at",
-                "level",
-                "state",
-            ]
-        )
+        columns = quoted([
+            "hour", "episode_id", *block.key,
+            "start_time", "last_time", "matches", "detected_at", "level", "state",
+        ])  # fmt: skip
         rows = by_key(matches.select(*columns).unionByName(earlier.select(*columns)), block)
-        builder = EpisodeBuilder(block.key, tuple(map(micros, targets)), block.merging, block.schema(TABLE))
-        tasks.append(BlockTask(name, rows, builder))
+        compute = partial(
+            episode_rows, list(block.key), list(map(micros, targets)), block.merging, block.schema(TABLE)
+        )
+        tasks.append(BlockTask(name, rows, compute))
         counts = request.rows.get((name, "matches"), {})
         metrics |= {(name, hour): {"matches_read": counts.get(hour, 0)} for hour in targets}
     return StepResult(tasks, precomputed_metrics=metrics)
 
 
-@dataclass(frozen=True)
-class EpisodeBuilder:
-    """Computes the rows of a task from matches, which have no state, and from episodes of earlier hours.
+def episode_rows(
+    key: Sequence[str],
+    hours: Sequence[int],
+    merging: episodes.Merging,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the episodes of some keys, given all their rows: matches, which have no state, and episodes of
+    earlier hours.
 
-    Attributes:
+    Args:
         hours: the hours to compute, in microseconds, ascending.
-        schema: `block.schema(TABLE)`.
+        schema: `PatternBlock.schema(TABLE)`.
     """
-
-    key: Mapping[str, str]
-    hours: Sequence[int]
-    merging: episodes.Merging
-    schema: pa.Schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the episodes of some keys, given all their rows."""
-        table = concat_batches(batches)
-        if table is None:
-            return
-        keys, firsts = encode_keys(table, list(self.key))
-        ids = ranks(table["episode_id"])
-        names = table["episode_id"].take(pa.array(np.unique(ids, return_index=True)[1]))
-        is_open = pc.equal(
-            table["state"].fill_null(episodes.STATES[episodes.PARTIAL]), episodes.STATES[episodes.PARTIAL]
-        ).to_numpy()
-        stored = table["state"].is_valid().to_numpy()
-        rows = np.empty(len(ids), episodes.DTYPE)
-        for column in ("hour", "matches", "detected_at", "level"):
-            rows[column] = int64s(table[column])
-        rows["start"], rows["end"] = int64s(table["start_time"]), int64s(table["last_time"])
-        rows["id"], rows["key"], rows["new"], rows["joined"] = ids, keys, 1, episodes.NONE
-        # Later hours do not depend on the way in which an episode was closed.
-        rows["state"] = np.where(is_open, episodes.PARTIAL, episodes.FINAL)
-        output = episodes.episodes(rows[~stored], rows[stored], self.hours, self.merging)
-        columns = {
-            "hour": output["hour"],
-            "episode_id": names.take(pa.array(output["id"])),
-            **{name: table[name].take(pa.array(firsts[output["key"]])) for name in self.key},
-            "start_time": output["start"],
-            "last_time": output["end"],
-            "matches": output["matches"],
-            "new_matches": output["new"],
-            "detected_at": output["detected_at"],
-            "level": output["level"],
-            "state": pa.array(episodes.STATES).take(pa.array(output["state"])),
-            "joined": names.take(pa.array(output["joined"], mask=output["joined"] == episodes.NONE)),
-        }
-        yield from build_batches(len(output), columns, self.schema)
+    table = concat_batches(batches)
+    if table is None:
+        return
+    keys, firsts = encode_keys(table, key)
+    ids = ranks(table["episode_id"])
+    names = table["episode_id"].take(pa.array(np.unique(ids, return_index=True)[1]))
+    partial_state = episodes.STATES[episodes.PARTIAL]
+    is_open = pc.equal(table["state"].fill_null(partial_state), partial_state).to_numpy()
+    stored = table["state"].is_valid().to_numpy()
+    rows = np.empty(len(ids), episodes.DTYPE)
+    for column in ("hour", "matches", "detected_at", "level"):
+        rows[column] = int64s(table[column])
+    rows["start"], rows["end"] = int64s(table["start_time"]), int64s(table["last_time"])
+    rows["id"], rows["key"], rows["new"], rows["joined"] = ids, keys, 1, episodes.NONE
+    # Later hours do not depend on the way in which an episode was closed.
+    rows["state"] = np.where(is_open, episodes.PARTIAL, episodes.FINAL)
+    output = episodes.episodes(rows[~stored], rows[stored], hours, merging)
+    columns = {
+        **{name: output[name] for name in ("hour", "matches", "detected_at", "level")},
+        "episode_id": names.take(pa.array(output["id"])),
+        **{name: table[name].take(pa.array(firsts[output["key"]])) for name in key},
+        "start_time": output["start"],
+        "last_time": output["end"],
+        "new_matches": output["new"],
+        "state": pa.array(episodes.STATES).take(pa.array(output["state"])),
+        "joined": names.take(pa.array(output["joined"], mask=output["joined"] == episodes.NONE)),
+    }
+    yield from build_batches(len(output), columns, schema)

@@ -1,5 +1,7 @@
 """The table `matches`: the matches in the windows that end in an hour, level by level."""
 
+import hashlib
+import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from transom.arrays.arrow import common_codes
+from transom.arrays.arrow import build_batches, common_codes, hour_of_end
 from transom.core.exact_sums import Int64s
 from transom.engine.hours import extend_back, to_ranges
 from transom.features.patterns import custom_detector, tables_batches
@@ -19,16 +21,21 @@ from transom.features.patterns.algorithm.batches import (
     windows_to_detect,
 )
 from transom.features.patterns.algorithm.detected_matches import detect_matches
+from transom.features.patterns.algorithm.instance_search import smallest
+from transom.features.patterns.algorithm.pattern import EventPattern, RecordSequence
 from transom.features.patterns.custom_detector import Detector, Record
-from transom.features.patterns.match_rows import LevelMatches, find_instances, rows_of
 from transom.features.patterns.records import PatternRecords, by_key, of_batches, of_events
-from transom.features.patterns.resolve import PatternBlock
+from transom.features.patterns.resolve import RECORD, PatternBlock
 from transom.features.patterns.work_bounds import LONGEST_BATCH, WorkCounter, hours_of, set_max
 from transom.ledger.input_hashes import partitions_read
 from transom.ledger.stage import BlockTask, StepRequest, StepResult
 from transom.ledger.task_counters import TaskCounters
 
 TABLE = "matches"
+Codes = Mapping[str, Int64s]
+LevelMatches = tuple[int, Int64s, Sequence[Int64s], Sequence[Sequence[int]]]
+"""Matches of a level: the level; of each match the end of its window in microseconds, the places of its
+records, and for each step of the pattern which of them is the step's first."""
 
 
 def matches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> StepResult:
@@ -81,7 +88,7 @@ class MatchFinder:
         work = WorkCounter(counters, self.block.widening)
         find = self._by_pattern if self.detector is None else self._by_detector
         for matches in find(records, work):
-            yield from rows_of(matches, records, self.block, self.schema)
+            yield from match_rows(matches, records, self.block, self.schema)
         work.add_allowed()
 
     def _by_pattern(self, records: PatternRecords, work: WorkCounter) -> Iterator[LevelMatches]:
@@ -95,9 +102,12 @@ class MatchFinder:
             windows = windows_to_detect(rows, level, widening, self.ranges, opens, closes, needs)
             work.add_windows(windows)
             of_level = {name: code[places] for name, code in codes.items()}
-            for detected in detect_matches(pattern, widening, level, windows, rows.time, bits, of_level):
-                matches, steps = find_instances(pattern, detected, rows.time, bits, of_level)
-                yield LevelMatches(level, detected.end, [places[match] for match in matches], steps)
+            for first, last, end in detect_matches(
+                pattern, widening, level, windows, rows.time, bits, of_level
+            ):
+                spans = zip(first, last, strict=True)
+                matches, steps = find_instances(pattern, spans, rows.time, bits, of_level)
+                yield level, end, [places[match] for match in matches], steps
 
     def _by_detector(self, records: PatternRecords, work: WorkCounter) -> Iterator[LevelMatches]:
         widening, shown = self.block.widening, records.shown(self.block)
@@ -113,7 +123,7 @@ class MatchFinder:
                 if is_first and widening.level_of(first, last) == level and not rows.cut[a:b].any():
                     ends.append(end)
                     matches.append(places[match])
-            yield LevelMatches(level, np.array(ends, dtype=np.int64), matches, [()] * len(ends))
+            yield level, np.array(ends, dtype=np.int64), matches, [()] * len(ends)
 
     def _detected(
         self, level: int, windows: DetectorWindows, shown: Sequence[Record], work: WorkCounter
@@ -162,3 +172,93 @@ def common_codes_of(records: PatternRecords, block: PatternBlock) -> dict[str, I
         values = [records.table[block.record_column(column)] for column in columns]
         codes |= zip(columns, common_codes(values), strict=True)
     return codes
+
+
+def find_instances(
+    pattern: EventPattern, spans: Iterable[tuple[int, int]], time: Int64s, bits: Int64s, codes: Codes
+) -> tuple[list[Int64s], list[list[int]]]:
+    """Find the records of each match whose first and last row are known.
+
+    Args:
+        time, bits, codes: columns of the level's rows, as in `RecordWindows`.
+
+    Returns:
+        The rows of each match, and for each step of the pattern which of them is the step's first.
+    """
+    places, steps = [], []
+    for first, last in spans:
+        rows = slice(first, last + 1)
+        compared = {name: code[rows].tolist() for name, code in codes.items()}
+        instance = smallest(pattern, RecordSequence(time[rows].tolist(), bits[rows].tolist(), compared))
+        places.append(first + np.array(instance.places))
+        steps.append([instance.steps.index(step.name) for step in pattern.steps])
+    return places, steps
+
+
+def match_rows(
+    matches: LevelMatches, records: PatternRecords, block: PatternBlock, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of the table `matches`; `schema` is `block.schema("matches")`."""
+    level, end, places, firsts = matches
+    count = len(end)
+    if not count:
+        return
+    bounds = np.cumsum([0, *map(len, places)])
+    matched = np.concatenate(places)
+    rows, time = records.table.take(pa.array(matched)), records.time[matched]
+    keys = rows.select(list(block.key)).take(pa.array(bounds[:-1]))
+    steps = block.pattern.steps if block.pattern else ()
+    first_of = {
+        step.name: bounds[:-1] + [first[number] for first in firsts] for number, step in enumerate(steps)
+    }
+    times = {name: time[at].tolist() for name, at in first_of.items()}
+    agreed = sorted({(earlier, column) for step in steps for _, earlier, column in step.agrees})
+    texts = {
+        f"{step}.{column}": rows[block.record_column(column)].take(pa.array(first_of[step])).cast(pa.string())
+        for step, column in agreed
+    }
+    values = {name: column.to_pylist() for name, column in texts.items()}
+
+    def lists(array: pa.Array) -> pa.ListArray:
+        return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), array)
+
+    columns = {
+        "hour": hour_of_end(end),
+        "match_id": _ids(block.name, keys, rows, bounds),
+        **{name: keys[name] for name in block.key},
+        "level": level,
+        "first_time": time[bounds[:-1]],
+        "last_time": time[bounds[1:] - 1],
+        "detected_at": end,
+        "detection_delay_s": (end - time[bounds[1:] - 1]) / 1_000_000,
+        "steps": pa.array(
+            [
+                [{"id": s.name, "time": times[s.name][i], "count": s.times} for s in steps]
+                for i in range(count)
+            ],
+            schema.field("steps").type,
+        ),
+        "bindings": pa.array(
+            [[{"name": name, "value": of[i]} for name, of in values.items()] for i in range(count)],
+            schema.field("bindings").type,
+        ),
+        **{
+            column: lists(rows[block.record_column(name)].combine_chunks())
+            for name, column in zip(block.keep, block.kept_columns(), strict=True)
+        },
+        "records": lists(rows.select(list(RECORD)).to_struct_array().combine_chunks()),
+    }
+    yield from build_batches(count, columns, schema)
+
+
+def _ids(pattern: str, keys: pa.Table, rows: pa.Table, bounds: Int64s) -> pa.Array:
+    """Return a hash of the pattern, the key and the records of each match."""
+    time, line = (rows[name].cast(pa.int64()).to_pylist() for name in ("event_time", "source_line"))
+    records = list(zip(time, rows["source_id"].to_pylist(), line, strict=True))
+    # A table without columns loses its number of rows.
+    of_key = keys.to_pylist() if keys.num_columns else [{}] * (len(bounds) - 1)
+    texts = (
+        json.dumps([pattern, list(key.values()), records[first:stop]], default=str)
+        for key, first, stop in zip(of_key, bounds[:-1], bounds[1:], strict=True)
+    )
+    return pa.array([hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts], pa.string())

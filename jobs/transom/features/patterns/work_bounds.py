@@ -6,7 +6,7 @@ from transom.arrays.arrow import hour_of_end
 from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.patterns.algorithm.batches import DetectorWindows
-from transom.features.patterns.algorithm.reference import Widening
+from transom.features.patterns.algorithm.widening import Widening
 from transom.ledger.task_counters import TaskCounters
 
 LONGEST_BATCH, LONGEST_WINDOW = "longest_batch", "longest_window"

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from transom.arrays.range_queries import segmented_searchsorted
 from transom.core.exact_sums import Bools, Int64s
-from transom.features.patterns.algorithm.reference import Widening
+from transom.features.patterns.algorithm.widening import Widening
 
 
 @dataclass(frozen=True)

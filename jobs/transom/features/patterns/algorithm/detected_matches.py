@@ -6,7 +6,6 @@ a cut, and belongs to the level `Widening.level_of`.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,27 +14,13 @@ from transom.core.exact_sums import Bools, Int64s
 from transom.features.patterns.algorithm.batches import DetectorWindows
 from transom.features.patterns.algorithm.matching import RecordWindows, minimal
 from transom.features.patterns.algorithm.pattern import EventPattern
-from transom.features.patterns.algorithm.reference import Widening
+from transom.features.patterns.algorithm.widening import Widening
 
 AT_A_TIME = 2**18
 """The number of records of pieces that are searched together."""
 PAIRS_AT_A_TIME = 2**22
 """The number of pairs of records of one piece that are searched together: if later steps agree with a value,
 a record can follow as many bindings as there are records before it."""
-
-
-@dataclass(frozen=True)
-class DetectedMatches:
-    """Ranges of records that contain a match.
-
-    Attributes:
-        first, last: the rows of its first and its last record.
-        end: of the window, in microseconds.
-    """
-
-    first: Int64s
-    last: Int64s
-    end: Int64s
 
 
 def detect_matches(
@@ -46,12 +31,15 @@ def detect_matches(
     time: Int64s,
     bits: Int64s,
     codes: Mapping[str, Int64s],
-) -> Iterator[DetectedMatches]:
+) -> Iterator[tuple[Int64s, Int64s, Int64s]]:
     """Yield the minimal instances that belong to a level, some windows at a time.
 
     Args:
         windows: the windows of the level, narrowed, so that no window spans a cut.
         time, bits, codes: columns of the level's rows, as in `RecordWindows`.
+
+    Yields:
+        The rows of the first and of the last record of each, and the end of its window in microseconds.
     """
     first, stop, own, ends = _pieces(windows, widening.max_records)
     for part in _parts(stop - first):
@@ -61,7 +49,7 @@ def detect_matches(
         end, owned = ends[part][piece[last]], rows[start] < own[part][piece[last]]
         start, last = rows[start], rows[last]
         selected = belongs(widening, level, end, time[start], time[last]) & owned
-        yield DetectedMatches(start[selected], last[selected], end[selected])
+        yield start[selected], last[selected], end[selected]
 
 
 def _pieces(windows: DetectorWindows, max_records: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:

@@ -176,6 +176,19 @@ def test_steps_of_patterns() -> None:
     assert list(impossible(of)) == ["patterns.p.steps[1].where: no row can meet 'status > 5 and status < 6'"]
 
 
+def test_records_that_must_be_absent() -> None:
+    pattern = {
+        "within": "1 hour",
+        "steps": [{"id": "a", "where": "status = 1"}, {"id": "b", "where": "status = 2"}],
+        "absent": [
+            {"where": "status = 3", "between": ["a", "b"]},
+            {"where": "status > 3 and status < 4", "between": ["a", "b"]},
+        ],
+    }
+    of = parse(BEAT | {"patterns": {"p": pattern}})
+    assert list(impossible(of)) == ["patterns.p.absent[1].where: no row can meet 'status > 3 and status < 4'"]
+
+
 def test_a_value_that_means_none_is_in_no_row() -> None:
     columns = BEAT["columns"] | {"user": {"missing": ["-"]}, "code": {"type": "integer", "missing": ["-1"]}}
     for where, holds in (

@@ -201,8 +201,8 @@ def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
 
 
 def all_conditions(stream: Stream) -> Iterator[Tested]:
-    """Yield the conditions of the patterns and of their steps."""
+    """Yield the conditions of the patterns, of their steps and of `absent`."""
     for name, pattern in stream.blocks(Pattern).items():
         yield from own_where(stream, f"patterns.{name}", pattern.where)
-        for path, _, step in pattern.placed():
-            yield Tested(f"patterns.{name}.{path}.where", step.where, event_domains(stream))
+        for path, text in _texts(pattern):
+            yield Tested(f"patterns.{name}.{path}.where", text, event_domains(stream))

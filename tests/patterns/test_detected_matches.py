@@ -22,8 +22,13 @@ from tests.support.widening_factories import (
     records_of,
     widenings,
 )
-from transom.features.patterns.algorithm.batches import KeyedRecords, keep_first_and_last, windows_to_detect
-from transom.features.patterns.algorithm.detected_matches import belongs, detect_matches
+from transom.features.patterns.algorithm.batches import (
+    KeyedRecords,
+    belongs,
+    detect_matches,
+    keep_first_and_last,
+    windows_to_detect,
+)
 from transom.features.patterns.algorithm.matching import minimal
 from transom.features.patterns.algorithm.pattern import EventPattern
 from transom.features.patterns.algorithm.reference import KeyWidening, Work, widen
@@ -133,7 +138,7 @@ def test_many_keys_at_once_come_to_the_same(
 ) -> None:
     stretches = some_of(ends)
     with mock.patch.multiple(
-        "transom.features.patterns.algorithm.detected_matches", AT_A_TIME=records, PAIRS_AT_A_TIME=pairs
+        "transom.features.patterns.algorithm.batches", AT_A_TIME=records, PAIRS_AT_A_TIME=pairs
     ):
         found = Fast(*case, of_all(keys)).advance(OVER, stretches)
     assert sorted(found) == expected_of(*case, keys, stretches)
@@ -149,7 +154,7 @@ def test_a_batch_of_too_many_records_holds_what_any_other_does(
 ) -> None:
     pattern, widening = EventPattern(ELEMENTS[elements], (), 40, most), Widening(40, 40, most)
     keys = [list(enumerate(bits, start=1))]
-    with mock.patch("transom.features.patterns.algorithm.detected_matches.minimal", wraps=minimal) as looked:
+    with mock.patch("transom.features.patterns.algorithm.batches.minimal", wraps=minimal) as looked:
         found = Fast(pattern, widening, of_all(keys)).advance(OVER, [(-1, OVER)])
     assert sorted(found) == expected_of(pattern, widening, keys, [(-1, OVER)])
     # Looked at together are so few that what it takes grows with the records, not with their square.

@@ -28,7 +28,7 @@ from transom.core.exact_sums import Int64s
 from transom.core.intervals import HOUR, MICROSECOND, Interval, micros
 from transom.features.patterns import tables_batches as batches
 from transom.features.patterns import tables_matches as matches
-from transom.features.patterns.algorithm.detected_matches import AT_A_TIME
+from transom.features.patterns.algorithm.batches import AT_A_TIME
 from transom.features.patterns.algorithm.matching import RecordWindows, minimal
 from transom.features.patterns.records import PatternRecords, by_key, of_events
 from transom.features.patterns.resolve import PatternBlock, block_of

@@ -12,8 +12,12 @@ import numpy as np
 
 from reproduce.trace import ACCEPT, ERR, EXECUTE, IN, OUT, Calls, Episode
 from transom.core.exact_sums import Int64s
-from transom.features.patterns.algorithm.batches import KeyedRecords, keep_first_and_last, windows_to_detect
-from transom.features.patterns.algorithm.detected_matches import detect_matches
+from transom.features.patterns.algorithm.batches import (
+    KeyedRecords,
+    detect_matches,
+    keep_first_and_last,
+    windows_to_detect,
+)
 from transom.features.patterns.algorithm.instance_search import smallest
 from transom.features.patterns.algorithm.matching import RecordWindows, minimal
 from transom.features.patterns.algorithm.pattern import Element, EventPattern, PatternStep, RecordSequence

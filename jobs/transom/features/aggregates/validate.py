@@ -116,52 +116,37 @@ def _alerts(place: str, block: Aggregation, types: Mapping[str, FieldType]) -> I
 def _ambiguous(stream: Stream) -> Iterator[Issue]:
     """Yield each name by which a column would have two meanings."""
     blocks = stream.blocks(Aggregation)
-    columns_of_blocks = {block: columns_of(stream, block) for block in blocks}
+    figures = {block: columns_of(stream, block) for block in blocks}
     seen: dict[str, tuple[str, FieldType]] = {}
-    for block, measures in columns_of_blocks.items():
-        for name in measures:
+    for block, measures in figures.items():
+        for name, columns in measures.items():
             at = f"aggregates.{block}.measures.{name}"
-            meaning = _other_meaning(name, block, measures, blocks)
-            if meaning:
-                yield Issue(at, f"{name} is {meaning}; choose another name")
+            meanings = ["a column that every report has"] if name in AGGREGATE_COLUMNS else []
+            meanings += [f"a column of the key{_of(b, block)}" for b in blocks if name in blocks[b].key]
+            meanings += [f"a figure of {m}" for m in measures if m != name and name in measures[m]]
+            if meanings:
+                yield Issue(at, f"{name} is {meanings[0]}; choose another name")
                 continue
-            for column, kind in measures[name].items():
+            for column, kind in columns.items():
                 first, first_kind = seen.setdefault(column, (block, kind))
                 if first_kind != kind:
-                    kinds = (
-                        f"{type_with_article(kind)} here and {type_with_article(first_kind)} in block {first}"
-                    )
-                    yield Issue(at, f"{column} would be {kinds}; choose another name")
+                    own, other = type_with_article(kind), type_with_article(first_kind)
+                    rule = f"{column} would be {own} here and {other} in block {first}"
+                    yield Issue(at, f"{rule}; choose another name")
                     break
         for name in blocks[block].key:
-            meaning = next(_key_meanings(name, block, columns_of_blocks, blocks), None)
-            if meaning:
+            if meaning := next(_other_meanings(name, block, figures, blocks), None):
                 yield Issue(f"aggregates.{block}.key", f"{name} is {meaning}; choose another name")
 
 
-def _other_meaning(
-    name: str, block: str, measures: Mapping[str, Mapping[str, FieldType]], blocks: Mapping[str, Aggregation]
-) -> str | None:
-    """Return what else a measure's name means."""
-    if name in AGGREGATE_COLUMNS:
-        return "a column that every report has"
-    for other, spec in blocks.items():
-        if name in spec.key:
-            return f"a column of the key{_of(other, block)}"
-    return next(
-        (f"a figure of {owner}" for owner, columns in measures.items() if owner != name and name in columns),
-        None,
-    )
-
-
-def _key_meanings(
+def _other_meanings(
     name: str,
     block: str,
-    columns_of_blocks: Mapping[str, Mapping[str, Mapping[str, FieldType]]],
+    figures: Mapping[str, Mapping[str, Mapping[str, FieldType]]],
     blocks: Mapping[str, Aggregation],
 ) -> Iterator[str]:
     """Yield what else a column of a block's key means, in any block."""
-    for other, measures in columns_of_blocks.items():
+    for other, measures in figures.items():
         for measure, columns in measures.items():
             spec = blocks[other].measures[measure]
             if name in columns and name != measure:

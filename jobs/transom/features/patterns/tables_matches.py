@@ -17,10 +17,10 @@ from transom.features.patterns import custom_detector, tables_batches
 from transom.features.patterns.algorithm.batches import (
     DetectorWindows,
     KeyedRecords,
+    detect_matches,
     keep_first_and_last,
     windows_to_detect,
 )
-from transom.features.patterns.algorithm.detected_matches import detect_matches
 from transom.features.patterns.algorithm.instance_search import smallest
 from transom.features.patterns.algorithm.pattern import EventPattern, RecordSequence
 from transom.features.patterns.custom_detector import Detector, Record

@@ -49,35 +49,6 @@ class MatchState(NamedTuple):
     bound: Values
 
 
-class _Repeats(NamedTuple):
-    """The records of a step that takes several, for some bindings.
-
-    Attributes:
-        place: of each record, ascending.
-        value: the value that no two of them may share.
-        previous: the place of the previous record with the same value.
-        final: whether the rest can be matched after it.
-    """
-
-    place: Int64s
-    value: Int64s
-    previous: Int64s
-    final: Bools
-
-
-class _Ahead(NamedTuple):
-    """The possible next records of steps in any order, for some served steps and bindings.
-
-    Attributes:
-        place: of each possible next record, ascending.
-        over: the smallest last place of the element, if the next record is taken there or, if nothing forbids
-            it, later.
-    """
-
-    place: Int64s
-    over: Int64s
-
-
 def smallest(pattern: EventPattern, records: RecordSequence) -> Instance:
     """Return the first instance, by its places, from the first to the last of the records.
 
@@ -115,8 +86,8 @@ class _InstanceSearch:
         self._choices_of = self._choices()
         self._next_forbidden: dict[int, Int64s] = {}
         self._entries_of: dict[tuple[int, Values], Int64s] = {}
-        self._repeats_of: dict[tuple[int, Values], _Repeats] = {}
-        self._ahead_of: dict[MatchState, _Ahead] = {}
+        self._repeats_of: dict[tuple[int, Values], tuple[Int64s, Int64s, Int64s, Bools]] = {}
+        self._ahead_of: dict[MatchState, tuple[Int64s, Int64s]] = {}
 
     def search(self, promising: Callable[[MatchState, int], bool]) -> Instance | None:
         """Take places one by one, each the first promising one, with all assignments to steps side by side.
@@ -153,7 +124,7 @@ class _InstanceSearch:
         if len(state.served) == 1:
             return np.array([self._filled(state, place) for place in places.tolist()])
         ahead = self._ahead(state)
-        at = np.searchsorted(ahead.place, places, side="right")
+        at = np.searchsorted(ahead[0], places, side="right")
         following, over = (np.append(column, self.size)[at] for column in ahead)
         return np.where(self._clear(state, places, following), over, self.size)
 
@@ -197,22 +168,25 @@ class _InstanceSearch:
         It is the first possible last record with as many new values before it as the step lacks: if its own
         value is not the newest, the other values are enough without it.
         """
-        repeats = self._repeats(state)
-        start = int(np.searchsorted(repeats.place, place, side="right"))
-        unused = np.ones(len(repeats.place) - start, dtype=bool)
+        step_places, value, previous, final = self._repeats(state)
+        start = int(np.searchsorted(step_places, place, side="right"))
+        unused = np.ones(len(step_places) - start, dtype=bool)
         if state.values_taken:
-            unused = ~np.isin(repeats.value[start:], list(state.values_taken))
-        new = np.flatnonzero(unused & (repeats.previous[start:] <= place))
+            unused = ~np.isin(value[start:], list(state.values_taken))
+        new = np.flatnonzero(unused & (previous[start:] <= place))
         lacking = self.times[state.number][0] - state.served[0]
         if len(new) < lacking:
             return self.size
         unused[: new[lacking - 1]] = False
-        for over in repeats.place[start:][unused & repeats.final[start:]][:1]:
+        for over in step_places[start:][unused & final[start:]][:1]:
             if self._clear(state, np.array([place]), np.array([over]))[0]:
                 return int(over)
         return self.size
 
-    def _repeats(self, state: MatchState) -> _Repeats:
+    def _repeats(self, state: MatchState) -> tuple[Int64s, Int64s, Int64s, Bools]:
+        """Return of the records of a step that takes several: the place, the value that no two of them may
+        share, the place of the previous record with this value, and whether the rest can be matched after
+        it."""
         number, bound = state.number, state.bound
         if (number, bound) not in self._repeats_of:
             (step,) = self.pattern.elements[number].steps
@@ -224,29 +198,32 @@ class _InstanceSearch:
             before_last = self._fresh(number, bound)._replace(served=(step.times - 1,))
             allowed = self.bits[places] & self.pattern.forbidden(number, before_last.served, 0) == 0
             final = allowed & self._followed(self._after(before_last, 0, int(places[0])), places)
-            self._repeats_of[number, bound] = _Repeats(places, value, previous, final)
+            self._repeats_of[number, bound] = places, value, previous, final
         return self._repeats_of[number, bound]
 
-    def _ahead(self, state: MatchState) -> _Ahead:
-        """Return the `_Ahead` of a state. The table is filled from the end without deep recursion."""
+    def _ahead(self, state: MatchState) -> tuple[Int64s, Int64s]:
+        """Return the places of the possible next records of steps in any order, and the smallest last place
+        of the element if the next record is taken there or, if nothing forbids it, later.
+
+        The table is filled from the end without deep recursion.
+        """
         state = state._replace(limit=self.size - 1)
         if state not in self._ahead_of:
             further: dict[MatchState, list[tuple[Int64s, MatchState]]] = {}
             waiting = [state]
             while waiting:
                 current = waiting.pop()
-                if not (
-                    current in further
-                    or current in self._ahead_of
-                    or current.served == self.times[current.number]
-                ):
+                known = current in further or current in self._ahead_of
+                if not known and current.served != self.times[current.number]:
                     further[current] = list(self._further(current))
                     waiting += (after for _, after in further[current])
             for current in sorted(further, key=lambda current: -sum(current.served)):
                 self._ahead_of[current] = self._soonest(current, further[current])
         return self._ahead_of[state]
 
-    def _soonest(self, state: MatchState, further: Sequence[tuple[Int64s, MatchState]]) -> _Ahead:
+    def _soonest(
+        self, state: MatchState, further: Sequence[tuple[Int64s, MatchState]]
+    ) -> tuple[Int64s, Int64s]:
         places = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(group for group, _ in further)]))
         over = np.full(len(places), self.size)
         for group, after in further:
@@ -255,7 +232,7 @@ class _InstanceSearch:
         # An offset makes places after a forbidden record, which are out of reach, later than those in reach.
         blocked = ~self._clear(state, places[:-1] - 1, places[1:])
         offsets = np.append(0, np.cumsum(blocked))[: len(places)] * (self.size + 1)
-        return _Ahead(places, np.minimum.accumulate((over + offsets)[::-1])[::-1] - offsets)
+        return places, np.minimum.accumulate((over + offsets)[::-1])[::-1] - offsets
 
     def _assignments(
         self, state: MatchState, last: int | None, place: int

@@ -1,7 +1,7 @@
 """Episodes: the definition's properties over whole histories, and the fast form against it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,15 +17,72 @@ from transom.features.patterns.algorithm.episodes import (
     JOINED,
     NONE,
     PARTIAL,
-    EpisodeRow,
     Merging,
     episodes,
-    rows_of,
 )
 
 QUARTER = HOUR_LENGTH // 4
 HOURS = 40
 CASE = rare_case(3)
+
+
+@dataclass(frozen=True)
+class EpisodeRow:
+    """One of `EpisodeRows`."""
+
+    hour: int
+    id: int
+    key: int
+    start: int
+    end: int
+    matches: int
+    new: int
+    detected_at: int
+    level: int
+    state: int = PARTIAL
+    joined: int = NONE
+
+
+def rows_of(
+    hour: int, matches: Iterable[EpisodeRow], earlier: Iterable[EpisodeRow], merging: Merging
+) -> list[EpisodeRow]:
+    """Return the rows of an hour: the definition.
+
+    Args:
+        matches: the matches of the hour.
+        earlier: rows of earlier hours; of those in reach the last row of each episode counts.
+    """
+    by, earliest = hour + HOUR_LENGTH, hour - merging.reach * HOUR_LENGTH
+    in_reach = [row for row in earlier if earliest <= row.hour < hour]
+    latest = {row.id: row for row in sorted(in_reach, key=lambda row: row.hour)}
+    rows = []
+    for group in _groups([*(r for r in latest.values() if r.state == PARTIAL), *matches], merging.merge):
+        new, old = ([row for row in group if (row.hour == hour) is is_new] for is_new in (True, False))
+        if not new:
+            rows += [replace(r, hour=hour, new=0, state=FINAL) for r in old if merging.final(r.end, by)]
+            continue
+        first = min(old or new, key=lambda row: (row.detected_at, row.id))
+        end = max(row.end for row in group)
+        start, matched = min(row.start for row in group), sum(row.matches for row in group)
+        state = FINAL if merging.final(end, by) else PARTIAL
+        rows.append(
+            replace(first, hour=hour, start=start, end=end, matches=matched, new=len(new), state=state)
+        )
+        joined = (row for row in old if row is not first)
+        rows += [replace(row, hour=hour, new=0, state=JOINED, joined=first.id) for row in joined]
+    return rows
+
+
+def _groups(rows: Iterable[EpisodeRow], merge: int) -> list[list[EpisodeRow]]:
+    """Group rows that overlap or are at most `merge` apart, transitively."""
+    groups: list[list[EpisodeRow]] = []
+    for row in sorted(rows, key=lambda row: (row.key, row.start)):
+        last = groups[-1] if groups else []
+        if last and last[0].key == row.key and row.start <= max(r.end for r in last) + merge:
+            last.append(row)
+        else:
+            groups.append([row])
+    return groups
 
 
 @st.composite

@@ -6,8 +6,7 @@ from transom.features.patterns.spec import Pattern
 from transom.spec.stream import Stream
 
 LABELS = {
-    "key": "`key`",
-    "where": "`where`",
+    **{name: f"`{name}`" for name in ("key", "where", "within", "batch", "max_records")},
     "conditions": "a `where` of its steps",
     "all": "`count_records`",
     "elements": "`steps`",
@@ -15,10 +14,7 @@ LABELS = {
     "detector": "the detector or its source",
     "columns": "the columns that its steps compare and `carry` names",
     "keep": "`carry`",
-    "within": "`within`",
-    "batch": "`batch`",
     "top": "`batch`",
-    "max_records": "`max_records`",
     "merge": "`merge_gap`",
     "types": "the type or resolution of a column",
 }

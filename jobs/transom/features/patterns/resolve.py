@@ -75,10 +75,13 @@ class PatternBlock:
         types = {**self.key, **self.carried}
         return {kept_column(name): f"array<{types[name]}>" for name in self.keep}
 
+    def declared(self) -> dict[str, Mapping[str, str]]:
+        """Return the pattern's columns for the placeholders of tables."""
+        return {"key": self.key, "carried": self.carried_columns(), "kept": self.kept_columns()}
+
     def schema(self, table: str) -> pa.Schema:
         """Return the schema of the pattern's rows in a table. Tasks lack the descriptions that this reads."""
-        columns = {"key": self.key, "carried": self.carried_columns(), "kept": self.kept_columns()}
-        return Table.load(table).declare(**columns).block_schema()
+        return Table.load(table).declare(**self.declared()).block_schema()
 
     @property
     def record_columns(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@
 windows that end in an hour, two batches each, at every level. `episodes`: matches that lie together.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -91,18 +91,13 @@ def _step(
         name: BlockOutput(reads(block), stream.fingerprint(table, name), tuple(block.schema(table).names))
         for name, block in blocks.items()
     }
-    columns = Table.load(table).declare(
-        key=_union(block.key for block in blocks.values()),
-        carried=_union(block.carried_columns() for block in blocks.values()),
-        kept=_union(block.kept_columns() for block in blocks.values()),
-    )
+    # Columns of one name have one type, as the stream file declares it.
+    columns: dict[str, dict[str, str]] = {"key": {}, "carried": {}, "kept": {}}
+    for block in blocks.values():
+        for part, kinds in block.declared().items():
+            columns[part] |= kinds
     compute = partial(lazy(f"transom.features.patterns.tables_{table}:{table}_of"), blocks=blocks)
-    return TableStep(columns, parts, compute, **options)
-
-
-def _union(columns: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return the columns of all blocks; columns of one name have one type, as the stream file declares it."""
-    return {name: kind for of_block in columns for name, kind in of_block.items()}
+    return TableStep(Table.load(table).declare(**columns), parts, compute, **options)
 
 
 def _excess(blocks: Mapping[str, PatternBlock]) -> dict[str, Callable[[Mapping[str, Any]], float | None]]:

@@ -18,7 +18,7 @@ the start of the hour. Times are in microseconds; ids are numbers in the order o
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,82 +65,29 @@ class Merging:
         return -(-(self.merge + self.within + self.top) // HOUR_LENGTH)
 
 
-@dataclass(frozen=True)
-class EpisodeRow:
-    """The row of an episode in an hour; or a match, which is an episode by itself.
-
-    Attributes:
-        start, end: times of the first and of the last record.
-        new: the number of its matches that are detected in the hour.
-        detected_at, level: end and level of the window that showed its first detected match.
-        joined: the episode that it became part of, or `NONE`.
-    """
-
-    hour: int
-    id: int
-    key: int
-    start: int
-    end: int
-    matches: int
-    new: int
-    detected_at: int
-    level: int
-    state: int = PARTIAL
-    joined: int = NONE
-
-
-def rows_of(
-    hour: int, matches: Iterable[EpisodeRow], earlier: Iterable[EpisodeRow], merging: Merging
-) -> list[EpisodeRow]:
-    """Return the rows of an hour: the definition.
-
-    Args:
-        matches: the matches of the hour.
-        earlier: rows of earlier hours; of those in reach the last row of each episode counts.
-    """
-    by, earliest = hour + HOUR_LENGTH, hour - merging.reach * HOUR_LENGTH
-    in_reach = [row for row in earlier if earliest <= row.hour < hour]
-    latest = {row.id: row for row in sorted(in_reach, key=lambda row: row.hour)}
-    rows = []
-    for group in _groups([*(r for r in latest.values() if r.state == PARTIAL), *matches], merging.merge):
-        new, old = ([row for row in group if (row.hour == hour) is is_new] for is_new in (True, False))
-        if not new:
-            rows += [replace(r, hour=hour, new=0, state=FINAL) for r in old if merging.final(r.end, by)]
-            continue
-        first = min(old or new, key=lambda row: (row.detected_at, row.id))
-        end = max(row.end for row in group)
-        start, matched = min(row.start for row in group), sum(row.matches for row in group)
-        state = FINAL if merging.final(end, by) else PARTIAL
-        rows.append(
-            replace(first, hour=hour, start=start, end=end, matches=matched, new=len(new), state=state)
-        )
-        joined = (row for row in old if row is not first)
-        rows += [replace(row, hour=hour, new=0, state=JOINED, joined=first.id) for row in joined]
-    return rows
-
-
-def _groups(rows: Iterable[EpisodeRow], merge: int) -> list[list[EpisodeRow]]:
-    """Group rows that overlap or are at most `merge` apart, transitively."""
-    groups: list[list[EpisodeRow]] = []
-    for row in sorted(rows, key=lambda row: (row.key, row.start)):
-        last = groups[-1] if groups else []
-        if last and last[0].key == row.key and row.start <= max(r.end for r in last) + merge:
-            last.append(row)
-        else:
-            groups.append([row])
-    return groups
-
-
 EpisodeRows = npt.NDArray[np.void]
-"""Rows of many keys, as an array with the fields of `EpisodeRow`."""
-DTYPE = np.dtype([(field.name, np.int64) for field in fields(EpisodeRow)])
+"""Rows of episodes in hours; or matches, each of which is an episode by itself."""
+FIELDS = (
+    "hour",
+    "id",
+    "key",
+    "start",  # time of the first record
+    "end",  # time of the last record
+    "matches",
+    "new",  # the number of its matches that are detected in the hour
+    "detected_at",  # end of the window that showed its first detected match
+    "level",  # of this window
+    "state",
+    "joined",  # the episode that it became part of, or `NONE`
+)
+DTYPE = np.dtype([(name, np.int64) for name in FIELDS])
 """The type of `EpisodeRows`."""
 
 
 def episodes(
     matches: EpisodeRows, stored: EpisodeRows, hours: Iterable[int], merging: Merging
 ) -> EpisodeRows:
-    """Return the rows of some hours, as `rows_of` does.
+    """Return the rows of some hours.
 
     Args:
         matches: the matches of these hours.

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.examples import rare_case
+from tests.support.instances import instances, minimal_instances
 from transom.arrays.range_queries import NO_VALUE
 from transom.features.patterns.algorithm import instance_search as finding
 from transom.features.patterns.algorithm.instance_search import smallest
@@ -20,8 +21,6 @@ from transom.features.patterns.algorithm.pattern import (
     Instance,
     PatternStep,
     RecordSequence,
-    instances,
-    minimal_instances,
 )
 
 SMALL = st.sampled_from([None, None, None, 0, 1, 2, 4, 8])

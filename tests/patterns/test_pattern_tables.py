@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.promise.test_promise import assert_equal
+from tests.support.instances import minimal_instances
 from tests.support.stream_harness import StreamHarness, hour, line
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.patterns.algorithm.pattern import NULL, Instance, RecordSequence, minimal_instances
+from transom.features.patterns.algorithm.pattern import NULL, Instance, RecordSequence
 from transom.features.patterns.resolve import PatternBlock, block_of
 
 Make = Callable[..., StreamHarness]

@@ -6,6 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.instances import instances, minimal_instances
 from tests.support.widening_factories import (
     CASE,
     ENDS,
@@ -18,7 +19,7 @@ from tests.support.widening_factories import (
     records_of,
     widenings,
 )
-from transom.features.patterns.algorithm.pattern import EventPattern, instances, minimal_instances
+from transom.features.patterns.algorithm.pattern import EventPattern
 from transom.features.patterns.algorithm.reference import KeyWidening, LevelMatch, Work, widen
 from transom.features.patterns.algorithm.widening import Widening
 

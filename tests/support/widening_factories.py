@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from tests.support.examples import rare_case
+from tests.support.instances import minimal_instances
 from transom.features.patterns.algorithm.pattern import (
     Element,
     EventPattern,
@@ -13,7 +14,6 @@ from transom.features.patterns.algorithm.pattern import (
     Instance,
     PatternStep,
     RecordSequence,
-    minimal_instances,
 )
 from transom.features.patterns.algorithm.widening import Widening
 

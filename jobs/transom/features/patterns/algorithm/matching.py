@@ -7,8 +7,7 @@ element by element: it is the maximum over a range of places of the previous ele
 with p is minimal if and only if its first record is S(p) and S(q) < S(p) for every earlier q.
 
 Every pass is vectorised over the records of all windows. The cost of a pattern is its number of steps (for
-steps in any order, the number of ways to serve a part of them) times the records that its steps can take. The
-definition is `pattern.minimal_instances`.
+steps in any order, the number of ways to serve a part of them) times the records that its steps can take.
 """
 
 from collections.abc import Iterable, Mapping

@@ -169,11 +169,7 @@ def _aged(block: AggregateBlock, number: int, granules: Granules, windows: Windo
 
 
 def _line(lines: FittedLines, fit: FitParams, level: WindowLevel, step: tuple[int, int]) -> Figures:
-    """Return the line of each window.
-
-    Args:
-        step: the resolution of the values.
-    """
+    """Return the line of each window; `step` is the resolution of the values."""
     up, down = step
     null = ~(lines.exists & lines.exact)
     slope = lines.slope() * up / down
@@ -188,12 +184,7 @@ def _line(lines: FittedLines, fit: FitParams, level: WindowLevel, step: tuple[in
 
 
 def _samples(granules: Granules, base: int, table: pa.Table, column: str, order: Int64s) -> AdaptiveSamples:
-    """Return the samples of a column's values in ordered granules.
-
-    Args:
-        base: length of a granule, in microseconds.
-        table: the granules' rows; `order` has the position of each granule's row.
-    """
+    """Return the samples of a column's values in ordered granules, whose rows are `table.take(order)`."""
     lists = table[hash_column(column)].combine_chunks().take(pa.array(order))
     counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)

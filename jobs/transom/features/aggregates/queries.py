@@ -162,11 +162,7 @@ def _window(stream: Stream, until: datetime, h: timedelta | str, block: str | No
 
 
 def _require_type(name: str, value: Any, kind: FieldType) -> None:
-    """Check that a value of a key has its column's type; None has every type.
-
-    Raises:
-        ValueError: it has another type; SQL would compare it all the same, as '443' with 443.
-    """
+    """Check the type of a value of a key: SQL would compare others all the same, as '443' with 443."""
     is_bool = isinstance(value, bool | np.bool_)
     fits: dict[FieldType, bool] = {
         "string": isinstance(value, str),

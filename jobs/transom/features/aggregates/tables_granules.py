@@ -20,11 +20,7 @@ from transom.storage.store import in_hours
 def select_events(
     events: DataFrame, block: AggregateBlock, targets: Sequence[datetime], hours: Sequence[datetime]
 ) -> DataFrame:
-    """Return the events that a block counts in its target hours.
-
-    Args:
-        events: of `hours`, which include `targets`.
-    """
+    """Return the events of `hours` that a block counts in its target hours."""
     if list(targets) != list(hours):
         events = events.where(in_hours(targets))
     return events if block.where is None else events.where(F.expr(block.where))

@@ -35,13 +35,6 @@ def of_events(events: DataFrame, block: PatternBlock) -> DataFrame:
     )
 
 
-def of_batches(rows: DataFrame, block: PatternBlock) -> DataFrame:
-    """Select the rows of `batches` of a pattern, as its records."""
-    return rows.where(F.col("block") == block.name).select(
-        F.lit(True).alias("stored"), *quoted(block.record_columns)
-    )
-
-
 def by_key(rows: DataFrame, block: PatternBlock) -> DataFrame:
     """Repartition rows so that those of a key are in one partition, in any order."""
     return rows.repartition(*quoted(block.key)) if block.key else rows.repartition(1)

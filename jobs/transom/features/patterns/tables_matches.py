@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from pyspark import cloudpickle
+from pyspark.sql import functions as F
 
 from transom.arrays.arrow import build_batches, common_codes, hour_of_end
 from transom.core.exact_sums import Int64s
-from transom.engine.hours import extend_back, to_ranges
+from transom.engine.hours import extend_back, quoted, to_ranges
 from transom.features.patterns import custom_detector, tables_batches
 from transom.features.patterns.algorithm.batches import (
     DetectorWindows,
@@ -24,7 +25,7 @@ from transom.features.patterns.algorithm.batches import (
 from transom.features.patterns.algorithm.instance_search import smallest
 from transom.features.patterns.algorithm.pattern import EventPattern, RecordSequence
 from transom.features.patterns.custom_detector import Detector, Record
-from transom.features.patterns.records import PatternRecords, by_key, of_batches, of_events
+from transom.features.patterns.records import PatternRecords, by_key, of_events
 from transom.features.patterns.resolve import RECORD, PatternBlock
 from transom.features.patterns.work_bounds import LONGEST_BATCH, WorkCounter, hours_of, set_max
 from transom.ledger.input_hashes import partitions_read
@@ -49,7 +50,9 @@ def matches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Step
         hours = {read.hour for hour in targets for read in partitions_read(block.reads_of_batches, hour)}
         hours &= request.rows.get((name, tables_batches.TABLE), {}).keys()
         if hours:
-            rows = rows.unionByName(of_batches(request.pins.read(tables_batches.TABLE, hours), block))
+            stored = request.pins.read(tables_batches.TABLE, hours).where(F.col("block") == name)
+            columns = [F.lit(True).alias("stored"), *quoted(block.record_columns)]
+            rows = rows.unionByName(stored.select(*columns))
         detector = _ship(block.detector) if block.detector else None
         finder = MatchFinder(block, to_ranges(targets), detector, block.schema(TABLE))
         tasks.append(BlockTask(name, by_key(rows, block), compute_counting=finder))
@@ -213,11 +216,10 @@ def match_rows(
     }
     times = {name: time[at].tolist() for name, at in first_of.items()}
     agreed = sorted({(earlier, column) for step in steps for _, earlier, column in step.agrees})
-    texts = {
-        f"{step}.{column}": rows[block.record_column(column)].take(pa.array(first_of[step])).cast(pa.string())
-        for step, column in agreed
-    }
-    values = {name: column.to_pylist() for name, column in texts.items()}
+    values: dict[str, list[str | None]] = {}
+    for step, column in agreed:
+        texts = rows[block.record_column(column)].take(pa.array(first_of[step])).cast(pa.string())
+        values[f"{step}.{column}"] = texts.to_pylist()
 
     def lists(array: pa.Array) -> pa.ListArray:
         return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), array)

@@ -161,12 +161,7 @@ class Line:
 
 
 def unit_means(records: Iterable[tuple[int, int | None]], unit: int) -> Iterator[tuple[int, Line]]:
-    """Yield the value of each unit that has one, with the unit's start.
-
-    Args:
-        records: time and value, ascending by time; None is no value.
-        unit: length of a unit.
-    """
+    """Yield the value of each unit that has one, with the unit's start; `records` are ascending by time."""
     known = ((time // unit, value) for time, value in records if value is not None)
     for number, group in groupby(known, itemgetter(0)):
         values = [value for _, value in group]

@@ -129,7 +129,7 @@ def told_of(
     mean = sum(gaps) / len(gaps) if gaps else None
     spread = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5 / mean if mean else None
     high = counted if watched else counted + start - first
-    estimate = counted if watched else of.estimate_within(counted, start - first)
+    estimate = min(of.estimate(counted), high)
     change = None if since is None else "entered" if since == end else "stays"
     return {
         "item": item, "end": end, "change": change, "low": counted, "high": high,

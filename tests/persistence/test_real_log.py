@@ -10,7 +10,8 @@ import sample_logs
 from tests.support import item_factories as small_persistence
 from tests.support.item_factories import Case, fast, plain
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.persistence.algorithm.reference import Exact, PersistenceParams
+from transom.features.persistence.algorithm.params import PersistenceParams
+from transom.features.persistence.algorithm.reference import Exact
 from transom.features.persistence.algorithm.vectorised import TrackerConfig
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

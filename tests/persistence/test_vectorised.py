@@ -10,7 +10,8 @@ from hypothesis import given
 
 from tests.support.item_factories import ITEMS, Case, cases, contacts, fast, plain
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.persistence.algorithm.reference import PersistenceParams, TrackedItem
+from transom.features.persistence.algorithm.params import PersistenceParams
+from transom.features.persistence.algorithm.reference import TrackedItem
 from transom.features.persistence.algorithm.vectorised import TrackerConfig, Tuples
 
 NAMES = ("instance", "item", "start", "counted", "latest")

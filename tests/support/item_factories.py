@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from transom.core.exact_sums import Bools
 from transom.core.intervals import HOUR_LENGTH
 from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
-from transom.features.persistence.algorithm.reference import (
-    Exact,
-    PersistenceParams,
-    SlidingWindow,
-    TrackedItem,
-)
+from transom.features.persistence.algorithm.params import PersistenceParams
+from transom.features.persistence.algorithm.reference import Exact, SlidingWindow, TrackedItem
 from transom.features.persistence.algorithm.vectorised import (
     WATCHED,
     Reported,

@@ -12,7 +12,8 @@ import pytest
 from reproduce import persistence as study
 from reproduce.presence import DATA, hashes
 from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
-from transom.features.persistence.algorithm.reference import FixedWindow, PersistenceParams
+from transom.features.persistence.algorithm.params import PersistenceParams
+from transom.features.persistence.algorithm.reference import FixedWindow
 
 SMALL = 300
 

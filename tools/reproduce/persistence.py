@@ -25,7 +25,8 @@ from rich.console import Console
 from bench.measure import machine
 from reproduce.presence import DATA, UNIVERSE, Bools, Data, Floats, hashes
 from reproduce.told import all_so, markdown, verdict
-from transom.features.persistence.algorithm.reference import PersistenceParams, TrackedItem
+from transom.features.persistence.algorithm.params import PersistenceParams
+from transom.features.persistence.algorithm.reference import TrackedItem
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "persistence"
 ALPHAS = ("0.3", "0.5", "0.7", "0.9")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.features.persistence.algorithm.item_slot_hash import item_slot_hashes
-from transom.features.persistence.algorithm.reference import UNIT
+from transom.features.persistence.algorithm.params import UNIT
 
 SEED = 2014
 UNIVERSE = 100_000

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validat
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.features.items.spec import ItemLiteral
-from transom.features.persistence.algorithm.reference import PersistenceParams, instances_for
+from transom.features.persistence.algorithm.params import PersistenceParams, instances_for
 from transom.spec.base import Model, Name, NonEmptyStr, Number
 from transom.spec.errors import Issue, IssuesError, find_duplicates
 

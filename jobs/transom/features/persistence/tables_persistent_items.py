@@ -11,14 +11,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transom.arrays.arrow import build_batches, concat_batches
+from transom.arrays.arrow import build_batches, concat_batches, int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import quoted
 from transom.features.items.bytes import rows_of
 from transom.features.items.columns import columns_by_name, flags, is_among
 from transom.features.items.tables import item_schema
 from transom.features.persistence import tables_tuples as tuples
-from transom.features.persistence.algorithm.vectorised import WATCHED
+from transom.features.persistence.algorithm.vectorised import WATCHED, estimates
 from transom.features.persistence.resolve import PersistenceBlock
 from transom.ledger.stage import BlockTask, StepRequest
 
@@ -36,7 +36,7 @@ def persistent_items_of(
         known = request.pins.read_filler(block.known_table, targets)
         columns = [column.name for column in block.known_table.columns]
         rows = rows.join(known.select(*quoted(columns)).distinct(), columns, "left_anti")
-    compute = partial(render_slots, block, item_schema(TABLE, block.item))
+    compute = partial(add_slots, block, item_schema(TABLE, block.item))
     return BlockTask(block.name, _to_output(rows, block), compute=compute)
 
 
@@ -47,8 +47,6 @@ def _to_output(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
     unknown = F.expr(f"(unix_micros(start) - ({begin})) div {tracking.length}L")
     counted, since = F.col("counted"), F.col("since")
     high = F.when(F.col("instance") == WATCHED, counted).otherwise(counted + unknown)
-    # As `PersistenceParams.estimate_within`. Of a watched item both are equal.
-    estimate = F.least(counted + F.lit(float(1 / params.tau)), high.cast("double"))
     gaps, span = (counted - 1).cast("double"), (F.col("last") - F.col("first")).cast("double")
     spread = F.sqrt(F.greatest(gaps * F.col("gap_squares").cast("double") - span * span, F.lit(0.0)))
     exited = F.col("row_kind") == tuples.EXITED
@@ -68,7 +66,6 @@ def _to_output(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
         F.when(since.isNotNull(), F.substring(F.sha2(identity, 256), 1, 32)).alias("spell_id"),
         counted.alias("low"),
         high.alias("high"),
-        estimate.alias("estimate"),
         (~exited & (counted >= params.min_certain)).alias("is_certain"),
         is_among(block.item, block.watched).alias("watched"),
         change.alias("change"),
@@ -85,16 +82,19 @@ def _to_output(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
     )
 
 
-def render_slots(
+def add_slots(
     block: PersistenceBlock, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows without the addresses of ignored networks, and with a character for each slot."""
+    """Yield rows without the addresses of ignored networks, and with the estimate and a character for each
+    slot."""
     table = concat_batches(batches)
     if table is None:
         return
     for column, networks in block.networks.items():
         table = table.filter(pa.array(~_inside(table[column], networks)))
-    count, rows = block.tracking.params.slots, table.filter(table["bits"].is_valid())
+    # Items that exited have no tuple.
+    valid = table["bits"].is_valid().to_numpy()
+    count, rows = block.tracking.params.slots, table.filter(pa.array(valid))
     bits = rows_of(rows["bits"].combine_chunks(), block.tracking.width)
     seen = np.unpackbits(bits, axis=1, bitorder="little")[:, :count] + ord("0")
     # Bits count from the start of the tuple, characters from the start of the window.
@@ -102,11 +102,10 @@ def render_slots(
     earlier = np.where(flags(rows["watched"]), ord("0"), ord("?"))[:, None]
     drawn = np.where(place < 0, earlier, np.take_along_axis(seen, np.maximum(place, 0), axis=1))
     texts = np.full(table.num_rows, None, dtype=object)
-    texts[table["bits"].is_valid().to_numpy()] = (
-        drawn.astype(np.uint8).view(f"S{count}").reshape(-1).astype(str)
-    )
-    slots = {"slots": pa.array(texts, pa.string())}
-    yield from build_batches(table.num_rows, columns_by_name(table) | slots, schema)
+    texts[valid] = drawn.astype(np.uint8).view(f"S{count}").reshape(-1).astype(str)
+    estimate = estimates(block.tracking.params, int64s(table["low"]), int64s(table["high"]))
+    computed = {"estimate": pa.array(estimate, mask=~valid), "slots": pa.array(texts, pa.string())}
+    yield from build_batches(table.num_rows, columns_by_name(table) | computed, schema)
 
 
 def _inside(column: pa.ChunkedArray, networks: Iterable[str]) -> Any:

@@ -19,112 +19,20 @@ With `ceil(ln(1 / delta) / 2)` instances, each with its own seed, all of them mi
 The fast form is `transom.features.persistence.algorithm.vectorised`.
 """
 
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-UNIT = 2**53
-"""Steps of a hash from 0 to 1."""
+from transom.features.persistence.algorithm.params import PersistenceParams
+
 Hash = Callable[[bytes, int], int]
 """A hash of an item and a slot, from 0 up to `UNIT`, such as
 `transom.features.persistence.algorithm.item_slot_hash.item_slot_hash` with a seed."""
 
 
-@dataclass(frozen=True)
-class PersistenceParams:
-    """Parameters of a window.
-
-    Attributes:
-        slots: the number of slots of the window, n.
-        alpha: the minimum share of slots of a persistent item; above 0, at most 1.
-        epsilon: the tolerance below alpha for a reported item; above 0, below alpha. Larger values give fewer
-            tuples.
-        instances: the number of instances, each with its own seed.
-
-    Raises:
-        ValueError: the parameters contradict each other, or every item would be tracked.
-    """
-
-    slots: int
-    alpha: Fraction
-    epsilon: Fraction
-    instances: int = 1
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha <= 1:
-            raise ValueError(f"alpha must be above 0 and at most 1; got {float(self.alpha):g}")
-        if not 0 < self.epsilon < self.alpha:
-            got = f"{float(self.epsilon):g} and alpha {float(self.alpha):g}"
-            raise ValueError(f"epsilon must be above 0 and below alpha; got {got}")
-        if self.slots < 1 or self.instances < 1:
-            raise ValueError(f"slots and instances must be 1 or more; got {self.slots}, {self.instances}")
-        if self.tau > 1:
-            raise ValueError(
-                f"epsilon must be at least 2 / {self.slots}, or every item is tracked, which takes more than "
-                f"counting all of them exactly: tau = 2 / (epsilon n) is {float(self.tau):.3g}; got "
-                f"epsilon {float(self.epsilon):g} of {self.slots} slots"
-            )
-
-    @property
-    def tau(self) -> Fraction:
-        """The probability that an item is tracked from one of its slots on."""
-        return 2 / (self.epsilon * self.slots)
-
-    @property
-    def hash_threshold(self) -> int:
-        """The smallest hash, in steps of `1 / UNIT`, that is not below `tau`."""
-        return math.ceil(self.tau * UNIT)
-
-    @property
-    def min_reported(self) -> int:
-        """The minimum counted slots of a reported item."""
-        return math.ceil((self.alpha - self.epsilon) * self.slots)
-
-    @property
-    def min_certain(self) -> int:
-        """The minimum counted slots of an item that is certainly alpha-persistent."""
-        return math.ceil(self.alpha * self.slots)
-
-    def estimate(self, counted: int) -> Fraction:
-        """Return the paper's estimate of an item's persistence from its counted slots."""
-        return counted + 1 / self.tau
-
-    def estimate_within(self, counted: int, unknown: int) -> Fraction:
-        """Return the paper's estimate, limited to the possible maximum.
-
-        Args:
-            counted: the number of the item's slots since any instance tracks it.
-            unknown: the number of slots of the window before that.
-        """
-        return min(self.estimate(counted), Fraction(counted + unknown))
-
-    def may_be(self, counted: Any, unknown: Any) -> Any:
-        """Return whether an item may be alpha-persistent, given that some slots of the window are unknown.
-
-        Its persistence is at most `counted + unknown`. If that is less than `alpha n`, it is not
-        alpha-persistent. The paper reports it anyway if it was counted often enough. Leaving it out misses
-        nothing and reports fewer items that are not persistent.
-
-        Args:
-            counted, unknown: as of `estimate_within`; numbers or arrays.
-        """
-        return counted + unknown >= self.min_certain
-
-    def reports(self, counted: int) -> bool:
-        """Return whether an item with this number of counted slots is reported."""
-        return self.estimate(counted) >= (self.alpha - self.epsilon / 2) * self.slots
-
-
-def instances_for(delta: float) -> int:
-    """Return the number of instances that all miss an alpha-persistent item with probability at most `delta`
-    (theorem 3.1).
-
-    Args:
-        delta: above 0, below 1.
-    """
-    return max(1, math.ceil(math.log(1 / delta) / 2))
+def reports(params: PersistenceParams, counted: int) -> bool:
+    """Return whether an item with this number of counted slots is reported."""
+    return params.estimate(counted) >= (params.alpha - params.epsilon / 2) * params.slots
 
 
 class FixedWindow:
@@ -148,7 +56,7 @@ class FixedWindow:
         return {
             item: self.params.estimate(counted)
             for item, (counted, _) in self.tuples.items()
-            if self.params.reports(counted)
+            if reports(self.params, counted)
         }
 
 
@@ -208,7 +116,7 @@ class SlidingWindow:
         return {
             item: self.params.estimate(counted)
             for item, _, counted in self.oldest(slot)
-            if self.params.reports(counted)
+            if reports(self.params, counted)
         }
 
 

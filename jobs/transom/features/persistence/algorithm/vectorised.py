@@ -21,7 +21,7 @@ from transom.arrays.range_queries import expand_ranges
 from transom.arrays.sorted_index import this_or_next
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
-from transom.features.persistence.algorithm.reference import PersistenceParams
+from transom.features.persistence.algorithm.params import PersistenceParams
 
 WATCHED = -1
 """The instance of the tuples of watched items."""
@@ -343,3 +343,13 @@ def _look_up(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
         return np.full(len(wanted), MISSING)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, values[at], MISSING)
+
+
+def estimates(params: PersistenceParams, low: Int64s, high: Int64s) -> Any:
+    """Return the estimated persistence of each item: `PersistenceParams.estimate`, limited to the bounds.
+
+    Args:
+        low: the number of the item's slots since it is tracked.
+        high: the same with all slots before that.
+    """
+    return np.minimum(low + float(params.estimate(0)), high)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transom.features.frequency.audit import FrequencyAudit
+from transom.features.frequency.audit import result_of
 
 COUNTS = {"items": 4, "records": 40, "error": 6, "most": 5, "beyond": 1, "below": 0, "outside": 0}
 
@@ -10,7 +10,7 @@ COUNTS = {"items": 4, "records": 40, "error": 6, "most": 5, "beyond": 1, "below"
 @pytest.mark.parametrize("variant", ["perfect", "vanilla", "simple", "proportional", "splitter"])
 def test_what_does_not_depend_on_chance_has_to_hold(variant: str) -> None:
     def sound(**changes: int) -> bool:
-        return FrequencyAudit("pages", variant, 2, {**COUNTS, **changes}).sound
+        return result_of("pages", variant, 2, {**COUNTS, **changes}).sound
 
     assert sound()
     assert not sound(outside=1)
@@ -19,7 +19,7 @@ def test_what_does_not_depend_on_chance_has_to_hold(variant: str) -> None:
 
 
 def test_rates_and_words_are_of_the_counts() -> None:
-    found = FrequencyAudit("pages", "perfect", 2, COUNTS)
+    found = result_of("pages", "perfect", 2, COUNTS)
     assert found.rates == {"mean_error": 1.5, "beyond_epsilon": 0.25}
     assert str(found) == (
         "pages, perfect, 2 windows: 4 items of 40 records, wrong by 1.50 on average and 5 at most;"

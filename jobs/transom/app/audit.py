@@ -48,7 +48,7 @@ def _audit(
     assert feature.audit is not None
     ledger = Ledger(root)
     freshness = freshness_of(stream, snapshot_of(stream, ledger, feature.name))
-    results = feature.audit(spark, stream, interval, root, freshness)
+    results = list(feature.audit(spark, stream, interval, root, freshness))
     counters: dict[str, int] = {}
     for result in results:
         # The ledger's counters are integers.

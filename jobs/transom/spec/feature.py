@@ -5,7 +5,7 @@ stream's file from the list. Airflow does this every half minute. So functions t
 pyspark or deltalake are imported when they are called: `lazy("transom.features.frames.stage:definition")`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -119,7 +119,7 @@ class Feature(Generic[S]):
     optional_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     findings: str | None = None
     gauges: Callable[[S], Mapping[str, int]] = lambda stream: {}
-    audit: Callable[..., Sequence[Any]] | None = None
+    audit: Callable[..., Iterator[Any]] | None = None
     counters: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     finding_order: FindingOrder | None = None
     queries: Mapping[str, str] = field(default_factory=dict)

@@ -1,11 +1,10 @@
 """Compare frequencies with an exact count of the same windows.
 
 It measures the error of a sketch, and how often it exceeds `epsilon` of the records, which variants that
-forget as they go do not exclude. It counts all items of the windows, so it is no part of an hourly run.
+forget as they go do not exclude.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import int64s
 from transom.core.exact_sums import Bools, Int64s
-from transom.core.intervals import HOUR, Interval, number_of
+from transom.core.intervals import Interval, number_of
 from transom.engine.hours import extend_back, quoted
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_frequencies as frequencies
@@ -26,7 +25,7 @@ from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.spec import NEVER_BELOW, Frequency
 from transom.features.frequency.windows import Hours, rows_of_windows
-from transom.features.items.audit import compare
+from transom.features.items.audit import AuditResult, audit_block, compare
 from transom.features.items.bytes import bytes_of
 from transom.features.items.columns import HOUR_NUMBER, numbered_hour
 from transom.ledger.freshness import Freshness
@@ -34,72 +33,47 @@ from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.store import Store
 
-SUMS = ("items", "records", "error", "beyond", "below", "outside")
-MAXIMUM = "most"
-
-
-@dataclass(frozen=True)
-class FrequencyAudit:
-    """The audit of a block.
-
-    Attributes:
-        variant: of the sketch.
-        windows: the number of windows.
-        counts: over all windows and their items: `items`; `records`; the sum and the maximum, `error` and
-            `most`, of the differences between estimates and true counts; estimates too large by `epsilon` of
-            the other items' records or more, `beyond`; those too small, `below`; and reported items with a
-            true count `outside` their bounds.
-    """
-
-    block: str
-    variant: str
-    windows: int
-    counts: dict[str, int]
-
-    @property
-    def rates(self) -> dict[str, float]:
-        """The mean error, and the share of items whose estimate is too large by `epsilon` or more."""
-        items = max(self.counts["items"], 1)
-        return {"mean_error": self.counts["error"] / items, "beyond_epsilon": self.counts["beyond"] / items}
-
-    @property
-    def sound(self) -> bool:
-        """Whether the guarantees that do not depend on chance hold."""
-        return not (self.counts["outside"] or (self.variant in NEVER_BELOW and self.counts["below"]))
-
-    def __str__(self) -> str:
-        of, rates = self.counts, self.rates
-        return (
-            f"{self.block}, {self.variant}, {self.windows} windows: {of['items']} items of {of['records']} "
-            f"records, wrong by {rates['mean_error']:.2f} on average and {of['most']} at most;"
-            f" {of['beyond']} too large by epsilon or more ({rates['beyond_epsilon']:.2%}),"
-            f" {of['below']} too small, {of['outside']} outside of what is told"
-        )
+COUNTS = ("items", "records", "error", "most", "beyond", "below", "outside")
 
 
 def audit(
     spark: SparkSession, stream: Stream, interval: Interval, root: str, freshness: Freshness
-) -> list[FrequencyAudit]:
-    """Count every block exactly in the windows that an interval's hours report, chunk by chunk.
+) -> Iterator[AuditResult]:
+    """Count every block exactly in the windows that an interval's hours report.
 
     Args:
         root: the folder of the stream's tables.
         freshness: hours that are not published and fresh are skipped.
     """
-    store, chunk, audits = Store(spark, root), stream.chunk // HOUR, []
+    store = Store(spark, root)
     for name in stream.blocks(Frequency):
         block = frequency_block_of(stream, name)
         hours = freshness.readable_hours("frequency", name, frequencies.TABLE, interval.hours())
-        chunks = [hours[begin : begin + chunk] for begin in range(0, len(hours), chunk)]
-        counts = [_compared(store, freshness.snapshot, block, of_chunk) for of_chunk in chunks]
-        if counts:
-            totals = {key: sum(of_chunk[key] for of_chunk in counts) for key in SUMS}
-            totals[MAXIMUM] = max(of_chunk[MAXIMUM] for of_chunk in counts)
-            audits.append(FrequencyAudit(name, block.variant, len(hours), totals))
-    return audits
+        count = partial(_count, store, freshness.snapshot, block)
+        yield from audit_block(stream, hours, count, partial(result_of, name, block.variant))
 
 
-def _compared(
+def result_of(block: str, variant: str, windows: int, counts: Mapping[str, int]) -> AuditResult:
+    """Return the audit of a block.
+
+    Args:
+        counts: `items`; `records`; the sum and the maximum, `error` and `most`, of the differences between
+            estimates and true counts; estimates too large by `epsilon` of the other items' records or more,
+            `beyond`; those too small, `below`; and reported items with a true count `outside` their bounds.
+    """
+    items = max(counts["items"], 1)
+    rates = {"mean_error": counts["error"] / items, "beyond_epsilon": counts["beyond"] / items}
+    text = (
+        f"{block}, {variant}, {windows} windows: {counts['items']} items of {counts['records']} "
+        f"records, wrong by {rates['mean_error']:.2f} on average and {counts['most']} at most;"
+        f" {counts['beyond']} too large by epsilon or more ({rates['beyond_epsilon']:.2%}),"
+        f" {counts['below']} too small, {counts['outside']} outside of what is told"
+    )
+    sound = not (counts["outside"] or (variant in NEVER_BELOW and counts["below"]))
+    return AuditResult(block, windows, counts, rates, sound, text)
+
+
+def _count(
     store: Store, snapshot: LedgerSnapshot, block: FrequencyBlock, hours: Sequence[datetime]
 ) -> dict[str, int]:
     tables = {"events", tick_matrices.TABLE, frequencies.TABLE, *([cells.TABLE] if block.chained else [])}
@@ -115,7 +89,7 @@ def _compared(
     reported = pins.read(frequencies.TABLE, hours)
     reported = reported.where((F.col("block") == block.name) & F.col("low").isNotNull())
     reported = reported.select(*quoted(block.item), numbered_hour(), "low", "high")
-    return compare(counted, reported, block.item, partial(_compare, block, sketches), SUMS, [MAXIMUM])
+    return compare(counted, reported, block.item, partial(_compare, block, sketches), COUNTS)
 
 
 def _compare(
@@ -131,7 +105,7 @@ def _compare(
     keys = bytes_of(rows.select(list(block.item)).take(pa.array(firsts)))
     columns = columns_of(keys, shape.rows, shape.columns, shape.seed)
     hour, records, low, high = (int64s(rows[name]) for name in (HOUR_NUMBER, "records", "low", "high"))
-    counts = dict.fromkeys((*SUMS, MAXIMUM), 0)
+    counts = dict.fromkeys(COUNTS, 0)
     for sketch in sketches:
         last = sketch.step // block.ticks
         first = block.first_hour

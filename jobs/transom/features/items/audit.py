@@ -1,6 +1,12 @@
-"""Compare reported items with an exact count of the same windows."""
+"""Compare reported items with an exact count of the same windows.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+The audit reads all events of the windows, so it is no part of an hourly run. The ledger records it as a run
+whose cause is `audit`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,20 +15,61 @@ from pyspark.sql import functions as F
 
 from transom.arrays.arrow import concat_batches, encode_keys
 from transom.core.exact_sums import Bools, Int64s
+from transom.core.intervals import HOUR
 from transom.engine.hours import quoted
+from transom.spec.stream import Stream
 
 Comparison = Callable[[pa.Table, Int64s, Int64s, Bools], dict[str, int]]
 """Returns the counts of some items, from all their rows, the code of each row's item, the first row of each
 code, and whether each row is a reported one."""
+MAXIMA = ("most",)
+"""The counts of which the largest is taken; others are added up."""
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """The audit of a block.
+
+    Attributes:
+        windows: the number of windows.
+        counts: over all windows and their items.
+        rates: shares and means of the counts.
+        sound: whether the guarantees that do not depend on chance hold.
+        text: all of this for people.
+    """
+
+    block: str
+    windows: int
+    counts: Mapping[str, int]
+    rates: Mapping[str, float]
+    sound: bool
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def audit_block(
+    stream: Stream,
+    hours: Sequence[datetime],
+    count: Callable[[Sequence[datetime]], Mapping[str, int]],
+    result: Callable[[int, Mapping[str, int]], AuditResult],
+) -> Iterator[AuditResult]:
+    """Yield the audit of the windows that end with some hours, chunk by chunk; nothing without hours.
+
+    Args:
+        count: returns the counts of the windows of a chunk.
+        result: returns the audit of a number of windows with these counts.
+    """
+    chunk = stream.chunk // HOUR
+    counts = [count(hours[begin : begin + chunk]) for begin in range(0, len(hours), chunk)]
+    if counts:
+        totals = {name: (max if name in MAXIMA else sum)(of[name] for of in counts) for name in counts[0]}
+        yield result(len(hours), totals)
 
 
 def compare(
-    counted: DataFrame,
-    reported: DataFrame,
-    item: Iterable[str],
-    comparison: Comparison,
-    sums: Sequence[str],
-    maxima: Sequence[str] = (),
+    counted: DataFrame, reported: DataFrame, item: Iterable[str], comparison: Comparison, names: Sequence[str]
 ) -> dict[str, int]:
     """Return the counts of all items.
 
@@ -30,19 +77,18 @@ def compare(
         counted: what an exact count has of the items.
         reported: what is reported of them, with `low`, which no row lacks.
         item: the columns of an item.
-        sums, maxima: the counts to add up, and those whose largest is taken.
+        names: of the counts.
     """
-    names = list(item)
+    columns = list(item)
 
     def compute(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = concat_batches(batches)
         if table is not None:
             is_reported = pc.is_valid(table["low"]).to_numpy(zero_copy_only=False)
-            yield pa.RecordBatch.from_pylist([comparison(table, *encode_keys(table, names), is_reported)])
+            yield pa.RecordBatch.from_pylist([comparison(table, *encode_keys(table, columns), is_reported)])
 
-    rows = counted.unionByName(reported, allowMissingColumns=True).repartition(*quoted(names))
-    schema = ", ".join(f"{name} bigint" for name in (*sums, *maxima))
-    totals = [*(F.sum(name).alias(name) for name in sums), *(F.max(name).alias(name) for name in maxima)]
-    row = rows.mapInArrow(compute, schema).agg(*totals).first()
+    rows = counted.unionByName(reported, allowMissingColumns=True).repartition(*quoted(columns))
+    totals = [(F.max if name in MAXIMA else F.sum)(name).alias(name) for name in names]
+    row = rows.mapInArrow(compute, ", ".join(f"{name} bigint" for name in names)).agg(*totals).first()
     assert row is not None
-    return {name: int(row[name] or 0) for name in (*sums, *maxima)}
+    return {name: int(row[name] or 0) for name in names}

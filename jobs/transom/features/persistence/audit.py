@@ -1,11 +1,6 @@
-"""Compare persistent items with an exact count of the same windows.
+"""Compare persistent items with an exact count of the same windows."""
 
-The audit reads all events of the windows, so it is no part of an hourly run. The ledger records it as a run
-whose cause is `audit`.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -18,7 +13,7 @@ from transom.arrays.arrow import int64s
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import Interval, number_of
 from transom.engine.hours import extend_back, quoted
-from transom.features.items.audit import compare
+from transom.features.items.audit import AuditResult, audit_block, compare
 from transom.features.items.columns import HOUR_NUMBER, flags, numbered_hour
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.exact_count import ExactTracker
@@ -33,89 +28,64 @@ from transom.storage.store import Store
 COUNTS = ("items", "pairs", "persistent", "missed", "transient", "named_wrongly", "below", "beyond")
 
 
-@dataclass(frozen=True)
-class PersistenceAudit:
-    """The audit of a block.
-
-    Attributes:
-        windows: the number of windows.
-        counts: over all windows: `items`; `pairs` of an item and a slot, which an exact count stores;
-            `tuples`; `persistent` items, and those of them that are `missed`; `transient` ones, which are not
-            persistent, and those of them that are `named_wrongly`; reported items with a persistence `below`
-            the guarantee; and items with a persistence `beyond` their bounds.
-    """
-
-    block: str
-    windows: int
-    counts: dict[str, int]
-
-    @property
-    def rates(self) -> dict[str, float]:
-        """The paper's measures: the share of persistent items that are missed, the share of others that are
-        reported, and the number of pairs for each tuple."""
-        counts = self.counts
-        return {
-            "false_negatives": counts["missed"] / max(counts["persistent"], 1),
-            "false_positives": counts["named_wrongly"] / max(counts["transient"], 1),
-            "space_compression": counts["pairs"] / max(counts["tuples"], 1),
-        }
-
-    @property
-    def sound(self) -> bool:
-        """Whether the guarantees that do not depend on chance hold."""
-        return not (self.counts["below"] or self.counts["beyond"])
-
-    def __str__(self) -> str:
-        of, rates = self.counts, self.rates
-        return (
-            f"{self.block}, {self.windows} windows: {of['missed']} of {of['persistent']} persistent items"
-            f" missed ({rates['false_negatives']:.2%}), {of['named_wrongly']} of {of['transient']} others"
-            f" named ({rates['false_positives']:.2%}), {of['below']} below the guarantee, {of['beyond']}"
-            f" outside their bounds; {of['tuples']} tuples for {of['pairs']} pairs,"
-            f" {rates['space_compression']:.1f} times as many"
-        )
-
-
 def audit(
     spark: SparkSession, stream: Stream, interval: Interval, root: str, freshness: Freshness
-) -> list[PersistenceAudit]:
+) -> Iterator[AuditResult]:
     """Count every block exactly in the windows that an interval's hours report.
 
     Args:
         root: the folder of the stream's tables.
         freshness: hours that are not published and fresh are skipped.
     """
-    store, audits = Store(spark, root), []
+    store = Store(spark, root)
     for name in stream.blocks(Persistence):
         block = persistence_block_of(stream, name)
         reporting = (hour for hour in interval.hours() if block.tracking.reports(number_of(hour)))
         hours = freshness.readable_hours("persistence", name, tuples.TABLE, reporting)
-        if hours:
-            counts = _compared(store, freshness.snapshot, block, hours)
-            audits.append(PersistenceAudit(name, len(hours), counts))
-    return audits
+        count = partial(_count, store, freshness.snapshot, block)
+        yield from audit_block(stream, hours, count, partial(result_of, name))
 
 
-def _compared(
+def result_of(block: str, windows: int, counts: Mapping[str, int]) -> AuditResult:
+    """Return the audit of a block, with the paper's rates.
+
+    Args:
+        counts: `items`; `pairs` of an item and a slot, which an exact count stores; `tuples`; `persistent`
+            items, and those of them that are `missed`; `transient` ones, which are not persistent, and those
+            of them that are `named_wrongly`; reported items with a persistence `below` the guarantee; and
+            items with a persistence `beyond` their bounds.
+    """
+    rates = {
+        "false_negatives": counts["missed"] / max(counts["persistent"], 1),
+        "false_positives": counts["named_wrongly"] / max(counts["transient"], 1),
+        "space_compression": counts["pairs"] / max(counts["tuples"], 1),
+    }
+    text = (
+        f"{block}, {windows} windows: {counts['missed']} of {counts['persistent']} persistent items"
+        f" missed ({rates['false_negatives']:.2%}), {counts['named_wrongly']} of {counts['transient']} others"
+        f" named ({rates['false_positives']:.2%}), {counts['below']} below the guarantee, {counts['beyond']}"
+        f" outside their bounds; {counts['tuples']} tuples for {counts['pairs']} pairs,"
+        f" {rates['space_compression']:.1f} times as many"
+    )
+    sound = not (counts["below"] or counts["beyond"])
+    return AuditResult(block, windows, counts, rates, sound, text)
+
+
+def _count(
     store: Store, snapshot: LedgerSnapshot, block: PersistenceBlock, hours: Sequence[datetime]
 ) -> dict[str, int]:
     pins = store.pin({"events", tuples.TABLE}, snapshot.previous_versions())
     read = extend_back(hours, block.back) & snapshot.required_hours
     pairs = tuples.observe_slots(pins.read("events", read), block).where("NOT long")
     rows = pins.read(tuples.TABLE, hours).where(F.col("block") == block.name)
+    low, start, named = F.col("counted"), F.unix_micros("start"), F.col("since").isNotNull()
     reported = rows.where(F.col("row_kind") == tuples.ITEM).select(
-        *quoted(block.item),
-        numbered_hour(),
-        F.col("counted").alias("low"),
-        F.unix_micros("start").alias("start"),
-        F.col("since").isNotNull().alias("named"),
+        *quoted(block.item), numbered_hour(), low.alias("low"), start.alias("start"), named.alias("named")
     )
-    counted = pairs.select(*quoted(block.item), "slot")
     comparison = partial(_compare, block, [number_of(hour) for hour in hours])
+    counts = compare(pairs.select(*quoted(block.item), "slot"), reported, block.item, comparison, COUNTS)
     started = (F.col("row_kind") == tuples.TUPLE) & (F.col("instance") != WATCHED)
-    return compare(counted, reported, block.item, comparison, COUNTS) | {
-        "tuples": rows.where(started).count()
-    }
+    return counts | {"tuples": rows.where(started).count()}
 
 
 def _compare(

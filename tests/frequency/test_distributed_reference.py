@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from tests.frequency.test_reference import ITEMS
 from tests.frequency.test_splitter import MU, TAU
 from transom.features.frequency.algorithm.distributed_reference import DistributedCountMin
+from transom.features.frequency.algorithm.params import Shape
 from transom.features.frequency.algorithm.reference import (
     Perfect,
     Proportional,
-    Shape,
     Simple,
     WindowedCountMin,
+    cells_of,
 )
 from transom.features.frequency.algorithm.splitter_reference import Splitter
 
@@ -43,7 +44,7 @@ def test_a_coordinator_lacks_no_more_than_it_may(
     assert together.sent * SHAPE.cells <= together.bits <= together.sent * SHAPE.cells * 5
     if every == 1:
         for item in ITEMS:
-            of_nodes = [sum(Fraction(node.value(cell)) for node in nodes) for cell in SHAPE.of(item)]
+            of_nodes = [sum(Fraction(node.value(cell)) for node in nodes) for cell in cells_of(SHAPE, item)]
             assert together.estimate(item) == pytest.approx(min(of_nodes), abs=1.5)
 
 
@@ -70,7 +71,7 @@ def test_what_nodes_of_splitter_hold_together_is_what_one_holds_within_their_bou
                 sketch.update_sample(item)
         for sketch in (*nodes, one, truth):
             sketch.update_tick()
-    for cell in {cell for item in ITEMS for cell in SHAPE.of(item)}:
+    for cell in {cell for item in ITEMS for cell in cells_of(SHAPE, item)}:
         bounds = [node.bounds_of(cell) for node in nodes]
         low, high = (sum(some, Fraction(0)) for some in zip(*bounds, strict=True))
         of_one = one.bounds_of(cell)

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transom.features.frequency.algorithm.params import Shape
 from transom.features.frequency.algorithm.reference import (
     Cell,
     Perfect,
     Proportional,
-    Shape,
     Simple,
     Vanilla,
     WindowedCountMin,
+    cells_of,
 )
 
 ITEMS = [b"%d" % n for n in range(12)]
@@ -35,7 +36,7 @@ def test_shapes_as_in_the_paper() -> None:
     assert shape.epsilon <= 0.01
     assert shape.delta <= 0.004
     assert shape.cells == 8 * 272
-    assert len({cell.row for cell in shape.of(b"x")}) == 8
+    assert len({cell.row for cell in cells_of(shape, b"x")}) == 8
 
 
 @pytest.mark.parametrize(

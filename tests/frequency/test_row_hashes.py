@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.features.frequency.algorithm.row_hash_arrays import _line, columns_of
-from transom.features.frequency.algorithm.row_hashes import PRIME, columns, multipliers
+from transom.features.frequency.algorithm.params import Shape
+from transom.features.frequency.algorithm.row_hashes import PRIME, _line, columns, columns_of, multipliers
 
 
 @given(
@@ -15,8 +15,8 @@ from transom.features.frequency.algorithm.row_hashes import PRIME, columns, mult
     seed=st.integers(0, 2**32 - 1),
 )
 def test_many_items_are_hashed_as_one_by_one(items: list[bytes], many: int, seed: int) -> None:
-    found = columns_of(items, 5, many, seed)
-    assert found.T.tolist() == [list(columns(item, 5, many, seed)) for item in items]
+    found = columns_of(items, Shape(5, many, seed))
+    assert found.T.tolist() == [list(columns(item, Shape(5, many, seed))) for item in items]
 
 
 @given(
@@ -33,14 +33,14 @@ def test_lines_are_exact_to_the_last_bit(x: list[int], a: int, b: int) -> None:
 
 
 def test_hashes_are_the_same_everywhere() -> None:
-    assert columns(b"/index.html", 4, 272, 0) == (252, 191, 219, 25)
-    assert columns(b"", 2, 28, 7) == (4, 11)
+    assert columns(b"/index.html", Shape(4, 272, 0)) == (252, 191, 219, 25)
+    assert columns(b"", Shape(2, 28, 7)) == (4, 11)
     assert multipliers(2, 3)[0] != multipliers(2, 3)[1] != multipliers(2, 4)[1]
 
 
 def test_two_items_meet_as_seldom_as_in_a_universal_family() -> None:
     many, rows = 28, 4000
-    found = columns_of([b"one", b"other", b"third"], rows, many, 5)
+    found = columns_of([b"one", b"other", b"third"], Shape(rows, many, 5))
     for one, other in ((0, 1), (0, 2), (1, 2)):
         met = np.count_nonzero(found[:, one] == found[:, other])
         assert met == pytest.approx(rows / many, abs=4 * (rows / many) ** 0.5)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests.frequency.test_reference import ITEMS, given_records, given_ticks
 from tests.support.examples import rare_case
-from transom.features.frequency.algorithm.reference import Cell, Perfect, Shape
+from transom.features.frequency.algorithm.params import UNIT, Shape
+from transom.features.frequency.algorithm.reference import Cell, Perfect, cells_of
 from transom.features.frequency.algorithm.splitter import FIELDS, SplitterCells, SubCells, bounds, values
 from transom.features.frequency.algorithm.splitter_reference import (
-    UNIT,
     FixedPointSplitter,
     Splitter,
     SplitterListing,
@@ -136,7 +136,7 @@ def at_once(
     for now, tick in enumerate(ticks):
         seen = np.zeros((SHAPE.rows, SHAPE.columns), dtype=np.int64)
         for item, times in tick.items():
-            for cell in SHAPE.of(item):
+            for cell in cells_of(SHAPE, item):
                 seen[cell] += times
         window = ticks[max(0, now - steps + 1) : now + 1]
         cells.advance(now, seen.reshape(-1), sum(sum(one.values()) for one in window))

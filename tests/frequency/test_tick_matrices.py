@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from tests.frequency.test_reference import ITEMS
 from tests.frequency.test_splitter import TICKS
 from transom.core.exact_sums import Int64s
+from transom.features.frequency.algorithm.params import Shape
 from transom.features.frequency.algorithm.reference import (
     Cell,
     Perfect,
     Proportional,
-    Shape,
     Simple,
     WindowedCountMin,
 )
-from transom.features.frequency.algorithm.row_hash_arrays import columns_of
+from transom.features.frequency.algorithm.row_hashes import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of, shares
 
 SHAPE = Shape(2, 5, 9)
@@ -29,7 +29,7 @@ LISTINGS: Mapping[str, type[WindowedCountMin]] = {
 
 
 def matrix_of(shape: Shape, items: Sequence[bytes], times: Int64s) -> Int64s:
-    columns = columns_of(items, shape.rows, shape.columns, shape.seed)
+    columns = columns_of(items, shape)
     return matrices_of(shape, columns, times, np.zeros_like(times), 1)[0]
 
 

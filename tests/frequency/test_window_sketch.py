@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.frequency.test_reference import ITEMS
 from tests.frequency.test_tick_matrices import matrix_of
-from transom.features.frequency.algorithm.reference import Perfect, Shape
+from transom.features.frequency.algorithm.params import Shape
+from transom.features.frequency.algorithm.reference import Perfect, cells_of
 from transom.features.frequency.algorithm.window_sketch import UnmergeableError, WindowSketch
 
 SHAPE = Shape(3, 5, 1)
@@ -47,7 +48,7 @@ def test_estimates_are_those_of_the_listing(counts: list[int]) -> None:
 def test_parts_of_a_record_are_rounded_as_in_the_listing(counts: list[int], parts: int) -> None:
     of = sketch(counts, parts)
     expected = [
-        round(min(Fraction(int(of.counts[cell]), parts) for cell in SHAPE.of(item))) for item in ITEMS
+        round(min(Fraction(int(of.counts[cell]), parts) for cell in cells_of(SHAPE, item))) for item in ITEMS
     ]
     assert of.estimates(ITEMS).tolist() == expected
 

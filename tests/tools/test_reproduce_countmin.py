@@ -20,7 +20,8 @@ from reproduce.item_streams import (
     swapping,
 )
 from reproduce.window_errors import LOOKS, VARIANTS, errors
-from transom.features.frequency.algorithm.reference import Perfect, Proportional, Shape, Simple
+from transom.features.frequency.algorithm.params import Shape
+from transom.features.frequency.algorithm.reference import Perfect, Proportional, Simple
 from transom.features.frequency.algorithm.splitter_reference import FixedPointSplitter
 
 SHAPE, WINDOW = Shape(2, 6, 3), 2 * LOOKS

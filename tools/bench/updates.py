@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from transom.features.frequency.algorithm.params import Shape
 from transom.features.frequency.algorithm.reference import (
     Perfect,
     Proportional,
-    Shape,
     Simple,
     Vanilla,
     WindowedCountMin,
 )
-from transom.features.frequency.algorithm.row_hash_arrays import columns_of
+from transom.features.frequency.algorithm.row_hashes import columns_of
 from transom.features.frequency.algorithm.splitter import SplitterCells, SubCells
 from transom.features.frequency.algorithm.splitter_reference import (
     FixedPointSplitter,
@@ -81,7 +81,7 @@ def _one_by_one(sketch: WindowedCountMin, stream: Sequence[bytes]) -> float:
 def _matrices(shape: Shape, items: Sequence[bytes], numbers: Any) -> Any:
     tick = np.arange(len(numbers)) // TICK
     ticks = len(numbers) // TICK
-    columns = columns_of(items, shape.rows, shape.columns, shape.seed)
+    columns = columns_of(items, shape)
     return matrices_of(shape, columns[:, numbers], np.ones_like(numbers), tick, ticks)
 
 

@@ -34,8 +34,9 @@ from reproduce.item_streams import (
 from reproduce.told import all_so, markdown, verdict
 from reproduce.window_errors import VARIANTS, Errors, errors
 from transom.features.frequency.algorithm.distributed_reference import DistributedCountMin
-from transom.features.frequency.algorithm.reference import Perfect, Proportional, Shape, WindowedCountMin
-from transom.features.frequency.algorithm.splitter_reference import MU, TAU, FixedPointSplitter
+from transom.features.frequency.algorithm.params import MU, TAU, Shape
+from transom.features.frequency.algorithm.reference import Perfect, Proportional, WindowedCountMin
+from transom.features.frequency.algorithm.splitter_reference import FixedPointSplitter
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "countmin"
 SEEDS = 10

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from reproduce.item_streams import Floats, Ints
-from transom.features.frequency.algorithm.reference import Cell, Shape
-from transom.features.frequency.algorithm.row_hash_arrays import columns_of
-from transom.features.frequency.algorithm.splitter_reference import MU, TAU, FixedPointSplitter
+from transom.features.frequency.algorithm.params import MU, TAU, Shape
+from transom.features.frequency.algorithm.reference import Cell
+from transom.features.frequency.algorithm.row_hashes import columns_of
+from transom.features.frequency.algorithm.splitter_reference import FixedPointSplitter
 
 LOOKS = 100
 """How often in a window errors are taken."""
@@ -60,12 +61,7 @@ def errors(
         window: N.
     """
     every = window // LOOKS
-    columns = columns_of(
-        [b"%d" % n for n in range(1 + max(int(stream.max()), int(items.max())))],
-        shape.rows,
-        shape.columns,
-        shape.seed,
-    )
+    columns = columns_of([b"%d" % n for n in range(1 + max(int(stream.max()), int(items.max())))], shape)
     looks = len(stream) // every
     cells = np.zeros((looks + 1) * shape.cells, dtype=np.int64)
     of_item = np.concatenate([[0], np.cumsum(stream == 0)])

@@ -20,7 +20,7 @@ from transom.engine.hours import extend_back, quoted
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_frequencies as frequencies
 from transom.features.frequency import tables_tick_matrices as tick_matrices
-from transom.features.frequency.algorithm.row_hash_arrays import columns_of
+from transom.features.frequency.algorithm.row_hashes import columns_of
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.spec import NEVER_BELOW, Frequency
@@ -103,7 +103,7 @@ def _compare(
     """Return the counts of some items in the windows of the sketches; an `items.audit.Comparison`."""
     shape = block.shape
     keys = bytes_of(rows.select(list(block.item)).take(pa.array(firsts)))
-    columns = columns_of(keys, shape.rows, shape.columns, shape.seed)
+    columns = columns_of(keys, shape)
     hour, records, low, high = (int64s(rows[name]) for name in (HOUR_NUMBER, "records", "low", "high"))
     counts = dict.fromkeys(COUNTS, 0)
     for sketch in sketches:

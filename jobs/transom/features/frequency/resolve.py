@@ -7,7 +7,7 @@ from typing import Any
 
 from transom.core.durations import microseconds
 from transom.core.intervals import HOUR_LENGTH, micros
-from transom.features.frequency.algorithm.reference import Shape
+from transom.features.frequency.algorithm.params import Shape
 from transom.features.frequency.spec import CHAINED, Frequency
 from transom.features.items import validate as item_rules
 from transom.spec.stream import Stream

@@ -9,8 +9,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
-from transom.features.frequency.algorithm.reference import WIDEST, Shape
-from transom.features.frequency.algorithm.row_hashes import SEEDS
+from transom.features.frequency.algorithm.params import SEEDS, WIDEST, Shape
 from transom.features.items.spec import ItemLiteral
 from transom.spec.base import Hour, Model, NonEmptyStr, Number
 from transom.spec.errors import Issue, IssuesError, find_duplicates

@@ -22,7 +22,7 @@ from transom.arrays.arrow import build_batches, by_value, concat_batches, encode
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import quoted
-from transom.features.frequency.algorithm.row_hash_arrays import columns_of
+from transom.features.frequency.algorithm.row_hashes import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
 from transom.features.frequency.algorithm.top_items import top_k_and_watched
 from transom.features.frequency.built_in_checks import SHORT
@@ -87,7 +87,7 @@ def partial_matrices(
     item, firsts = encode_keys(table, list(block.item))
     items, shape = table.select(list(block.item)).take(pa.array(firsts)), block.shape
     keys, watched = bytes_of(items), flags(table["watched"])[firsts]
-    columns = columns_of(keys, shape.rows, shape.columns, shape.seed)
+    columns = columns_of(keys, shape)
     hours, tick, records = (int64s(table[name]) for name in (HOUR_NUMBER, "tick", "records"))
     order = np.argsort(hours, kind="stable")
     edges = np.flatnonzero(np.diff(hours[order], prepend=-1, append=-1))

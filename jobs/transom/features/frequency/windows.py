@@ -17,7 +17,7 @@ from transom.core.exact_sums import Int64s
 from transom.engine.hours import hour_number, quoted
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
-from transom.features.frequency.algorithm.splitter_reference import UNIT
+from transom.features.frequency.algorithm.params import UNIT
 from transom.features.frequency.algorithm.tick_matrices import shares
 from transom.features.frequency.algorithm.top_items import NO_ITEMS, HourlyTopItems, WindowCandidates, ranked
 from transom.features.frequency.algorithm.window_sketch import WindowSketch

@@ -14,7 +14,7 @@ Spark's partitions are such nodes; they send once, at the end, so nothing is lac
 from collections.abc import Sequence
 from fractions import Fraction
 
-from transom.features.frequency.algorithm.reference import Cell, WindowedCountMin
+from transom.features.frequency.algorithm.reference import Cell, WindowedCountMin, cells_of
 
 Matrix = dict[Cell, int]
 
@@ -59,7 +59,7 @@ class DistributedCountMin:
 
     def estimate(self, item: bytes) -> int:
         """Return the coordinator's estimate of an item's count."""
-        return min(map(self._sum, self._nodes[0].shape.of(item)))
+        return min(map(self._sum, cells_of(self._nodes[0].shape, item)))
 
     def lacking(self) -> float:
         """Return the largest difference between a cell of the coordinator and the sum of the nodes' cells."""

@@ -22,18 +22,14 @@ The last three have no such bound: they may count too much or too little. All ex
 matrices of ticks, which makes the fast form possible (`transom.features.frequency.algorithm.tick_matrices`).
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from transom.features.frequency.algorithm.row_hashes import SEEDS, columns
-
-WIDEST = 2**32
-"""Maximum number of columns."""
+from transom.features.frequency.algorithm.params import Shape
+from transom.features.frequency.algorithm.row_hashes import columns
 
 
 class Cell(NamedTuple):
@@ -47,63 +43,9 @@ Counts = Mapping[Cell, int]
 """The number of records for each cell."""
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The shape of a matrix. Matrices of the same shape can be added.
-
-    Attributes:
-        rows: number of rows, c1.
-        columns: number of columns, c2.
-        seed: of the hashes, from 0 up to 2^32.
-
-    Raises:
-        ValueError: the shape is invalid.
-    """
-
-    rows: int
-    columns: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.rows < 1 or not 0 < self.columns <= WIDEST:
-            raise ValueError(f"a matrix has 1 row or more, and 1 to 2^32 columns; got {self}")
-        if not 0 <= self.seed < SEEDS:
-            raise ValueError(f"seed must be from 0 up to 2^32; got {self.seed}")
-
-    @classmethod
-    def for_error(cls, epsilon: float, delta: float, seed: int = 0) -> "Shape":
-        """Return the shape with estimates at most `epsilon M` too large, except with probability `delta`.
-
-        Args:
-            epsilon, delta: above 0, below 1.
-
-        Raises:
-            ValueError: one of them is outside this range.
-        """
-        for name, value in (("epsilon", epsilon), ("delta", delta)):
-            if not 0 < value < 1:
-                raise ValueError(f"{name} must be above 0 and below 1; got {value:g}")
-        return cls(max(1, math.ceil(-math.log2(delta))), math.ceil(math.e / epsilon), seed)
-
-    @property
-    def epsilon(self) -> float:
-        """The largest error of an estimate, as a share of the records: `e / c2`."""
-        return math.e / self.columns
-
-    @property
-    def delta(self) -> float:
-        """The probability of a larger error: `2^-c1`."""
-        return 2.0**-self.rows
-
-    @property
-    def cells(self) -> int:
-        """The number of cells."""
-        return self.rows * self.columns
-
-    def of(self, item: bytes) -> list[Cell]:
-        """Return the cells of an item."""
-        row_columns = columns(item, self.rows, self.columns, self.seed)
-        return [Cell(row, column) for row, column in enumerate(row_columns)]
+def cells_of(shape: Shape, item: bytes) -> list[Cell]:
+    """Return the cells of an item."""
+    return [Cell(row, column) for row, column in enumerate(columns(item, shape))]
 
 
 class WindowedCountMin(ABC):
@@ -143,7 +85,7 @@ class WindowedCountMin(ABC):
         """
         if times < 1:
             raise ValueError(f"an item is seen once or more; got {times}")
-        for cell in self.shape.of(item):
+        for cell in cells_of(self.shape, item):
             self._tick_counts[cell] += times
 
     def update_tick(self) -> None:
@@ -167,7 +109,7 @@ class WindowedCountMin(ABC):
 
     def estimate(self, item: bytes) -> int:
         """Return the estimated count of an item in the window: the smallest of its cells, rounded."""
-        return round(min(map(self.value, self.shape.of(item))))
+        return round(min(map(self.value, cells_of(self.shape, item))))
 
 
 class Vanilla(WindowedCountMin):

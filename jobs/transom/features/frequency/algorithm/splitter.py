@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from transom.core.exact_sums import Bools, Int64s
-from transom.features.frequency.algorithm.splitter_reference import MU, TAU, UNIT
+from transom.features.frequency.algorithm.params import MU, TAU, UNIT
 
 MAX_EXACT_RECORDS = 2**37
 """With fewer records in a window, every sum is exact."""

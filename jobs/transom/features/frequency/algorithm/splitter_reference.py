@@ -30,12 +30,8 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import Any
 
-from transom.features.frequency.algorithm.reference import Cell, Counts, Shape, WindowedCountMin
-
-TAU, MU = Fraction(1, 20), Fraction(3, 2)
-"""The values of the paper's evaluation."""
-UNIT = 2**24
-"""`FixedPointSplitter` counts in this fraction of a record."""
+from transom.features.frequency.algorithm.params import MU, TAU, UNIT, Shape
+from transom.features.frequency.algorithm.reference import Cell, Counts, WindowedCountMin, cells_of
 
 
 @dataclass
@@ -173,7 +169,7 @@ class SplitterListing(WindowedCountMin):
 
         The item's count is at most the second.
         """
-        of_cells = [self.bounds_of(cell) for cell in self.shape.of(item)]
+        of_cells = [self.bounds_of(cell) for cell in cells_of(self.shape, item)]
         return min(low for low, _ in of_cells), min(high for _, high in of_cells)
 
     def bounds_of(self, cell: Cell) -> tuple[Fraction, Fraction]:

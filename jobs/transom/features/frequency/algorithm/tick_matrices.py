@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
-from transom.features.frequency.algorithm.reference import Shape
+from transom.features.frequency.algorithm.params import Shape
 
 
 @dataclass(frozen=True)

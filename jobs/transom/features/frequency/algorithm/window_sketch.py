@@ -19,8 +19,8 @@ import numpy as np
 from transom.core.durations import format_duration
 from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
 from transom.core.intervals import EPOCH
-from transom.features.frequency.algorithm.reference import Shape
-from transom.features.frequency.algorithm.row_hash_arrays import columns_of
+from transom.features.frequency.algorithm.params import Shape
+from transom.features.frequency.algorithm.row_hashes import columns_of
 
 
 class UnmergeableError(ValueError):
@@ -92,7 +92,7 @@ class WindowSketch:
 
     def estimates(self, items: Sequence[bytes]) -> Int64s:
         """Return the estimated count of each item: the smallest of its cells, rounded."""
-        return self.estimates_at(columns_of(items, self.shape.rows, self.shape.columns, self.shape.seed))
+        return self.estimates_at(columns_of(items, self.shape))
 
     def estimates_at(self, columns: Int64s) -> Int64s:
         """Return the same for items with known columns, shape (rows, items)."""

@@ -50,10 +50,10 @@ def test_windows_are_those_of_the_listings(
             listing.update_sample(item, times)
         listing.update_tick()
         held = np.zeros((SHAPE.rows, SHAPE.columns), dtype=np.int64)
-        for share in shares(variant, steps, now):
-            assert now - share.first < (2 * steps - 1 if variant == "proportional" else steps)
-            some = of_ticks[max(0, share.first - first) : max(0, share.last - first + 1)]
-            held += share.parts * some.sum(axis=0)
+        for begin, last, parts in shares(variant, steps, now):
+            assert now - begin < (2 * steps - 1 if variant == "proportional" else steps)
+            some = of_ticks[max(0, begin - first) : max(0, last - first + 1)]
+            held += parts * some.sum(axis=0)
         for row in range(SHAPE.rows):
             for column in range(SHAPE.columns):
                 assert Fraction(int(held[row, column]), steps) == listing.value(Cell(row, column))

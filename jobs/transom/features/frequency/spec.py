@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictBool, StrictInt, model_validator
+from pydantic import Field, StrictBool, StrictInt
 
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.features.frequency.algorithm.params import SEEDS, WIDEST, Shape
 from transom.features.items.spec import ItemLiteral
 from transom.spec.base import Hour, Model, NonEmptyStr, Number
-from transom.spec.errors import Issue, IssuesError, find_duplicates
+from transom.spec.errors import Issue, find_duplicates
 
 Variant = Literal["perfect", "simple", "proportional", "splitter", "vanilla"]
 NEVER_BELOW = ("perfect", "vanilla")
@@ -112,46 +112,38 @@ class Frequency(Model):
         """Whether no estimate is too small."""
         return self.variant in NEVER_BELOW
 
-    @model_validator(mode="after")
-    def _possible(self) -> "Frequency":
-        problems = list(_problems(self))
-        if problems:
-            raise IssuesError(problems)
-        return self
-
-
-def _problems(block: Frequency) -> Iterator[Issue]:
-    tick, window = block.tick, block.window
-    if not tick or HOUR % tick:
-        yield Issue("tick", f"must divide an hour; got {format_duration(tick)}")
-        return
-    if window < tick or window % tick:
-        rule = f"must be a whole number of ticks of {format_duration(tick)}"
-        yield Issue("window", f"{rule}; got {format_duration(window)}")
-        return
-    if window % HOUR:
-        yield Issue("window", f"must be whole hours, as it is reported by; got {format_duration(window)}")
-        return
-    yield from find_duplicates("item", block.item)
-    for field, value in (("epsilon", block.epsilon), ("delta", block.delta)):
-        if not 0 < value < 1:
-            yield Issue(field, f"must be above 0 and below 1; got {value:g}")
+    def _rules(self) -> Iterator[Issue]:
+        tick, window = self.tick, self.window
+        if not tick or HOUR % tick:
+            yield Issue("tick", f"must divide an hour; got {format_duration(tick)}")
             return
-    if math.e / block.epsilon > WIDEST:
-        yield Issue("epsilon", f"gives a matrix of more than 2^32 columns; got {block.epsilon:g}")
-    for field, value in (("tau", block.tau), ("min_share", block.min_share)):
-        if not MIN_SHARE <= value <= 1:
-            yield Issue(field, f"must be from {MIN_SHARE:f} to 1; got {value:g}")
-    if block.mu < 1:
-        yield Issue("mu", f"must be 1 or more, or every rate is another one; got {block.mu:g}")
-    for field, variants, rule in (
-        ("tau", ("splitter",), "is of the variant splitter"),
-        ("mu", ("splitter",), "is of the variant splitter"),
-        ("start", CHAINED, "is of the variants splitter and vanilla"),
-    ):
-        if field in block.model_fields_set and block.variant not in variants:
-            yield Issue(field, f"{rule} alone; got variant {block.variant}")
-    if block.watch and block.variant == "vanilla":
-        yield Issue("watch", "is of the variants that have windows, which vanilla has not")
-    if not 0 <= block.seed < SEEDS:
-        yield Issue("seed", f"must be from 0 up to 2^32; got {block.seed}")
+        if window < tick or window % tick:
+            rule = f"must be a whole number of ticks of {format_duration(tick)}"
+            yield Issue("window", f"{rule}; got {format_duration(window)}")
+            return
+        if window % HOUR:
+            yield Issue("window", f"must be whole hours, as it is reported by; got {format_duration(window)}")
+            return
+        yield from find_duplicates("item", self.item)
+        for field, value in (("epsilon", self.epsilon), ("delta", self.delta)):
+            if not 0 < value < 1:
+                yield Issue(field, f"must be above 0 and below 1; got {value:g}")
+                return
+        if math.e / self.epsilon > WIDEST:
+            yield Issue("epsilon", f"gives a matrix of more than 2^32 columns; got {self.epsilon:g}")
+        for field, value in (("tau", self.tau), ("min_share", self.min_share)):
+            if not MIN_SHARE <= value <= 1:
+                yield Issue(field, f"must be from {MIN_SHARE:f} to 1; got {value:g}")
+        if self.mu < 1:
+            yield Issue("mu", f"must be 1 or more, or every rate is another one; got {self.mu:g}")
+        for field, variants, rule in (
+            ("tau", ("splitter",), "is of the variant splitter"),
+            ("mu", ("splitter",), "is of the variant splitter"),
+            ("start", CHAINED, "is of the variants splitter and vanilla"),
+        ):
+            if field in self.model_fields_set and self.variant not in variants:
+                yield Issue(field, f"{rule} alone; got variant {self.variant}")
+        if self.watch and self.variant == "vanilla":
+            yield Issue("watch", "is of the variants that have windows, which vanilla has not")
+        if not 0 <= self.seed < SEEDS:
+            yield Issue("seed", f"must be from 0 up to 2^32; got {self.seed}")

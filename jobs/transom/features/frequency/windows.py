@@ -19,7 +19,7 @@ from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_tick_matrices as tick_matrices
 from transom.features.frequency.algorithm.params import UNIT
 from transom.features.frequency.algorithm.tick_matrices import shares
-from transom.features.frequency.algorithm.top_items import NO_ITEMS, HourlyTopItems, WindowCandidates, ranked
+from transom.features.frequency.algorithm.top_items import NO_ITEMS, HourlyTopItems, WindowCandidates
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.resolve import FrequencyBlock
 from transom.features.items.bytes import bytes_of, order_keys
@@ -86,9 +86,10 @@ class Window:
     margin: Floats | None
 
     def ranked(self) -> "Window":
-        """Return the same for items that may be in the window, the most frequent first."""
+        """Return the same for items that may be in the window: the larger estimate comes first, then the
+        larger `low`, then the smaller code."""
         seen = self.seen
-        order = ranked(self.estimate, seen.low, seen.item)
+        order = np.lexsort([seen.item, -seen.low, -self.estimate])
         order = order[seen.high[order] > 0]
         seen = WindowCandidates(seen.item[order], seen.low[order], seen.high[order], seen.unseen)
         margin = None if self.margin is None else self.margin[order]
@@ -222,7 +223,7 @@ class Hours:
     def _shared(self, sums: Any, hour: int) -> Any:
         """Return the window's sum over hours, in parts of the number of its hours."""
         parts = shares(self.block.variant, self.block.hours, hour)
-        return sum(share.parts * self._between(sums, share.first, share.last) for share in parts)
+        return sum(share * self._between(sums, first, last) for first, last, share in parts)
 
     def _between(self, sums: Any, first: int, last: int) -> Any:
         begin, end = np.searchsorted(self.hours, [first, last + 1])

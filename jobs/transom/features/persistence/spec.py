@@ -7,14 +7,14 @@ from fractions import Fraction
 from ipaddress import ip_network
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
+from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
 from transom.core.durations import Duration, format_duration
 from transom.core.intervals import HOUR
 from transom.features.items.spec import ItemLiteral
 from transom.features.persistence.algorithm.params import PersistenceParams, instances_for
 from transom.spec.base import Model, Name, NonEmptyStr, Number
-from transom.spec.errors import Issue, IssuesError, find_duplicates
+from transom.spec.errors import Issue, find_duplicates
 
 MAX_SLOTS = 20_000
 """Maximum number of slots of a window. Each tuple has a bit for each."""
@@ -133,47 +133,39 @@ class Persistence(Model):
         previous = self.slot if self.slot > HOUR else timedelta(0)
         return -(-(self.window + previous) // HOUR) * HOUR
 
-    @model_validator(mode="after")
-    def _possible(self) -> "Persistence":
-        problems = list(_problems(self))
-        if problems:
-            raise IssuesError(problems)
-        return self
-
-
-def _problems(block: Persistence) -> Iterator[Issue]:
-    slot, window, budget = block.slot, block.window, block.budget
-    if not slot or (HOUR % slot and slot % HOUR):
-        yield Issue("slot", f"must divide an hour, or be whole hours; got {format_duration(slot)}")
-        return
-    if window < slot or window % slot:
-        rule = f"must be a whole number of slots of {format_duration(slot)}"
-        yield Issue("window", f"{rule}; got {format_duration(window)}")
-        return
-    if block.slots > MAX_SLOTS:
-        yield Issue("window", f"must have at most {MAX_SLOTS} slots; got {block.slots}")
-        return
-    if (block.epsilon is None) == (budget is None):
-        both = "neither" if budget is None else "both"
-        yield Issue("epsilon", f"must be said, or a budget instead; got {both}")
-        return
-    yield from find_duplicates("item", block.item)
-    if not 0 < block.delta < 1:
-        yield Issue("delta", f"must be above 0 and below 1; got {block.delta:g}")
-        return
-    if not 0 <= block.seed < SEEDS:
-        yield Issue("seed", f"must be from 0 up to 2^32; got {block.seed}")
-        return
-    try:
-        params = block.params
-    except ValueError as error:
-        field, _, rule = str(error).partition(" ")
-        if field == "epsilon" and budget is not None:
-            of = f"{budget.tuples} tuples of {budget.pairs} pairs and {block.instances} instances"
-            field, rule = "budget", f"gives an epsilon that cannot be, from {of}: it {rule}"
-        yield Issue(field, rule)
-        return
-    if params.min_reported < 1:
-        yield Issue("epsilon", "must leave a slot in which an item is seen that is reported")
-    if block.seed + block.instances > SEEDS:
-        yield Issue("seed", f"must leave {block.instances} below 2^32; got {block.seed}")
+    def _rules(self) -> Iterator[Issue]:
+        slot, window, budget = self.slot, self.window, self.budget
+        if not slot or (HOUR % slot and slot % HOUR):
+            yield Issue("slot", f"must divide an hour, or be whole hours; got {format_duration(slot)}")
+            return
+        if window < slot or window % slot:
+            rule = f"must be a whole number of slots of {format_duration(slot)}"
+            yield Issue("window", f"{rule}; got {format_duration(window)}")
+            return
+        if self.slots > MAX_SLOTS:
+            yield Issue("window", f"must have at most {MAX_SLOTS} slots; got {self.slots}")
+            return
+        if (self.epsilon is None) == (budget is None):
+            both = "neither" if budget is None else "both"
+            yield Issue("epsilon", f"must be said, or a budget instead; got {both}")
+            return
+        yield from find_duplicates("item", self.item)
+        if not 0 < self.delta < 1:
+            yield Issue("delta", f"must be above 0 and below 1; got {self.delta:g}")
+            return
+        if not 0 <= self.seed < SEEDS:
+            yield Issue("seed", f"must be from 0 up to 2^32; got {self.seed}")
+            return
+        try:
+            params = self.params
+        except ValueError as error:
+            field, _, rule = str(error).partition(" ")
+            if field == "epsilon" and budget is not None:
+                of = f"{budget.tuples} tuples of {budget.pairs} pairs and {self.instances} instances"
+                field, rule = "budget", f"gives an epsilon that cannot be, from {of}: it {rule}"
+            yield Issue(field, rule)
+            return
+        if params.min_reported < 1:
+            yield Issue("epsilon", "must leave a slot in which an item is seen that is reported")
+        if self.seed + self.instances > SEEDS:
+            yield Issue("seed", f"must leave {self.instances} below 2^32; got {self.seed}")

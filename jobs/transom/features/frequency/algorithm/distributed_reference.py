@@ -26,9 +26,6 @@ class DistributedCountMin:
         nodes: sketches of one shape and window.
         every: a node sends its matrix after this number of its records, `epsilon N`; 1 or more.
 
-    Raises:
-        ValueError: nodes of different shapes or windows, or none.
-
     Attributes:
         sent: the number of matrices sent.
         bits: the number of binary digits of all their cells.

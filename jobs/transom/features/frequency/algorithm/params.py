@@ -21,9 +21,6 @@ class Shape:
         rows: number of rows, c1.
         columns: number of columns, c2.
         seed: of the hashes, from 0 up to 2^32.
-
-    Raises:
-        ValueError: the shape is invalid.
     """
 
     rows: int
@@ -39,13 +36,7 @@ class Shape:
     @classmethod
     def for_error(cls, epsilon: float, delta: float, seed: int = 0) -> "Shape":
         """Return the shape with estimates at most `epsilon M` too large, except with probability `delta`.
-
-        Args:
-            epsilon, delta: above 0, below 1.
-
-        Raises:
-            ValueError: one of them is outside this range.
-        """
+        Both are above 0 and below 1."""
         for name, value in (("epsilon", epsilon), ("delta", delta)):
             if not 0 < value < 1:
                 raise ValueError(f"{name} must be above 0 and below 1; got {value:g}")

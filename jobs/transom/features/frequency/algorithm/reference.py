@@ -55,12 +55,8 @@ class WindowedCountMin(ABC):
     the end of the tick, so that their order within a tick does not matter. Estimates are as of the last step.
 
     Args:
-        shape: the shape of the matrix.
         steps: the number of steps of the window, N; 1 or more.
         step: the number of the step before the first.
-
-    Raises:
-        ValueError: the window has no step.
     """
 
     def __init__(self, shape: Shape, steps: int, step: int = -1) -> None:
@@ -75,14 +71,7 @@ class WindowedCountMin(ABC):
         self.update_tick()
 
     def update_sample(self, item: bytes, times: int = 1) -> None:
-        """Add records of an item to the current tick.
-
-        Args:
-            times: the number of records, 1 or more.
-
-        Raises:
-            ValueError: `times` is less than 1.
-        """
+        """Add one or more records of an item to the current tick."""
         if times < 1:
             raise ValueError(f"an item is seen once or more; got {times}")
         for cell in cells_of(self.shape, item):

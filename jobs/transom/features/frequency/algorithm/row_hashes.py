@@ -10,9 +10,8 @@ order,
 
     a_i = 1 + lower mod (P - 1),    b_i = upper mod P
 
-Both hashes use the sketch's seed. The bytes of an item are those of
-`transom.features.persistence.algorithm.item_slot_hash`, without the slot. The hashes are the same on every
-machine.
+Both hashes use the sketch's seed and are the same on every machine. The bytes of an item are those of
+`transom.features.persistence.algorithm.item_slot_hash`, without the slot.
 """
 
 from collections.abc import Sequence
@@ -33,11 +32,7 @@ Words = npt.NDArray[np.uint64]
 
 @lru_cache(maxsize=64)
 def multipliers(rows: int, seed: int) -> tuple[tuple[int, int], ...]:
-    """Return `a` and `b` of each row.
-
-    Args:
-        seed: from 0 up to 2^32.
-    """
+    """Return `a` and `b` of each row."""
     pairs = []
     for row in range(rows):
         lower, upper = mmh3.hash64(row.to_bytes(8, "little"), seed, x64arch=True, signed=False)
@@ -79,8 +74,7 @@ def _line(x: Words, a: int, b: int) -> Words:
 
 def _partly(x: Words) -> Words:
     """Reduce numbers below 2^64 modulo P, to at most P + 7."""
-    folded: Words = (x & np.uint64(PRIME)) + (x >> np.uint64(BITS))
-    return folded
+    return (x & np.uint64(PRIME)) + (x >> np.uint64(BITS))
 
 
 def _folded(x: Words) -> Words:

@@ -1,14 +1,15 @@
 """Splitter for all cells of a matrix at once, tick by tick (Rivetti, Busnel and Mostefaoui, section 3.4; cell
 by cell: `transom.features.frequency.algorithm.splitter_reference`).
 
-A tick has a number of records for each cell. Cells with records are brought up to date and add them; the
-others are not touched. The counter of a sub-cell is a whole number of `1 / UNIT` of a record. It changes when
-records come, never when it is read: so the state depends on the records alone.
+Each tick updates the cells with records; the others are not touched. The counter of a sub-cell is a whole
+number of `1 / UNIT` of a record. It changes when records come, never when it is read: so the state depends on
+the records alone.
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +30,8 @@ class SubCells:
     Attributes:
         lengths: the number of sub-cells of each cell.
         counter: the records that it had when its cell last got records, in `1 / UNIT` of a record.
-        first_step, last_step, total, partly_expired: as of
-            `transom.features.frequency.algorithm.splitter_reference.SubCell` at that time, the last as 1 or
-            0.
+        first_step, last_step, total, partly_expired: as of `splitter_reference.SubCell` at that time; the
+            last is 1 or 0.
     """
 
     lengths: Int64s
@@ -55,7 +55,7 @@ class SplitterCells:
         sub_cells: the initial sub-cells.
         columns: the number of columns of the matrix.
         steps: of the window, N.
-        tau, mu: as of `transom.features.frequency.algorithm.splitter_reference.SplitterListing`.
+        tau, mu: as of `splitter_reference.SplitterListing`.
     """
 
     def __init__(
@@ -119,9 +119,9 @@ class SplitterCells:
         """Append a sub-cell to each of the cells."""
         place = np.arange(self._used, self._used + len(cells))
         self._used += len(cells)
-        values: dict[str, Int64s | int] = dict(zip(FIELDS, (counts * UNIT, now, now, counts, 0), strict=True))
-        for name, value in values.items():
-            self._fields[name][place] = value
+        values: tuple[Any, ...] = (counts * UNIT, now, now, counts, 0)
+        for field, value in zip(self._fields.values(), values, strict=True):
+            field[place] = value
         first = self._lengths[cells] == 0
         self._oldest[cells[first]] = place[first]
         later, appended = cells[~first], place[~first]
@@ -185,11 +185,8 @@ def _with_room(values: Int64s, room: int) -> Int64s:
 
 
 def values(sub_cells: SubCells, now: int, steps: int) -> Int64s:
-    """Return the value of each cell at a tick, in `1 / UNIT` of a record.
-
-    Args:
-        steps: of the window, N.
-    """
+    """Return the value of each cell in the window of N steps that ends with a tick, in `1 / UNIT` of a
+    record."""
     start = now - steps + 1
     counters = np.where(sub_cells.last_step < start, 0, sub_cells.counter)
     partly = (sub_cells.first_step < start) & (start <= sub_cells.last_step)
@@ -200,13 +197,8 @@ def values(sub_cells: SubCells, now: int, steps: int) -> Int64s:
 
 
 def bounds(sub_cells: SubCells, now: int, steps: int, records: int) -> tuple[Int64s, Int64s]:
-    """Return lower and upper bounds of the number of records of each cell in the window that ends with a
-    tick.
-
-    Args:
-        steps: of the window, N.
-        records: of the window, M.
-    """
+    """Return lower and upper bounds of the number of records of each cell in the same window, which has M
+    records."""
     start = now - steps + 1
     inside = sub_cells.last_step >= start
     whole = inside & (sub_cells.first_step >= start) & (sub_cells.partly_expired == 0)
@@ -223,7 +215,6 @@ def _remaining(counter: Int64s, first_step: Int64s, last_step: Int64s, start: in
 
 def _of_cells(sub_cells: SubCells, of_sub_cells: Int64s) -> Int64s:
     """Return the sum of each cell."""
-    sums = np.concatenate([[0], np.cumsum(of_sub_cells)])
-    stops = np.cumsum(sub_cells.lengths)
+    sums, stops = np.append(0, np.cumsum(of_sub_cells)), np.cumsum(sub_cells.lengths)
     totals: Int64s = sums[stops] - sums[stops - sub_cells.lengths]
     return totals

@@ -4,22 +4,18 @@ record (Rivetti, Busnel and Mostefaoui, section 3.4).
 A cell is a queue of sub-cells. Each has counted an interval of steps, and its records are assumed to be
 evenly spread. Records that leave the window are subtracted from the oldest sub-cell at its rate. The newest
 one counts until it has `tau M / c2` records. Then it is merged into the previous one if their rates differ by
-a factor of at most `mu`; else it stays: a change of rate splits the cell. Beside the oldest and the newest of
-each cell there are at most `c1 c2 / tau` sub-cells if the number of records in the window is constant, and `1
-+ ln M` times as many if it grows to M.
+a factor of at most `mu`. Beside the oldest and the newest of each cell there are at most `c1 c2 / tau`
+sub-cells if the number of records in the window, M, is constant, and `1 + ln M` times as many if it grows.
 
-The listing retracts every cell at every step, at a cost of all cells. This is not necessary: between two
-records of a cell its oldest sub-cell is retracted at one rate, so it can be brought up to date just before it
-is read. `Splitter` does so, at an amortised cost of `O(log 1/delta)` per record, as each sub-cell is dropped
-once. `SplitterListing` is the paper's listing and has the same values.
+`SplitterListing`, the paper's listing, retracts every cell at every step. `Splitter` has the same values, and
+brings a cell up to date just before it is read, at an amortised cost of `O(log 1/delta)` per record.
 
 Unlike in the paper, sub-cells also store their total number of records. This gives bounds:
 
     sub-cells but the oldest <= records of the cell in the window <= these and all records of the oldest
 
-and at most M, the number of records in the window: N for count-based windows. An item's count is at most the
-upper bound of any of its cells. If rates are steady, sub-cells are always merged and the bounds are wide: a
-rate that changed within a factor of `mu` may have been another one all the time.
+and at most M. An item's count is at most the upper bound of any of its cells. If rates are steady, sub-cells
+are always merged and the bounds are wide.
 """
 
 import math
@@ -76,9 +72,6 @@ class SplitterListing(WindowedCountMin):
             give more sub-cells.
         mu: rates that differ by at most this factor count as equal; above 0, usually 1 or more. Larger values
             give fewer sub-cells.
-
-    Raises:
-        ValueError: one is outside this range.
     """
 
     unit: Fraction | int = Fraction(1)
@@ -164,11 +157,8 @@ class SplitterListing(WindowedCountMin):
         return Fraction(sum(sub.counter for sub in queue)) / self.unit
 
     def bounds(self, item: bytes) -> tuple[Fraction, Fraction]:
-        """Return the smallest lower and the smallest upper bound of an item's cells, in records of the
-        window.
-
-        The item's count is at most the second.
-        """
+        """Return the smallest lower and the smallest upper bound of an item's cells, in records; its count is
+        at most the second."""
         of_cells = [self.bounds_of(cell) for cell in cells_of(self.shape, item)]
         return min(low for low, _ in of_cells), min(high for _, high in of_cells)
 

@@ -1,8 +1,8 @@
 """Compute windows of Count-Min sketches from the matrices of their ticks, all at once (Rivetti, Busnel and
 Mostefaoui, sections 3.1 to 3.3 and 3.6; record by record: `transom.features.frequency.algorithm.reference`).
 
-The matrix of a tick is the sum of its records, independent of the order and the machines of counting. The
-matrix of a window at tick t is a sum of these:
+The matrix of a tick is a sum over its records, in any order, and the matrix of a window at tick t is a sum of
+these:
 
     Perfect       those of the window, t - N + 1 to t
     Simple        those since the last tick s that is divisible by N, s included
@@ -12,43 +12,26 @@ So each window reads at most 2 N ticks and does not depend on the previous windo
 are stored as whole numbers of `1 / N`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from transom.core.exact_sums import MAX_EXACT_SUM, Int64s
 from transom.features.frequency.algorithm.params import Shape
 
 
-@dataclass(frozen=True)
-class TickShare:
-    """A share of some ticks.
-
-    Attributes:
-        first, last: the ticks, inclusive.
-        parts: the share, as parts of N.
-    """
-
-    first: int
-    last: int
-    parts: int
-
-
-def shares(variant: str, steps: int, now: int) -> list[TickShare]:
-    """Return the shares of ticks that make a window at a tick.
+def shares(variant: str, steps: int, now: int) -> list[tuple[int, int, int]]:
+    """Return the shares of ticks that make a window at a tick: the first and the last tick, and their share
+    in parts of N.
 
     Args:
         variant: perfect, simple or proportional.
         steps: of the window, N.
     """
     if variant == "perfect":
-        return [TickShare(now - steps + 1, now, steps)]
+        return [(now - steps + 1, now, steps)]
     turn = now - now % steps
-    tick_shares = [TickShare(turn, now, steps)]
-    parts = steps - (now - turn + 1)
-    if variant == "proportional" and parts:
-        tick_shares.insert(0, TickShare(turn - steps, turn - 1, parts))
-    return tick_shares
+    parts = steps - 1 - now % steps
+    previous = [(turn - steps, turn - 1, parts)] if variant == "proportional" and parts else []
+    return [*previous, (turn, now, steps)]
 
 
 def matrices_of(shape: Shape, columns: Int64s, times: Int64s, tick: Int64s, ticks: int) -> Int64s:

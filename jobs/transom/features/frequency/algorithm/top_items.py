@@ -1,7 +1,7 @@
 """Find the most frequent items of a window without a count for each item.
 
-Each hour stores its items with the most records, with exact counts, and the largest count of an item that it
-left out. So for each item, independent of any sketch,
+Each hour stores the exact counts of its top items, and the largest count of an item that it left out. So for
+each item, independent of any sketch,
 
     kept <= f <= kept + unseen
 
@@ -23,15 +23,11 @@ NO_ITEMS: Int64s = np.zeros(0, dtype=np.int64)
 
 
 def top_k(records: Int64s, keys: Sequence[Any], k: int) -> tuple[Int64s, int]:
-    """Return the items with the most records, and the largest number of records of the others.
+    """Return the positions of the k items with the most records, ascending, and the largest number of records
+    of the others, or 0.
 
     Args:
-        records: of each item.
         keys: of each item, which break ties: smaller ones come first.
-        k: the number of items to return.
-
-    Returns:
-        Their positions, ascending, and the largest number of the others; 0 if there are no others.
     """
     if len(records) <= k:
         return np.arange(len(records)), 0
@@ -106,13 +102,3 @@ class WindowCandidates:
     low: Int64s
     high: Int64s
     unseen: int
-
-
-def ranked(estimate: Int64s, low: Int64s, item: Int64s) -> Int64s:
-    """Return the positions of items from the most to the least frequent.
-
-    The larger estimate comes first, then the larger `low`, then the smaller code, which follows the order of
-    items.
-    """
-    order: Int64s = np.lexsort([item, -low, -estimate])
-    return order

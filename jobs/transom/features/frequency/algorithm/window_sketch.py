@@ -40,9 +40,6 @@ class WindowSketch:
         records: the number of records in the window, M.
         scale: the matrix counts in `1 / scale` of a record.
         counts: the matrix, shape (rows, columns).
-
-    Raises:
-        ValueError: the matrix has another shape.
     """
 
     shape: Shape

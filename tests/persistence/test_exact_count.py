@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transom.features.persistence.algorithm.exact_count import ExactTracker
 from transom.features.persistence.algorithm.reference import Exact
+from transom.features.persistence.algorithm.vectorised import ExactTracker
 
 ITEMS = 4
 PAIRS = st.lists(st.tuples(st.integers(0, ITEMS - 1), st.integers(480_000, 480_030)), max_size=60)

@@ -16,8 +16,7 @@ from transom.engine.hours import extend_back, quoted
 from transom.features.items.audit import AuditResult, audit_block, compare
 from transom.features.items.columns import HOUR_NUMBER, flags, numbered_hour
 from transom.features.persistence import tables_tuples as tuples
-from transom.features.persistence.algorithm.exact_count import ExactTracker
-from transom.features.persistence.algorithm.vectorised import WATCHED
+from transom.features.persistence.algorithm.vectorised import WATCHED, ExactTracker
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
 from transom.features.persistence.spec import Persistence
 from transom.ledger.freshness import Freshness

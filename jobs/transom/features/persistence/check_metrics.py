@@ -37,33 +37,34 @@ def miscounted(tuples: Tuples) -> int:
     return int(np.count_nonzero((bits != tuples.counted) | (tuples.latest < tuples.start)))
 
 
+def _violated(blocks: Mapping[str, PersistenceBlock], rule: Callable[[PersistenceBlock], str]) -> str:
+    """Return the condition, as Spark SQL, that a row of any block violates the block's rule."""
+    cases = [f"(`block` = '{name}' AND NOT ({rule(block)}))" for name, block in blocks.items()]
+    return f"({' OR '.join(cases) or 'false'})"
+
+
 def outside(blocks: Mapping[str, PersistenceBlock]) -> str:
     """Return the condition, as Spark SQL, that a tuple does not start in the window that ends with its hour's
     slot."""
-    start, cases = "unix_micros(`start`)", []
-    for name, block in blocks.items():
-        length, slots = block.tracking.length, block.tracking.params.slots
+
+    def inside(block: PersistenceBlock) -> str:
+        start, length = "unix_micros(`start`)", block.tracking.length
         latest = f"((unix_micros(`hour`) + {HOUR_LENGTH - 1}L) div {length}L * {length}L)"
-        inside = f"{start} > {latest} - {slots * length} AND {start} <= {latest}"
-        cases.append(f"(`block` = '{name}' AND NOT ({inside}))")
-    return f"`row_kind` = 'tuple' AND ({' OR '.join(cases) or 'false'})"
+        return f"{start} > {latest} - {block.tracking.params.slots * length} AND {start} <= {latest}"
+
+    return f"`row_kind` = 'tuple' AND {_violated(blocks, inside)}"
 
 
 def violates_window(blocks: Mapping[str, PersistenceBlock]) -> str:
     """Return the condition, as Spark SQL, that an item's numbers are impossible in its window, or too small
     for a report."""
-    cases = []
-    for name, block in blocks.items():
-        params = block.tracking.params
-        rules = (
-            "`low` >= 1",
-            "`low` <= `high`",
-            f"`high` <= {params.slots}",
-            "`estimate` >= `low`",
-            "`estimate` <= `high`",
-            f"(`watched` OR `low` >= {params.min_reported})",
-            f"length(`slots`) = {params.slots}",
-            "length(regexp_replace(`slots`, '[^1]', '')) = `low`",
+
+    def sound(block: PersistenceBlock) -> str:
+        slots, least = block.tracking.params.slots, block.tracking.params.min_reported
+        return (
+            f"`low` >= 1 AND `low` <= `high` AND `high` <= {slots} AND `estimate` >= `low` "
+            f"AND `estimate` <= `high` AND (`watched` OR `low` >= {least}) AND length(`slots`) = {slots} "
+            "AND length(regexp_replace(`slots`, '[^1]', '')) = `low`"
         )
-        cases.append(f"(`block` = '{name}' AND NOT ({' AND '.join(rules)}))")
-    return f"`low` IS NOT NULL AND ({' OR '.join(cases) or 'false'})"
+
+    return f"`low` IS NOT NULL AND {_violated(blocks, sound)}"

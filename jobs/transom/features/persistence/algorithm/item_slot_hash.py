@@ -21,21 +21,12 @@ SHIFT = 11
 
 
 def item_slot_hash(item: bytes, slot: int, seed: int) -> int:
-    """Return the hash of an item in a slot, in steps of `2^-53`.
-
-    Args:
-        seed: from 0 up to 2^32.
-    """
+    """Return the hash of an item in a slot, in steps of `2^-53`, with a seed from 0 up to 2^32."""
     key = item + slot.to_bytes(8, "little", signed=True)
     return int(mmh3.hash64(key, seed, x64arch=True, signed=False)[0]) >> SHIFT
 
 
 def item_slot_hashes(keys: Sequence[bytes], seed: int) -> Int64s:
-    """Return the hashes of many items in slots.
-
-    Args:
-        keys: the bytes of each item followed by those of its slot.
-    """
+    """Return the hashes of many keys: the bytes of an item followed by those of its slot."""
     digests = b"".join(map(mmh3.mmh3_x64_128_digest, keys, repeat(seed)))
-    hashes: Int64s = (np.frombuffer(digests, dtype="<u8")[::2] >> SHIFT).astype(np.int64)
-    return hashes
+    return (np.frombuffer(digests, dtype="<u8")[::2] >> SHIFT).astype(np.int64)

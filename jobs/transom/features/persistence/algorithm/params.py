@@ -17,12 +17,9 @@ class PersistenceParams:
     Attributes:
         slots: the number of slots of the window, n.
         alpha: the minimum share of slots of a persistent item; above 0, at most 1.
-        epsilon: the tolerance below alpha for a reported item; above 0, below alpha. Larger values give fewer
-            tuples.
+        epsilon: the tolerance below alpha for a reported item; above 0, below alpha, and so large that not
+            every item is tracked. Larger values give fewer tuples.
         instances: the number of instances, each with its own seed.
-
-    Raises:
-        ValueError: the parameters contradict each other, or every item would be tracked.
     """
 
     slots: int
@@ -71,11 +68,9 @@ class PersistenceParams:
         return counted + 1 / self.tau
 
     def may_be(self, counted: Any, unknown: Any) -> Any:
-        """Return whether an item may be alpha-persistent, given that some slots of the window are unknown.
+        """Return whether an item may be alpha-persistent: whether its persistence can be `alpha n`.
 
-        Its persistence is at most `counted + unknown`. If that is less than `alpha n`, it is not
-        alpha-persistent. The paper reports it anyway if it was counted often enough. Leaving it out misses
-        nothing and reports fewer items that are not persistent.
+        The paper also reports other items that were counted often enough. Leaving them out misses nothing.
 
         Args:
             counted: the number of the item's slots since any instance tracks it; a number or an array.
@@ -85,10 +80,6 @@ class PersistenceParams:
 
 
 def instances_for(delta: float) -> int:
-    """Return the number of instances that all miss an alpha-persistent item with probability at most `delta`
-    (theorem 3.1).
-
-    Args:
-        delta: above 0, below 1.
-    """
+    """Return the number of instances that all miss an alpha-persistent item with probability at most `delta`,
+    above 0 and below 1 (theorem 3.1)."""
     return max(1, math.ceil(math.log(1 / delta) / 2))

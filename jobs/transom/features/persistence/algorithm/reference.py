@@ -1,10 +1,9 @@
 """Persistent items, record by record (Lahiri, Tirthapura and Chandrashekar, section 3).
 
-Time is cut into slots. The persistence of an item over a window of n slots is the number of slots in which it
-occurs, however often in each. It is alpha-persistent if that is at least `alpha n`. Exact counting has to
-store every item. Here an item is tracked from the first slot in which a hash of item and slot is below `tau`.
-Each slot gives one chance, however often the item occurs in it. So a persistent item is tracked soon, and
-most other items never. From then on its slots are counted.
+The persistence of an item over a window of n slots is the number of slots in which it occurs, however often
+in each. It is alpha-persistent if that is at least `alpha n`. An item is tracked, and its slots are counted,
+from the first slot in which a hash of item and slot is below `tau`. So a persistent item is tracked soon, and
+most other items never.
 
     tau = 2 / (epsilon n);  reported where counted + 1 / tau >= (alpha - epsilon / 2) n,
     which is counted >= (alpha - epsilon) n
@@ -26,8 +25,7 @@ from typing import NamedTuple
 from transom.features.persistence.algorithm.params import PersistenceParams
 
 Hash = Callable[[bytes, int], int]
-"""A hash of an item and a slot, from 0 up to `UNIT`, such as
-`transom.features.persistence.algorithm.item_slot_hash.item_slot_hash` with a seed."""
+"""A hash of an item and a slot, from 0 up to `params.UNIT`, such as `item_slot_hash` with a seed."""
 
 
 def reports(params: PersistenceParams, counted: int) -> bool:
@@ -61,12 +59,8 @@ class FixedWindow:
 
 
 class TrackedItem(NamedTuple):
-    """A tuple: an item that is tracked from a slot on.
-
-    Attributes:
-        counted: the number of its slots, the first one included.
-        latest: the last of these slots.
-    """
+    """A tuple: the number of slots of an item that is tracked, the first one included, and the last of these
+    slots."""
 
     counted: int
     latest: int
@@ -100,8 +94,8 @@ class SlidingWindow:
         self.tuples = {at: tracked for at, tracked in self.tuples.items() if at[1] >= first}
 
     def oldest(self, slot: int) -> Iterator[tuple[bytes, int, int]]:
-        """Yield each item that is tracked from some slot of the window that ends with a slot: the item, the
-        first such slot, and its counted slots."""
+        """Yield the tracked items of the window that ends with a slot: the item, the slot from which it is
+        tracked, and its counted slots."""
         first = slot - self.params.slots + 1
         starts: dict[bytes, int] = {}
         for item, start in self.tuples:

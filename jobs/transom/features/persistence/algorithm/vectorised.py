@@ -1,12 +1,10 @@
 """Persistent items for many items at once (Lahiri, Tirthapura and Chandrashekar, section 3.2; item by item:
 `transom.features.persistence.algorithm.reference`).
 
-The tuples depend on the distinct pairs of an item and a slot, and on the hash; not on how often or in which
-order items come within a slot. So an hour is reduced to its distinct pairs. The count of a tuple is the
-difference of two running sums over them, plus its count from earlier hours. The oldest tuple of an item
-inside the window, of any instance, counts the most slots and represents the item.
-
-Watched items are tracked from every slot on, so their counts are exact.
+An hour is reduced to its distinct pairs of an item and a slot. The count of a tuple is the difference of two
+running sums over them, plus its count from earlier hours. The oldest tuple of an item inside the window, of
+any instance, counts the most slots and represents the item. Watched items are tracked from every slot on, so
+their counts are exact.
 """
 
 from collections.abc import Iterable, Iterator
@@ -120,16 +118,12 @@ class Tuples(ColumnBatch):
 
     @classmethod
     def empty(cls, width: int) -> "Tuples":
-        """Return an object without tuples."""
+        """Return a batch without tuples."""
         none: dict[str, Any] = {column.name: np.empty(0, dtype=np.int64) for column in fields(cls)}
         return cls(**none | {"slots": np.empty((0, width), dtype=np.uint8)})
 
     def oldest(self, first: int) -> Int64s:
-        """Return the row of the first tuple inside a window for each item that has one.
-
-        Args:
-            first: the first slot of the window.
-        """
+        """Return the row of the first tuple in a window for each item that has one, from its first slot."""
         inside = np.flatnonzero(self.start >= first)
         item = self.item[inside]
         rows: Int64s = inside[np.append(True, item[1:] != item[:-1])[: len(item)]]
@@ -175,11 +169,7 @@ class TrackerState:
 
 
 def advance(
-    tracking: TrackerConfig,
-    state: TrackerState,
-    seen: SlotObservations,
-    starts: Bools,
-    hours: Iterable[int],
+    tracking: TrackerConfig, state: TrackerState, seen: SlotObservations, starts: Bools, hours: Iterable[int]
 ) -> Iterator[TrackerState]:
     """Yield the state of many items at the end of each hour.
 
@@ -353,3 +343,29 @@ def estimates(params: PersistenceParams, low: Int64s, high: Int64s) -> Any:
         high: the same with all slots before that.
     """
     return np.minimum(low + float(params.estimate(0)), high)
+
+
+class ExactTracker:
+    """The exact persistence of every item in any window, to measure a sketch by. It stores as many pairs as
+    the sum of all persistences; a sketch stores a share `tau` of them.
+
+    Args:
+        item: codes, from 0 up.
+        slot: of each item; pairs may come in any order, also repeated.
+        count: the number of items.
+    """
+
+    def __init__(self, item: Int64s, slot: Int64s, count: int) -> None:
+        self._count = count
+        self._origin = int(slot.min(initial=0)) if len(slot) else 0
+        self._span = (int(slot.max()) - self._origin + 1) if len(slot) else 1
+        # One number for an item and a slot.
+        self._pairs = np.unique(item * self._span + (slot - self._origin))
+
+    def persistences(self, first: int, last: int) -> Int64s:
+        """Return the number of slots of each item, from a first to a last one, by its code."""
+        low = min(max(first - self._origin, 0), self._span)
+        stop = min(max(last + 1 - self._origin, low), self._span)
+        items = np.arange(self._count) * self._span
+        first_pair, stop_pair = (np.searchsorted(self._pairs, items + end) for end in (low, stop))
+        return stop_pair - first_pair

@@ -14,7 +14,7 @@ from transom.engine.reader import Reader, in_utc, sql_literal, sql_name
 from transom.features.frequency.algorithm.window_sketch import WindowSketch
 from transom.features.frequency.resolve import FrequencyBlock, frequency_block_of
 from transom.features.frequency.spec import Frequency
-from transom.features.frequency.tables_cells import VALUE_SCHEMA, splitter_values
+from transom.features.frequency.tables_cells import VALUE_SCHEMA, values_of_rows
 from transom.features.frequency.windows import HEAVY, Hours
 from transom.features.items import validate as item_rules
 from transom.formats.record_format import FieldType
@@ -46,10 +46,8 @@ class Answer:
 
 
 def frequency(reader: Reader, sketch: str, item: Any, at: datetime) -> Answer:
-    """Return how often an item occurs in the window that ends at a time, without Spark.
-
-    Any item can be queried, also one that no hour has kept (Rivetti, Busnel and Mostefaoui, listings 2.1 to
-    3.4).
+    """Return how often any item occurs in the window that ends at a time, without Spark (Rivetti, Busnel and
+    Mostefaoui, listings 2.1 to 3.4).
 
     Args:
         sketch: a block of `frequency`.
@@ -113,11 +111,7 @@ def _window(stream: Stream, sketch: str, at: datetime) -> tuple[FrequencyBlock, 
 
 
 def _read(reader: Reader, block: FrequencyBlock, last: datetime, is_item: str) -> pa.Table:
-    """Return the rows of a window, as `combine_rows`.
-
-    Args:
-        is_item: the condition of the rows of items, in SQL.
-    """
+    """Return the rows of a window as `combine_rows`, and of items those that meet a condition in SQL."""
     hours = [last - back * HOUR for back in range(block.back, -1, -1)]
     partitions = [PartitionKey("frequency", block.name, "tick_matrices", hour) for hour in hours]
     if block.chained:
@@ -134,11 +128,7 @@ def _read(reader: Reader, block: FrequencyBlock, last: datetime, is_item: str) -
 
 
 def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]:
-    """Return the values of a queried item.
-
-    Raises:
-        ValueError: it is no item.
-    """
+    """Return the values of a queried item, or raise a ValueError."""
     values = tuple(item) if isinstance(item, tuple | list) else (item,)
     if len(values) != len(block.item):
         raise ValueError(f"item: must have a value for each of {', '.join(block.item)}; got {item!r}")
@@ -148,21 +138,15 @@ def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]
 
 
 def combine_rows(block: FrequencyBlock, rows: pa.Table, cells: pa.Table | None) -> pa.Table:
-    """Return the rows of both tables in the form of `windows.rows_of_windows`.
-
-    Args:
-        rows: of `tick_matrices`.
-        cells: of `cells`, for chained variants.
-    """
+    """Return the rows of `tick_matrices`, and of chained variants those of `cells`, in the form of
+    `windows.rows_of_windows`."""
     columns = {name: rows[name] for name in ("row_kind", "records", *block.item)}
     table = pa.table({"hour": _hour_numbers(rows), "counters": rows["cells"], **columns})
     if cells is None:
         return table
     cells = cells.set_column(cells.column_names.index("hour"), "hour", _hour_numbers(cells))
-    cells = cells.rename_columns({"row": "number"})
-    if block.variant == "splitter":
-        cells = pa.Table.from_batches(splitter_values(block, cells.to_batches()), VALUE_SCHEMA)
-    return _concat(table, cells.select([name for name in VALUE_SCHEMA.names if name in cells.column_names]))
+    values = values_of_rows(block, cells.rename_columns({"row": "number"}).to_batches())
+    return _concat(table, pa.Table.from_batches(values, VALUE_SCHEMA))
 
 
 def _hour_numbers(rows: pa.Table) -> pa.ChunkedArray:

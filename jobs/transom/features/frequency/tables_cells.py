@@ -61,10 +61,9 @@ def cells_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[date
 
 @dataclass(frozen=True)
 class MatrixState:
-    """The cells at the end of an hour.
+    """The cells at the end of an hour, by its number.
 
     Attributes:
-        hour: its number.
         counters: of vanilla: the matrix, flat.
         sub_cells: of splitter.
         ticks: of splitter: the records of each tick of the window, the oldest first.
@@ -175,29 +174,29 @@ class CellUpdater(ChainTask):
 
 
 def cell_values(rows: DataFrame, block: FrequencyBlock) -> DataFrame:
-    """Return rows of `cells` with the numbers of their hours and rows; of splitter as `VALUE_SCHEMA`, as
-    windows read many hours at once, and there may be many sub-cells."""
-    numbers = (hour_number(), F.col("row").alias("number"), "records")
-    if block.variant != "splitter":
-        return rows.select(*numbers, "counters")
-    sub_cells = rows.select(*numbers, "sub_cells", *LISTS)
-    return sub_cells.mapInArrow(partial(splitter_values, block), from_arrow_schema(VALUE_SCHEMA))
+    """Return rows of `cells` as `VALUE_SCHEMA`; windows read many hours, each of which may have many
+    sub-cells."""
+    rows = rows.select(hour_number(), F.col("row").alias("number"), "records", "sub_cells", *LISTS)
+    return rows.mapInArrow(partial(values_of_rows, block), from_arrow_schema(VALUE_SCHEMA))
 
 
-def splitter_values(block: FrequencyBlock, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the value of each cell, in `1 / UNIT` of a record, and its bounds, in records.
+def values_of_rows(block: FrequencyBlock, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the value of each cell, in the unit of the variant, and its bounds, in records.
 
     Args:
-        batches: each row has all sub-cells of a row of the matrix.
+        batches: rows of `cells` with the numbers of their hours and rows.
     """
     for batch in batches:
         for place in range(batch.num_rows):
             row = pa.Table.from_batches([batch.slice(place, 1)])
             numbers = {name: row[name][0].as_py() for name in NUMBERS}
-            sub_cells, now = _sub_cells(row), (numbers["hour"] + 1) * block.ticks - 1
-            low, high = bounds(sub_cells, now, block.steps, numbers["records"])
-            cells = zip(VALUES, (values(sub_cells, now, block.steps), low, high), strict=True)
-            arrays = {name: lists(column, 1) for name, column in cells}
+            if block.variant == "vanilla":
+                cells = [_flat(row["counters"])] * 3
+            else:
+                sub_cells, now = _sub_cells(row), (numbers["hour"] + 1) * block.ticks - 1
+                cells = [values(sub_cells, now, block.steps)]
+                cells += bounds(sub_cells, now, block.steps, numbers["records"])
+            arrays = {name: lists(column, 1) for name, column in zip(VALUES, cells, strict=True)}
             yield from build_batches(1, numbers | arrays, VALUE_SCHEMA)
 
 

@@ -106,10 +106,11 @@ class FrequencyReporter(ChainTask):
     def _rows(
         self, hours: Hours, hour: int, item: Int64s, since: Int64s, columns: dict[str, Any]
     ) -> Iterator[pa.RecordBatch]:
-        ids = [
-            None if time == NONE else spell_id(self.block.name, key, time)
-            for key, time in zip(hours.keys_of(item), since.tolist(), strict=True)
-        ]
+        spells = zip(hours.keys_of(item), since.tolist(), strict=True)
+        texts = (
+            time != NONE and b"/".join([self.block.name.encode(), b"%d" % time, key]) for key, time in spells
+        )
+        ids = [sha256(text).hexdigest()[:32] if text else None for text in texts]
         common = {
             "hour": hour * HOUR_LENGTH,
             "window_end": (hour + 1) * HOUR_LENGTH,
@@ -119,8 +120,3 @@ class FrequencyReporter(ChainTask):
         }
         arrays = columns_by_name(hours.items.take(pa.array(item))) | columns | common
         yield from build_batches(len(item), arrays, self.schema)
-
-
-def spell_id(block: str, key: bytes, since: int) -> str:
-    """Return a hash of an item and the time since which it is heavy."""
-    return sha256(b"/".join([block.encode(), str(since).encode(), key])).hexdigest()[:32]

@@ -151,8 +151,10 @@ class Hours:
         flat = matrices["counters"].combine_chunks().flatten().to_numpy()
         np.cumsum(flat.reshape(-1, *sums.shape[1:]), axis=0, out=sums[1:])
         records = np.append(0, np.cumsum(int64s(matrices["records"])))
-        watched, states = _watched(block, items.schema, keys), _cell_states(block, table)
-        hours = int64s(matrices["hour"])
+        listed = [dict(zip(block.item, values, strict=True)) for values in block.watched]
+        is_watched = {*bytes_of(pa.Table.from_pylist(listed, items.schema))}
+        watched = np.array([n for n, key in enumerate(keys) if key in is_watched], dtype=np.int64)
+        states, hours = _cell_states(block, table), int64s(matrices["hour"])
         return cls(block, items, keys, watched, top_items, hours, sums, records, states, {**heavy})
 
     def keys_of(self, item: Int64s) -> list[bytes]:
@@ -240,25 +242,9 @@ def _cell_states(block: FrequencyBlock, table: pa.Table) -> dict[int, CellState]
         return {}
     rows = table.filter(pc.is_valid(table["number"]))
     rows = rows.sort_by([("hour", "ascending"), ("number", "ascending")])
-    columns = cells.VALUES if block.variant == "splitter" else ("counters",) * len(cells.VALUES)
     states = {}
     for hour in np.unique(int64s(rows["hour"])).tolist():
         of_hour = rows.filter(pc.equal(rows["hour"], hour)).combine_chunks()
-        flat = (of_hour[name].combine_chunks().flatten().to_numpy() for name in columns)
+        flat = (of_hour[name].combine_chunks().flatten().to_numpy() for name in cells.VALUES)
         states[hour] = CellState(of_hour["records"][0].as_py(), *flat)
     return states
-
-
-def _watched(block: FrequencyBlock, schema: pa.Schema, keys: Sequence[bytes]) -> Int64s:
-    """Return the places of the watched items.
-
-    Args:
-        schema: the columns of an item.
-        keys: the bytes of each item.
-    """
-    if not block.watched:
-        return NO_ITEMS
-    columns = zip(zip(*block.watched, strict=True), schema, strict=True)
-    arrays = [pa.array(values, field.type) for values, field in columns]
-    watched = {*bytes_of(pa.Table.from_arrays(arrays, names=schema.names))}
-    return np.array([place for place, key in enumerate(keys) if key in watched], dtype=np.int64)

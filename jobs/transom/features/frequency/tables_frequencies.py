@@ -106,11 +106,11 @@ class FrequencyReporter(ChainTask):
     def _rows(
         self, hours: Hours, hour: int, item: Int64s, since: Int64s, columns: dict[str, Any]
     ) -> Iterator[pa.RecordBatch]:
-        spells = zip(hours.keys_of(item), since.tolist(), strict=True)
-        texts = (
-            time != NONE and b"/".join([self.block.name.encode(), b"%d" % time, key]) for key, time in spells
-        )
-        ids = [sha256(text).hexdigest()[:32] if text else None for text in texts]
+        name = self.block.name.encode()
+        ids = [
+            None if time == NONE else sha256(b"%b/%d/%b" % (name, time, key)).hexdigest()[:32]
+            for key, time in zip(hours.keys_of(item), since.tolist(), strict=True)
+        ]
         common = {
             "hour": hour * HOUR_LENGTH,
             "window_end": (hour + 1) * HOUR_LENGTH,

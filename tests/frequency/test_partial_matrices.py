@@ -105,14 +105,14 @@ def left_of(of: FrequencyBlock, rows: pa.Table) -> pa.Table | None:
 def test_a_window_whose_rows_do_not_add_up_is_seen(variant: str, hour: int) -> None:
     of = block(variant)
     rows, _ = added(of, counted(of, *TASKS))
-    assert Hours.of(of, combine_rows(of, rows, None)).totals_off(hour) == 0
+    assert Hours(of, combine_rows(of, rows, None)).totals_off(hour) == 0
     changed = rows.to_pylist()
     (whole,) = (row for row in changed if row["row_kind"] == WHOLE)
     whole["cells"][0] += 1
     again = pa.Table.from_pylist(changed, rows.schema)
     # Hour 8 is divisible by the two of a window: simple has begun anew.
     off = int((variant, hour) != ("simple", HOUR + 1))
-    assert Hours.of(of, combine_rows(of, again, None)).totals_off(hour) == off
+    assert Hours(of, combine_rows(of, again, None)).totals_off(hour) == off
 
 
 @pytest.mark.parametrize(("variant", "column"), [("vanilla", "counters"), ("splitter", "totals")])
@@ -122,8 +122,8 @@ def test_what_cells_hold_that_does_not_add_up_is_seen(variant: str, column: str,
     rows, _ = added(of, counted(of, *TASKS))
     left = left_of(of, rows)
     assert left is not None
-    assert Hours.of(of, combine_rows(of, rows, left)).totals_off(HOUR) == 0
+    assert Hours(of, combine_rows(of, rows, left)).totals_off(HOUR) == 0
     changed = left.to_pylist()
     changed[1][column][0] += by
     again = pa.Table.from_pylist(changed, left.schema)
-    assert Hours.of(of, combine_rows(of, rows, again)).totals_off(HOUR) == 1
+    assert Hours(of, combine_rows(of, rows, again)).totals_off(HOUR) == 1

@@ -39,12 +39,7 @@ COUNTS = ("items", "records", "error", "most", "beyond", "below", "outside")
 def audit(
     spark: SparkSession, stream: Stream, interval: Interval, root: str, freshness: Freshness
 ) -> Iterator[AuditResult]:
-    """Count every block exactly in the windows that an interval's hours report.
-
-    Args:
-        root: the folder of the stream's tables.
-        freshness: hours that are not published and fresh are skipped.
-    """
+    """Count every block exactly in the windows that an interval's published and fresh hours report."""
     store = Store(spark, root)
     for name in stream.blocks(Frequency):
         block = frequency_block_of(stream, name)
@@ -81,7 +76,7 @@ def _count(
     windows = extend_back(hours, block.back) & required
     rows = rows_of_windows(pins, block, windows, hours)
     rows = rows.where(F.col("row_kind").isNull() | (F.col("row_kind") == tick_matrices.WHOLE))
-    of_hours = Hours.of(block, rows.toArrow().combine_chunks())
+    of_hours = Hours(block, rows.toArrow().combine_chunks())
     sketches = [of_hours.sketch(number_of(hour)) for hour in hours]
     read = required if block.variant == "vanilla" else windows
     counted = tick_matrices.count_by_tick(pins.read("events", read), block).where("NOT long")

@@ -72,7 +72,7 @@ def frequency(reader: Reader, sketch: str, item: Any, at: datetime) -> Answer:
         for name, value in zip(block.item, values, strict=True)
     }
     # A heavy item is a candidate whether or not an hour has kept it.
-    hours = Hours.of(
+    hours = Hours(
         block, _concat(rows, pa.table({"hour": [hour], "row_kind": [HEAVY], "since": [0], **queried}))
     )
     (code,) = hours.heavy[hour]
@@ -96,7 +96,7 @@ def sketch(reader: Reader, sketch: str, at: datetime) -> WindowSketch:
         ValueError, StaleDataError: as of `frequency`.
     """
     block, last = _window(reader.stream, sketch, at)
-    return Hours.of(block, _read(reader, block, last, "FALSE")).sketch(number_of(last))
+    return Hours(block, _read(reader, block, last, "FALSE")).sketch(number_of(last))
 
 
 def _window(stream: Stream, sketch: str, at: datetime) -> tuple[FrequencyBlock, datetime]:

@@ -1,9 +1,4 @@
-"""The tables of frequency (Rivetti, Busnel and Mostefaoui).
-
-`tick_matrices`, state: a Count-Min matrix for each tick, and the most frequent items of each hour. `cells`,
-state: the cells at the end of each hour, for variants that depend on all records. `frequencies`, a result:
-the most frequent items in the window of each hour.
-"""
+"""The tables of frequency (Rivetti, Busnel and Mostefaoui)."""
 
 from transom.engine.check_builders import built_in
 from transom.features.frequency import fingerprints

@@ -57,7 +57,7 @@ class FrequencyReporter(ChainTask):
 
     def rows(self, table: pa.Table, tally: TaskCounters) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the hours, from all rows of their windows."""
-        hours = Hours.of(self.block, table)
+        hours = Hours(self.block, table)
         last: dict[int | None, Mapping[int, int]] = {}
         for run in self.runs:
             heavy = (hours.heavy | last).get(run.ahead, {})

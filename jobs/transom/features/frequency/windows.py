@@ -1,6 +1,6 @@
 """The windows of hours, from the matrices and the kept items of their hours."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -96,9 +96,11 @@ class Window:
         return Window(seen, self.estimate[order], self.records, margin)
 
 
-@dataclass(frozen=True)
 class Hours:
     """The hours that windows are computed from, and their items.
+
+    Args:
+        table: the rows of `rows_of_windows`, and rows of the kind `HEAVY`.
 
     Attributes:
         items: the columns of each item, in the order of `order_keys`.
@@ -112,50 +114,38 @@ class Hours:
         heavy: by hour before a run of target hours: since when each item is heavy.
     """
 
-    block: FrequencyBlock
-    items: pa.Table
-    keys: Sequence[bytes]
-    watched: Int64s
-    top_items: HourlyTopItems
-    hours: Int64s
-    sums: Int64s
-    records: Int64s
-    cell_states: Mapping[int, CellState]
-    heavy: dict[int | None, Mapping[int, int]]
-
-    @classmethod
-    def of(cls, block: FrequencyBlock, table: pa.Table) -> "Hours":
-        """Return the hours of the rows of `rows_of_windows`, and of rows of the kind `HEAVY`."""
+    def __init__(self, block: FrequencyBlock, table: pa.Table) -> None:
         rows = table.filter(pc.is_in(table["row_kind"], pa.array([tick_matrices.ITEM, HEAVY])))
         columns = rows.select(list(block.item))
         code, firsts = encode_keys(columns, list(block.item))
         items = columns.take(pa.array(firsts))
         order = sorted(range(len(firsts)), key=order_keys(items).__getitem__)
-        items = items.take(pa.array(order, pa.int64()))
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        code, hour, keys = place[code], int64s(rows["hour"]), bytes_of(items)
+        code, hour = place[code], int64s(rows["hour"])
+        self.block, self.items = block, items.take(pa.array(order, pa.int64()))
+        self.keys = bytes_of(self.items)
         is_heavy = pc.equal(rows["row_kind"], HEAVY).to_numpy(zero_copy_only=False)
-        heavy: dict[int | None, dict[int, int]] = {}
+        self.heavy: dict[int | None, dict[int, int]] = {}
         for row in np.flatnonzero(is_heavy).tolist():
-            heavy.setdefault(int(hour[row]), {})[int(code[row])] = rows["since"][row].as_py()
+            self.heavy.setdefault(int(hour[row]), {})[int(code[row])] = rows["since"][row].as_py()
         others = _sorted(table, tick_matrices.OTHERS)
         counted = np.lexsort([code, hour])
         counted = counted[~is_heavy[counted]]
-        top_items = HourlyTopItems(
+        self.top_items = HourlyTopItems(
             code[counted], hour[counted], int64s(rows["records"])[counted],
             int64s(others["hour"]), int64s(others["records"]),
         )  # fmt: skip
         matrices = _sorted(table, tick_matrices.WHOLE)
-        sums = np.zeros((matrices.num_rows + 1, block.shape.rows, block.shape.columns), dtype=np.int64)
+        self.hours = int64s(matrices["hour"])
+        self.sums = np.zeros((len(self.hours) + 1, block.shape.rows, block.shape.columns), dtype=np.int64)
         flat = matrices["counters"].combine_chunks().flatten().to_numpy()
-        np.cumsum(flat.reshape(-1, *sums.shape[1:]), axis=0, out=sums[1:])
-        records = np.append(0, np.cumsum(int64s(matrices["records"])))
+        np.cumsum(flat.reshape(-1, *self.sums.shape[1:]), axis=0, out=self.sums[1:])
+        self.records = np.append(0, np.cumsum(int64s(matrices["records"])))
         listed = [dict(zip(block.item, values, strict=True)) for values in block.watched]
         is_watched = {*bytes_of(pa.Table.from_pylist(listed, items.schema))}
-        watched = np.array([n for n, key in enumerate(keys) if key in is_watched], dtype=np.int64)
-        states, hours = _cell_states(block, table), int64s(matrices["hour"])
-        return cls(block, items, keys, watched, top_items, hours, sums, records, states, {**heavy})
+        self.watched = np.array([n for n, key in enumerate(self.keys) if key in is_watched], dtype=np.int64)
+        self.cell_states = _cell_states(block, table)
 
     def keys_of(self, item: Int64s) -> list[bytes]:
         """Return the bytes of some items."""

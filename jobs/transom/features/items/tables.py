@@ -15,11 +15,7 @@ LONG = "items_long"
 
 
 def item_table(name: str, items: Iterable[Mapping[str, str]]) -> Table:
-    """Return a table of items.
-
-    Args:
-        items: the columns of each block's, with their Spark types.
-    """
+    """Return a table of the items of some blocks, each with its columns and their Spark types."""
     return Table.load(name).declare(item={column: kind for item in items for column, kind in item.items()})
 
 
@@ -43,9 +39,8 @@ def item_step(
     request, a block and its target hours. It is imported when it is called, as it needs Spark.
 
     Args:
-        blocks: the resolved blocks, by name; a table without any removes the rows of former blocks.
+        blocks: the resolved blocks; a table without any removes the rows of former blocks.
         reads: the inputs of a block, from its name and itself.
-        fingerprint: of a block, from the stream and its name.
         options: further arguments of `TableStep`.
     """
     task = lazy(f"transom.features.{stage}.tables_{table}:{table}_of")

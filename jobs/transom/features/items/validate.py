@@ -14,14 +14,8 @@ from transom.spec.value_domains import Tested
 
 
 class ItemBlock(Protocol):
-    """A block whose items are values of event columns.
-
-    Attributes:
-        item: the columns of an item.
-        where: which events are counted; None is all.
-        watch: items that are always reported.
-        severity, title: of its findings.
-    """
+    """A block with the columns of an item, the condition of the events that count, items that are always
+    reported, and the severity and title of its findings."""
 
     item: tuple[str, ...]
     where: str | None

@@ -30,12 +30,7 @@ COUNTS = ("items", "pairs", "persistent", "missed", "transient", "named_wrongly"
 def audit(
     spark: SparkSession, stream: Stream, interval: Interval, root: str, freshness: Freshness
 ) -> Iterator[AuditResult]:
-    """Count every block exactly in the windows that an interval's hours report.
-
-    Args:
-        root: the folder of the stream's tables.
-        freshness: hours that are not published and fresh are skipped.
-    """
+    """Count every block exactly in the windows that an interval's published and fresh hours report."""
     store = Store(spark, root)
     for name in stream.blocks(Persistence):
         block = persistence_block_of(stream, name)

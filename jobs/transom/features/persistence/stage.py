@@ -1,8 +1,4 @@
-"""The tables of persistence (Lahiri, Tirthapura and Chandrashekar).
-
-`tuples`, state: the tuples at the end of each hour, and the items that its report names. `persistent_items`,
-a result: these items, for people.
-"""
+"""The tables of persistence (Lahiri, Tirthapura and Chandrashekar)."""
 
 from transom.engine.check_builders import built_in
 from transom.features.items.tables import LONG, item_step

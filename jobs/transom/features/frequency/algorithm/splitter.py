@@ -68,9 +68,9 @@ class SplitterCells:
         self._lengths = sub_cells.lengths.copy()
         self._used = int(sub_cells.lengths.sum())
         room = max(2 * self._used, self._used + more)
-        self._fields = {name: _with_room(getattr(sub_cells, name), room) for name in FIELDS}
-        place = np.arange(self._used)
-        self._previous, self._next = _with_room(place - 1, room), _with_room(place + 1, room)
+        rest = 0, room - self._used
+        self._fields = {name: np.pad(getattr(sub_cells, name), rest) for name in FIELDS}
+        self._previous, self._next = np.arange(room) - 1, np.arange(room) + 1
         stops = np.cumsum(sub_cells.lengths)
         # Undefined for a cell without sub-cells.
         self._oldest, self._newest = stops - sub_cells.lengths, stops - 1
@@ -177,13 +177,6 @@ class SplitterCells:
         return SubCells(lengths, *(self._fields[name][place] for name in FIELDS))
 
 
-def _with_room(values: Int64s, room: int) -> Int64s:
-    """Return values with room for more after them."""
-    extended = np.zeros(room, dtype=np.int64)
-    extended[: len(values)] = values
-    return extended
-
-
 def values(sub_cells: SubCells, now: int, steps: int) -> Int64s:
     """Return the value of each cell in the window of N steps that ends with a tick, in `1 / UNIT` of a
     record."""
@@ -209,8 +202,7 @@ def bounds(sub_cells: SubCells, now: int, steps: int, records: int) -> tuple[Int
 def _remaining(counter: Int64s, first_step: Int64s, last_step: Int64s, start: int) -> Int64s:
     """Return the share of sub-cells from a step on, at a steady rate."""
     share = (last_step - start + 1) / (last_step - first_step + 1)
-    remaining: Int64s = np.rint(counter * share).astype(np.int64)
-    return remaining
+    return np.rint(counter * share).astype(np.int64)
 
 
 def _of_cells(sub_cells: SubCells, of_sub_cells: Int64s) -> Int64s:

@@ -7,6 +7,7 @@ forget as they go do not exclude.
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -94,13 +95,12 @@ def _compare(
     item: Int64s,
     firsts: Int64s,
     is_reported: Bools,
-) -> dict[str, int]:
-    """Return the counts of some items in the windows of the sketches; an `items.audit.Comparison`."""
+) -> Iterator[dict[str, Any]]:
+    """Yield the counts of some items in the window of each sketch; an `items.audit.Comparison`."""
     shape = block.shape
     keys = bytes_of(rows.select(list(block.item)).take(pa.array(firsts)))
     columns = columns_of(keys, shape)
     hour, records, low, high = (int64s(rows[name]) for name in (HOUR_NUMBER, "records", "low", "high"))
-    counts = dict.fromkeys(COUNTS, 0)
     for sketch in sketches:
         last = sketch.step // block.ticks
         first = block.first_hour
@@ -111,15 +111,15 @@ def _compare(
         np.add.at(truth, item[of_window], records[of_window])
         of_report = is_reported & (hour == last)
         actual = truth[item[of_report]]
-        outside = (actual < low[of_report]) | (actual > high[of_report])
         present = truth > 0
         off = (sketch.estimates_at(columns) - truth)[present]
         bound = shape.epsilon * (sketch.records - truth[present])
-        counts["items"] += int(np.count_nonzero(present))
-        counts["records"] += int(truth.sum())
-        counts["error"] += int(np.abs(off).sum())
-        counts["most"] = max(counts["most"], int(np.abs(off).max(initial=0)))
-        counts["beyond"] += int(np.count_nonzero((off > 0) & (off >= bound)))
-        counts["below"] += int(np.count_nonzero(off < 0))
-        counts["outside"] += int(np.count_nonzero(outside))
-    return counts
+        yield {
+            "items": np.count_nonzero(present),
+            "records": truth.sum(),
+            "error": np.abs(off).sum(),
+            "most": np.abs(off).max(initial=0),
+            "beyond": np.count_nonzero((off > 0) & (off >= bound)),
+            "below": np.count_nonzero(off < 0),
+            "outside": np.count_nonzero((actual < low[of_report]) | (actual > high[of_report])),
+        }

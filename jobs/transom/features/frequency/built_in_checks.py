@@ -1,7 +1,6 @@
 """The checks of frequency, with their severities."""
 
-from transom.features.items.built_in_checks import items_short
-from transom.spec.checks import BuiltIn
+from transom.features.items.built_in_checks import item_checks
 
 SHORT = "counted_items_short"
 RULES = {
@@ -10,6 +9,4 @@ RULES = {
     "frequency_bounded": "what is told of an item is in its bounds, and no more than the window's records",
     "totals_kept": "every row of a window's matrix adds up to the window's records; of splitter, may",
 }
-CHECKS = {SHORT: items_short("frequency")} | {
-    name: BuiltIn("frequency", "error", rule) for name, rule in RULES.items()
-}
+CHECKS = item_checks("frequency", SHORT, RULES)

@@ -1,7 +1,7 @@
 """The records of each hour: a Count-Min matrix for each of its ticks, and its most frequent items.
 
-Spark counts each item by tick. Each task has all rows of some items: it hashes each item once and adds its
-counts to a matrix for each tick, as a node of a distributed sketch. Then the matrices of all tasks are added.
+Spark counts each item by tick. Each task hashes its items once and adds their counts to a matrix for each
+tick, as a node of a distributed sketch. Then the matrices of all tasks are added.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hours import quoted
 from transom.features.frequency.algorithm.row_hashes import columns_of
 from transom.features.frequency.algorithm.tick_matrices import matrices_of
-from transom.features.frequency.algorithm.top_items import top_k_and_watched
+from transom.features.frequency.algorithm.top_items import top_k
 from transom.features.frequency.built_in_checks import SHORT
 from transom.features.frequency.check_metrics import MISCOUNTED
 from transom.features.frequency.resolve import FrequencyBlock
@@ -67,12 +67,7 @@ def partial_matrices(
     block: FrequencyBlock, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield, for each hour of a task, a matrix for each tick, the most frequent items, and the largest count
-    of the others.
-
-    Args:
-        schema: `partial_schema`.
-        batches: all counts of some items.
-    """
+    of the others, from all counts of some items."""
     table = concat_batches(batches)
     if table is None:
         return
@@ -110,11 +105,7 @@ def partial_matrices(
 
 @dataclass(frozen=True)
 class MergedMatrices:
-    """Adds up the partial matrices of hours.
-
-    Attributes:
-        schema: of the rows that it yields.
-    """
+    """Adds up the partial matrices of hours."""
 
     block: FrequencyBlock
     schema: pa.Schema
@@ -166,12 +157,11 @@ def _of_kind(rows: pa.Table, kind: str) -> pa.Table:
 def _kept(
     block: FrequencyBlock, items: pa.Table, records: Int64s, keys: Sequence[Any], watched: Bools
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the rows of the items that an hour keeps, and the row of the others.
-
-    Args:
-        records, keys, watched: of each item; as of `top_k_and_watched`.
-    """
-    places, left_out = top_k_and_watched(records, keys, watched, block.capacity)
+    """Return the rows of the items that an hour keeps, the watched ones and the top others, and the row
+    of the rest."""
+    others = np.flatnonzero(~watched)
+    top, left_out = top_k(records[others], [keys[place] for place in others.tolist()], block.capacity)
+    places = np.concatenate([np.flatnonzero(watched), others[top]])
     kept = {"row_kind": ITEM, "records": records[places], "watched": watched[places]}
     rest = {"records": np.array([left_out]), "other_item_count": np.array([len(items) - len(places)])}
     return columns_by_name(items.take(pa.array(places))) | kept, {"row_kind": OTHERS} | rest

@@ -7,6 +7,7 @@ whose cause is `audit`.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,9 +20,9 @@ from transom.core.intervals import HOUR
 from transom.engine.hours import quoted
 from transom.spec.stream import Stream
 
-Comparison = Callable[[pa.Table, Int64s, Int64s, Bools], dict[str, int]]
-"""Returns the counts of some items, from all their rows, the code of each row's item, the first row of each
-code, and whether each row is a reported one."""
+Comparison = Callable[[pa.Table, Int64s, Int64s, Bools], Iterator[dict[str, Any]]]
+"""Yields the counts of some items, window by window, from all their rows, the code of each row's item, the
+first row of each code, and whether each row is a reported one."""
 MAXIMA = ("most",)
 """The counts of which the largest is taken; others are added up."""
 
@@ -85,7 +86,8 @@ def compare(
         table = concat_batches(batches)
         if table is not None:
             is_reported = pc.is_valid(table["low"]).to_numpy(zero_copy_only=False)
-            yield pa.RecordBatch.from_pylist([comparison(table, *encode_keys(table, columns), is_reported)])
+            counts = comparison(table, *encode_keys(table, columns), is_reported)
+            yield pa.RecordBatch.from_pylist(list(counts)).select(names)
 
     rows = counted.unionByName(reported, allowMissingColumns=True).repartition(*quoted(columns))
     totals = [(F.max if name in MAXIMA else F.sum)(name).alias(name) for name in names]

@@ -14,8 +14,7 @@ class ItemFindings(EntityFindings):
     """Texts for the items of a block.
 
     Attributes:
-        gone: the text for an item that no longer qualifies.
-        gone_exactness: the exactness of that.
+        gone, gone_exactness: the text for an item that no longer qualifies, and its exactness.
         window: the records or slots that are counted.
     """
 
@@ -46,11 +45,7 @@ class ItemFindings(EntityFindings):
 
 
 def common(name: str, block: ItemBlock, is_so: str) -> dict[str, Any]:
-    """Return the fields of `ItemFindings` that follow from a block.
-
-    Args:
-        is_so: the predicate of the title if the stream's file has none.
-    """
+    """Return the fields of `ItemFindings` that follow from a block; `is_so` is the predicate of its title."""
     item = ", ".join(f"{{{column}}}" for column in block.item)
     titled = block.title or f"{name}: {item} {is_so}, since {{since}}"
     return {"block": name, "severity": block.severity, "item": block.item, "titled": titled}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -89,12 +90,12 @@ def _compare(
     item: Int64s,
     firsts: Int64s,
     is_reported: Bools,
-) -> dict[str, int]:
-    """Return `COUNTS` of some items in the windows of some hours; an `items.audit.Comparison`."""
+) -> Iterator[dict[str, Any]]:
+    """Yield `COUNTS` of some items in the window of each hour; an `items.audit.Comparison`."""
     tracking, params = block.tracking, block.tracking.params
     tracker = ExactTracker(item[~is_reported], int64s(rows["slot"])[~is_reported], len(firsts))
     hour, low, start = (int64s(rows[name]) for name in (HOUR_NUMBER, "low", "start"))
-    named, counts = flags(rows["named"]), dict.fromkeys(COUNTS, 0)
+    named = flags(rows["named"])
     for number in hours:
         last = tracking.slot(number)
         first = last - params.slots + 1
@@ -105,15 +106,13 @@ def _compare(
         transient = (persistence > 0) & ~persistent
         truth, lower = persistence[item[of_hour]], low[of_hour]
         upper = lower + start[of_hour] // tracking.length - first
-        for name, which in {
-            "items": persistence > 0,
-            "persistent": persistent,
-            "missed": persistent & ~is_named,
-            "transient": transient,
-            "named_wrongly": transient & is_named,
-            "below": is_named & (persistence < params.min_reported),
-            "beyond": (truth < lower) | (truth > upper),
-        }.items():
-            counts[name] += int(np.count_nonzero(which))
-        counts["pairs"] += int(persistence.sum())
-    return counts
+        yield {
+            "items": np.count_nonzero(persistence),
+            "pairs": persistence.sum(),
+            "persistent": np.count_nonzero(persistent),
+            "missed": np.count_nonzero(persistent & ~is_named),
+            "transient": np.count_nonzero(transient),
+            "named_wrongly": np.count_nonzero(transient & is_named),
+            "below": np.count_nonzero(is_named & (persistence < params.min_reported)),
+            "beyond": np.count_nonzero((truth < lower) | (truth > upper)),
+        }

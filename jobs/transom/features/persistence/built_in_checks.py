@@ -1,7 +1,6 @@
 """The checks of persistence, with their severities."""
 
-from transom.features.items.built_in_checks import items_short
-from transom.spec.checks import BuiltIn
+from transom.features.items.built_in_checks import item_checks
 
 SHORT = "tracked_items_short"
 RULES = {
@@ -16,6 +15,4 @@ RULES = {
         "as the guarantee asks for"
     ),
 }
-CHECKS = {SHORT: items_short("persistence")} | {
-    name: BuiltIn("persistence", "error", rule) for name, rule in RULES.items()
-}
+CHECKS = item_checks("persistence", SHORT, RULES)

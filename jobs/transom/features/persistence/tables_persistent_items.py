@@ -110,15 +110,15 @@ def add_slots(
 
 def _inside(column: pa.ChunkedArray, networks: Iterable[str]) -> Any:
     """Return whether each text is an address in one of the networks."""
-    encoded = column.combine_chunks().dictionary_encode()
     known = [ip_network(text) for text in networks]
-    inside = np.array([_is_in(text, known) for text in encoded.dictionary.to_pylist()], dtype=bool)
+
+    def is_in(text: str) -> bool:
+        try:
+            address = ip_address(text)
+        except ValueError:
+            return False
+        return any(address in network for network in known)
+
+    encoded = column.combine_chunks().dictionary_encode()
+    inside = np.array([is_in(text) for text in encoded.dictionary.to_pylist()], dtype=bool)
     return inside[encoded.indices.to_numpy(zero_copy_only=False)]
-
-
-def _is_in(text: str, networks: Iterable[Any]) -> bool:
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return False
-    return any(address in network for network in networks)

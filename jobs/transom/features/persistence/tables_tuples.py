@@ -1,8 +1,8 @@
 """The tuples at the end of each hour, and the items that its report names.
 
 Hours form a chain: each is computed from its own pairs of an item and a slot, and from the tuples of the last
-hour before it (`transom.features.persistence.algorithm.vectorised`). So no run reads more than an hour of
-state, however long the window is. Spark counts the pairs; a task advances all tuples of its items.
+hour before it (`transom.features.persistence.algorithm.vectorised`). Spark counts the pairs; a task advances
+all tuples of its items.
 """
 
 from collections.abc import Iterator, Sequence
@@ -165,12 +165,7 @@ class PersistenceTracker(ChainTask):
 
 def _portions(item: Int64s, count: int) -> Iterator[tuple[Int64s, int, int]]:
     """Yield rows of whole items, up to `MAX_ROWS` at once or those of one item, with the range `[begin, end)`
-    of their items.
-
-    Args:
-        item: the code of each row's item.
-        count: the number of items.
-    """
+    of the codes of their items."""
     order = np.argsort(item, kind="stable")
     stops = np.append(0, np.searchsorted(item[order], np.arange(1, count + 1)))
     begin = 0

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from transom.core.exact_sums import Bools, Int64s
+from transom.core.exact_sums import Int64s
 
 NO_ITEMS: Int64s = np.zeros(0, dtype=np.int64)
 
@@ -38,13 +38,6 @@ def top_k(records: Int64s, keys: Sequence[Any], k: int) -> tuple[Int64s, int]:
     places = np.sort(np.concatenate([above, np.array(chosen, dtype=np.int64)]))
     left_out = threshold if len(equal) > room else int(records[records < threshold].max(initial=0))
     return places, left_out
-
-
-def top_k_and_watched(records: Int64s, keys: Sequence[Any], always: Bools, k: int) -> tuple[Int64s, int]:
-    """Return the items that are always included, and the top k of the others, as `top_k`."""
-    others = np.flatnonzero(~always)
-    places, left_out = top_k(records[others], [keys[place] for place in others.tolist()], k)
-    return np.concatenate([np.flatnonzero(always), others[places]]), left_out
 
 
 @dataclass(frozen=True)

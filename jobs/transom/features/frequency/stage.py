@@ -1,7 +1,7 @@
 """The tables of frequency (Rivetti, Busnel and Mostefaoui)."""
 
-from transom.engine.check_builders import built_in
-from transom.features.frequency import fingerprints
+from functools import partial
+
 from transom.features.frequency.built_in_checks import SHORT
 from transom.features.frequency.check_metrics import (
     MISCOUNTED,
@@ -24,37 +24,27 @@ VERSION = 4
 def definition(stream: Stream) -> Stage:
     """Return the tables of frequency of a stream."""
     blocks = {name: frequency_block_of(stream, name) for name in stream.blocks(Frequency)}
+    step = partial(item_step, stream, NAME)
     chained = {name: block for name, block in blocks.items() if block.chained}
-    tick_matrices = item_step(
-        stream,
-        NAME,
+    tick_matrices = step(
         "tick_matrices",
         blocks,
         lambda name, block: (InputRange("ingest", "events", "events"),),
-        fingerprints.tick_matrices,
-        checks=(
-            *built_in(stream, "rows_counted", metric=MISCOUNTED, at_most=0),
-            *built_in(stream, SHORT, metric=LONG, at_most=0),
-        ),
+        {"rows_counted": MISCOUNTED, SHORT: LONG},
         counters=(MISCOUNTED, LONG),
     )
-    cells = item_step(
-        stream,
-        NAME,
+    cells = step(
         "cells",
         chained,
         lambda name, block: (
             InputRange(NAME, name, "tick_matrices"),
             InputRange(NAME, name, "cells", back=block.cells_back, forward=-1),
         ),
-        fingerprints.cells,
-        checks=built_in(stream, "sub_cells_bounded", metric="sub_cells_beyond", at_most=0),
+        {"sub_cells_bounded": "sub_cells_beyond"},
         counters=(SUB_CELLS, WINDOW),
         derived={"sub_cells_beyond": excess_sub_cells(chained)},
     )
-    frequencies = item_step(
-        stream,
-        NAME,
+    frequencies = step(
         "frequencies",
         blocks,
         lambda name, block: (
@@ -62,11 +52,7 @@ def definition(stream: Stream) -> Stage:
             *([InputRange(NAME, name, "cells")] if block.chained else []),
             InputRange(NAME, name, "frequencies", back=block.hours, forward=-1),
         ),
-        fingerprints.frequencies,
-        checks=(
-            *built_in(stream, "frequency_bounded", metric="frequency_unsound", at_most=0),
-            *built_in(stream, "totals_kept", metric=TOTALS, at_most=0),
-        ),
+        {"frequency_bounded": "frequency_unsound", "totals_kept": TOTALS},
         metrics={"frequency_unsound": rows_where(UNSOUND)},
         counters=(TOTALS,),
         failing_row_filters={"frequency_bounded": UNSOUND},

@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from transom.engine.check_builders import built_in
 from transom.ledger.stage import BlockOutput, InputRange, StepRequest, StepResult, TableStep
 from transom.spec.feature import lazy
 from transom.spec.stream import Stream
@@ -30,7 +31,7 @@ def item_step(
     table: str,
     blocks: Mapping[str, Any],
     reads: Callable[[str, Any], tuple[InputRange, ...]],
-    fingerprint: Callable[[Stream, str], str],
+    zero: Mapping[str, str],
     **options: Any,
 ) -> TableStep:
     """Return the step of a table that is computed block by block.
@@ -41,6 +42,7 @@ def item_step(
     Args:
         blocks: the resolved blocks; a table without any removes the rows of former blocks.
         reads: the inputs of a block, from its name and itself.
+        zero: the built-in checks, each with its metric, which must be 0.
         options: further arguments of `TableStep`.
     """
     task = lazy(f"transom.features.{stage}.tables_{table}:{table}_of")
@@ -48,9 +50,11 @@ def item_step(
     for name, block in blocks.items():
         # Samples of failing rows show the item last.
         columns = sorted(item_schema(table, block.item).names, key=block.item.__contains__)
-        parts[name] = BlockOutput(reads(name, block), fingerprint(stream, name), tuple(columns))
+        parts[name] = BlockOutput(reads(name, block), stream.fingerprint(table, name), tuple(columns))
 
     def compute(request: StepRequest) -> StepResult:
         return StepResult([task(request, blocks[name], hours) for name, hours in request.targets.items()])
 
-    return TableStep(item_table(table, (block.item for block in blocks.values())), parts, compute, **options)
+    checks = tuple(check for name in zero for check in built_in(stream, name, metric=zero[name], at_most=0))
+    items = item_table(table, (block.item for block in blocks.values()))
+    return TableStep(items, parts, compute, checks=checks, **options)

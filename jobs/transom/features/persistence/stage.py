@@ -1,8 +1,8 @@
 """The tables of persistence (Lahiri, Tirthapura and Chandrashekar)."""
 
-from transom.engine.check_builders import built_in
+from functools import partial
+
 from transom.features.items.tables import LONG, item_step
-from transom.features.persistence import fingerprints
 from transom.features.persistence.built_in_checks import SHORT
 from transom.features.persistence.check_metrics import (
     MISCOUNTED,
@@ -24,39 +24,34 @@ VERSION = 4
 def definition(stream: Stream) -> Stage:
     """Return the tables of persistence of a stream."""
     blocks = {name: persistence_block_of(stream, name) for name in stream.blocks(Persistence)}
+    step = partial(item_step, stream, NAME)
     is_outside, is_unsound = outside(blocks), violates_window(blocks)
-    tuples = item_step(
-        stream,
-        NAME,
+    tuples = step(
         "tuples",
         blocks,
         lambda name, block: (
             InputRange("ingest", "events", "events"),
             InputRange(NAME, name, "tuples", back=block.back, forward=-1),
         ),
-        fingerprints.tuples,
-        checks=(
-            *built_in(stream, "tuples_expected", metric="tuples_beyond", at_most=0),
-            *built_in(stream, "tuples_in_window", metric="tuples_outside", at_most=0),
-            *built_in(stream, "slots_counted", metric=MISCOUNTED, at_most=0),
-            *built_in(stream, SHORT, metric=LONG, at_most=0),
-        ),
+        {
+            "tuples_expected": "tuples_beyond",
+            "tuples_in_window": "tuples_outside",
+            "slots_counted": MISCOUNTED,
+            SHORT: LONG,
+        },
         metrics={"tuples_outside": rows_where(is_outside)},
         counters=(PAIRS, STARTS, MISCOUNTED, LONG),
         derived={"tuples_beyond": excess_tuples(blocks)},
         failing_row_filters={"tuples_in_window": is_outside},
     )
-    persistent_items = item_step(
-        stream,
-        NAME,
+    persistent_items = step(
         "persistent_items",
         blocks,
         lambda name, block: (
             InputRange(NAME, name, "tuples"),
             *([InputRange(*block.known_table.series)] if block.known_table else []),
         ),
-        fingerprints.persistent_items,
-        checks=built_in(stream, "persistence_bounded", metric="persistence_unsound", at_most=0),
+        {"persistence_bounded": "persistence_unsound"},
         metrics={"persistence_unsound": rows_where(is_unsound)},
         failing_row_filters={"persistence_bounded": is_unsound},
     )

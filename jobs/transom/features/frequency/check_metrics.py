@@ -18,8 +18,7 @@ def excess_sub_cells(blocks: Mapping[str, FrequencyBlock]) -> Callable[[Mapping[
     """Return a metric: the number of sub-cells above the maximum.
 
     A row has at most `c2 / tau` complete sub-cells if the number of records in the window is constant (lemma
-    1). If it grows to M, each sub-cell has a share `tau / c2` of all records up to its end, so there are at
-    most `(1 + ln M) c2 / tau`. Each cell also has the oldest, which is partly expired, and the newest.
+    1), and `(1 + ln M) c2 / tau` if it grows to M. Each cell also has the oldest and the newest.
     """
 
     def of(row: Mapping[str, Any]) -> float:

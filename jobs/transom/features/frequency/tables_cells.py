@@ -181,11 +181,8 @@ def cell_values(rows: DataFrame, block: FrequencyBlock) -> DataFrame:
 
 
 def values_of_rows(block: FrequencyBlock, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the value of each cell, in the unit of the variant, and its bounds, in records.
-
-    Args:
-        batches: rows of `cells` with the numbers of their hours and rows.
-    """
+    """Yield the value of each cell, in the unit of the variant, and its bounds, in records; from rows of
+    `cells` with the numbers of their hours and rows."""
     for batch in batches:
         for place in range(batch.num_rows):
             row = pa.Table.from_batches([batch.slice(place, 1)])

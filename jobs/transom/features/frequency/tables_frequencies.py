@@ -1,7 +1,7 @@
 """The most frequent items in the window of each hour, and the watched ones.
 
-A window is a sum of the matrices of its hours, or has cells of its own. Its candidates are the items that its
-hours have kept. Which items were heavy in the previous report makes the hours a chain.
+The candidates of a window are the items that its hours have kept. Which items were heavy in the previous
+report makes the hours a chain.
 """
 
 import math
@@ -70,11 +70,7 @@ class FrequencyReporter(ChainTask):
     def _report(
         self, hours: Hours, hour: int, heavy: Mapping[int, int]
     ) -> tuple[Iterator[pa.RecordBatch], dict[int, int]]:
-        """Return an hour's rows, and since when each of its heavy items is heavy.
-
-        Args:
-            heavy: the same of the previous report.
-        """
+        """Return an hour's rows, and since when its heavy items are heavy; `heavy` is that of the hour before."""
         block, end = self.block, (hour + 1) * HOUR_LENGTH
         # Vanilla still counts an item after it has left the window.
         previous = np.array([*heavy], dtype=np.int64) if block.variant == "vanilla" else NO_ITEMS

@@ -36,7 +36,7 @@ def _memory(place: str, block: Frequency, stream: Stream) -> Iterator[Issue]:
 
     A task has the matrices of the ticks of an hour, or of the hours of a run and of the window before them.
     If hours form a chain, it has all ticks of a run with the cells at one hour's end, and then the values of
-    the cells at the end of each hour. A run may have stale hours on either side of its chunk.
+    the cells at the end of each hour.
     """
     ticks, hours = HOUR // block.tick, (stream.chunk + 2 * stream.repair_window) // HOUR
     run = f"a chunk of {format_duration(stream.chunk)}"

@@ -35,11 +35,10 @@ HEAVY = "heavy"
 def rows_of_windows(
     pins: PinnedTables, block: FrequencyBlock, read: Iterable[datetime], hours: Iterable[datetime]
 ) -> DataFrame:
-    """Return all rows that windows are computed from, with the numbers of their hours.
+    """Return all rows of the windows that end with `hours`, with the numbers of their hours.
 
     Args:
         read: the hours of the windows.
-        hours: the last hour of each window.
     """
     of_block = F.col("block") == block.name
     kinds = [tick_matrices.ITEM, tick_matrices.OTHERS, *([] if block.chained else [tick_matrices.WHOLE])]

@@ -56,10 +56,10 @@ def audit_block(
     count: Callable[[Sequence[datetime]], Mapping[str, int]],
     result: Callable[[int, Mapping[str, int]], AuditResult],
 ) -> Iterator[AuditResult]:
-    """Yield the audit of the windows that end with some hours, chunk by chunk; nothing without hours.
+    """Yield the audit of the windows that end with some hours, if there are any.
 
     Args:
-        count: returns the counts of the windows of a chunk.
+        count: returns the counts of the windows of a chunk of hours.
         result: returns the audit of a number of windows with these counts.
     """
     chunk = stream.chunk // HOUR

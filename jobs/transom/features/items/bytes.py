@@ -1,5 +1,4 @@
-"""Bytes of items and slots, as `transom.features.persistence.algorithm.item_slot_hash` hashes them; and rows
-of bytes as columns."""
+"""Bytes of items and slots, as `persistence.algorithm.item_slot_hash` describes them; and rows of bytes."""
 
 from collections.abc import Sequence
 from typing import Any

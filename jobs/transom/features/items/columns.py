@@ -75,11 +75,8 @@ def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:
 
 
 def without_long(rows: pa.Table, item: Iterable[str], tally: TaskCounters, check: str) -> pa.Table:
-    """Return the rows of `count_items` without items that are too long; count and note these.
-
-    Args:
-        check: the check whose failing rows the notes are.
-    """
+    """Return the rows of `count_items` without items that are too long; count these, and note them for a
+    check."""
     is_long = pc.fill_null(rows["long"], False)
     if not pc.any(is_long).as_py():
         return rows

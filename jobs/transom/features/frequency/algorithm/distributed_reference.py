@@ -1,15 +1,14 @@
 """DistCM: nodes sketch their own records, and a coordinator adds the matrices that they send (Rivetti, Busnel
 and Mostefaoui, section 3.5).
 
-Each node sends its matrix, rounded to whole records, after every `epsilon N` of its records. So the
-coordinator lacks at most this number from each of k nodes, plus the rounding:
+Each of k nodes sends its matrix, rounded to whole records, after every `epsilon N` of its records:
 
     |sum of the nodes' cells - the coordinator's cell| <= k (epsilon N + 1/2)
     O(k / epsilon^2 log 1/delta log N) bits are sent in a window
 
-This does not hold for Simple: a matrix that restarts loses more at once than it receives.
-
-Spark's partitions are such nodes; they send once, at the end, so nothing is lacking."""
+This does not hold for Simple: a matrix that restarts loses more at once than it receives. Spark's partitions
+are nodes that send once, at the end, so nothing is lacking.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,10 +1,8 @@
 """Count-Min sketches of the last N steps, record by record (Rivetti, Busnel and Mostefaoui, sections 2.2 to
 3.3 and 3.6).
 
-The sketch estimates the count f of an item. Every row of a matrix has its own hash, which assigns each item
-to a column; a record adds 1 to its item's cell in each row. A cell counts the records of all items that fall
-into it, so it is never too small, and the smallest of an item's cells is the best estimate. For a matrix of
-all M records that count,
+Every row of a matrix has its own hash, which assigns each item to a column; a record adds 1 to its item's
+cell in each row. The estimate of an item's count f is the smallest of its cells. For a matrix of M records,
 
     rows c1 = ceil(log2(1 / delta)), columns c2 = ceil(e / epsilon)
     f <= estimate;  P(estimate - f >= epsilon (M - f)) <= delta
@@ -18,8 +16,8 @@ t is the steps `t - N + 1` to `t`. The variants differ in what they forget:
     Proportional  the same, but it keeps the previous window's matrix and subtracts an N-th of it at each step
     Splitter      `transom.features.frequency.algorithm.splitter_reference`
 
-The last three have no such bound: they may count too much or too little. All except Splitter are sums of the
-matrices of ticks, which makes the fast form possible (`transom.features.frequency.algorithm.tick_matrices`).
+The last three have no such bound. All except Splitter are sums of the matrices of ticks
+(`transom.features.frequency.algorithm.tick_matrices`).
 """
 
 from abc import ABC, abstractmethod

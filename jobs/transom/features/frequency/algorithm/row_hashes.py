@@ -4,9 +4,8 @@
     h_i(x) = ((a_i x + b_i) mod P) mod c2
 
 This is 2-universal (Carter and Wegman): two items with different `x` share a column with probability at most
-`1 / c2`, over the choice of `a_i` from 1 up to P and of `b_i` from 0 up to P. The seed determines them. With
-the lower and the upper 64 bits of the same hash of the row's number, from 0 up, as 8 bytes in little-endian
-order,
+`1 / c2`. With the lower and the upper 64 bits of the same hash of the row's number, from 0 up, as 8 bytes in
+little-endian order,
 
     a_i = 1 + lower mod (P - 1),    b_i = upper mod P
 

@@ -6,8 +6,8 @@ each item, independent of any sketch,
     kept <= f <= kept + unseen
 
 where `kept` is the sum of its stored counts in the hours of the window, and `unseen` the sum of the largest
-left-out counts of the other hours. The count of an item that no hour stored is at most the sum over all
-hours. It can be missed if this sum exceeds the lower bound of the last of the top.
+left-out counts of the other hours. An item that no hour stored can be missed if `unseen` exceeds the lower
+bound of the last of the top.
 """
 
 import heapq
@@ -72,12 +72,9 @@ class HourlyTopItems:
         counted, known = np.zeros(len(items), dtype=np.int64), np.zeros(len(items), dtype=np.int64)
         of_rows = place[: rows.stop - rows.start]
         np.add.at(counted, of_rows, self.records[rows])
-        at = np.searchsorted(self.hours, self.hour[rows])
-        np.add.at(known, of_rows, self.left_out[at])
-        hours = slice(*np.searchsorted(self.hours, [first, stop]))
-        unseen = int(self.left_out[hours].sum())
-        extra = unseen - known
-        extra[np.isin(items, always)] = 0
+        np.add.at(known, of_rows, self.left_out[np.searchsorted(self.hours, self.hour[rows])])
+        unseen = int(self.left_out[slice(*np.searchsorted(self.hours, [first, stop]))].sum())
+        extra = np.where(np.isin(items, always), 0, unseen - known)
         return WindowCandidates(items, counted, counted + extra, unseen)
 
 

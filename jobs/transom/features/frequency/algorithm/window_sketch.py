@@ -1,10 +1,8 @@
 """A finished Count-Min sketch of a window, with estimates and addition (Rivetti, Busnel and Mostefaoui,
 section 3.5).
 
-Matrices with equal shape, hashes, variant, ticks, window and end can be added, in any order; others are
-refused. The sum of the nodes' matrices is the matrix of one node with all records. Only Splitter differs, as
-it depends on the rates at each node. With the bounds of its cells
-(`transom.features.frequency.algorithm.splitter_reference`), added over the nodes:
+The sum of the nodes' matrices is the matrix of one node with all records. Only Splitter differs, as it
+depends on the rates at each node. With the bounds of its cells, added over the nodes:
 
     low <= records of the cell in the window <= high
     |cell of the sum - cell of one| <= (high - low) of the nodes + (high - low) of the one

@@ -4,8 +4,8 @@
     item's bytes followed by the slot's number as 8 bytes, two's complement, little-endian
 
 The bytes of an item with one column are its text in UTF-8. With several columns each is preceded by the
-length of its text as 8 bytes, little-endian, so no two items have the same bytes. Whole numbers are decimal,
-truth values `true` and `false`, times microseconds since 1970. The hash is the same on every machine.
+length of its text as 8 bytes, little-endian. Whole numbers are decimal, truth values `true` and `false`,
+times microseconds since 1970. The hash is the same on every machine.
 """
 
 from collections.abc import Sequence

@@ -148,10 +148,9 @@ class Reported(ColumnBatch):
 
 @dataclass(frozen=True)
 class TrackerState:
-    """The state of items at the end of an hour.
+    """The state of items at the end of an hour, by its number.
 
     Attributes:
-        hour: the number of the hour.
         reported: the items of the last report.
         output: if the hour reports, the rows of the tuples of reported or watched items.
         exited: if the hour reports, the items of the previous report that are not in this one.
@@ -171,13 +170,11 @@ class TrackerState:
 def advance(
     tracking: TrackerConfig, state: TrackerState, seen: SlotObservations, starts: Bools, hours: Iterable[int]
 ) -> Iterator[TrackerState]:
-    """Yield the state of many items at the end of each hour.
+    """Yield the state of many items at the end of each of some hours, ascending.
 
     Args:
         state: after an earlier hour; hours between count as empty.
-        seen: the observations of the hours.
         starts: whether the hash of each observation is below `tau`; shape (instances, observations).
-        hours: the numbers of the hours, ascending.
     """
     pass_ = _Pass(tracking, state.tuples, seen, starts)
     for hour in hours:
@@ -324,11 +321,7 @@ class _Pass:
 
 
 def _look_up(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
-    """Return the value of the first row with each wanted key; `MISSING` if there is none.
-
-    Args:
-        keys: ascending.
-    """
+    """Return the value of the first row with each wanted key; `MISSING` if there is none. Keys ascend."""
     if not len(keys):
         return np.full(len(wanted), MISSING)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

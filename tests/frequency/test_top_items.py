@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transom.features.frequency.algorithm.top_items import HourlyTopItems, WindowCandidates, top_k
+from transom.features.frequency.algorithm.top_items import HourlyTopItems, top_k
 from transom.features.frequency.windows import Window
 
 RECORDS = st.lists(st.integers(1, 6), max_size=20)
@@ -56,9 +56,10 @@ def test_what_is_known_of_an_item_holds(
 
 
 def test_of_as_many_the_surer_comes_first_then_the_smaller() -> None:
-    item, low = np.array([9, 2, 8, 1, 5]), np.array([3, 0, 4, 3, 0])
-    seen = WindowCandidates(item, low, np.array([9, 9, 9, 9, 0]), 0)
-    window = Window(seen, np.array([5, 7, 5, 5, 9]), 20, np.arange(5.0)).ranked()
-    assert window.seen.item.tolist() == [2, 8, 1, 9]
+    window = Window(
+        item=np.array([9, 2, 8, 1, 5]), low=np.array([3, 0, 4, 3, 0]), high=np.array([9, 9, 9, 9, 0]),
+        unseen=0, estimate=np.array([5, 7, 5, 5, 9]), records=20, margin=np.arange(5.0),
+    ).ranked()  # fmt: skip
+    assert window.item.tolist() == [2, 8, 1, 9]
     assert window.margin is not None
     assert window.margin.tolist() == [1, 2, 3, 0]

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from transom.arrays.arrow import int64s
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import Interval, number_of
-from transom.engine.hours import extend_back, quoted
+from transom.engine.hours import extend_back, hour_number, quoted
 from transom.features.frequency import tables_cells as cells
 from transom.features.frequency import tables_frequencies as frequencies
 from transom.features.frequency import tables_tick_matrices as tick_matrices
@@ -28,7 +28,7 @@ from transom.features.frequency.spec import NEVER_BELOW, Frequency
 from transom.features.frequency.windows import Hours, rows_of_windows
 from transom.features.items.audit import AuditResult, audit_block, compare
 from transom.features.items.bytes import bytes_of
-from transom.features.items.columns import HOUR_NUMBER, numbered_hour
+from transom.features.items.columns import HOUR_NUMBER
 from transom.ledger.freshness import Freshness
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
@@ -84,7 +84,7 @@ def _count(
     counted = counted.groupBy(*quoted(block.item), HOUR_NUMBER).agg(F.sum("records").alias("records"))
     reported = pins.read(frequencies.TABLE, hours)
     reported = reported.where((F.col("block") == block.name) & F.col("low").isNotNull())
-    reported = reported.select(*quoted(block.item), numbered_hour(), "low", "high")
+    reported = reported.select(*quoted(block.item), hour_number().alias(HOUR_NUMBER), "low", "high")
     return compare(counted, reported, block.item, partial(_compare, block, sketches), COUNTS)
 
 

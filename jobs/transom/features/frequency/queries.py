@@ -62,24 +62,18 @@ def frequency(reader: Reader, sketch: str, item: Any, at: datetime) -> Answer:
             Earlier hours that were not requested count as empty.
     """
     block, last = _window(reader.stream, sketch, at)
-    values = _values(item, block, reader.stream)
-    columns = zip(block.item, values, strict=True)
-    is_item = [f"{sql_name(name)} = {sql_literal(value)}" for name, value in columns]
-    rows = _read(reader, block, last, " AND ".join(is_item))
-    hour = number_of(last)
-    queried = {
-        name: pa.array([value], rows.schema.field(name).type)
-        for name, value in zip(block.item, values, strict=True)
-    }
+    values = dict(zip(block.item, _values(item, block, reader.stream), strict=True))
+    is_item = (f"{sql_name(name)} = {sql_literal(value)}" for name, value in values.items())
+    rows, hour = _read(reader, block, last, " AND ".join(is_item)), number_of(last)
+    queried = {name: pa.array([value], rows.schema.field(name).type) for name, value in values.items()}
     # A heavy item is a candidate whether or not an hour has kept it.
-    hours = Hours(
-        block, _concat(rows, pa.table({"hour": [hour], "row_kind": [HEAVY], "since": [0], **queried}))
-    )
+    heavy = pa.table({"hour": [hour], "row_kind": [HEAVY], "since": [0], **queried})
+    hours = Hours(block, _concat(rows, heavy))
     (code,) = hours.heavy[hour]
     window = hours.window(hour, np.array([code]))
-    (at_code,) = np.flatnonzero(window.seen.item == code)
+    (at_code,) = np.flatnonzero(window.item == code)
     margin = None if window.margin is None else float(window.margin[at_code])
-    low, high = int(window.seen.low[at_code]), int(window.seen.high[at_code])
+    low, high = int(window.low[at_code]), int(window.high[at_code])
     return Answer(int(window.estimate[at_code]), low, high, margin, window.records)
 
 

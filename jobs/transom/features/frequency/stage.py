@@ -2,15 +2,8 @@
 
 from functools import partial
 
+from transom.features.frequency import checks
 from transom.features.frequency.built_in_checks import SHORT
-from transom.features.frequency.check_metrics import (
-    MISCOUNTED,
-    SUB_CELLS,
-    TOTALS,
-    UNSOUND,
-    WINDOW,
-    excess_sub_cells,
-)
 from transom.features.frequency.resolve import frequency_block_of
 from transom.features.frequency.spec import Frequency
 from transom.features.items.tables import LONG, item_step
@@ -30,8 +23,8 @@ def definition(stream: Stream) -> Stage:
         "tick_matrices",
         blocks,
         lambda name, block: (InputRange("ingest", "events", "events"),),
-        {"rows_counted": MISCOUNTED, SHORT: LONG},
-        counters=(MISCOUNTED, LONG),
+        {"rows_counted": checks.MISCOUNTED, SHORT: LONG},
+        counters=(checks.MISCOUNTED, LONG),
     )
     cells = step(
         "cells",
@@ -41,8 +34,8 @@ def definition(stream: Stream) -> Stage:
             InputRange(NAME, name, "cells", back=block.cells_back, forward=-1),
         ),
         {"sub_cells_bounded": "sub_cells_beyond"},
-        counters=(SUB_CELLS, WINDOW),
-        derived={"sub_cells_beyond": excess_sub_cells(chained)},
+        counters=(checks.SUB_CELLS, checks.WINDOW),
+        derived={"sub_cells_beyond": checks.excess_sub_cells(chained)},
     )
     frequencies = step(
         "frequencies",
@@ -52,9 +45,9 @@ def definition(stream: Stream) -> Stage:
             *([InputRange(NAME, name, "cells")] if block.chained else []),
             InputRange(NAME, name, "frequencies", back=block.hours, forward=-1),
         ),
-        {"frequency_bounded": "frequency_unsound", "totals_kept": TOTALS},
-        metrics={"frequency_unsound": rows_where(UNSOUND)},
-        counters=(TOTALS,),
-        failing_row_filters={"frequency_bounded": UNSOUND},
+        {"frequency_bounded": "frequency_unsound", "totals_kept": checks.TOTALS},
+        metrics={"frequency_unsound": rows_where(checks.UNSOUND)},
+        counters=(checks.TOTALS,),
+        failing_row_filters={"frequency_bounded": checks.UNSOUND},
     )
     return Stage(NAME, VERSION, (tick_matrices, cells, frequencies))

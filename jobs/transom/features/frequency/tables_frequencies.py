@@ -70,27 +70,27 @@ class FrequencyReporter(ChainTask):
     def _report(
         self, hours: Hours, hour: int, heavy: Mapping[int, int]
     ) -> tuple[Iterator[pa.RecordBatch], dict[int, int]]:
-        """Return an hour's rows, and since when its heavy items are heavy; `heavy` is that of the hour before."""
+        """Return an hour's rows, and since when its items are heavy; `heavy` is that of the previous hour."""
         block, end = self.block, (hour + 1) * HOUR_LENGTH
         # Vanilla still counts an item after it has left the window.
         previous = np.array([*heavy], dtype=np.int64) if block.variant == "vanilla" else NO_ITEMS
         window = hours.window(hour, previous).ranked()
-        items, rank = window.seen, np.arange(1, len(window.estimate) + 1)
+        rank = np.arange(1, len(window.item) + 1)
         # Exact: the product is a fraction.
         is_heavy = window.estimate >= math.ceil(window.records * block.min_share)
-        shown = (rank <= block.top) | np.isin(items.item, hours.watched) | is_heavy
-        now = {item: heavy.get(item, end) for item in items.item[is_heavy].tolist()}
-        since = np.array([now.get(item, NONE) for item in items.item[shown].tolist()], dtype=np.int64)
+        shown = (rank <= block.top) | np.isin(window.item, hours.watched) | is_heavy
+        now = {item: heavy.get(item, end) for item in window.item[is_heavy].tolist()}
+        since = np.array([now.get(item, NONE) for item in window.item[shown].tolist()], dtype=np.int64)
         change = np.full(len(since), None, dtype=object)
         change[since != NONE], change[since == end] = "stays", "entered"
-        rows = self._rows(hours, hour, items.item[shown], since, {
+        rows = self._rows(hours, hour, window.item[shown], since, {
             "rank": rank[shown],
             "estimate": window.estimate[shown],
-            "low": items.low[shown],
-            "high": items.high[shown],
+            "low": window.low[shown],
+            "high": window.high[shown],
             "window_records": window.records,
             "error_bound": None if window.margin is None else window.margin[shown],
-            "max_unreported": max(items.unseen, int(items.high[~shown].max(initial=0))),
+            "max_unreported": max(window.unseen, int(window.high[~shown].max(initial=0))),
             "change": change.tolist(),
             "state": np.where(since == NONE, np.array(None), "partial").tolist(),
             "entered": (since == end).astype(np.int64),

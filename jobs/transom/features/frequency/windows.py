@@ -68,18 +68,16 @@ class CellState:
 
 
 @dataclass(frozen=True)
-class Window:
-    """A window.
+class Window(WindowCandidates):
+    """A window and its candidates.
 
     Attributes:
-        seen: its candidates.
-        estimate: of each, by the sketch, within its bounds.
+        estimate: of each candidate, by the sketch, within its bounds.
         records: of the window.
         margin: the estimate of each is too large by more than this with probability delta at most; None if
             there is no such bound.
     """
 
-    seen: WindowCandidates
     estimate: Int64s
     records: int
     margin: Floats | None
@@ -87,12 +85,10 @@ class Window:
     def ranked(self) -> "Window":
         """Return the same for items that may be in the window: the larger estimate comes first, then the
         larger `low`, then the smaller code."""
-        seen = self.seen
-        order = np.lexsort([seen.item, -seen.low, -self.estimate])
-        order = order[seen.high[order] > 0]
-        seen = WindowCandidates(seen.item[order], seen.low[order], seen.high[order], seen.unseen)
-        margin = None if self.margin is None else self.margin[order]
-        return Window(seen, self.estimate[order], self.records, margin)
+        order = np.lexsort([self.item, -self.low, -self.estimate])
+        order = order[self.high[order] > 0]
+        columns = ("item", "low", "high", "estimate", *([] if self.margin is None else ["margin"]))
+        return replace(self, **{name: getattr(self, name)[order] for name in columns})
 
 
 class Hours:
@@ -176,7 +172,8 @@ class Hours:
             seen = replace(seen, high=np.minimum(seen.high, upper))
             # `lower` exceeds the truth by the margin of a sketch that forgets nothing too early, at most.
             margin = np.minimum(margin + np.maximum(estimate - lower, 0), sketch.records)
-        return Window(seen, np.clip(estimate, seen.low, seen.high), sketch.records, margin)
+        estimate = np.clip(estimate, seen.low, seen.high)
+        return Window(**vars(seen), estimate=estimate, records=sketch.records, margin=margin)
 
     def sketch(self, hour: int) -> WindowSketch:
         """Return the sketch of the window that ends with an hour."""

@@ -24,11 +24,6 @@ BEGINNING = 60
 """Characters shown of an item that is too long."""
 
 
-def numbered_hour() -> Column:
-    """Return the column `HOUR_NUMBER`."""
-    return hour_number().alias(HOUR_NUMBER)
-
-
 def count_items(
     events: DataFrame,
     item: Mapping[str, str],
@@ -58,7 +53,7 @@ def count_items(
     columns = [shortened.get(name, F.col(f"`{name}`")) for name in item]
     return (
         events.dropna(subset=list(item))
-        .groupBy(*columns, long.alias("long"), numbered_hour(), period)
+        .groupBy(*columns, long.alias("long"), hour_number().alias(HOUR_NUMBER), period)
         .agg(F.count("*").alias("records"), *aggregates)
         .withColumn("watched", is_among(item, watched))
     )

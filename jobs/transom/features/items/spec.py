@@ -13,8 +13,6 @@ from pydantic import (
 )
 
 Value = StrictBool | StrictInt | StrictStr
-
-
 Item = Annotated[tuple[Value, ...], Field(min_length=1)]
 
 

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from transom.arrays.arrow import int64s
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import Interval, number_of
-from transom.engine.hours import extend_back, quoted
+from transom.engine.hours import extend_back, hour_number, quoted
 from transom.features.items.audit import AuditResult, audit_block, compare
-from transom.features.items.columns import HOUR_NUMBER, flags, numbered_hour
+from transom.features.items.columns import HOUR_NUMBER, flags
 from transom.features.persistence import tables_tuples as tuples
 from transom.features.persistence.algorithm.vectorised import WATCHED, ExactTracker
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
@@ -75,7 +75,11 @@ def _count(
     rows = pins.read(tuples.TABLE, hours).where(F.col("block") == block.name)
     low, start, named = F.col("counted"), F.unix_micros("start"), F.col("since").isNotNull()
     reported = rows.where(F.col("row_kind") == tuples.ITEM).select(
-        *quoted(block.item), numbered_hour(), low.alias("low"), start.alias("start"), named.alias("named")
+        *quoted(block.item),
+        hour_number().alias(HOUR_NUMBER),
+        low.alias("low"),
+        start.alias("start"),
+        named.alias("named"),
     )
     comparison = partial(_compare, block, [number_of(hour) for hour in hours])
     counts = compare(pairs.select(*quoted(block.item), "slot"), reported, block.item, comparison, COUNTS)

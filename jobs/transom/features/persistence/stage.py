@@ -3,15 +3,8 @@
 from functools import partial
 
 from transom.features.items.tables import LONG, item_step
+from transom.features.persistence import checks
 from transom.features.persistence.built_in_checks import SHORT
-from transom.features.persistence.check_metrics import (
-    MISCOUNTED,
-    PAIRS,
-    STARTS,
-    excess_tuples,
-    outside,
-    violates_window,
-)
 from transom.features.persistence.resolve import persistence_block_of
 from transom.features.persistence.spec import Persistence
 from transom.ledger.stage import InputRange, Stage, rows_where
@@ -25,7 +18,7 @@ def definition(stream: Stream) -> Stage:
     """Return the tables of persistence of a stream."""
     blocks = {name: persistence_block_of(stream, name) for name in stream.blocks(Persistence)}
     step = partial(item_step, stream, NAME)
-    is_outside, is_unsound = outside(blocks), violates_window(blocks)
+    is_outside, is_unsound = checks.outside(blocks), checks.violates_window(blocks)
     tuples = step(
         "tuples",
         blocks,
@@ -36,12 +29,12 @@ def definition(stream: Stream) -> Stage:
         {
             "tuples_expected": "tuples_beyond",
             "tuples_in_window": "tuples_outside",
-            "slots_counted": MISCOUNTED,
+            "slots_counted": checks.MISCOUNTED,
             SHORT: LONG,
         },
         metrics={"tuples_outside": rows_where(is_outside)},
-        counters=(PAIRS, STARTS, MISCOUNTED, LONG),
-        derived={"tuples_beyond": excess_tuples(blocks)},
+        counters=(checks.PAIRS, checks.STARTS, checks.MISCOUNTED, LONG),
+        derived={"tuples_beyond": checks.excess_tuples(blocks)},
         failing_row_filters={"tuples_in_window": is_outside},
     )
     persistent_items = step(

@@ -21,14 +21,13 @@ from transom.arrays.column_batch import MISSING
 from transom.core.exact_sums import Bools, Int64s
 from transom.core.intervals import HOUR_LENGTH
 from transom.engine.hour_chains import ChainTask, hour_runs
-from transom.engine.hours import quoted
+from transom.engine.hours import hour_number, quoted
 from transom.features.items.bytes import binary, bytes_of, rows_of
 from transom.features.items.columns import (
     HOUR_NUMBER,
     columns_by_name,
     count_items,
     flags,
-    numbered_hour,
     without_long,
 )
 from transom.features.items.tables import item_schema
@@ -84,7 +83,9 @@ def _as_struct(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
         (F.unix_micros(name) if name in (*SLOTS, "since") else F.col(name)).alias(name)
         for name in ("row_kind", *NUMBERS, "bits", "since")
     )
-    return of_block.select(*quoted(block.item), numbered_hour(), F.struct(*columns).alias("left"))
+    return of_block.select(
+        *quoted(block.item), hour_number().alias(HOUR_NUMBER), F.struct(*columns).alias("left")
+    )
 
 
 @dataclass(frozen=True)

@@ -73,14 +73,9 @@ def _count(
     read = extend_back(hours, block.back) & snapshot.required_hours
     pairs = tuples.observe_slots(pins.read("events", read), block).where("NOT long")
     rows = pins.read(tuples.TABLE, hours).where(F.col("block") == block.name)
-    low, start, named = F.col("counted"), F.unix_micros("start"), F.col("since").isNotNull()
-    reported = rows.where(F.col("row_kind") == tuples.ITEM).select(
-        *quoted(block.item),
-        hour_number().alias(HOUR_NUMBER),
-        low.alias("low"),
-        start.alias("start"),
-        named.alias("named"),
-    )
+    start, named = F.unix_micros("start").alias("start"), F.col("since").isNotNull().alias("named")
+    columns = (hour_number().alias(HOUR_NUMBER), F.col("counted").alias("low"), start, named)
+    reported = rows.where(F.col("row_kind") == tuples.ITEM).select(*quoted(block.item), *columns)
     comparison = partial(_compare, block, [number_of(hour) for hour in hours])
     counts = compare(pairs.select(*quoted(block.item), "slot"), reported, block.item, comparison, COUNTS)
     started = (F.col("row_kind") == tuples.TUPLE) & (F.col("instance") != WATCHED)

@@ -83,9 +83,8 @@ def _as_struct(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
         (F.unix_micros(name) if name in (*SLOTS, "since") else F.col(name)).alias(name)
         for name in ("row_kind", *NUMBERS, "bits", "since")
     )
-    return of_block.select(
-        *quoted(block.item), hour_number().alias(HOUR_NUMBER), F.struct(*columns).alias("left")
-    )
+    hour, state = hour_number().alias(HOUR_NUMBER), F.struct(*columns).alias("left")
+    return of_block.select(*quoted(block.item), hour, state)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support import item_histories as sketched
-from tests.support.item_histories import HOUR, Event, by_item, bytes_of, events_of, live, micros
+from tests.support.item_histories import HOUR, Event, bytes_of, live, micros
 from tests.support.stream_harness import StreamHarness, hour, line
 from transom.api import StaleDataError, read
 from transom.app.audit import audit as audit_stage
@@ -30,13 +30,9 @@ from transom.features.frequency.resolve import FrequencyBlock, frequency_block_o
 Make = Callable[..., StreamHarness]
 HOURS = 12
 
-FREQUENT = """
-name: web
-preset: apache/combined
-repair_window: 1 hour  # a longer gap between hours that are asked for stays one
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
-key: [client]
-frequency:
+FREQUENT = (
+    sketched.STREAM
+    + """frequency:
   clients: {item: [client], window: 4 hours, tick: 5 minutes, epsilon: 0.4, delta: 0.3, top: 2,
             min_share: 0.2}
   answers: {item: [client, bytes], where: status = 200, window: 3 hours, tick: 20 minutes, epsilon: 0.6,
@@ -51,6 +47,7 @@ frequency:
   ever: {item: [client], window: 1 hour, tick: 1 hour, epsilon: 0.5, delta: 0.25, top: 2, variant: vanilla,
          min_share: 0.4}
 """
+)
 LISTINGS: Mapping[str, Callable[..., WindowedCountMin]] = {
     "perfect": Perfect, "simple": Simple, "proportional": Proportional, "vanilla": Vanilla
 }  # fmt: skip
@@ -237,14 +234,11 @@ def told(harness: StreamHarness, name: str) -> Iterator[Event]:
 
 
 def check(harness: StreamHarness, asked: Sequence[int]) -> None:
-    events, hours = events_of(harness, asked)
-    for name in harness.stream.frequency:
-        rows = by_item(told(harness, name))
-        assert rows == by_item(expected(harness, name, events, hours)), name
+    blocks = harness.stream.frequency
+    for name, rows in sketched.blocks_as_expected(harness, told, expected, blocks, asked):
         # In five hours nothing of `answers` stays.
-        assert {row["change"] for row in rows} >= ({"entered", "stays"} if len(asked) > 5 else {"entered"}), (
-            name
-        )
+        changes = {"entered", "stays"} if len(asked) > 5 else {"entered"}
+        assert {row["change"] for row in rows} >= changes, name
         assert len({row["item"] for row in rows}) > 2, name
 
 
@@ -270,11 +264,7 @@ def check_asked(harness: StreamHarness, name: str, events: Sequence[Event], aske
 
 
 def test_frequencies_of_one_run_are_those_of_the_listings(make_stream: Make) -> None:
-    day, hours = make_stream(FREQUENT), 5
-    for number, lines in enumerate(requests(random.Random(4))[:hours]):
-        day.land(number, lines)
-    day.run(0, hours)
-    check(day, range(hours))
+    sketched.run_once(make_stream(FREQUENT), requests(random.Random(4))[:5], check)
 
 
 @pytest.mark.full
@@ -286,10 +276,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(make_stream:
     # Hours 6 and 7 are asked for last, after what comes behind them.
     early, later = ((0, 1), (1, 6), (8, HOURS)), ((2, 3), (4, 8), (8, HOURS))
     live(lived, whole, log, late, early, later, check)
-    stays = {row["spell_id"] for row in whole.rows_of("frequencies") if row["block"] != "answers"} - {None}
-    findings = [finding for finding in whole.findings() if finding.kind == "heavy_hitter"]
-    assert len(findings) == len(stays) > 3
-    assert {finding.block for finding in findings} == FREQUENCIES - {"answers"}
+    sketched.findings_of_spells(whole, "frequencies", "heavy_hitter", FREQUENCIES - {"answers"})
     events, hours = whole.rows_of("events"), [micros(hour(number)) for number in range(HOURS)]
     # In chunks of five hours, the last of which is not whole.
     stream, interval = (

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support import item_histories as sketched
-from tests.support.item_histories import HOUR, MICROS, Event, by_item, bytes_of, events_of, live, micros
+from tests.support.item_histories import HOUR, MICROS, Event, bytes_of, live, micros
 from tests.support.stream_harness import StreamHarness, hour, line
 from transom.app.freshness import freshness_of
 from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
@@ -23,18 +23,15 @@ from transom.storage.tables import LakeError
 Make = Callable[..., StreamHarness]
 HOURS = 16
 
-PERSISTENT = """
-name: web
-preset: apache/combined
-repair_window: 1 hour  # a longer gap between hours that are asked for stays one
-source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
-key: [client]
-persistence:
+PERSISTENT = (
+    sketched.STREAM
+    + """persistence:
   clients: {item: [client], slot: 1 hour, window: 6 hours, alpha: 0.7, epsilon: 0.4}
   pairs: {item: [client, status], where: bytes > 0, slot: 20 minutes, window: 4 hours, alpha: 0.5,
           epsilon: 0.3, delta: 0.2, seed: 5, finding: false}
   slow: {item: [client], slot: 3 hours, window: 15 hours, alpha: 0.8, epsilon: 0.5, watch: [10.0.0.3]}
 """
+)
 
 
 def requests(rng: random.Random) -> list[list[str]]:
@@ -161,10 +158,8 @@ def told(harness: StreamHarness, name: str) -> Iterator[Event]:
 
 
 def check(harness: StreamHarness, asked: Sequence[int]) -> None:
-    events, hours = events_of(harness, asked)
-    for name in harness.stream.persistence:
-        rows = by_item(told(harness, name))
-        assert rows == by_item(expected(harness, name, events, hours)), name
+    blocks = harness.stream.persistence
+    for name, rows in sketched.blocks_as_expected(harness, told, expected, blocks, asked):
         changes = {row["change"] for row in rows}
         # In six hours few enter, and none has left.
         assert changes >= ({"entered", "stays"} if len(asked) > 6 else {"entered"}), name
@@ -172,11 +167,7 @@ def check(harness: StreamHarness, asked: Sequence[int]) -> None:
 
 
 def test_items_of_one_run_are_those_of_the_listing(make_stream: Make) -> None:
-    day, hours = make_stream(PERSISTENT), 6
-    for number, lines in enumerate(requests(random.Random(4))[:hours]):
-        day.land(number, lines)
-    day.run(0, hours)
-    check(day, range(hours))
+    sketched.run_once(make_stream(PERSISTENT), requests(random.Random(4))[:6], check)
 
 
 @pytest.mark.full
@@ -199,10 +190,7 @@ def test_items_are_what_the_listing_says_whatever_the_history(make_stream: Make)
             1, (whole.stream.persistence[found.block].slot // timedelta(hours=1))
         )
     # What stays is one finding, and so is what has left; what nobody wants to be told of is none.
-    stays = {row["spell_id"] for row in whole.rows_of("persistent_items") if row["block"] != "pairs"} - {None}
-    findings = [finding for finding in whole.findings() if finding.kind == "persistent_item"]
-    assert len(findings) == len(stays) > 3
-    assert {finding.block for finding in findings} == {"clients", "slow"}
+    findings = sketched.findings_of_spells(whole, "persistent_items", "persistent_item", {"clients", "slow"})
     ongoing = [finding for finding in findings if finding.ongoing]
     assert {finding.item for finding in ongoing if finding.block == "clients"} == {
         row["client"]
@@ -256,7 +244,7 @@ IGNORING = """
 @pytest.mark.full
 def test_what_is_known_is_not_told_and_is_remembered(make_stream: Make, tmp_path: Path) -> None:
     """Slow (20 seconds): several runs of the sketches."""
-    text = PERSISTENT[: PERSISTENT.index("  clients")] + IGNORING
+    text = f"{sketched.STREAM}persistence:\n{IGNORING}"
     path = tmp_path / "known"
     write_deltalake(path, pa.table({"ip": ["10.0.0.1"]}))
     day = make_stream(text.replace("IGNORED", "{}"))

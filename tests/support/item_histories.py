@@ -2,14 +2,25 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from tests.promise.test_promise import assert_equal
 from tests.support.stream_harness import StreamHarness, hour
+from transom.findings.from_ledger import Finding
 
 Event = dict[str, Any]
+STREAM = """
+name: web
+preset: apache/combined
+repair_window: 1 hour  # a longer gap between hours that are asked for stays one
+source: {path: "landing/web/%Y-%m-%d/access.%H*.log.gz"}
+key: [client]
+"""
 MICROS = 10**6
 HOUR = 3600 * MICROS
+Check = Callable[[StreamHarness, Sequence[int]], None]
+"""Checks what a lake tells of the hours that were asked for."""
 
 
 def micros(moment: datetime) -> int:
@@ -35,10 +46,6 @@ def texts_of(item: bytes, columns: Sequence[str]) -> list[bytes]:
     return texts
 
 
-def by_item(rows: Iterable[Event]) -> list[Event]:
-    return sorted(rows, key=lambda row: (row["end"], row["item"]))
-
-
 def told(
     harness: StreamHarness, table: str, block: str, item: Iterable[str]
 ) -> Iterator[tuple[Event, Event]]:
@@ -53,6 +60,39 @@ def told(
             yield {"item": of_item, "end": end, "change": change, "watched": row["watched"]}, row
 
 
+def blocks_as_expected(
+    harness: StreamHarness,
+    told: Callable[[StreamHarness, str], Iterable[Event]],
+    expected: Callable[[StreamHarness, str, Sequence[Event], Sequence[int]], Iterable[Event]],
+    blocks: Iterable[str],
+    asked: Sequence[int],
+) -> Iterator[tuple[str, list[Event]]]:
+    """Each block with its rows, which are those that are expected of the events of some hours."""
+    hours = [micros(hour(number)) for number in asked]
+    events = [event for event in harness.rows_of("events") if micros(event["hour"]) in hours]
+    for name in blocks:
+        rows, by_item = [*told(harness, name)], itemgetter("end", "item")
+        assert sorted(rows, key=by_item) == sorted(expected(harness, name, events, hours), key=by_item), name
+        yield name, rows
+
+
+def run_once(day: StreamHarness, log: Sequence[list[str]], check: Check) -> None:
+    """A lake of one run, each hour of which is checked."""
+    for number, lines in enumerate(log):
+        day.land(number, lines)
+    day.run(0, len(log))
+    check(day, range(len(log)))
+
+
+def findings_of_spells(whole: StreamHarness, table: str, kind: str, blocks: set[str]) -> list[Finding]:
+    """The findings of a kind: one for each spell of the blocks that have findings."""
+    stays = {row["spell_id"] for row in whole.rows_of(table) if row["block"] in blocks} - {None}
+    findings = [finding for finding in whole.findings() if finding.kind == kind]
+    assert len(findings) == len(stays) > 3
+    assert {finding.block for finding in findings} == blocks
+    return findings
+
+
 def live(
     lived: StreamHarness,
     whole: StreamHarness,
@@ -60,7 +100,7 @@ def live(
     late: Mapping[int, list[str]],
     early: Sequence[tuple[int, int]],
     later: Sequence[tuple[int, int]],
-    check: Callable[[StreamHarness, Sequence[int]], None],
+    check: Check,
 ) -> None:
     """A lake that has lived, beside one run over all there is: the same in the end; each hour is checked.
 
@@ -81,9 +121,3 @@ def live(
     assert_equal(lived, whole)
     lived.assert_ledger_true()
     check(whole, range(len(log)))
-
-
-def events_of(harness: StreamHarness, asked: Sequence[int]) -> tuple[list[Event], list[int]]:
-    """The events of some hours, and these in microseconds."""
-    hours = [micros(hour(number)) for number in asked]
-    return [event for event in harness.rows_of("events") if micros(event["hour"]) in hours], hours

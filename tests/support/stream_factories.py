@@ -1,6 +1,7 @@
 """A small stream without a preset, and changes of it."""
 
 import re
+from collections.abc import Mapping
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -54,6 +55,13 @@ def refusal(data: dict[str, Any]) -> str:
     with pytest.raises(SpecificationError) as error:
         parse(data, "app.yaml")
     return str(error.value)
+
+
+def refusal_of_block(feature: str, block: Mapping[str, Any]) -> str:
+    """Why a block is refused; fields that are `...` are left out."""
+    said = {name: value for name, value in block.items() if value is not ...}
+    message = refusal(base() | {feature: {"x": said}})
+    return message.replace(f"app.yaml: {feature}.x.", "").replace("app.yaml: ", "")
 
 
 def exactly(text: str) -> str:

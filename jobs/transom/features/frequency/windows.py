@@ -53,13 +53,8 @@ def rows_of_windows(
 
 @dataclass(frozen=True)
 class CellState:
-    """The cells of a window, flat.
-
-    Attributes:
-        records: of the window; of vanilla all.
-        counters: in the unit of the variant.
-        low, high: lower and upper bounds of the records of each cell.
-    """
+    """The records of a window, or of vanilla all, and its cells, flat: counters in the unit of the variant,
+    and lower and upper bounds of the records of each."""
 
     records: int
     counters: Int64s

@@ -30,12 +30,8 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class TrackerConfig:
-    """Parameters of tracking and reporting.
-
-    Attributes:
-        length: the length of a slot, in microseconds: it divides an hour, or is whole hours. Slots are
-            counted from 1970.
-    """
+    """Parameters of tracking and reporting, and the length of a slot, in microseconds: it divides an hour, or
+    is whole hours. Slots are counted from 1970."""
 
     params: PersistenceParams
     length: int
@@ -132,11 +128,7 @@ class Tuples(ColumnBatch):
 
 @dataclass(frozen=True)
 class Reported(ColumnBatch):
-    """The items of the last report, by item.
-
-    Attributes:
-        since: the time since which the item is reported, in microseconds.
-    """
+    """The items of the last report, by item, and since when each is reported, in microseconds."""
 
     item: Int64s
     since: Int64s

@@ -11,11 +11,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support import item_histories as sketched
+from tests.support.item_factories import Case, plain
 from tests.support.item_histories import HOUR, MICROS, Event, bytes_of, live, micros
 from tests.support.stream_harness import StreamHarness, hour, line
 from transom.app.freshness import freshness_of
-from transom.features.persistence.algorithm.item_slot_hash import item_slot_hash
-from transom.features.persistence.algorithm.reference import Exact, SlidingWindow
+from transom.features.persistence.algorithm.reference import Exact
 from transom.features.persistence.audit import audit
 from transom.features.persistence.resolve import PersistenceBlock, persistence_block_of
 from transom.storage.tables import LakeError
@@ -59,49 +59,20 @@ def expected(
     block = persistence_block_of(harness.stream, name)
     taken = [e for e in events if name != "pairs" or (e["bytes"] or 0) > 0]
     taken.sort(key=lambda event: event["event_time"])
-    tracking, of = block.tracking, block.tracking.params
-    windows = [
-        SlidingWindow(of, lambda item, slot, seed=seed: item_slot_hash(item, slot, seed))  # type: ignore[misc]
-        for seed in block.seeds
-    ]
-    exact, named = Exact(of.slots), dict[bytes, int]()
-    watched = {bytes_of(item) for item in block.watched}
-    for at in range(min(asked), max(asked) + HOUR, HOUR):
-        for event in taken:
-            time = micros(event["event_time"])
-            if time // HOUR * HOUR != at:
-                continue
-            item, slot = bytes_of([event[column] for column in block.item]), time // tracking.length
-            exact.take(item, slot)
-            for window in windows:
-                window.move_to(slot)
-                if item not in watched:
-                    window.take(item, slot)
-        end = at + HOUR
-        if end % tracking.length:
+    records = [(micros(e["event_time"]), bytes_of([e[column] for column in block.item])) for e in taken]
+    watched = frozenset(map(bytes_of, block.watched))
+    hours = [at // HOUR for at in asked]
+    case = Case(block.tracking, records, watched, hours, [], block.seeds[0])
+    for number, tuples, named, left in plain(case):
+        if named is None or number not in hours:
             continue
-        last = end // tracking.length - 1
-        oldest: dict[bytes, tuple[int, int]] = {}
-        for window in windows:
-            window.move_to(last)
-            for item, start, counted in window.oldest(last):
-                oldest[item] = min((start, counted), oldest.get(item, (start, counted)))
-        found = {item for window in windows for item in window.reported(last)}
-        first = last - of.slots + 1
-        found = {i for i in found if oldest[i][1] + oldest[i][0] - first >= of.alpha * of.slots}
-        persistence = exact.persistence(last)
-        for item in watched & persistence.keys():
-            oldest[item] = (min(s for s in exact.slots_of[item] if s > last - of.slots), persistence[item])
-            if persistence[item] >= of.alpha * of.slots:
-                found.add(item)
-        left = named.keys() - found
-        named = {item: named.get(item, end) for item in found}
-        if at in asked:
-            for item in {*found, *(watched & persistence.keys())}:
-                start, counted = oldest[item]
-                yield told_of(taken, block, item, start, counted, end, named.get(item), item in watched)
-            for item in left:
-                yield {"item": item, "end": end, "change": "left", "watched": item in watched}
+        end, oldest = (number + 1) * HOUR, dict[bytes, tuple[int, int]]()
+        for (_, item, start), (counted, _) in tuples.items():
+            oldest[item] = min((start, counted), oldest.get(item, (start, counted)))
+        for item in {*named, *(watched & oldest.keys())}:
+            yield told_of(taken, block, item, *oldest[item], end, named.get(item), item in watched)
+        for item in left:
+            yield {"item": item, "end": end, "change": "left", "watched": item in watched}
 
 
 def told_of(

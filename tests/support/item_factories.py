@@ -32,13 +32,15 @@ At = tuple[int, bytes, int]
 
 @dataclass(frozen=True)
 class Case:
-    """What is tracked, records in order, the hours that are asked for, and which of them runs begin with."""
+    """What is tracked, records in order, the hours that are asked for, which of them runs begin with, and the
+    seed of the first instance."""
 
     tracking: TrackerConfig
     records: Sequence[Record]
     watched: frozenset[bytes]
     due: Sequence[int]
     runs: Sequence[int]
+    seed: int = 0
 
     @property
     def hours(self) -> range:
@@ -78,7 +80,7 @@ def plain(case: Case) -> Iterator[tuple[int, dict[At, TrackedItem], dict[bytes, 
     tracking, asked = case.tracking, case.tracking.params
     windows = [
         SlidingWindow(asked, lambda item, slot, seed=seed: item_slot_hash(item, slot, seed))  # type: ignore[misc]
-        for seed in range(asked.instances)
+        for seed in range(case.seed, case.seed + asked.instances)
     ]
     exact = Exact(asked.slots)
     named: dict[bytes, int] = {}

@@ -20,7 +20,7 @@ key: [client]
 MICROS = 10**6
 HOUR = 3600 * MICROS
 Check = Callable[[StreamHarness, Sequence[int]], None]
-"""Checks what a lake tells of the hours that were asked for."""
+"""Checks the rows of requested hours, by their numbers."""
 
 
 def micros(moment: datetime) -> int:
@@ -62,22 +62,22 @@ def told(
 
 def blocks_as_expected(
     harness: StreamHarness,
-    told: Callable[[StreamHarness, str], Iterable[Event]],
+    rows_of: Callable[[StreamHarness, str], Iterable[Event]],
     expected: Callable[[StreamHarness, str, Sequence[Event], Sequence[int]], Iterable[Event]],
     blocks: Iterable[str],
     asked: Sequence[int],
 ) -> Iterator[tuple[str, list[Event]]]:
-    """Each block with its rows, which are those that are expected of the events of some hours."""
+    """Check the rows of each block in requested hours against the expected ones, and yield them."""
     hours = [micros(hour(number)) for number in asked]
     events = [event for event in harness.rows_of("events") if micros(event["hour"]) in hours]
     for name in blocks:
-        rows, by_item = [*told(harness, name)], itemgetter("end", "item")
+        rows, by_item = [*rows_of(harness, name)], itemgetter("end", "item")
         assert sorted(rows, key=by_item) == sorted(expected(harness, name, events, hours), key=by_item), name
         yield name, rows
 
 
 def run_once(day: StreamHarness, log: Sequence[list[str]], check: Check) -> None:
-    """A lake of one run, each hour of which is checked."""
+    """Run all hours at once, and check each."""
     for number, lines in enumerate(log):
         day.land(number, lines)
     day.run(0, len(log))
@@ -85,7 +85,7 @@ def run_once(day: StreamHarness, log: Sequence[list[str]], check: Check) -> None
 
 
 def findings_of_spells(whole: StreamHarness, table: str, kind: str, blocks: set[str]) -> list[Finding]:
-    """The findings of a kind: one for each spell of the blocks that have findings."""
+    """Return the findings of a kind: one for each spell of the blocks that have findings."""
     stays = {row["spell_id"] for row in whole.rows_of(table) if row["block"] in blocks} - {None}
     findings = [finding for finding in whole.findings() if finding.kind == kind]
     assert len(findings) == len(stays) > 3

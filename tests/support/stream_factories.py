@@ -58,9 +58,9 @@ def refusal(data: dict[str, Any]) -> str:
 
 
 def refusal_of_block(feature: str, block: Mapping[str, Any]) -> str:
-    """Why a block is refused; fields that are `...` are left out."""
-    said = {name: value for name, value in block.items() if value is not ...}
-    message = refusal(base() | {feature: {"x": said}})
+    """Return why a block is refused; fields that are `...` are left out."""
+    fields = {name: value for name, value in block.items() if value is not ...}
+    message = refusal(base() | {feature: {"x": fields}})
     return message.replace(f"app.yaml: {feature}.x.", "").replace("app.yaml: ", "")
 
 

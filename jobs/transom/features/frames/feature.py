@@ -1,7 +1,14 @@
 """What the rest of transom knows of the feature."""
 
 from transom.features.aggregates.spec import Aggregation
-from transom.features.frames import built_in_checks, describe, fingerprints, input_columns, spec_rules, validate
+from transom.features.frames import (
+    built_in_checks,
+    describe,
+    fingerprints,
+    input_columns,
+    spec_rules,
+    validate,
+)
 from transom.features.frames.spec import Frame
 from transom.spec.feature import Feature, lazy
 from transom.spec.stream import Stream

@@ -29,7 +29,14 @@ from transom.features.frames.algorithm.vectorised import (
     advance,
     period_frames,
 )
-from transom.features.frames.check_metrics import AWAY, COUNTED, GROW, MISCOUNTED, miscounted, moves_away_from_target
+from transom.features.frames.check_metrics import (
+    AWAY,
+    COUNTED,
+    GROW,
+    MISCOUNTED,
+    miscounted,
+    moves_away_from_target,
+)
 from transom.features.frames.resolve import ResolvedFrames
 from transom.features.frames.source_rows import FLAG_BITS, MOMENT, VALUE, order_of, readings_of
 from transom.ledger.stage import BlockTask, StepRequest, StepResult

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from transom.features.frequency import checks
+from transom.features.frequency import check_metrics
 from transom.features.frequency.built_in_checks import SHORT
 from transom.features.frequency.resolve import frequency_block_of
 from transom.features.frequency.spec import Frequency
@@ -23,8 +23,8 @@ def definition(stream: Stream) -> Stage:
         "tick_matrices",
         blocks,
         lambda name, block: (InputRange("ingest", "events", "events"),),
-        {"rows_counted": checks.MISCOUNTED, SHORT: LONG},
-        counters=(checks.MISCOUNTED, LONG),
+        {"rows_counted": check_metrics.MISCOUNTED, SHORT: LONG},
+        counters=(check_metrics.MISCOUNTED, LONG),
     )
     cells = step(
         "cells",
@@ -34,8 +34,8 @@ def definition(stream: Stream) -> Stage:
             InputRange(NAME, name, "cells", back=block.cells_back, forward=-1),
         ),
         {"sub_cells_bounded": "sub_cells_beyond"},
-        counters=(checks.SUB_CELLS, checks.WINDOW),
-        derived={"sub_cells_beyond": checks.excess_sub_cells(chained)},
+        counters=(check_metrics.SUB_CELLS, check_metrics.WINDOW),
+        derived={"sub_cells_beyond": check_metrics.excess_sub_cells(chained)},
     )
     frequencies = step(
         "frequencies",
@@ -45,9 +45,9 @@ def definition(stream: Stream) -> Stage:
             *([InputRange(NAME, name, "cells")] if block.chained else []),
             InputRange(NAME, name, "frequencies", back=block.hours, forward=-1),
         ),
-        {"frequency_bounded": "frequency_unsound", "totals_kept": checks.TOTALS},
-        metrics={"frequency_unsound": rows_where(checks.UNSOUND)},
-        counters=(checks.TOTALS,),
-        failing_row_filters={"frequency_bounded": checks.UNSOUND},
+        {"frequency_bounded": "frequency_unsound", "totals_kept": check_metrics.TOTALS},
+        metrics={"frequency_unsound": rows_where(check_metrics.UNSOUND)},
+        counters=(check_metrics.TOTALS,),
+        failing_row_filters={"frequency_bounded": check_metrics.UNSOUND},
     )
     return Stage(NAME, VERSION, (tick_matrices, cells, frequencies))

@@ -3,7 +3,7 @@
 from functools import partial
 
 from transom.features.items.tables import LONG, item_step
-from transom.features.persistence import checks
+from transom.features.persistence import check_metrics
 from transom.features.persistence.built_in_checks import SHORT
 from transom.features.persistence.resolve import persistence_block_of
 from transom.features.persistence.spec import Persistence
@@ -18,7 +18,7 @@ def definition(stream: Stream) -> Stage:
     """Return the tables of persistence of a stream."""
     blocks = {name: persistence_block_of(stream, name) for name in stream.blocks(Persistence)}
     step = partial(item_step, stream, NAME)
-    is_outside, is_unsound = checks.outside(blocks), checks.violates_window(blocks)
+    is_outside, is_unsound = check_metrics.outside(blocks), check_metrics.violates_window(blocks)
     tuples = step(
         "tuples",
         blocks,
@@ -29,12 +29,12 @@ def definition(stream: Stream) -> Stage:
         {
             "tuples_expected": "tuples_beyond",
             "tuples_in_window": "tuples_outside",
-            "slots_counted": checks.MISCOUNTED,
+            "slots_counted": check_metrics.MISCOUNTED,
             SHORT: LONG,
         },
         metrics={"tuples_outside": rows_where(is_outside)},
-        counters=(checks.PAIRS, checks.STARTS, checks.MISCOUNTED, LONG),
-        derived={"tuples_beyond": checks.excess_tuples(blocks)},
+        counters=(check_metrics.PAIRS, check_metrics.STARTS, check_metrics.MISCOUNTED, LONG),
+        derived={"tuples_beyond": check_metrics.excess_tuples(blocks)},
         failing_row_filters={"tuples_in_window": is_outside},
     )
     persistent_items = step(

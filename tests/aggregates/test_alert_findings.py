@@ -17,8 +17,7 @@ from transom.engine import compaction as tidying
 from transom.features.aggregates.findings import SOURCE
 from transom.findings import sync
 from transom.findings.from_ledger import Finding
-from transom.findings.store import count_findings, findings
-from transom.findings.store import publish as publish_ledger
+from transom.findings.store import count_findings, findings, sync_ledger_findings
 from transom.ledger.input_hashes import fingerprint
 from transom.ledger.ledger import Ledger
 from transom.stream import Stream, parse
@@ -83,7 +82,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def publish(ledger: Ledger, stream: Stream) -> bool:
-    return sync.publish(ledger, stream, SOURCE)
+    return sync.sync_table_findings(ledger, stream, SOURCE)
 
 
 def version(ledger: Ledger) -> int:
@@ -151,7 +150,7 @@ def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger:
     # Nothing is written without need; what the ledger finds leaves it alone, and the other way round.
     stood = version(ledger)
     assert not publish(Ledger(ledger.root), stream)
-    publish_ledger(ledger, stream.name, "aggregates", {})
+    sync_ledger_findings(ledger, stream.name, "aggregates", {})
     assert version(ledger) == stood
 
 

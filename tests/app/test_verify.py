@@ -22,7 +22,7 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine import verification
 from transom.engine.ledger_repair import examine
 from transom.engine.verification import Verification
-from transom.features.ingest.specified import partition_of
+from transom.features.ingest.expected_inputs import partition_of
 from transom.ledger.damage import Damage
 from transom.ledger.ledger import Run
 

@@ -12,8 +12,8 @@ from transom import __version__
 from transom.app.freshness import freshness_of
 from transom.core.partitions import EMPTY_DIGEST, PartitionKey, PartitionState
 from transom.engine.damage_marks import damaged, publish_marks
+from transom.features.ingest.expected_inputs import ExpectedInputs, partition_of
 from transom.features.ingest.file_records import FileRecord
-from transom.features.ingest.specified import Specified, partition_of
 from transom.ledger.ledger import Ledger, Run
 from transom.storage.tables import Table, create
 from transom.stream import Stream, load
@@ -42,7 +42,7 @@ def file_row(lake: "Lake", path: str, hour: datetime, modified: datetime, **more
     plain: dict[str, Any] = {"source_id": None, "hours": (hour,), "status_reason": None}
     return FileRecord(
         path=path, hour=hour, last_read_source_id="s", content_sha256=None,
-        spec_hash=Specified(lake.stream).shape(hour), bytes=7, lines=1, header_lines=0,
+        spec_hash=ExpectedInputs(lake.stream).spec_hash(hour), bytes=7, lines=1, header_lines=0,
         accepted=1, rejected=0, duplicates=0, first_event=None, last_event=None,
         columns=(), pending_hours=(), incomplete_reason=None, size=7, modified=modified, **plain | more,
     )  # fmt: skip
@@ -98,7 +98,7 @@ class Lake:
         stream, entries = self.stream, {}
         for number in hours:
             for table, held in (("events", digest), ("rejected", EMPTY_DIGEST), ("files", "1:7")):
-                inputs = Specified(stream).expected(at(number))
+                inputs = ExpectedInputs(stream).expected(at(number))
                 entry = PartitionState("published", name, digest=held, input_hashes=inputs, rows=int(held[0]))
                 entries[partition_of(table, at(number))] = entry
         self.run(name, "ingest", entries, minute, trigger)

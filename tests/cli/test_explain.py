@@ -14,7 +14,7 @@ from transom.cli.explain import WHY
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
 from transom.core.reasons import Reason
 from transom.features.aggregates.stage import VERSION
-from transom.features.ingest.specified import Specified, partition_of
+from transom.features.ingest.expected_inputs import ExpectedInputs, partition_of
 
 Ask = Callable[..., Result]
 OTHERWISE = "the stream's file says something else of what shapes it than when it was computed"
@@ -241,7 +241,7 @@ def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
         "quarantined",
         "a",
         False,
-        input_hashes=Specified(lake.stream).expected(at(1)),
+        input_hashes=ExpectedInputs(lake.stream).expected(at(1)),
         reason=f"{names[0]}: {cause}",
     )
     lacks = f"{names[0]}: withheld, the finding of 2015-05-17T01:00 says why"

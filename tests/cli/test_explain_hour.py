@@ -13,7 +13,7 @@ from tests.cli.ledger_by_hand import WEB, Lake, at, file_row
 from tests.cli.test_explain import OTHERWISE, command, said
 from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
-from transom.features.ingest.specified import partition_of
+from transom.features.ingest.expected_inputs import partition_of
 
 Ask = Callable[..., Result]
 SECOND = "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n"

@@ -11,8 +11,8 @@ from typer.testing import Result
 
 from tests.cli.ledger_by_hand import WEB, Lake, at
 from transom.core.partitions import CheckResult, PartitionKey, PartitionState
-from transom.features.ingest.specified import partition_of
-from transom.findings.store import publish
+from transom.features.ingest.expected_inputs import partition_of
+from transom.findings.store import sync_ledger_findings
 from transom.ledger.ledger import Ledger
 
 Ask = Callable[..., Result]
@@ -84,7 +84,7 @@ def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(r
         for number in range(23)
     }
     lake.run("c", "ingest", withheld, 7)
-    publish(lake.ledger, "web", "ingest", {})
+    sync_ledger_findings(lake.ledger, "web", "ingest", {})
     lines = run("status", "web").stdout.splitlines()
     assert len([line for line in lines if line.startswith("  high check_failed: ")]) == 3
     assert lines[-1] == "  ... and 20 more in the table findings: 20 check_failed of events"
@@ -107,7 +107,7 @@ def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = PartitionState("quarantined", "c", False, reason="a.log: few")
     lake.run("c", "ingest", {partition_of("events", at(0)): withheld}, 7)
-    publish(lake.ledger, "web", "ingest", {})
+    sync_ledger_findings(lake.ledger, "web", "ingest", {})
     assert run("status", "web").stdout.splitlines()[-2:] == [
         "  found as of the last run (2015-05-20T12:07); of files that have come since `explain` tells:",
         "  high check_failed: web: events, 2015-05-17T00:00, are withheld: a.log: few",

@@ -11,7 +11,7 @@ from tests.support.stream_factories import changed
 from transom.cli.try_report import print_results
 from transom.core.intervals import HOUR, Interval
 from transom.engine.gate import GateResult
-from transom.findings.store import publish
+from transom.findings.store import sync_ledger_findings
 from transom.ledger.ledger import Ledger, Run
 from transom.stream import parse
 
@@ -39,7 +39,7 @@ def test_stages_that_did_not_run_are_said_not_to_have_run(
     ledger.publish("ingest", {node(1): WITHHELD}, "a")
     now = datetime(2015, 5, 20, tzinfo=UTC)
     ledger.record_run(Run("a", "try", "ingest", at(1), at(2), 0, None, 1, 0, {"total": 1.0}, 1, "v", now))
-    publish(ledger, "app", "ingest", {})
+    sync_ledger_findings(ledger, "app", "ingest", {})
     closed = GateResult(("withheld",), (), "")
     print_results(
         stream, str(tmp_path), Interval(at(1), at(1) + HOUR), [closed],

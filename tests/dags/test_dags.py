@@ -257,7 +257,7 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
 ) -> None:
     from stream_dag import build
     from transom.core.partitions import PartitionKey, PartitionState
-    from transom.findings.store import publish
+    from transom.findings.store import sync_ledger_findings
     from transom.ledger.ledger import Ledger
     from transom.stream import load
 
@@ -268,7 +268,7 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     partial = PartitionState("published", "a", complete=False, reason="landing/f.log: cut")
     withheld = PartitionState("quarantined", "a", complete=False, reason="landing/g.log: junk")
     ledger.publish("ingest", dict(zip(nodes, (withheld, partial, withheld), strict=True)), "a")
-    publish(ledger, "web", "ingest", {})
+    sync_ledger_findings(ledger, "web", "ingest", {})
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     file = ROOT / "schemas/streams/web.yaml"
     none: dict[str, Any] = {

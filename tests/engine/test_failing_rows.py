@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from tests.support.stream_factories import changed
 from transom.engine.failing_rows import LONGEST, SAMPLE, sample_failing_rows
 from transom.features.ingest import file_checks as contents
+from transom.features.ingest.parsed_rows import ParsedRows
 from transom.features.ingest.read_files import FileReadResult
-from transom.features.ingest.staged_rows import StagedRows
 from transom.ledger.check import Check
 from transom.storage.store import Store
 from transom.stream import parse
@@ -38,11 +38,11 @@ def test_of_events_at_one_time_the_first_lines_are_shown(
 ) -> None:
     """In whatever order Spark comes upon them."""
     moment = datetime(2015, 5, 17, tzinfo=UTC)
-    rows = StagedRows(Store(spark, "lake"), parse(changed()))
+    rows = ParsedRows(Store(spark, "lake"), parse(changed()))
     at_once = [(line, moment) for line in range(2 * SAMPLE, 0, -1)]
     found = spark.createDataFrame(at_once, "source_line bigint, event_time timestamp")
     monkeypatch.setattr(rows, "events", lambda reads: found)
     shown = contents._sample(
-        contents._Rules.of(rows.stream), rows, FileReadResult(), Check(contents.SCATTERED, "hours")
+        contents._Rules(rows.stream), rows, FileReadResult(), Check(contents.SCATTERED, "hours")
     )
     assert shown == [f"line {line}: event_time 2015-05-17T00:00:00" for line in range(1, SAMPLE + 1)]

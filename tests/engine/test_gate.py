@@ -12,7 +12,7 @@ from transom.core.reasons import Reason
 from transom.engine.gate import evaluate_gate
 from transom.engine.gate_text import wrapped
 from transom.features.registry import BUILT_IN
-from transom.findings.store import publish
+from transom.findings.store import sync_ledger_findings
 from transom.ledger.ledger import Ledger
 from transom.ledger.waivers import Waiver, accept, near_misses
 
@@ -94,7 +94,7 @@ def test_a_stage_that_has_made_state_alone_has_not_run(ledger: Ledger) -> None:
 
 def test_a_gate_warns_of_many_stretches_in_short(ledger: Ledger) -> None:
     left = {PartitionKey("aggregates", "site", "aggregates", DAY + 2 * n * HOUR): None for n in range(7)}
-    publish(ledger, "web", "aggregates", left)
+    sync_ledger_findings(ledger, "web", "aggregates", left)
     warnings = evaluate_gate(ledger, "aggregates", "web", Interval(DAY, DAY + HOUR), "").warnings
     assert warnings[4:] == (
         "stale since 2015-05-17T08:00: ",
@@ -108,7 +108,7 @@ def test_a_gate_warns_of_each_stretch_that_its_stage_has_left_stale(ledger: Ledg
     ledger.publish("ingest", claimed, "a")
     for stage, hours in (("ingest", (8,)), ("aggregates", (1, 2, 5))):
         left = {PartitionKey(stage, "site", "aggregates", DAY + n * HOUR): None for n in hours}
-        publish(ledger, "web", stage, left)
+        sync_ledger_findings(ledger, "web", stage, left)
     warnings = evaluate_gate(
         ledger, "aggregates", "web", Interval(DAY, DAY + HOUR), "--from {from} --to {to}"
     ).warnings

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from transom.core.intervals import HOUR
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
-from transom.engine.publisher import is_published, publish
+from transom.engine.publisher import is_published, publish_partitions
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.claim import Claim, RunSuperseded
@@ -80,7 +80,7 @@ def claims(shelf: Shelf) -> int:
 def test_hours_are_claimed_then_written_then_called_fresh(shelf: Shelf) -> None:
     ledger, entries = shelf.ledger, {node(0): made("a"), node(0, "files"): made("a", "1:3")}
     before = claims(shelf)
-    publish(
+    publish_partitions(
         shelf,
         ledger,
         "ingest",
@@ -102,7 +102,7 @@ def test_nothing_to_say_is_no_commit(shelf: Shelf) -> None:
         return sorted(Path(shelf.ledger.root).glob("*/_delta_log/*.json"))
 
     before = commits()
-    publish(shelf, shelf.ledger, "ingest", "a", [], {}, LedgerSnapshot({}), [CHECK])
+    publish_partitions(shelf, shelf.ledger, "ingest", "a", [], {}, LedgerSnapshot({}), [CHECK])
     assert (commits(), shelf.written) == (before, [])
 
 
@@ -110,11 +110,13 @@ def test_whoever_comes_in_between_has_the_hours(shelf: Shelf) -> None:
     ledger, seen = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(0)], "b")
     with pytest.raises(RunSuperseded, match="run b came in between; run a wrote nothing"):
-        publish(shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, seen)
+        publish_partitions(shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, seen)
     assert shelf.written == []
     shelf.meanwhile = lambda: ledger.claim("ingest", [node(0)], "c") and None
     with pytest.raises(RunSuperseded, match=r"run a was overtaken by run c \(writing\)"):
-        publish(shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, ledger.snapshot())
+        publish_partitions(
+            shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, ledger.snapshot()
+        )
     assert ledger.snapshot()[node(0)].status == "writing"
 
 
@@ -122,9 +124,9 @@ def test_what_a_run_went_by_is_looked_at_again_in_the_ledger_as_it_is(shelf: She
     ledger, seen = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(1)], "b")
     with pytest.raises(RunSuperseded, match="another run of other hours"):
-        publish(
+        publish_partitions(
             shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, seen,
-            holds=lambda snapshot: node(1) not in snapshot,
+            still_valid=lambda snapshot: node(1) not in snapshot,
         )  # fmt: skip
     assert (shelf.written, set(ledger.snapshot())) == ([], {node(1)})
 
@@ -141,14 +143,16 @@ def test_a_claim_notes_where_rows_stand_and_who_was_asked_for(shelf: Shelf) -> N
 
     shelf.meanwhile = killed
     with pytest.raises(KeyboardInterrupt):
-        publish(shelf, ledger, "ingest", "b", [write(EVENTS, 0)], entries, ledger.snapshot())
+        publish_partitions(shelf, ledger, "ingest", "b", [write(EVENTS, 0)], entries, ledger.snapshot())
     left = ledger.snapshot()
     assert [(left[node(n)].requested, left[node(n)].previous_version,
         left[node(n)].previous_run) for n in range(3)] == [
         (False, 5, "a"), (False, 5, "b"), (True, 5, "b")
     ]  # fmt: skip
     shelf.meanwhile = lambda: None
-    publish(shelf, ledger, "ingest", "c", [], entries | {node(1): made("c"), node(2): made("c")}, left)
+    publish_partitions(
+        shelf, ledger, "ingest", "c", [], entries | {node(1): made("c"), node(2): made("c")}, left
+    )
     assert ledger.snapshot() == {node(1): made("c"), node(2): made("c")}
 
 

@@ -123,12 +123,12 @@ def test_a_run_that_meets_another_while_it_tidies_up_has_done_its_work(
     lake: tuple[Store, Ledger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, ledger = lake
-    publish = retention.publish
+    publish_partitions = retention.publish_partitions
 
     def and_is_overtaken(*arguments: Any) -> None:
         ledger.claim("aggregates", [node(1)], "backfill")
-        publish(*arguments)
+        publish_partitions(*arguments)
 
-    monkeypatch.setattr(retention, "publish", and_is_overtaken)
+    monkeypatch.setattr(retention, "publish_partitions", and_is_overtaken)
     assert drop(lake, "hourly") == 0
     assert statuses(ledger) == ["published", "writing", *["published"] * 5]

@@ -64,7 +64,7 @@ def test_only_what_is_published_is_taken_and_only_that_is_left(
     rows = made(a=[[1, 2, 2], [2, 3]], b=[[1, 2]])
     taken = rows.adopt_files({"a": at(2, 4), "b": at(1)})
     assert taken is not None
-    found = [(block, part) for block, parts in rows.parts.items() for part in parts if part in taken]
+    found = [(block, part) for block, parts in rows.data_files.items() for part in parts if part in taken]
     assert sorted((block, part.hour, part.rows) for block, part in found) == [
         ("a", *at(2), 1), ("a", *at(2), 2), ("b", *at(1), 1)
     ]  # fmt: skip

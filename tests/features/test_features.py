@@ -45,9 +45,9 @@ def test_feature_describes_its_tables_fingerprints_and_checks(feature: Feature[S
     keys: set[str] = set()
     for name in STREAM.blocks(feature.block):
         for step in stage.steps:
-            if name in step.parts:
+            if name in step.outputs:
                 text = feature.fingerprints[step.table.name](STREAM, name)
-                assert step.parts[name].spec_fingerprint == text
+                assert step.outputs[name].spec_fingerprint == text
                 keys |= json.loads(text).keys()
     assert keys <= feature.labels.keys(), "each has a name that people know"
     optional = {key for of in feature.optional_keys.values() for key in of}

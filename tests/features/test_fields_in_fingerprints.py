@@ -321,7 +321,7 @@ def fingerprints(feature: Feature[Stream], block: Mapping[str, Any]) -> tuple[st
     text[feature.name] = {**text.get(feature.name, {}), "tried": plain}
     stream = parse(text)
     stage = feature.definition(stream)
-    return tuple(step.parts["tried"].spec_fingerprint for step in stage.steps if "tried" in step.parts)
+    return tuple(step.outputs["tried"].spec_fingerprint for step in stage.steps if "tried" in step.outputs)
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)

@@ -17,7 +17,7 @@ from transom.core.reasons import Reason
 from transom.features.registry import FINDING_ORDER
 from transom.findings import store as table
 from transom.findings.from_ledger import Finding
-from transom.findings.store import findings, publish, select_findings
+from transom.findings.store import findings, select_findings, sync_ledger_findings
 from transom.ledger.chain import blocking_reason
 from transom.ledger.ledger import Ledger
 from transom.storage.tables import Table, read_rows
@@ -49,17 +49,17 @@ def test_a_finding_stands_until_its_cause_is_mended_and_nothing_is_written_witho
     ledger: Ledger,
 ) -> None:
     ran(ledger, "a", [1, 2])
-    assert publish(ledger, "web", "ingest", {})
+    assert sync_ledger_findings(ledger, "web", "ingest", {})
     assert findings(ledger.root) == of_ingest(ledger.snapshot(), [junk(1), junk(2)])
     stood = version(ledger)
     ran(ledger, "b", [1, 2])
-    assert not publish(Ledger(ledger.root), "web", "ingest", {})
+    assert not sync_ledger_findings(Ledger(ledger.root), "web", "ingest", {})
     assert version(ledger) == stood
     ran(ledger, "c", [2])
-    assert publish(ledger, "web", "ingest", {})
+    assert sync_ledger_findings(ledger, "web", "ingest", {})
     assert spans(ledger.root) == [(at(2), at(3))]
     ran(ledger, "d", [])
-    publish(ledger, "web", "ingest", {})
+    sync_ledger_findings(ledger, "web", "ingest", {})
     assert findings(ledger.root) == []
 
 
@@ -67,7 +67,7 @@ def test_what_a_run_saw_to_be_stale_counts_as_long_as_nobody_has_changed_it(ledg
     ran(ledger, "a", [])
     seen = {n: ledger.snapshot()[n] for n in map(node, (0, 1))} | {node(7, "new"): None}
     ran(ledger, "b", [], [0])
-    publish(ledger, "web", "ingest", seen)
+    sync_ledger_findings(ledger, "web", "ingest", seen)
     assert spans(ledger.root) == [(at(1), at(2)), (at(7), at(8))]
 
 
@@ -81,7 +81,7 @@ def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> No
     ledger.claim("aggregates", entries, "b")
     ledger.publish("aggregates", entries, "b")
     for stage in ("ingest", "aggregates"):
-        publish(ledger, "web", stage, {})
+        sync_ledger_findings(ledger, "web", stage, {})
     assert [(f.stage, f.start_time) for f in findings(ledger.root)] == [
         ("ingest", at(1)),
         ("aggregates", at(2)),
@@ -90,13 +90,13 @@ def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> No
 
 def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
     ran(ledger, "a", [1])
-    publish(ledger, "web", "ingest", {})
+    sync_ledger_findings(ledger, "web", "ingest", {})
     (own,) = findings(ledger.root)
     episode = replace(own, kind="episode", finding_id="e", key="10.0.0.1", exactness="1..3")
     others = [episode, replace(own, stage="aggregates", finding_id="o")]
     write_deltalake(f"{ledger.root}/findings", table.to_arrow(others), mode="append")
     ran(ledger, "b", [])
-    publish(ledger, "web", "ingest", {})
+    sync_ledger_findings(ledger, "web", "ingest", {})
     assert findings(ledger.root, order=FINDING_ORDER) == others[::-1]
 
 
@@ -105,7 +105,7 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, meanwhile: list[int]
 ) -> None:
     ran(ledger, "a", [1])
-    publish(ledger, "web", "ingest", {})
+    sync_ledger_findings(ledger, "web", "ingest", {})
     ran(ledger, "b", [3])
     made, later = table.from_ledger, iter([True])
     since = []
@@ -116,12 +116,12 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
             # After the slow run has looked: a later one finds something else, or that all stands as it did.
             rival = Ledger(ledger.root)
             ran(rival, "c", meanwhile)
-            publish(rival, "web", "ingest", {})
+            sync_ledger_findings(rival, "web", "ingest", {})
             since.append(version(ledger))
         return wanted
 
     monkeypatch.setattr(table, "from_ledger", and_is_slow)
-    publish(ledger, "web", "ingest", {})
+    sync_ledger_findings(ledger, "web", "ingest", {})
     expected = [(at(number), at(number + 1)) for number in meanwhile]
     assert spans(ledger.root) == expected
     # Where the later one has written something, it did not even for a moment, in which it might be killed.
@@ -134,7 +134,7 @@ def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran(ledger, "a", [1])
-    publish(ledger, "web", "ingest", {})
+    sync_ledger_findings(ledger, "web", "ingest", {})
     knew = of_ingest(snapshot({0: WITHHELD}), [junk(0)])
     ran(ledger, "b", [3])
     made, first = table.from_ledger, iter([True])
@@ -147,7 +147,7 @@ def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
         return wanted
 
     monkeypatch.setattr(table, "from_ledger", and_is_met)
-    assert publish(ledger, "web", "ingest", {})
+    assert sync_ledger_findings(ledger, "web", "ingest", {})
     assert spans(ledger.root) == [(at(3), at(4))]
 
 
@@ -158,13 +158,13 @@ def test_a_run_that_never_has_its_turn_says_so(ledger: Ledger, monkeypatch: pyte
     monkeypatch.setattr(table, "replace", met)
     ran(ledger, "a", [1])
     with pytest.raises(CommitFailedError, match="ingest: findings were written by others at every one of"):
-        publish(ledger, "web", "ingest", {})
+        sync_ledger_findings(ledger, "web", "ingest", {})
 
 
 def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None:
     assert findings(ledger.root) == []
     ran(ledger, "a", [1, 2])
-    publish(ledger, "web", "ingest", {node(0): ledger.snapshot()[node(0)]})
+    sync_ledger_findings(ledger, "web", "ingest", {node(0): ledger.snapshot()[node(0)]})
     assert [f.kind for f in findings(ledger.root)] == ["check_failed", "stale"]
     kinds = {n: [f.kind for f in findings(ledger.root, Interval(at(n), at(n + 1)))] for n in range(4)}
     assert kinds == {0: ["stale"], 1: ["check_failed"], 2: ["check_failed"], 3: []}
@@ -176,7 +176,7 @@ def test_what_belongs_to_no_hour_is_given_to_every_reader(ledger: Ledger) -> Non
     ledger.publish(
         "ingest", {nowhere: PartitionState("quarantined", "a", complete=False, reason="f: junk")}, "a"
     )
-    publish(ledger, "web", "ingest", {})
+    sync_ledger_findings(ledger, "web", "ingest", {})
     for interval in (None, Interval(at(5), at(6))):
         assert [finding.start_time for finding in findings(ledger.root, interval)] == [None]
 
@@ -185,7 +185,7 @@ def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
     described = Table.load("findings")
     assert set(described.columns) == {field.name for field in fields(Finding)}
     assert described.digest_columns() == tuple(described.columns)
-    publish(ledger, "web", "ingest", {})
+    sync_ledger_findings(ledger, "web", "ingest", {})
     stands = DeltaTable(f"{ledger.root}/findings")
     assert [field.name for field in stands.schema().fields] == list(described.columns)
     assert stands.metadata().partition_columns == ["stage"]
@@ -194,7 +194,7 @@ def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
 def test_many_findings_of_one_kind_and_block_hide_no_other(ledger: Ledger) -> None:
     """A beacon and a failed check beside a thousand episodes of one noisy pattern."""
     ran(ledger, "a", [1])
-    publish(ledger, "web", "ingest", {})
+    sync_ledger_findings(ledger, "web", "ingest", {})
     (withheld,) = findings(ledger.root)
     noisy = [
         replace(

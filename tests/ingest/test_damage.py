@@ -26,11 +26,11 @@ from transom.features.ingest.damaged_rows import (
     waiting_partitions,
     with_losses,
 )
+from transom.features.ingest.expected_inputs import partition_of
 from transom.features.ingest.file_decisions import Decisions, decide
 from transom.features.ingest.file_records import FileRecord, ListedFile
-from transom.features.ingest.publish import IngestDecision
+from transom.features.ingest.hour_plan import IngestDecision
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.specified import partition_of
 from transom.ledger.damage import Damage
 from transom.ledger.input_hashes import is_stale
 from transom.ledger.ledger import TOKENS_FROM, Ledger
@@ -154,7 +154,7 @@ def test_an_hour_waits_for_a_file_that_touches_hours_beyond_the_run() -> None:
     assert (
         cause == "damaged: f; its rows come back with f, by a run from 2015-05-17T00:00 to 2015-05-17T10:00"
     )
-    held = found.holding(waiting_partitions(found))
+    held = found.keep_damage(waiting_partitions(found))
     assert held.kept_hours == {at(5)}
     assert (held.to_reread, held.lost("events")) == (frozenset(), frozenset())
     assert not held.rules.permitted(at(5)), "no other file puts rows in it, either"
@@ -172,10 +172,10 @@ def test_an_hour_waits_for_a_file_that_touches_an_hour_that_waits() -> None:
     known = one(hours=range(10)) | later("cd", 4, 5)
     there = {"f": listed("f", None), "g": listed("g", None)}
     found = within(known, there, 5, 6, 4)
-    assert found.holding(waiting_partitions(found)).kept_hours == {at(4)}
+    assert found.keep_damage(waiting_partitions(found)).kept_hours == {at(4)}
     known = one(hours=range(5, 12)) | later("cd", 4, 5)
     found = within(known, there, 5, 6, 4, 5)
-    assert found.holding(waiting_partitions(found)).kept_hours == {at(4), at(5)}
+    assert found.keep_damage(waiting_partitions(found)).kept_hours == {at(4), at(5)}
 
 
 def test_rows_that_are_read_again_are_not_lost() -> None:

@@ -10,7 +10,7 @@ from tests.support.stream_harness import WEB, StreamHarness, hour, line
 from transom.app.run_stage import run_chunk
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
-from transom.features.ingest.specified import partition_of
+from transom.features.ingest.expected_inputs import partition_of
 
 Make = Callable[..., StreamHarness]
 SITE = """

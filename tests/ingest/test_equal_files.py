@@ -96,7 +96,7 @@ def test_equal_files_of_two_hosts_both_count_and_a_warning_names_both() -> None:
     assert [file.status for file in files.values()] == ["ingested", "ingested"]
     equal = equal_files(files.values(), names_of(of))
     hour = files["2024-05-06/web1.11.log"].hour
-    state = hour_states(files.values(), [hour], RULES.shape, (), equal)[hour]
+    state = hour_states(files.values(), [hour], RULES.spec_hash, (), equal)[hour]
     assert state.at_fault["files_distinct"] == [
         "2024-05-06/web2.11.log holds the same bytes as 2024-05-06/web1.11.log; both count"
     ]

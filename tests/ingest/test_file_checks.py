@@ -12,7 +12,6 @@ from transom.features.ingest import file_checks as module
 from transom.features.ingest.file_checks import check_files
 from transom.features.ingest.file_records import FileContent, ListedFile
 from transom.features.ingest.read_files import FileReadResult, FileReadTask
-from transom.features.ingest.specified import partition_of
 from transom.formats.read_file import FileSummary
 from transom.stream import parse
 
@@ -48,7 +47,7 @@ def judged(
     listed = {PATH: ListedFile(PATH, 9, DAY, {}, named)}
     monkeypatch.setattr(module, "sample_failing_rows", lambda *_, **__: [])
     readings = [FileReadTask(listed[PATH], f"/{PATH}")]
-    found, verdicts = check_files(stream, partition_of("events", DAY), listed, readings, {PATH: read}, Mock())
+    found, verdicts = check_files(stream, readings, {PATH: read}, Mock())
     return found[PATH], next(verdict for verdict in verdicts if verdict.check == "hours_bounded")
 
 

@@ -159,13 +159,13 @@ def test_a_file_that_fails_a_check_is_withheld_and_what_stood_stays() -> None:
     assert decisions.files["f"].status == "quarantined"
     assert decisions.files["f"].source_id == content("ab").source_id
     assert (decisions.added, decisions.removed) == ({}, {})
-    (state,) = hour_states(decisions.files.values(), [at(0)], RULES.shape).values()
+    (state,) = hour_states(decisions.files.values(), [at(0)], RULES.spec_hash).values()
     assert [cause.text for cause in state.wrong] == ["f: rejected_share"]
 
 
 def test_another_specification_reads_every_file_again() -> None:
     known = one("ab")
-    other = replace(RULES, shape=lambda hour: "other")
+    other = replace(RULES, spec_hash=lambda hour: "other")
     assert needs_read(listed("f"), known["f"], other)
     decisions = run(known, {"f": (listed("f"), content("ab"))}, other)
     assert set(decisions.added) == set(decisions.removed) == {content("ab").source_id}
@@ -338,7 +338,7 @@ def test_duplicates_are_counted_by_content_whatever_the_names() -> None:
 def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> None:
     known = one("ab")
     gone = after(known, run(known, {}))
-    other = replace(RULES, shape=lambda hour: "other")
+    other = replace(RULES, spec_hash=lambda hour: "other")
     assert missing(gone) == ()
     assert missing(gone, rules=other) == ("f: its rows were read under another specification",)
     assert not state(gone, rules=other).mixed_specifications
@@ -346,9 +346,9 @@ def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> N
 
 def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_mixed() -> None:
     known = after({}, run({}, {"f": (listed("f", 5), content("ab", (3, 5)))}))
-    other = replace(RULES, shape=lambda hour: "other")
+    other = replace(RULES, spec_hash=lambda hour: "other")
     for rules, mixed in ((RULES, False), (other, True)):
-        states = hour_states(known.values(), [at(3), at(4), at(5)], rules.shape, {"f"})
+        states = hour_states(known.values(), [at(3), at(4), at(5)], rules.spec_hash, {"f"})
         assert [states[at(number)].mixed_specifications for number in (3, 4, 5)] == [mixed, False, mixed]
         words = "its rows were read under another specification"
         again = f"f: {words}; a run from 2015-05-17T03:00 to 2015-05-17T06:00 reads it again"
@@ -357,5 +357,5 @@ def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_m
     for status, same in (("conflict", False), ("quarantined", True), ("waiting", True), ("duplicate", False)):
         for seen in (known["f"].source_id, "another"):
             held = [replace(known["f"], status=status, status_reason="", last_read_source_id=seen)]
-            mixed = hour_states(held, [at(3)], other.shape, {"f"})[at(3)].mixed_specifications
+            mixed = hour_states(held, [at(3)], other.spec_hash, {"f"})[at(3)].mixed_specifications
             assert mixed == (same and seen != "another")

@@ -106,7 +106,7 @@ def test_any_history_of_files_keeps_rows_and_their_description_together(
             for p, text in step.texts.items()
         }
         times |= {(p, text): touched for p, (text, touched) in disk.items()}
-        rules = replace(RULES, replace_changed=replacing, shape=lambda hour, step=step: step.shape)
+        rules = replace(RULES, replace_changed=replacing, spec_hash=lambda hour, step=step: step.shape)
         known, decisions = whole_run(known, disk, step, rules)
         for source in decisions.removed:
             rows.pop(source, None)

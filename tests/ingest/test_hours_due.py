@@ -10,11 +10,12 @@ from tests.support.file_factories import RULES, after, at, content, listed, run
 from tests.support.stream_factories import changed
 from transom.core.intervals import HOUR, Interval
 from transom.core.partitions import PartitionKey, PartitionState, Status
+from transom.features.ingest.expected_inputs import STAGE, partition_of
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import FileRecord
-from transom.features.ingest.publish import _required_hours, _rewritten_hours, _with_rows
+from transom.features.ingest.hour_plan import IngestDecision, plan_hours
+from transom.features.ingest.publish import forced_partitions, states_of_tables
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.specified import STAGE, partition_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
@@ -39,11 +40,10 @@ def due(
         snapshot, PinnedTables(Store(None, ""), {}), scope, known or {}, {}, RULES, lambda _: EXPECTED
     )
     files = {path: file for path, file in (known or {}).items() if path not in decisions.dropped}
-    seen, _ = _required_hours(STREAM, Tables.of(STREAM), found, decisions, files, "now")
-    assert all(entry is None or entry.run_id == "now" for entry in seen.values())
-    return [hour for hour, entry in seen.items() if entry], {
-        hour for hour, entry in seen.items() if not entry
-    }
+    step, forgotten = plan_hours(
+        STREAM, Tables.of(STREAM), found, IngestDecision(decisions, files, {}, {}, ()), "now"
+    )
+    return step.plan.hours["events"], forgotten
 
 
 def test_an_hour_that_nobody_has_published_is_due() -> None:
@@ -84,7 +84,7 @@ def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_fo
         events=replace(tables.events, excluded_from_digest=tables.events.excluded_from_digest | former),
     )
     snapshot = LedgerSnapshot({partition_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
-    seen = {at(n): replace(STANDS, run_id="now") for n in (0, 1, 2)}
+    seen = {partition_of("events", at(n)): replace(STANDS, run_id="now") for n in (0, 1, 2)}
     decisions = replace(NOTHING, removed={"a": frozenset({at(2)})})
     # In hour 0 one event is another; in hour 3 nothing but the files' count of duplicates changes.
     nodes = [*(partition_of(of.name, at(n)) for of in tables for n in range(3)), partition_of("files", at(3))]
@@ -95,9 +95,10 @@ def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_fo
     scene = IngestSnapshot(
         snapshot, PinnedTables(Store(None, ""), {}), scope, {}, {}, RULES, lambda _: EXPECTED
     )
-    results = _with_rows(seen, figures, snapshot, "now")
-    changes = _rewritten_hours(tables, scene, decisions, figures)
-    assert changes == {"events": [at(0), *([at(2)] if former else [])], "files": [at(0), at(1), at(2), at(3)]}
+    results = states_of_tables(scene, (), "now", seen, figures)
+    forced = forced_partitions(tables, scene, decisions, figures)
+    files = {partition_of("files", at(n)) for n in range(4)}
+    assert forced == files | ({partition_of("events", at(2))} if former else set())
     same = replace(STANDS, run_id="now")
     expected = {partition_of(of.name, at(n)): same for of in tables for n in range(3)}
     expected[partition_of("events", at(0))] = replace(same, digest="2:3", rows=2)

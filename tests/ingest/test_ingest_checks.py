@@ -20,8 +20,8 @@ from transom.core.intervals import UNKNOWN_HOUR
 from transom.core.partitions import PartitionKey
 from transom.features.ingest.file_checks import check_files
 from transom.features.ingest.file_records import ListedFile
+from transom.features.ingest.parsed_rows import ParsedRows
 from transom.features.ingest.read_files import FileReadResult, FileReadTask
-from transom.features.ingest.staged_rows import StagedRows
 from transom.features.registry import BUILT_IN
 from transom.formats.read_file import FileSummary
 from transom.formats.record_format import Span
@@ -288,7 +288,7 @@ def judged(
     spark: SparkSession, harness: StreamHarness, times: list[int], claimed: int, span: Span
 ) -> dict[str, float | None]:
     """What the checks of a file say of events at some seconds, under a summary that claims so many."""
-    rows = StagedRows(Store(spark, str(harness.root)), harness.stream)
+    rows = ParsedRows(Store(spark, str(harness.root)), harness.stream)
     events = [
         {
             "event_time": hour(0) + timedelta(seconds=second),
@@ -308,8 +308,7 @@ def judged(
     read = FileReadResult(summary, None, touched, min(moments), max(moments), parts)
     listed = ListedFile(PATH, 1, hour(2), {}, hour(2), hour(2), hour(3))
     reading = FileReadTask(listed, PATH, span)
-    node = PartitionKey("ingest", "events", "events", hour(2))
-    _, verdicts = check_files(harness.stream, node, {PATH: listed}, [reading], {PATH: read}, rows)
+    _, verdicts = check_files(harness.stream, [reading], {PATH: read}, rows)
     return {verdict.check: verdict.observed for verdict in noted(verdicts, "ingest")}
 
 

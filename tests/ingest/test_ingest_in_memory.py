@@ -11,7 +11,7 @@ from tests.support.memory_ingest import access_log
 from tests.support.memory_lake import at
 from tests.support.memory_pipeline import EVERY_FEATURE, Pipeline
 from transom.core.partitions import PartitionState
-from transom.features.ingest.specified import partition_of
+from transom.features.ingest.expected_inputs import partition_of
 from transom.storage.claim import RunSuperseded
 from transom.stream import parse
 

@@ -20,13 +20,13 @@ from transom.core.partitions import PartitionState
 from transom.core.path_pattern import PathPattern
 from transom.features.ingest import stage as ingest
 from transom.features.ingest.equal_files import equal_files
+from transom.features.ingest.expected_inputs import partition_of
 from transom.features.ingest.file_records import FileContent, FileName, FilePolicy, FileRecord, source_id
+from transom.features.ingest.hour_plan import changed_hours, stale_after
 from transom.features.ingest.hour_states import hour_states
 from transom.features.ingest.inventory import Inventory, with_names
 from transom.features.ingest.landing import FileNames, Landing
-from transom.features.ingest.publish import _left_stale, changed_hours
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.specified import partition_of
 from transom.features.ingest.tables import file_rows
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
@@ -147,22 +147,22 @@ class Lake:
             found = landing(self.disk, names)
             there = {path: file for path in found.files if (file := found.listed(path)) is not None}
             return IngestSnapshot(snapshot, pins, scope, dict(self.files), there, rules, lambda _: EXPECTED)
-        inventory.near(scope.around)
-        known, there = inventory.known, inventory.there
+        inventory = inventory.select_near(scope.around)
+        known, there = inventory.recorded, inventory.present
         return IngestSnapshot(
             snapshot, pins, scope, known, there, rules, lambda _: EXPECTED, inventory=inventory
         )
 
     def found(self, scene: IngestSnapshot, names: FileNames) -> Any:
-        def contents(stream: object, node: object, there: object, paths: list[str], *others: object) -> Any:
+        def contents(stream: object, paths: list[str], *others: object) -> Any:
             return {path: read_of(path, self.disk[path], names) for path in paths}, []
 
         with (
             patch.object(ingest, "_read_task", lambda stream, scene, path: path),
             patch.object(ingest, "check_files", contents),
         ):
-            rows = Mock(read=lambda paths: dict.fromkeys(paths))
-            return ingest._decide(cast(Any, None), scene, rows, partition_of("events", at(0)))
+            rows = Mock(parse_files=dict.fromkeys)
+            return ingest.decide_files(cast(Any, None), scene, rows)
 
 
 def landing(disk: Mapping[str, Drop], names: FileNames) -> Landing:
@@ -188,7 +188,9 @@ def test_a_run_decides_as_one_that_looks_at_every_file(turns: list[Turn], fresh:
         names = FileNames(PathPattern(turn.pattern))
         inventory = Inventory(rows, landing(lake.disk, names), turn.shape, turn.pattern)
         whole, part = lake.scene(turn), lake.scene(turn, inventory)
-        expected, found = (lake.found(scene, names) for scene in (whole, part))
+        (whole, expected), (part, found) = (lake.found(scene, names) for scene in (whole, part))
+        assert part.inventory is not None
+        inventory = part.inventory
         assert found.decisions == expected.decisions
         assert (inventory.listed, len(whole.listed)) == (len(whole.listed), inventory.listed)
         waiting = sum(file.status == "waiting" for file in expected.files.values())
@@ -197,7 +199,7 @@ def test_a_run_decides_as_one_that_looks_at_every_file(turns: list[Turn], fresh:
         assert changed_hours(part, found.files, found.decisions) == changed
         states = [
             hour_states(
-                of.files.values(), changed, scene.rules.shape, scene.listed,
+                of.files.values(), changed, scene.rules.spec_hash, scene.listed,
                 equal_files(of.files.values(), scene.rules.name_of),
             )
             for of, scene in ((found, part), (expected, whole))
@@ -205,14 +207,14 @@ def test_a_run_decides_as_one_that_looks_at_every_file(turns: list[Turn], fresh:
         assert states[0] == states[1]
         # What is written: all files of the hours that some of them belong to.
         written = changed | {file.hour for file in found.files.values()}
-        inventory.of_hours(written)
+        part = part.select(Inventory.select_files_of_hours, written)
         files = {**part.recorded, **found.files}
         for path in found.decisions.dropped:
             files.pop(path, None)
         assert {p: f for p, f in files.items() if f.hour in written} == {
             p: f for p, f in expected.files.items() if f.hour in written
         }
-        left = [_left_stale(scene, of, {}) for scene, of in ((part, files), (whole, expected.files))]
+        left = [stale_after(scene, of, {}) for scene, of in ((part, files), (whole, expected.files))]
         assert left[0] == left[1]
         lake.files = expected.files
         lake.asked |= whole.scope.requested
@@ -248,8 +250,7 @@ def inventory_of(
     """An inventory of files, at whose names somebody has looked by a pattern."""
     rows = with_names(file_rows(Table.load("files"), files), FileNames(PathPattern(looked)), looked)
     found = Inventory(rows, Landing(FileNames(PathPattern(of)), there), "shape", of, **more)
-    found.near(HourSet.of([at(9), at(10)]))
-    return found
+    return found.select_near(HourSet.of([at(9), at(10)]))
 
 
 def lying(*files: FileRecord) -> dict[str, tuple[int, int]]:
@@ -283,11 +284,11 @@ OTHER_TIME = {QUIET.path: (1, 5)}
 )  # fmt: skip
 def test_what_a_run_takes_out(known: FileRecord, there: dict[str, tuple[int, int]], taken: bool) -> None:
     found = inventory_of([known, NEAR], {**there, **lying(NEAR)})
-    assert found.known.keys() == {NEAR.path} | ({known.path} if taken else set())
+    assert found.recorded.keys() == {NEAR.path} | ({known.path} if taken else set())
     assert (found.listed, found.waiting) == (1 + (bool(there) and known.path != "in/o.log"), 0)
     # At whose name nobody has looked by the pattern as it is now, that is looked at again.
     again = inventory_of([known, NEAR], {**there, **lying(NEAR)}, looked="in/%Y.log")
-    assert again.known.keys() == {NEAR.path} | ({known.path} if taken or there else set())
+    assert again.recorded.keys() == {NEAR.path} | ({known.path} if taken or there else set())
 
 
 def test_a_file_is_taken_out_for_what_its_name_declares() -> None:
@@ -297,7 +298,7 @@ def test_a_file_is_taken_out_for_what_its_name_declares() -> None:
     for pattern, taken in (("in/%Y-%m-%d.log", True), (daily, False)):
         known = replace(known, source_id=source_id(str(known.content_sha256), {}))
         found = inventory_of([known], lying(known), looked=pattern, of=pattern)
-        assert (known.path in found.known) == taken
+        assert (known.path in found.recorded) == taken
 
 
 def test_files_of_one_content_are_taken_out_together() -> None:
@@ -305,8 +306,8 @@ def test_files_of_one_content_are_taken_out_together() -> None:
     copy = replace(copy, source_id=NEAR.source_id, content_sha256=None)
     equal = replace(equal, content_sha256=NEAR.content_sha256)
     found = inventory_of([QUIET, NEAR, copy, equal], {})
-    assert found.known.keys() == {NEAR.path, copy.path, equal.path}
-    found.alike(
+    assert found.recorded.keys() == {NEAR.path, copy.path, equal.path}
+    found = found.select_same_content(
         [
             replace(
                 read_of("in/a/x.log", Drop("a"), FileNames(PathPattern("in/{host}/*.log"))),
@@ -314,7 +315,7 @@ def test_files_of_one_content_are_taken_out_together() -> None:
             )
         ]
     )
-    assert QUIET.path in found.known
+    assert QUIET.path in found.recorded
 
 
 def test_a_file_that_is_gone_is_taken_out_where_every_run_looks_at_another_of_its_content() -> None:
@@ -325,22 +326,23 @@ def test_a_file_that_is_gone_is_taken_out_where_every_run_looks_at_another_of_it
         gone = replace(QUIET, path=f"{folder}/a.log")
         packed = replace(gone, path=f"{folder}/a.log.gz", status="duplicate")
         found = inventory_of([gone, packed], lying(packed), looked=pattern, of=pattern)
-        assert found.known.keys() == ({gone.path, packed.path} if taken else set())
-        assert inventory_of([gone, packed], lying(gone, packed), looked=pattern, of=pattern).known == {}
+        assert found.recorded.keys() == ({gone.path, packed.path} if taken else set())
+        assert inventory_of([gone, packed], lying(gone, packed), looked=pattern, of=pattern).recorded == {}
 
 
 def test_files_of_hours_in_which_something_is_accepted_are_taken_out() -> None:
-    assert QUIET.path in inventory_of([QUIET], lying(QUIET), unlike={FAR}).known
-    assert QUIET.path not in inventory_of([QUIET], lying(QUIET), unlike={at(-99)}).known
+    assert QUIET.path in inventory_of([QUIET], lying(QUIET), waived_hours={FAR}).recorded
+    assert QUIET.path not in inventory_of([QUIET], lying(QUIET), waived_hours={at(-99)}).recorded
 
 
 def test_files_are_taken_out_by_their_hours_when_they_are_asked_for() -> None:
     other = replace(file(at(-90)), hours=(at(-80),))
     found = inventory_of([QUIET, other], {})
-    assert found.known == {}
-    found.touching([at(-80)])
-    assert found.known.keys() == {other.path}
-    found.of_hours([FAR])
-    assert found.known.keys() == {other.path, QUIET.path}
+    assert found.recorded == {}
+    touching = found.select_touching([at(-80)])
+    assert touching.recorded.keys() == {other.path}
+    more = touching.select_files_of_hours([FAR])
+    assert more.recorded.keys() == {other.path, QUIET.path}
+    assert (found.recorded, touching.recorded.keys()) == ({}, {other.path}), "a selection changes no other"
     waits = inventory_of([replace(QUIET, status="waiting")], {})
-    assert (waits.known, waits.waiting) == ({}, 1)
+    assert (waits.recorded, waits.waiting) == ({}, 1)

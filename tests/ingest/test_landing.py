@@ -9,7 +9,7 @@ from pyarrow import fs
 
 from transom.core.path_pattern import PathPattern
 from transom.features.ingest import landing
-from transom.features.ingest.landing import LandingError, is_there, list_files, open_file
+from transom.features.ingest.landing import FileNames, Landing, LandingError, is_there, list_files, open_file
 from transom.storage import filesystem as systems
 from transom.storage.filesystem import absolute
 
@@ -164,7 +164,8 @@ def test_a_name_that_is_no_text_is_named(folder: Path) -> None:
 def test_times_may_count_from_what_a_name_says(folder: Path) -> None:
     (folder / "2024-04-19.0530.log").touch()
     pattern = PathPattern(f"{escaped(str(folder))}/%Y-%m-%d.%H%M.log", "Asia/Kolkata")
-    assert [file.origin for file in list_files(pattern, times_by_name=True).values()] == [
+    found = Landing.read(FileNames(pattern, times_by_name=True))
+    assert [file.origin for path in found.files if (file := found.listed(path))] == [
         datetime(2024, 4, 19, tzinfo=UTC)
     ]
     assert [file.origin for file in list_files(pattern).values()] == [None]

@@ -8,8 +8,8 @@ import pytest
 from transom.core.intervals import HOUR
 from transom.core.path_pattern import PathPattern
 from transom.features.ingest.checks import hour_checks
+from transom.features.ingest.expected_inputs import ExpectedInputs
 from transom.features.ingest.hour_states import Periods
-from transom.features.ingest.specified import Specified
 from transom.stream import SpecificationError, Stream, parse
 
 FIVE = timedelta(minutes=5)
@@ -128,4 +128,6 @@ def test_the_check_is_made_of_streams_that_say_their_periods() -> None:
     daily = stream("%Y-%m-%d.log", covers="1 day")
     assert "periods_covered" not in [check.name for check in hour_checks(daily)]
     # What a name says shapes the rows: hours that were made before are stale.
-    assert Specified(stream()).expected(at(6)) != Specified(stream(name_time="start")).expected(at(6))
+    assert ExpectedInputs(stream()).expected(at(6)) != ExpectedInputs(stream(name_time="start")).expected(
+        at(6)
+    )

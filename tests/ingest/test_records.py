@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from transom.features.ingest.deduplicate import IS_DUPLICATE, compares, mark_duplicates
-from transom.features.ingest.staged_rows import with_derived
+from transom.features.ingest.parsed_rows import with_derived
 from transom.stream import parse
 
 BASE: dict[str, Any] = {

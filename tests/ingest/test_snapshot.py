@@ -14,11 +14,12 @@ from tests.support.stream_factories import changed
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, Interval
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.features.ingest.checks import hour_checks
+from transom.features.ingest.expected_inputs import STAGE, ExpectedInputs, partition_of, scheduled
+from transom.features.ingest.file_decisions import late_files
 from transom.features.ingest.file_records import FilePolicy, FileRecord, ListedFile
+from transom.features.ingest.hour_plan import step_by_files
 from transom.features.ingest.hour_states import HourState
-from transom.features.ingest.publish import _hour_outcomes
-from transom.features.ingest.snapshot import IngestSnapshot, late_files, take_snapshot
-from transom.features.ingest.specified import STAGE, Specified, partition_of, scheduled
+from transom.features.ingest.snapshot import IngestSnapshot, take_snapshot
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.scope import Scope
@@ -131,8 +132,8 @@ def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None
     names = {"late": 3, "near": 9, "unasked": 4, "known": 3, "seen to": 3}
     there = {name: listed(name, hour) for name, hour in names.items()} | {"nowhere": listed("nowhere", None)}
     known = {"known": replace(one(path="known")["known"], hour=at(3))}
-    rules = replace(RULES, shape=lambda hour: f"shape of {hour:%H}")
-    found = late_files(scene(asked(3, 9), known, there, rules=rules), {"seen to"})
+    rules = replace(RULES, spec_hash=lambda hour: f"shape of {hour:%H}")
+    found = late_files(known, there, {"seen to"}, rules, scene(asked(3, 9)).is_too_late)
     (late,) = found.values()
     assert found.keys() == {"late"}
     # Nothing is known of it yet, so that the run which takes it reads it.
@@ -148,7 +149,7 @@ def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None
 def test_what_an_hour_is_made_from() -> None:
     def inputs(**changes: Any) -> tuple[str, Mapping[str, str]]:
         stream = parse(changed(**changes))
-        return Specified(stream).shape(at(1)), Specified(stream).expected(at(1))
+        return ExpectedInputs(stream).spec_hash(at(1)), ExpectedInputs(stream).expected(at(1))
 
     shape, plain = inputs()
     assert plain.keys() == {"specification", "version", "completeness"}
@@ -192,6 +193,30 @@ def test_no_file_is_expected_of_an_hour_that_no_name_can_say() -> None:
     assert [scheduled(stream, twice + n * HOUR) for n in range(3)] == [True, False, True]
 
 
+def test_an_hour_that_no_name_can_have_is_never_taken_for_one_that_needs_a_file() -> None:
+    """What decides which names exist is in the hash of the specification."""
+    path, hours = "in/%Y-%m-%d_%H.log", [datetime(2015, 10, 25, hour, tzinfo=UTC) for hour in range(3)]
+    zones = [
+        ExpectedInputs(parse(changed(source__expected_files=1, source__path=path, source__zone=zone)))
+        for zone in ("UTC", "Europe/Berlin")
+    ]
+    for recorded in zones:
+        ledger = LedgerSnapshot(
+            {
+                partition_of("events", hour): PartitionState(
+                    "published", "a", input_hashes=recorded.expected(hour)
+                )
+                for hour in hours
+            }
+        )
+        for now in zones:
+            unchanged = now.unchanged_hours(ledger)
+            assert ledger.unlike(STAGE, "events", "events", now.expected, unchanged) == (
+                [] if now is recorded else hours
+            )
+        assert list(recorded.unchanged_hours(ledger)) == (hours if recorded is zones[0] else hours[::2])
+
+
 def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
     """That changes what an hour is made from, where files are expected, and nothing else does."""
     bare, expecting = parse(changed()), parse(changed(source__expected_files=1))
@@ -202,10 +227,11 @@ def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
     assert [scheduled(bound, hour) for hour in hours] == inside
     assert [scheduled(expecting, hour) for hour in hours] == [True] * 5
     assert [
-        Specified(bound).expected(hour) == Specified(expecting).expected(hour) for hour in hours
+        ExpectedInputs(bound).expected(hour) == ExpectedInputs(expecting).expected(hour) for hour in hours
     ] == inside
     assert [
-        Specified(parse(changed(**bounds))).expected(hour) == Specified(bare).expected(hour) for hour in hours
+        ExpectedInputs(parse(changed(**bounds))).expected(hour) == ExpectedInputs(bare).expected(hour)
+        for hour in hours
     ] == [True] * 5
 
 
@@ -215,11 +241,11 @@ def test_only_an_hour_without_any_file_is_excused(files: int, seen: int | None) 
     of_scope = Mock(requested={at(9), at(10)})
     scene = Mock(scope=of_scope, inputs=lambda hour, mixed: {}, ledger_state=LedgerSnapshot({}))
     states = {at(9): HourState(files=files), at(10): HourState(files=files)}
-    entries, verdicts = _hour_outcomes(stream, Tables.of(stream), scene, states, "a")
+    _, entries, verdicts = step_by_files(stream, Tables.of(stream), scene, states, "a").resolve()
     assert [(v.partition.hour, v.observed) for v in verdicts] == [
         (hour, observed) for hour, observed in ((at(9), files), (at(10), seen)) if observed is not None
     ]
-    assert [entries[hour].complete for hour in (at(9), at(10))] == [False, seen is None]
+    assert [entry and entry.complete for entry in entries.values()] == [False, seen is None]
 
 
 def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
@@ -266,7 +292,7 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [hour for hour in range(5, 16) if rules.permitted(at(hour))] == [8, 9, 10, 11]
     assert rules.permitted(UNKNOWN_HOUR)
     assert rules.replace_changed
-    assert rules.shape(at(1)) == Specified(stream).shape(at(1))
+    assert rules.spec_hash(at(1)) == ExpectedInputs(stream).spec_hash(at(1))
 
 
 def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
@@ -292,8 +318,8 @@ def test_the_specification_is_compiled_once_for_all_hours(monkeypatch: pytest.Mo
     }  # fmt: skip
     stream = parse(changed(source__expected_files=1, until="2015-05-17T10:00", waivers=[accepted]))
     hours = [at(number) for number in range(12)]
-    each = [(Specified(stream).expected(hour), Specified(stream).shape(hour)) for hour in hours]
-    specified = Specified(stream)
+    each = [(ExpectedInputs(stream).expected(hour), ExpectedInputs(stream).spec_hash(hour)) for hour in hours]
+    inputs = ExpectedInputs(stream)
     monkeypatch.setattr(type(stream), "ingest_shape", Mock(side_effect=AssertionError))
-    assert [(specified.expected(hour), specified.shape(hour)) for hour in hours] == each
-    assert specified.expected(at(1)) is specified.expected(at(9))
+    assert [(inputs.expected(hour), inputs.spec_hash(hour)) for hour in hours] == each
+    assert inputs.expected(at(1)) is inputs.expected(at(9))

@@ -95,7 +95,7 @@ def test_a_file_of_more_hours_than_it_is_divided_into(
     divided, together = make_stream(text), make_stream(text, lake="other")
     divided.land(0, [line(1), line(3600), line(2)])
     divided.ingest(0, 2)
-    monkeypatch.setattr("transom.features.ingest.staged_rows.MOST_HOURS", 1)
+    monkeypatch.setattr("transom.features.ingest.parsed_rows.MOST_HOURS", 1)
     together.ingest(0, 2)
     together.assert_same(divided)
     assert (len(read(divided, "events")), len(read(together, "events"))) == (2, 0)

@@ -125,7 +125,7 @@ def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
         assert expected.unlike(*series, like.__getitem__, HourSet()) == wrong
     stale, wanted = (Freshness(snapshot, [STAGE], ()) for snapshot in (found, expected))
     for step in STEPS:
-        for block in step.parts:
+        for block in step.outputs:
             table = (STAGE.name, block, step.table.name)
             assert stale.outdated_hours(*table) == wanted.outdated_hours(*table)
 

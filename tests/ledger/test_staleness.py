@@ -51,7 +51,7 @@ def state_of(step: TableStep, shape: str = "shape") -> TableStep:
     """The state that the blocks of a step read, made of another stage's events."""
     parts = {
         block: BlockOutput((InputRange("ingest", "events", "events"),), shape, ("hour",))
-        for block in step.parts
+        for block in step.outputs
     }
     return TableStep(Table("state", {"hour": "timestamp"}, (), frozenset()), parts, never)
 
@@ -75,7 +75,7 @@ def results(snapshot: LedgerSnapshot, of: TableStep, hours: Collection[int]) -> 
 def _made(
     snapshot: LedgerSnapshot, of: TableStep, hours: Collection[int]
 ) -> Iterator[tuple[PartitionKey, PartitionState]]:
-    for block, part in of.parts.items():
+    for block, part in of.outputs.items():
         for number in hours:
             decided = completeness("sum", of.checks, (), at(number))
             inputs = expected_inputs(part, 1, at(number), snapshot, decided)
@@ -205,7 +205,7 @@ def test_what_ingest_was_asked_for_is_due() -> None:
     }
     assert left_stale(stale_partitions(stage, snapshot, ()), snapshot, scope) == far
     # What was computed when nobody had asked for the hours before is computed from others now.
-    part = of.parts["one"]
+    part = of.outputs["one"]
     nobody, all_hours = (
         expected_inputs(part, 1, at(5), known, "") for known in (LedgerSnapshot({}), snapshot)
     )

@@ -124,7 +124,7 @@ def test_a_pattern_without_a_key_is_one_key() -> None:
 def test_the_step_reads_matches_of_its_hour_and_its_own_rows_as_far_as_one_may_be_open() -> None:
     stream = parse(small(merge_gap="1 hour", within="23 hours"))
     *_, step = definition(stream).steps
-    (part,) = step.parts.values()
+    (part,) = step.outputs.values()
     # The longest batches take 42 hours and 40 minutes.
     assert part.reads == (
         InputRange("patterns", "x", "matches"),

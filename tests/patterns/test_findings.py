@@ -20,8 +20,7 @@ from transom.features.patterns.findings import SOURCE
 from transom.features.registry import FINDING_ORDER
 from transom.findings import sync
 from transom.findings.from_ledger import Finding
-from transom.findings.store import findings, to_arrow
-from transom.findings.store import publish as publish_ledger
+from transom.findings.store import findings, sync_ledger_findings, to_arrow
 from transom.ledger.ledger import Ledger
 from transom.storage.tables import Table
 from transom.stream import Stream, parse
@@ -78,7 +77,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def publish(ledger: Ledger, stream: Stream) -> bool:
-    return sync.publish(ledger, stream, SOURCE)
+    return sync.sync_table_findings(ledger, stream, SOURCE)
 
 
 def version(ledger: Ledger) -> int:
@@ -132,7 +131,7 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
     assert (second.key, second.hour, second.title[:20]) == ("null", at(2), "app: it's null, 1 ti")
     stood = version(ledger)
     assert not publish(Ledger(ledger.root), stream)
-    publish_ledger(ledger, stream.name, "patterns", {})
+    sync_ledger_findings(ledger, stream.name, "patterns", {})
     assert version(ledger) == stood
 
     # An hour that says only that it is over is no news: it belongs to the hour that showed the last match.
@@ -335,6 +334,6 @@ def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Le
 
 def test_nothing_is_told_where_there_is_nothing(ledger: Ledger) -> None:
     assert not publish(ledger, stream_of())
-    assert not sync.publish(ledger, stream_of(), alerts.SOURCE)
+    assert not sync.sync_table_findings(ledger, stream_of(), alerts.SOURCE)
     hold(ledger, [])
     assert (publish(ledger, stream_of()), version(ledger)) == (False, 0)

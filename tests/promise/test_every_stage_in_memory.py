@@ -62,7 +62,9 @@ def prepared(stage: str, again: bool) -> tuple[Pipeline, tuple[int, int]]:
 def test_stream_has_block_for_each_table_of_each_stage() -> None:
     assert STREAM.stages == CHANGED.stages == STAGES
     for stream in (STREAM, CHANGED):
-        tables = {step.table.name: step.parts for of in all_definitions(stream).values() for step in of.steps}
+        tables = {
+            step.table.name: step.outputs for of in all_definitions(stream).values() for step in of.steps
+        }
         assert [name for name, parts in tables.items() if not parts] == []
     fillers = {filler.name for of in all_definitions(STREAM).values() for filler in of.fillers}
     assert fillers == set(OUTSIDE)

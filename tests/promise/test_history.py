@@ -11,7 +11,7 @@ from tests.support.crash_states import killed_at
 from tests.support.stream_harness import PLAIN, StreamHarness, clock, hour, line
 from transom.core.intervals import Interval
 from transom.engine.gate import evaluate_gate
-from transom.features.ingest import specified
+from transom.features.ingest import expected_inputs
 
 Make = Callable[..., StreamHarness]
 
@@ -295,9 +295,9 @@ def test_rows_that_another_version_takes_over_are_not_those_of_files_read_otherw
     stood = day.rows()["events"]
     day.land(1, []).unlink()
     for number in ("VERSION", "READING"):
-        monkeypatch.setattr(specified, number, 99)
+        monkeypatch.setattr(expected_inputs, number, 99)
         day.ingest(1, 2)
         assert day.rows()["events"] == stood
-        entry = day.snapshot()[specified.partition_of("events", hour(1))]
+        entry = day.snapshot()[expected_inputs.partition_of("events", hour(1))]
         assert (entry.input_hashes or {})["version"] == "99"
         assert entry.complete is (number == "VERSION")

@@ -19,7 +19,7 @@ from transom.core.partitions import PartitionKey
 from transom.engine.gate import evaluate_gate
 from transom.engine.gate_text import format_root
 from transom.features import registry
-from transom.features.ingest.specified import partition_of
+from transom.features.ingest.expected_inputs import partition_of
 from transom.ledger.freshness import Freshness
 from transom.stream import parse
 
@@ -37,7 +37,7 @@ def nodes(lake: Pipeline) -> set[PartitionKey]:
         PartitionKey(name, block, step.table.name, hour)
         for name, double in lake.doubles.items()
         for step in double.stage.steps
-        for block in step.parts
+        for block in step.outputs
         for hour in due
     }
 

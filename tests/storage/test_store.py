@@ -118,7 +118,7 @@ class Shelf:
     def write(self, rows: pa.Table | tuple[DataFile, ...], hours: Iterable[int], token: int) -> None:
         parts = rows if isinstance(rows, tuple) else None
         given = self.rows() if parts is not None else rows
-        write = Write(LINES, given, {None: at(*hours)}, parts=parts)
+        write = Write(LINES, given, {None: at(*hours)}, data_files=parts)
         self.store.write(write, Claim("ingest", f"run {token}", token))
 
     def stands(self) -> list[int]:
@@ -157,7 +157,7 @@ def test_parts_are_taken_only_where_no_other_block_has_their_hours(monkeypatch: 
     monkeypatch.setattr(small, "TableReader", MagicMock(return_value=MagicMock(size=lambda hours: 0)))
     monkeypatch.setattr(Store, "open", MagicMock())
     rows = TABLE.arrow_schema().empty_table()
-    write = Write(TABLE, rows, {"a": at(1, 2)}, parts=[])
+    write = Write(TABLE, rows, {"a": at(1, 2)}, data_files=[])
     for nodes in (known(a=(1, 2), b=(3,)), known(b=(2,))):
         Store(MagicMock(), "lake").write(write, Claim("aggregates", "run", 1), nodes)
     assert taken == [[], rows]

@@ -55,4 +55,4 @@ def missing(files: dict[str, FileRecord], hour: int = 0, rules: FilePolicy = RUL
 
 
 def state(files: dict[str, FileRecord], hour: int = 0, rules: FilePolicy = RULES) -> HourState:
-    return hour_states(files.values(), [at(hour)], rules.shape)[at(hour)]
+    return hour_states(files.values(), [at(hour)], rules.spec_hash)[at(hour)]

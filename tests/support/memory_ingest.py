@@ -6,7 +6,7 @@ stream that compares no records.
 
 import gzip
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,16 +15,16 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from tests.support.memory_lake import Rows, judged, measured
+from tests.support.memory_lake import Rows, judged
 from transom.core.durations import microseconds
 from transom.core.intervals import EPOCH, hour_of
 from transom.features.ingest import file_checks, publish, read_files, snapshot, stage
+from transom.features.ingest.expected_inputs import ExpectedInputs
 from transom.features.ingest.file_records import FileRecord
 from transom.features.ingest.inventory import Inventory, names_rules, with_names
 from transom.features.ingest.landing import FileNames, Landing
+from transom.features.ingest.parsed_rows import ParsedRows
 from transom.features.ingest.read_files import FileReader, FileReadResult, FileReadTask
-from transom.features.ingest.specified import Specified
-from transom.features.ingest.staged_rows import StagedRows
 from transom.features.ingest.tables import HourRows, Tables, file_rows
 from transom.spec.stream import Stream
 from transom.storage.data_files import DataFile
@@ -49,10 +49,10 @@ class _Reading(FileReader):
     """Reads files into memory.
 
     Attributes:
-        parts: the rows of each part, by its path.
+        rows_by_path: the rows of each data file.
     """
 
-    parts: dict[str, Rows] = field(default_factory=dict)
+    rows_by_path: dict[str, Rows] = field(default_factory=dict)
 
     def _written(
         self, table: str, batches: Iterator[pa.RecordBatch], time_column: str | None = None
@@ -62,21 +62,22 @@ class _Reading(FileReader):
             for row in Rows.of(pa.Table.from_batches([batch])):
                 by_hour.setdefault(hour_of(row[time_column]) if time_column else None, Rows()).append(row)
         for hour, rows in by_hour.items():
-            path = f"{table}/{len(self.parts)}"
-            self.parts[path] = rows
+            path = f"{table}/{len(self.rows_by_path)}"
+            self.rows_by_path[path] = rows
             yield DataFile(path, hour, len(rows), 0, 0)
 
 
-class MemoryRows(StagedRows):
+class MemoryRows(ParsedRows):
     """What stands for the rows that a run reads."""
 
     def __init__(self, store: Store, stream: Stream) -> None:
         super().__init__(store, stream)
-        self.parts: dict[str, Rows] = {}
+        self.rows_by_path: dict[str, Rows] = {}
 
-    def read(self, readings: Iterable[FileReadTask]) -> dict[str, FileReadResult]:
+    def parse_files(self, tasks: Sequence[FileReadTask]) -> dict[str, FileReadResult]:
         tables = {name: name for name in ("events", "rejected")}
-        return dict(_Reading(self.stream.layout(), self.columns, tables, "", 500, 1, self.parts)(readings))
+        reader = _Reading(self.stream.layout(), self.columns, tables, "", 500, 1, self.rows_by_path)
+        return dict(reader(tasks))
 
     def discard(self) -> None:
         pass
@@ -93,12 +94,12 @@ class MemoryHours(HourRows):
         }
         for path in self.decisions.added.values():
             for part in self.reads[path].events:
-                frames["events"] += ({**row, "hour": part.hour} for row in self.rows.parts[part.path])
+                frames["events"] += ({**row, "hour": part.hour} for row in self.rows.rows_by_path[part.path])
             for part in self.reads[path].rejected:
                 frames["rejected"] += (
-                    {**row, "hour": files[path].hour} for row in self.rows.parts[part.path]
+                    {**row, "hour": files[path].hour} for row in self.rows.rows_by_path[part.path]
                 )
-        return frames, None
+        return frames, {}
 
 
 def _hashed(tables: Tables, frames: Mapping[str, Rows]) -> Rows:
@@ -110,13 +111,13 @@ def _in_hours(hours: Iterable[datetime]) -> Callable[[Mapping[str, Any]], bool]:
     return lambda row: row["hour"] in wanted
 
 
-def _inventory(landing: Folder, pins: Any, stream: Stream, specified: Specified) -> Inventory:
+def _inventory(landing: Folder, pins: Any, stream: Stream, specified: ExpectedInputs) -> Inventory:
     names, rules = FileNames.of(stream), names_rules(stream)
     hours = {row["hour"] for version in pins.store.versions["files"] for row in version}
     known = [FileRecord.of_row(row) for row in pins.read("files", hours)]
     found = {path: (len(data), microseconds(changed - EPOCH)) for path, (data, changed) in landing.items()}
     rows = with_names(file_rows(Table.load("files"), known), names, rules)
-    return Inventory(rows, Landing(names, found), specified.usual_shape, rules, specified.unlike)
+    return Inventory(rows, Landing(names, found), specified.usual_spec_hash, rules, specified.waived_hours)
 
 
 @contextmanager
@@ -134,14 +135,11 @@ def landing_in_memory(landing: Folder) -> Iterator[None]:
 
     with ExitStack() as patches:
         for module, instead in (
-            (stage, {"StagedRows": MemoryRows}),
+            (stage, {"ParsedRows": MemoryRows}),
             (read_files, {"open_file": opened}),
             (file_checks, {"_counts": no_nulls, "_sample": lambda *_: [], "evaluate_checks": judged}),
             (snapshot, {"_inventory": lambda store, snapshot, *of: _inventory(landing, *of)}),
-            (
-                publish,
-                {"HourRows": MemoryHours, "hashed_rows": _hashed, "measure": measured, "in_hours": _in_hours},
-            ),
+            (publish, {"HourRows": MemoryHours, "hashed_rows": _hashed, "in_hours": _in_hours}),
         ):
             patches.enter_context(patch.multiple(module, **instead))
         yield

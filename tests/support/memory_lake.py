@@ -17,9 +17,9 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from transom.core.intervals import HOUR, Interval
+from transom.core.intervals import HOUR, Interval, moment_of
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
-from transom.engine import measurement
+from transom.engine import measurement, publisher
 from transom.engine import runner as module
 from transom.engine.retention import Series
 from transom.engine.runner import Outcome, run_steps
@@ -274,7 +274,7 @@ class Tray:
 
 def measured(
     step: TableStep,
-    rows: Rows,
+    rows: Rows | None,
     computed: StepResult,
     nodes: Iterable[PartitionKey],
     counted: Mapping[str, TaskCounters],
@@ -282,7 +282,7 @@ def measured(
 ) -> dict[PartitionKey, Row]:
     nodes = list(nodes)
     by_key: dict[tuple[str, datetime], Rows] = {(getattr(node, by), node.hour): Rows() for node in nodes}
-    for row in rows:
+    for row in rows or ():
         # No row is of what is no target.
         by_key[row[by], row["hour"]].append(row)
     figures = {}
@@ -291,6 +291,11 @@ def measured(
         value = max((row["value"] for row in own if "value" in row), default=None)
         stored = Rows({name: row[name] for name in row if name != "table"} for row in own)
         figures[node] = {"count": len(own), "digest": digest(stored), "bytes": 0, "value": value}
+    for of, counters in counted.items():
+        for number, name, amount in counters.figures():
+            for node in nodes:
+                if (getattr(node, by), node.hour) == (of, moment_of(number)):
+                    figures[node][name] = amount
     return figures
 
 
@@ -314,12 +319,16 @@ def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[Non
         outside: what is not the stream's own, as in `Outside`.
     """
     instead: dict[str, object] = {
-        "DataFrame": Rows, "StagedOutput": Tray, "PinnedTables": Pinned, "measure": measured,
+        "DataFrame": Rows, "StagedOutput": Tray, "PinnedTables": Pinned,
         "_in": within,
         "hash_rows": lambda step, rows: rows,
         "ExternalSources": lambda root, declared: Outside(outside, declared),
     }  # fmt: skip
-    with patch.multiple(module, **instead), patch.object(measurement, "evaluate_checks", judged):
+    with (
+        patch.multiple(module, **instead),
+        patch.object(publisher, "measure", measured),
+        patch.object(measurement, "evaluate_checks", judged),
+    ):
         yield
 
 

@@ -126,10 +126,10 @@ class Double:
         def compute(request: StepRequest) -> StepResult:
             return StepResult([self._share(definition, step, request, block) for block in request.targets])
 
-        return TableStep(step.table, step.parts, compute, checks)
+        return TableStep(step.table, step.outputs, compute, checks)
 
     def _share(self, definition: Stage, step: TableStep, request: StepRequest, block: str) -> BlockTask:
-        part, targets, others = step.parts[block], request.targets[block], step.external_inputs(block)
+        part, targets, others = step.outputs[block], request.targets[block], step.external_inputs(block)
         assert list(targets) == sorted(set(targets))
         sources = {reads: _rows_read(definition, step, request, reads, targets) for reads in part.reads}
         frame = Rows()
@@ -214,7 +214,7 @@ def upstream(name: str) -> tuple[str, ...]:
     found = {name}
     for later in reversed(STAGES[1:]):
         if later in found:
-            parts = (part for step in definition(STREAM, later).steps for part in step.parts.values())
+            parts = (part for step in definition(STREAM, later).steps for part in step.outputs.values())
             found |= {reads.stage for part in parts for reads in part.reads}
     return tuple(stage for stage in STAGES[1:] if stage in found)
 
@@ -323,7 +323,7 @@ class Pipeline(EventLake):
             nodes = (
                 PartitionKey(name, block, step.table.name, hour)
                 for step in double.stage.steps
-                for block in step.parts
+                for block in step.outputs
                 for hour in freshness.required_hours
             )
             found.update(of for of in nodes if of.hour in freshness.outdated_hours(*of.series))
@@ -334,7 +334,7 @@ class Pipeline(EventLake):
         stale, found = self.stale(), set[PartitionKey]()
         for name, double in self.doubles.items():
             for step in double.stage.steps:
-                for block, part in step.parts.items():
+                for block, part in step.outputs.items():
                     for hour in sorted(self.ledger.snapshot().required_hours):
                         node = PartitionKey(name, block, step.table.name, hour)
                         if node not in stale and all(of in found for of in self._made_of(part, hour)):

@@ -219,7 +219,7 @@ class StreamHarness:
             (step.table.name, block): (step.table, part.columns)
             for stage in all_definitions(self.stream).values()
             for step in stage.steps
-            for block, part in step.parts.items()
+            for block, part in step.outputs.items()
         }
         of_ingest = {table.name: (table, table.digest_columns()) for table in Tables.of(self.stream)}
         series = {(node.table, node.block) for node in self.snapshot()}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from transom.core.intervals import number_of
 from transom.core.partitions import CheckResult, PartitionKey
-from transom.engine import runner as refresh
+from transom.engine import publisher
 from transom.ledger.stage import BlockTask, Stage, StepRequest, StepResult, TableStep
 from transom.ledger.task_counters import TaskCounters
 
@@ -66,7 +66,7 @@ def overcounted(stage: Stage, table: str, more: Mapping[str, int], hours: Collec
 def made(step: TableStep, share: BlockTask) -> DataFrame:
     """The rows of a block, in Spark's hands."""
     # Tasks are not sent the share, which holds the session.
-    make, count, columns = share.compute, share.compute_counting, list(step.parts[share.block].columns)
+    make, count, columns = share.compute, share.compute_counting, list(step.outputs[share.block].columns)
     if make is None and count is None:
         return share.frame
 
@@ -124,29 +124,31 @@ class Audit:
 
     def failures(self) -> list[CheckResult]:
         """What the step's own figures and checks find wrong."""
-        figures = refresh.measure(self.step, self.rows, self.computed, self.nodes, self.counted)
-        return [verdict for verdict in refresh.evaluate(self.step, figures, ()) if not verdict.success]
+        figures = publisher.measure(self.step, self.rows, self.computed, self.nodes, self.counted)
+        return [verdict for verdict in publisher.evaluate(self.step, figures, ()) if not verdict.success]
 
 
 @contextmanager
 def audits() -> Iterator[dict[str, Audit]]:
     """What each step hands to its checks while stages run, by table, without what its rows were read from."""
     seen: dict[str, Audit] = {}
-    measure = refresh.measure
+    measure = publisher.measure
 
     def watched(
         step: TableStep,
-        rows: DataFrame,
+        rows: DataFrame | None,
         computed: StepResult,
         nodes: Iterable[PartitionKey],
         counted: Mapping[str, TaskCounters],
+        by: Literal["block", "table"] = "block",
     ) -> dict[PartitionKey, dict[str, Any]]:
         nodes = tuple(nodes)
-        # The files that tasks have written are the table's afterwards, or gone.
-        there = rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
-        seen[step.table.name] = Audit(step, there, computed, nodes, counted)
-        return measure(step, rows, computed, nodes, counted)
+        if rows is not None and by == "block":
+            # The files that tasks have written are the table's afterwards, or gone.
+            there = rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
+            seen[step.table.name] = Audit(step, there, computed, nodes, counted)
+        return measure(step, rows, computed, nodes, counted, by)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refresh, "measure", watched)
+        patch.setattr(publisher, "measure", watched)
         yield seen

@@ -28,8 +28,8 @@ from transom.core.intervals import EPOCH, HOUR, Interval, format_hour
 from transom.features.aggregates.resolve import block_of
 from transom.features.frames.resolve import frame_block_of
 from transom.features.ingest.file_records import ListedFile
+from transom.features.ingest.parsed_rows import ParsedRows
 from transom.features.ingest.read_files import FileReadTask
-from transom.features.ingest.staged_rows import StagedRows
 from transom.storage.store import Store
 from transom.stream import load
 
@@ -44,8 +44,12 @@ def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str
     stream, plain = load(case.stream), Path(case.files(tmp_path))
     listed = ListedFile(plain.name, plain.stat().st_size, EPOCH, {})
     reading = FileReadTask(listed, str(plain))
-    rows = StagedRows(Store(spark, str(tmp_path / "read")), stream)
-    ours = rows.events(rows.read([reading]).values()).select("event_time", *stream.event_columns).persist()
+    rows = ParsedRows(Store(spark, str(tmp_path / "read")), stream)
+    ours = (
+        rows.events(rows.parse_files([reading]).values())
+        .select("event_time", *stream.event_columns)
+        .persist()
+    )
     columns = ours.columns
     cut = getattr(peer_ingest, name)(spark.read.text(str(plain)))
     theirs = cut.select(*(F.col(c).cast(ours.schema[c].dataType) for c in columns))

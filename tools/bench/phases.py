@@ -55,10 +55,9 @@ def main(job: str, result: str, *arguments: str) -> None:
     clock.note("Python: imports")
     from transom.app import main as application
     from transom.app import pipeline as together
-    from transom.engine import measurement
+    from transom.engine import measurement, publisher
     from transom.engine import runner as refresh
     from transom.features.ingest import file_checks as contents
-    from transom.features.ingest import publish as ingest_publishing
     from transom.features.ingest import snapshot as scene
     from transom.features.ingest import stage as ingest
     from transom.features.ingest.tables import HourRows
@@ -85,8 +84,7 @@ def main(job: str, result: str, *arguments: str) -> None:
     clock.keep(refresh, "hash_rows", "queries put together")
     clock.keep(refresh, "_writes", "queries put together")
     clock.keep(HourRows, "by_table", "queries put together")
-    for module in (refresh, ingest_publishing):
-        clock.keep(module, "measure", "computing and digests, by Spark")
+    clock.keep(publisher, "measure", "computing and digests, by Spark")
     clock.keep(refresh, "expire", "state dropped")
     clock.note(None)
     clock.note("all else")

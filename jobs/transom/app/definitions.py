@@ -37,7 +37,7 @@ def shared_state(stream: Stream, stage: str) -> frozenset[tuple[str, str]]:
         for name, other in all_definitions(stream).items()
         if name != stage
         for step in other.steps
-        for part in step.parts.values()
+        for part in step.outputs.values()
         for read in part.reads
         if read.stage == stage
     )

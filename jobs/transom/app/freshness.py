@@ -8,7 +8,7 @@ from transom.core.intervals import Interval
 from transom.engine.check_builders import waivers_of
 from transom.engine.external import ExternalSources
 from transom.engine.gate_text import format_roots
-from transom.features.ingest.specified import STAGE, Specified
+from transom.features.ingest.expected_inputs import STAGE, ExpectedInputs
 from transom.ledger.freshness import Freshness
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
@@ -33,7 +33,7 @@ def snapshot_of(stream: Stream, ledger: Ledger, stage: str | None = None) -> Led
 
 def freshness_of(stream: Stream, snapshot: LedgerSnapshot) -> Freshness:
     """Return what is fresh in a stream, and why the rest is not."""
-    return Freshness(snapshot, definitions_of(stream).values(), waivers_of(stream), Specified(stream))
+    return Freshness(snapshot, definitions_of(stream).values(), waivers_of(stream), ExpectedInputs(stream))
 
 
 def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) -> dict[str, list[datetime]]:

@@ -91,7 +91,7 @@ def run_chunk(stage: str, context: Context) -> Outcome:
     chunk, interval, recompute = context.chunk, context.interval, context.recompute
     is_source = stage == SOURCE_STAGE
     steps = () if is_source else definition(stream, stage).steps
-    store.create(*(Tables.of(stream) if is_source else [step.table for step in steps if step.parts]))
+    store.create(*(Tables.of(stream) if is_source else [step.table for step in steps if step.outputs]))
     start = time.monotonic()
     if is_source:
         outcome = ingest(store, ledger, stream, chunk, run_id, interval, recompute)
@@ -210,14 +210,14 @@ def sync_findings(
     """Update the findings of a stage, and after the source stage those of stages that are removed.
 
     Args:
-        stale: as in `findings.publish`.
+        stale: as in `findings.sync_ledger_findings`.
     """
     nouns = {feature.name: feature.rows for feature in stream.features}
     noun = nouns.get(stage, "events")
-    findings.publish(ledger, stream.name, stage, stale, stream.built_in, noun)
+    findings.sync_ledger_findings(ledger, stream.name, stage, stale, stream.built_in, noun)
     removed = findings.stages(ledger.root) - {*stream.stages, stage} if stage == SOURCE_STAGE else set()
     for name in removed:
-        findings.publish(ledger, stream.name, name, {}, stream.built_in, nouns.get(name, "rows"))
+        findings.sync_ledger_findings(ledger, stream.name, name, {}, stream.built_in, nouns.get(name, "rows"))
     for feature in stream.features:
         if feature.name in {stage, *removed} and feature.findings is not None:
-            sync.publish(ledger, stream, resolve_name(feature.findings))
+            sync.sync_table_findings(ledger, stream, resolve_name(feature.findings))

@@ -21,9 +21,9 @@ from transom.engine.damage_marks import repair
 from transom.engine.ledger_repair import LedgerDamage, examine, repair_ledger
 from transom.engine.verification import TableLayout, Verification, unreadable, verify
 from transom.features.ingest.damaged_rows import comes_back
+from transom.features.ingest.expected_inputs import BLOCK, STAGE, ExpectedInputs
 from transom.features.ingest.file_records import FileRecord, ListedFile
 from transom.features.ingest.landing import LandingError, list_files
-from transom.features.ingest.specified import BLOCK, STAGE, Specified
 from transom.features.ingest.tables import Tables
 from transom.ledger.damage import Damage
 from transom.ledger.input_hashes import is_defined_as
@@ -66,14 +66,14 @@ class StreamDamage:
 
 def layouts_of(stream: Stream) -> list[TableLayout]:
     """Return every table that the stages of a stream write."""
-    expected = Specified(stream).shape
+    expected = ExpectedInputs(stream).spec_hash
 
     def is_ingested(partition: PartitionKey, state: PartitionState) -> bool:
         shape = (state.input_hashes or {}).get("specification")
         return partition.table not in DECLARED_TABLES or shape == expected(partition.hour)
 
     def is_computed(step: TableStep, version: int, partition: PartitionKey, state: PartitionState) -> bool:
-        part = step.parts.get(partition.block)
+        part = step.outputs.get(partition.block)
         return part is not None and is_defined_as(part, version, state.input_hashes or {})
 
     ingested = [
@@ -83,7 +83,7 @@ def layouts_of(stream: Stream) -> list[TableLayout]:
         TableLayout(
             stage,
             step.table,
-            {block: part.columns for block, part in step.parts.items()},
+            {block: part.columns for block, part in step.outputs.items()},
             partial(is_computed, step, defined.version),
         )
         for stage, defined in all_definitions(stream).items()
@@ -180,7 +180,7 @@ def read_by(stream: Stream, stage: str) -> set[str]:
     """Return the tables that a stage reads: its own, and those that these are computed from."""
     tables = {layout.table.name for layout in layouts_of(stream) if layout.stage == stage}
     steps = () if stage == STAGE else definition(stream, stage).steps
-    return tables.union(read.table for step in steps for part in step.parts.values() for read in part.reads)
+    return tables.union(read.table for step in steps for part in step.outputs.values() for read in part.reads)
 
 
 @dataclass(frozen=True)

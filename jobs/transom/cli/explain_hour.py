@@ -14,10 +14,10 @@ from transom.core.intervals import UNKNOWN_HOUR, Interval, format_hours
 from transom.core.partitions import READABLE, SOURCE_STAGE, PartitionKey, PartitionState
 from transom.core.terminal import counted
 from transom.engine.gate_text import format_check_result, format_root
+from transom.features.ingest.expected_inputs import ExpectedInputs, partition_of, scheduled
 from transom.features.ingest.file_records import FileRecord, ListedFile
 from transom.features.ingest.hour_states import Periods
 from transom.features.ingest.landing import list_files
-from transom.features.ingest.specified import Specified, partition_of, scheduled
 from transom.ledger.freshness import EVENTS, Code, StaleReason
 from transom.ledger.ledger import Ledger
 from transom.ledger.waivers import entries_of, entry_for, format_waived, near_misses
@@ -270,7 +270,7 @@ class HourExplanation:
         self._quarantined = {
             key for key in self._quarantined if key.stage != SOURCE_STAGE or key.hour not in changed_hours
         }.union(partition_of("events", file.hour) for file in unchanged if self.hour in file.touched)
-        shape = Specified(self.stream).shape
+        spec_hash = ExpectedInputs(self.stream).spec_hash
         lines = list(self._missing_files(landed))
         missing, self._missing = len(lines), bool(lines)
         for path in sorted(known.keys() | landed.keys()):
@@ -282,7 +282,7 @@ class HourExplanation:
                     lines.append(f"file {path}: new, no run has seen it; its hours are known when it is read")
             elif self.hour in file.touched:
                 # Ingested, or read again, with all its hours.
-                if file.status == "waiting" or (now and file.spec_hash != shape(file.hour)):
+                if file.status == "waiting" or (now and file.spec_hash != spec_hash(file.hour)):
                     self._hours |= file.touched - {UNKNOWN_HOUR}
                 if file.status == "quarantined":
                     self._hours |= {file.hour} - {UNKNOWN_HOUR}

@@ -10,9 +10,9 @@ from deltalake import DeltaTable
 from transom.core.intervals import HOUR, UNKNOWN_HOUR, format_hour
 from transom.core.terminal import counted
 from transom.features.ingest.equal_files import equal_files, names_of
+from transom.features.ingest.expected_inputs import BLOCK, STAGE, scheduled
 from transom.features.ingest.file_records import OWNS_ROWS, FileRecord
 from transom.features.ingest.inventory import BESIDE
-from transom.features.ingest.specified import BLOCK, STAGE, scheduled
 from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.driver_io import TableReader

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyarrow import fs
 
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.engine.publisher import publish
+from transom.engine.publisher import publish_partitions
 from transom.engine.verification import TableLayout, Verification
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
@@ -73,7 +73,7 @@ def repair(
                     targets.setdefault(block, set()).add(key.hour)
             if targets:
                 writes.append(Write(layout.table, layout.table.arrow_schema().empty_table(), targets))
-        publish(store, ledger, stage, run_id, writes, states, snapshot)
+        publish_partitions(store, ledger, stage, run_id, writes, states, snapshot)
     return sorted(marked)
 
 

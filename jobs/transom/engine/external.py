@@ -54,12 +54,10 @@ class ExternalSources:
 
     def __init__(self, root: str, declared: Iterable[ExternalSource]) -> None:
         lake = root.rstrip("/").rpartition("/")[0]
-        self._observers: dict[ExternalSource, _Table | _TimelessTable | _Stream] = {}
-        for source in declared:
-            if source.table is None:
-                self._observers[source] = _Stream(source, f"{lake}/{source.name}")
-            else:
-                self._observers[source] = _TimelessTable(source) if source.time is None else _Table(source)
+        self._observers: dict[ExternalSource, _Table | _Stream] = {
+            source: _Stream(source, f"{lake}/{source.name}") if source.table is None else _Table(source)
+            for source in declared
+        }
 
     def beside(self, snapshot: LedgerSnapshot) -> LedgerSnapshot:
         """Return a snapshot that has their hours, too.
@@ -77,7 +75,8 @@ class ExternalSources:
 
 
 class _Table:
-    """A Delta table, known by its log alone."""
+    """A Delta table, known by its log alone. If it has no times, every required hour is computed from all of
+    its rows."""
 
     def __init__(self, source: ExternalSource) -> None:
         self._source = source
@@ -85,6 +84,7 @@ class _Table:
         self._table: DeltaTable | None = None
         self._version = -1
         self._hours: Hours = {}
+        self._whole = PartitionState("published", "")
 
     def hours(self, required: Collection[datetime]) -> Hours:
         with _errors_in_words(self._source, self._uri):
@@ -94,12 +94,12 @@ class _Table:
                 self._table.update_incremental()
             if self._version != self._table.version():
                 _require_columns(self._source, self._table)
-                self._observe(self._table)
+                if self._source.time is None:
+                    self._whole = PartitionState("published", "", digest=_digest_of_files(self._table))
+                else:
+                    self._hours = _hours_of_files(self._source, self._table)
                 self._version = self._table.version()
-        return self._hours
-
-    def _observe(self, table: DeltaTable) -> None:
-        self._hours = _hours_of_files(self._source, table)
+        return dict.fromkeys(required, self._whole) if self._source.time is None else self._hours
 
     def pinned(self) -> Rows:
         uri, version, source = self._uri, self._version, self._source
@@ -109,22 +109,6 @@ class _Table:
             return _declared(table if source.time is None else table.where(_in(source.time, hours)), source)
 
         return rows
-
-
-class _TimelessTable(_Table):
-    """A Delta table without times: every required hour is computed from all of its rows."""
-
-    _state = PartitionState("published", "")
-
-    def hours(self, required: Collection[datetime]) -> Hours:
-        super().hours(required)
-        return dict.fromkeys(required, self._state)
-
-    def _observe(self, table: DeltaTable) -> None:
-        deleted = _deleted_rows(table)
-        paths = sorted(pa.table(table.get_add_actions()).column("path").to_pylist())
-        text = repr([(path, deleted.get(path.rpartition("/")[2])) for path in paths])
-        self._state = PartitionState("published", "", digest=hashlib.sha256(text.encode()).hexdigest()[:32])
 
 
 class _Stream:
@@ -203,6 +187,13 @@ def _require_columns(source: ExternalSource, table: DeltaTable) -> None:
 
 def _a(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def _digest_of_files(table: DeltaTable) -> str:
+    deleted = _deleted_rows(table)
+    paths = sorted(pa.table(table.get_add_actions()).column("path").to_pylist())
+    text = repr([(path, deleted.get(path.rpartition("/")[2])) for path in paths])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _hours_of_files(source: ExternalSource, table: DeltaTable) -> Hours:

@@ -28,8 +28,8 @@ def hash_rows(step: TableStep, rows: DataFrame) -> DataFrame:
     """Return rows in the table's types, with a hash of the columns that their block fills."""
     rows = cast_to_table(rows, step.table)
     cases = " ".join(
-        f"WHEN '{block}' THEN {digests.row_hash_sql(rows.schema, part.columns)}"
-        for block, part in step.parts.items()
+        f"WHEN '{block}' THEN {digests.row_hash_sql(rows.schema, output.columns)}"
+        for block, output in step.outputs.items()
     )
     return hashed(rows, f"CASE block {cases} END")
 
@@ -41,7 +41,7 @@ def hashed(rows: DataFrame, row_hash: str) -> DataFrame:
 
 def measure(
     step: TableStep,
-    rows: DataFrame,
+    rows: DataFrame | None,
     computed: StepResult,
     partitions: Iterable[PartitionKey],
     counted: Mapping[str, TaskCounters],
@@ -50,9 +50,9 @@ def measure(
     """Return digest, count and all metrics of each partition, from one aggregation of the rows.
 
     Args:
-        rows: of these partitions, as returned by `hashed`.
-        counted: what the tasks counted, by block; other hours are ignored.
+        rows: of these partitions, as returned by `hashed`; None if there are none.
         by: the column that identifies, with `hour`, the partition of a row.
+        counted: what the tasks counted, by the value of this column; other hours are ignored.
     """
     metrics: dict[PartitionKey, dict[str, Any]] = {
         key: {
@@ -65,19 +65,19 @@ def measure(
         for key in partitions
     }
     by_hour = {(getattr(key, by), key.hour): values for key, values in metrics.items()}
-    frames = [
-        rows.groupBy(by, "hour").agg(
+    if rows is not None:
+        own = rows.groupBy(by, "hour").agg(
             F.count("*").alias("count"),
             digests.digest_of(F.count("*"), digests.total_hash(F.col(HASH))).alias("digest"),
             F.sum(SIZE).alias("bytes"),
             *(F.expr(metric).alias(name) for name, metric in step.metrics.items()),
-        ),
-        *computed.metrics(rows),
-    ]
-    union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
-    for row in union.toArrow().to_pylist():
-        values = by_hour[row.pop(by), row.pop("hour")]
-        values.update({name: value for name, value in row.items() if value is not None})
+        )
+        union = reduce(
+            partial(DataFrame.unionByName, allowMissingColumns=True), [own, *computed.metrics(rows)]
+        )
+        for row in union.toArrow().to_pylist():
+            values = by_hour[row.pop(by), row.pop("hour")]
+            values.update({name: value for name, value in row.items() if value is not None})
     for block, counters in counted.items():
         for number, name, amount in counters.figures():
             if (block_hour := (block, moment_of(number))) in by_hour:
@@ -97,14 +97,14 @@ def evaluate(
 
 
 def with_failing_rows(
-    step: TableStep, rows: DataFrame, result: CheckResult, counted: Mapping[str, TaskCounters]
+    step: TableStep, rows: DataFrame | None, result: CheckResult, counted: Mapping[str, TaskCounters]
 ) -> CheckResult:
     """Return a failed check with the notes of tasks or else some failing rows."""
     key, condition = result.partition, step.failing_row_filters.get(result.check)
     notes = counted.get(key.block, TaskCounters()).notes.get((number_of(key.hour), result.check))
-    if notes or condition is None:
+    if notes or condition is None or rows is None:
         return result.with_failing_rows(notes) if notes else result
     failing = rows.where((F.col("block") == key.block) & (F.col("hour") == F.lit(key.hour)))
-    columns = [name for name in step.parts[key.block].columns if name != "hour"]
+    columns = [name for name in step.outputs[key.block].columns if name != "hour"]
     sample = sample_failing_rows(failing.where(F.expr(condition)), columns)
     return result.with_failing_rows(map(format_row, sample))

@@ -35,7 +35,7 @@ def stale_partitions(stage: Stage, snapshot: LedgerSnapshot, waivers: Waivers) -
     """Return the partitions of a stage that a run has to compute."""
     outdated = Freshness(snapshot, [stage], waivers)
     for step in stage.steps:
-        for block in step.parts:
+        for block in step.outputs:
             for hour in outdated.outdated_hours(stage.name, block, step.table.name):
                 yield PartitionKey(stage.name, block, step.table.name, hour)
 
@@ -90,7 +90,7 @@ def plan(
     repaired = 0
     needed: set[PartitionKey] = set()
     outdated = Freshness(snapshot, [stage], waivers)
-    for block in step.parts:
+    for block in step.outputs:
         back, others = step.back(block), step.external_inputs(block)
         key = partial(PartitionKey, stage.name, block, step.table.name)
         hours = _hours_to_compute(outdated, key, back, scope, again)

@@ -1,32 +1,114 @@
-"""Claim, write, record: the only way in which rows reach the lake.
+"""From computed rows to the lake: measure, check, resolve, claim, write, record. Every stage goes this way.
 
 Every write carries the claim (`transom.storage.claim`). The ledger replaces `writing` by the outcome only if
 this run still holds every claim. So neither a crash between two tables nor a concurrent run
 can make wrong rows fresh.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame
 
 from transom.core.partitions import EMPTY_DIGEST, CheckResult, PartitionKey, PartitionState
+from transom.engine.measurement import evaluate, measure, with_failing_rows
+from transom.engine.outcomes import resolve_outcomes
+from transom.engine.planner import Plan
+from transom.ledger.input_hashes import checks_fingerprint
 from transom.ledger.ledger import Ledger
 from transom.ledger.snapshot import LedgerSnapshot
+from transom.ledger.stage import StepResult, TableStep
+from transom.ledger.task_counters import TaskCounters
+from transom.ledger.waivers import Waiver
 from transom.storage.store import Store, Write
 
+Metrics = Mapping[PartitionKey, Mapping[str, Any]]
+States = Mapping[PartitionKey, PartitionState | None]
+"""The new states of partitions; None to delete one."""
 
-def publish(
+
+@dataclass(frozen=True, kw_only=True)
+class ComputedStep:
+    """What a stage computed for a plan. All stages publish it the same way.
+
+    Attributes:
+        plan: made from `snapshot`.
+        waivers: failed checks that a person lets pass.
+        rows: as `measurement.hashed` returns them; None if there are none.
+        partitions: of the rows, and computed ones without rows.
+        writes: returns the writes of some partitions, from all new states and the sizes of these in bytes.
+        computed, counted, by: as of `measure`.
+        all_states: returns the states of all partitions, from those of the plan and the metrics.
+        forced: partitions that are written even if the table has the same rows.
+        results: of checks of what the rows were computed from.
+        pinned, still_valid: as of `publish_partitions`.
+    """
+
+    stage: str
+    step: TableStep
+    plan: Plan
+    snapshot: LedgerSnapshot
+    waivers: Sequence[Waiver]
+    run_id: str
+    rows: DataFrame | None
+    partitions: Iterable[PartitionKey]
+    writes: Callable[[States, Mapping[PartitionKey, int]], Sequence[Write]] = lambda states, sizes: ()
+    computed: StepResult = field(default_factory=lambda: StepResult(()))
+    counted: Mapping[str, TaskCounters] = field(default_factory=dict)
+    by: Literal["block", "table"] = "block"
+    all_states: Callable[[States, Metrics], States] = lambda states, metrics: states
+    forced: Collection[PartitionKey] = ()
+    results: Sequence[CheckResult] = ()
+    pinned: Mapping[str, int] | None = None
+    still_valid: Callable[[LedgerSnapshot], bool] = lambda snapshot: True
+
+    def resolve(self) -> tuple[Metrics, States, list[CheckResult]]:
+        """Measure and check the rows; return the metrics, the new states and the results of the checks."""
+        step, rows, counted = self.step, self.rows, self.counted
+        metrics = measure(step, rows, self.computed, self.partitions, counted, self.by)
+        results = evaluate(step, metrics, self.waivers)
+        rules, run_id = checks_fingerprint(step.checks, self.waivers), self.run_id
+        states = resolve_outcomes(self.stage, step, self.plan, self.snapshot, metrics, results, rules, run_id)
+        results = [
+            result if result.success else with_failing_rows(step, rows, result, counted)
+            for result in results
+            # A blocked target has no outcome: an earlier hour of its chain failed.
+            if result.partition in states and states[result.partition].status != "blocked"
+        ]
+        return metrics, self.all_states(states, metrics), results
+
+    def publish(self, store: Store, ledger: Ledger) -> States:
+        """Publish the new states and rows, and return the states; raise as `publish_partitions`."""
+        metrics, states, results = self.resolve()
+        sizes = {
+            key: metric["bytes"]
+            for key, metric in metrics.items()
+            if key in states
+            and (not self.step.withholds or ((new := states[key]) and new.status == "published"))
+            and (key in self.forced or not is_published(self.snapshot, key, metric["digest"]))
+        }
+        publish_partitions(
+            store, ledger, self.stage, self.run_id, self.writes(states, sizes), states, self.snapshot,
+            [*self.results, *results], self.pinned, self.still_valid,
+        )  # fmt: skip
+        return states
+
+
+def publish_partitions(
     store: Store,
     ledger: Ledger,
     stage: str,
     run_id: str,
     writes: Sequence[Write],
-    states: Mapping[PartitionKey, PartitionState | None],
+    states: States,
     seen: LedgerSnapshot,
     results: Sequence[CheckResult] = (),
     pinned: Mapping[str, int] | None = None,
-    holds: Callable[[LedgerSnapshot], bool] = lambda snapshot: True,
+    still_valid: Callable[[LedgerSnapshot], bool] = lambda snapshot: True,
 ) -> None:
-    """Publish what a stage computed.
+    """Publish new states of partitions, and the rows of some.
 
     Args:
         writes: the rows, one write a table; each replaces all rows of its targets.
@@ -35,7 +117,7 @@ def publish(
         seen: the ledger when the run was planned.
         results: of the checks.
         pinned: versions of the tables that were read at the same time as `seen`; None for those of now.
-        holds: as in `Ledger.claim`.
+        still_valid: `holds` of `Ledger.claim`.
 
     Raises:
         RunSuperseded: another run has claimed or written some of them; nothing of this run becomes fresh.
@@ -46,7 +128,7 @@ def publish(
     versions = store.pin({key.table for key in states}).versions if pinned is None else pinned
     # A deletion is no request for the hour, should this run be killed.
     unrequested = {key for key, state in states.items() if state is None or not state.requested}
-    claim = ledger.claim(stage, states, run_id, seen, versions, unrequested, holds)
+    claim = ledger.claim(stage, states, run_id, seen, versions, unrequested, still_valid)
     hours = set().union(*(write.hours for write in writes))
     known = readable(ledger.snapshot([stage]), hours) if writes else None
     for write in writes:

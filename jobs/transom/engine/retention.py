@@ -17,7 +17,7 @@ from functools import cache
 
 from transom.core.intervals import HOUR
 from transom.core.partitions import PartitionKey, PartitionState
-from transom.engine.publisher import publish
+from transom.engine.publisher import publish_partitions
 from transom.ledger.ledger import Ledger
 from transom.ledger.stage import Stage
 from transom.storage.claim import RunSuperseded
@@ -62,7 +62,7 @@ def expire(
         if hours
     ]
     try:
-        publish(store, ledger, stage.name, run_id, writes, states, snapshot)
+        publish_partitions(store, ledger, stage.name, run_id, writes, states, snapshot)
     except RunSuperseded:
         return 0  # all requested hours are published; a later run may delete
     return len(states)

@@ -9,32 +9,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transom.core.intervals import Interval
-from transom.core.partitions import (
-    EXTERNAL_STAGE,
-    READABLE,
-    CheckResult,
-    PartitionKey,
-    PartitionState,
-    TableKey,
-)
+from transom.core.partitions import EXTERNAL_STAGE, READABLE, PartitionKey, PartitionState, TableKey
 from transom.engine.external import ExternalSources
-from transom.engine.measurement import SIZE, evaluate, hash_rows, measure, with_failing_rows
-from transom.engine.outcomes import resolve_outcomes
+from transom.engine.measurement import SIZE, hash_rows
 from transom.engine.planner import Plan, left_stale, plan, stale_partitions
-from transom.engine.publisher import is_published, publish, readable
+from transom.engine.publisher import ComputedStep, States, publish_partitions, readable
 from transom.engine.retention import Series, expire
 from transom.engine.staging import StagedOutput
-from transom.ledger.input_hashes import checks_fingerprint
 from transom.ledger.ledger import Ledger
 from transom.ledger.scope import Scope
 from transom.ledger.snapshot import LedgerSnapshot
-from transom.ledger.stage import Stage, StepRequest, TableStep
+from transom.ledger.stage import Stage, StepRequest, StepResult, TableStep
+from transom.ledger.task_counters import TaskCounters
 from transom.ledger.waivers import Waiver
 from transom.storage.claim import RunSuperseded
 from transom.storage.digest import HASH
@@ -65,11 +56,11 @@ class Outcome:
     gauges: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, states: Iterable[PartitionState], repaired: int) -> "Outcome":
+    def of(cls, states: Iterable[PartitionState | None], repaired: int) -> "Outcome":
         """Return the counts of some new states."""
-        states = list(states)
-        published = [state for state in states if state.status == "published"]
-        statuses = Counter(state.status for state in states)
+        new = [state for state in states if state is not None]
+        published = [state for state in new if state.status == "published"]
+        statuses = Counter(state.status for state in new)
         return cls(
             rows_out=sum(state.rows for state in published),
             partitions_repaired=repaired,
@@ -86,12 +77,8 @@ class Outcome:
 
     def add(self, other: "Outcome") -> None:
         """Add the outcome of the next chunk."""
-        self.rows_out += other.rows_out
-        self.partitions_repaired += other.partitions_repaired
-        self.published += other.published
-        self.incomplete += other.incomplete
-        self.quarantined += other.quarantined
-        self.blocked += other.blocked
+        for name in ("rows_out", "partitions_repaired", "published", "incomplete", "quarantined", "blocked"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.stale = other.stale
         for counts, more in ((self.counters, other.counters), (self.limits, other.limits)):
             for name, count in more.items():
@@ -129,7 +116,7 @@ def run_steps(
     scope = Scope.within(interval, run_interval or interval, repair_window)
     for number, step in enumerate(stage.steps):
         _drop_blocks(store, ledger, stage, step, run_id)
-        if step.parts:
+        if step.outputs:
             run.bring_up_to_date(number, scope, run.forced_partitions(step, shared))
     if retention is not None:
         run.outcome.counters["expired"] = expire(store, ledger, stage, retention, run_id, shared)
@@ -164,7 +151,9 @@ class _StageRun:
         read. Other expired state is computed when it is needed."""
         states, table = self.ledger.snapshot([self.stage.name]), step.table.name
         hours = (
-            PartitionKey(self.stage.name, block, table, hour) for block in step.parts for hour in self.forced
+            PartitionKey(self.stage.name, block, table, hour)
+            for block in step.outputs
+            for hour in self.forced
         )
         forced = {key for key in hours if key not in states or states[key].status != "expired"}
         blocks = {block for block, name in shared if name == table}
@@ -205,9 +194,8 @@ class _StageRun:
         self.outcome.add(self.run_step(step, todo, snapshot, pins))
 
     def run_step(self, step: TableStep, todo: Plan, snapshot: LedgerSnapshot, pins: PinnedTables) -> Outcome:
-        """Compute, check and publish the targets of a plan."""
-        metrics: dict[PartitionKey, dict[str, Any]] = {}
-        results: list[CheckResult] = []
+        """Compute and publish the targets of a plan."""
+        computed, counted = StepResult(()), dict[str, TaskCounters]()
         staged: StagedOutput | None = None
         rows: DataFrame | None = None
         try:
@@ -216,39 +204,19 @@ class _StageRun:
                 computed = step.compute(request)
                 hours = set().union(*todo.targets.values())
                 staged = StagedOutput(self.store, step.table, computed.tasks, len(hours))
-                rows = hash_rows(step, staged.rows())
-                metrics = measure(step, rows, computed, todo.inputs, staged.counted)
-                results = evaluate(step, metrics, self.waivers)
-            rules = checks_fingerprint(step.checks, self.waivers)
-            stage, run_id = self.stage.name, self.run_id
-            states = resolve_outcomes(stage, step, todo, snapshot, metrics, results, rules, run_id)
-            # A blocked target has no outcome: an earlier hour of its chain failed.
-            results = [
-                result
-                for result in results
-                if result.partition in states and states[result.partition].status != "blocked"
-            ]
-            if rows is not None and staged is not None:
-                results = [
-                    result if result.success else with_failing_rows(step, rows, result, staged.counted)
-                    for result in results
-                ]
-            good: dict[str | None, list[datetime]] = {}
-            size = 0
-            for key, state in states.items():
-                changed = key.hour in self.forced or not is_published(snapshot, key, state.digest)
-                if state.status == "published" and changed:
-                    good.setdefault(key.block, []).append(key.hour)
-                    size += metrics[key]["bytes"]
-            torn = _partially_written(snapshot, states)
-            writes = _writes(self.store, step, staged, rows, size, good, torn, snapshot)
-            publish(self.store, self.ledger, stage, run_id, writes, states, snapshot, results)
+                rows, counted = hash_rows(step, staged.rows()), staged.counted
+            states = ComputedStep(
+                stage=self.stage.name, step=step, plan=todo, snapshot=snapshot, waivers=self.waivers,
+                run_id=self.run_id, rows=rows, partitions=todo.inputs, computed=computed, counted=counted,
+                writes=partial(_writes, self.store, step, staged, rows, snapshot),
+                forced={key for key in todo.inputs if key.hour in self.forced},
+            ).publish(self.store, self.ledger)  # fmt: skip
         finally:
             if staged is not None:
                 staged.discard()
         outcome = Outcome.of(states.values(), todo.repaired)
         sums = Counter[str]()
-        for counters in staged.counted.values() if staged else ():
+        for counters in counted.values():
             for (_, name), amount in counters.sums.items():
                 sums[name] += amount
         outcome.counters = {name: n for name, n in sums.items() if name not in step.bounds.values()}
@@ -273,7 +241,7 @@ def _drop_blocks(store: Store, ledger: Ledger, stage: Stage, step: TableStep, ru
     for of_stage, block, table in snapshot.names:
         if (of_stage, table) == (stage.name, step.table.name):
             hours = snapshot.hours_of(of_stage, block, table)
-            surplus = hours.minus(snapshot.required_hours) if block in step.parts else hours
+            surplus = hours.minus(snapshot.required_hours) if block in step.outputs else hours
             if surplus:
                 targets[block] = surplus
     if targets:
@@ -282,7 +250,7 @@ def _drop_blocks(store: Store, ledger: Ledger, stage: Stage, step: TableStep, ru
             PartitionKey(stage.name, str(block), name, hour) for block in targets for hour in targets[block]
         ]
         no_rows = Write(step.table, step.table.arrow_schema().empty_table(), targets)
-        publish(store, ledger, stage.name, run_id, [no_rows], dict.fromkeys(keys), snapshot)
+        publish_partitions(store, ledger, stage.name, run_id, [no_rows], dict.fromkeys(keys), snapshot)
 
 
 def pin_consistently(
@@ -304,7 +272,7 @@ def pin_consistently(
 
 
 def _inputs_of(step: TableStep) -> set[TableKey]:
-    return {reads.series for part in step.parts.values() for reads in part.reads}
+    return {reads.series for output in step.outputs.values() for reads in output.reads}
 
 
 class _RowCounts(Mapping[datetime, int]):
@@ -329,36 +297,28 @@ def _row_counts(step: TableStep, snapshot: LedgerSnapshot) -> dict[tuple[str, st
     return {table[1:]: _RowCounts(snapshot, table) for table in _inputs_of(step)}
 
 
-def _partially_written(
-    snapshot: LedgerSnapshot, states: Mapping[PartitionKey, PartitionState]
-) -> dict[PartitionKey, int]:
-    """Return the partitions without new rows that a killed run had begun to replace, each with the version of
-    its previous rows."""
-    versions = {key: snapshot[key].previous_version for key in states if key in snapshot}
-    return {
-        key: version
-        for key, version in versions.items()
-        if version is not None and states[key].status not in READABLE and not snapshot[key].damaged
-    }
-
-
 def _writes(
     store: Store,
     step: TableStep,
     staged: StagedOutput | None,
     rows: DataFrame | None,
-    size: int,
-    good: Mapping[str | None, list[datetime]],
-    torn: Mapping[PartitionKey, int],
     snapshot: LedgerSnapshot,
+    states: States,
+    sizes: Mapping[PartitionKey, int],
 ) -> list[Write]:
-    """Return one write of the new rows of good partitions and the previous rows of torn ones."""
+    """Return one write of the new rows of the partitions in `sizes`, and of the previous rows of those that
+    a killed run had begun to replace."""
+    good: dict[str | None, list[datetime]] = {}
+    for key in sizes:
+        good.setdefault(key.block, []).append(key.hour)
     frames = [] if rows is None else [rows.where(_in(good)).drop(HASH, SIZE)]
     targets = {block: list(hours) for block, hours in good.items()}
     previous: dict[int, dict[str | None, list[datetime]]] = {}
-    for key, version in torn.items():
-        targets.setdefault(key.block, []).append(key.hour)
-        previous.setdefault(version, {}).setdefault(key.block, []).append(key.hour)
+    for key, state in states.items():
+        version = snapshot[key].previous_version if key in snapshot and not snapshot[key].damaged else None
+        if version is not None and state is not None and state.status not in READABLE:
+            targets.setdefault(key.block, []).append(key.hour)
+            previous.setdefault(version, {}).setdefault(key.block, []).append(key.hour)
     for version, blocks in previous.items():
         # With columns that are no longer in the specification.
         old = PinnedTables(store, {step.table.name: version})
@@ -366,10 +326,10 @@ def _writes(
     if not targets:
         return []
     union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
-    write = Write(step.table, union, targets, bytes=None if torn else size)
-    if staged is None or torn or write.shared(readable(snapshot, write.hours)):
+    write = Write(step.table, union, targets, bytes=None if previous else sum(sizes.values()))
+    if staged is None or previous or write.shared(readable(snapshot, write.hours)):
         return [write]
-    return [replace(write, parts=staged.adopt_files(good))]
+    return [replace(write, data_files=staged.adopt_files(good))]
 
 
 def _in(targets: Mapping[str | None, Iterable[datetime]]) -> Column:

@@ -37,7 +37,7 @@ TASK_REPORT_SCHEMA = {
 """A row of a task's report: a file, or its counters as JSON."""
 
 
-def read_staged(store: Store, table: str, columns: Mapping[str, str], parts: Files) -> DataFrame:
+def read_staged(store: Store, table: str, columns: Mapping[str, str], data_files: Files) -> DataFrame:
     """Return the rows of staged files, each with the name of its file.
 
     Args:
@@ -47,10 +47,10 @@ def read_staged(store: Store, table: str, columns: Mapping[str, str], parts: Fil
         LakeError: a file is not found: an incomplete listing of the file system must not lose rows.
     """
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-    names = {part.name for part in parts}
+    names = {file.name for file in data_files}
     if not names:
         return store.spark.createDataFrame([], f"{ddl}, {PART} string")
-    folders = sorted({part.path.rpartition("/")[0] for part in parts})
+    folders = sorted({file.path.rpartition("/")[0] for file in data_files})
     # Spark takes a path as a glob.
     root = re.sub(r"([\\*?\[\]{}])", r"\\\1", store.uri(table))
     # By folders, as Spark lists many paths in a job of its own. Files of failed tasks are in them, too; the
@@ -82,9 +82,9 @@ class StagedOutput:
     """The rows of a step, written to files of its table by hour.
 
     Attributes:
-        parts: the files, by block.
+        data_files: the files, by block.
         counted: the tasks' counters, by block.
-        taken: the files that the run has begun to commit.
+        adopted: the files that the run has begun to commit.
 
     Args:
         hours: the maximum number of hours of the rows.
@@ -96,8 +96,8 @@ class StagedOutput:
     def __init__(self, store: Store, table: Table, tasks: Sequence[BlockTask], hours: int) -> None:
         require_system(store, table.name)
         self.store, self.table = store, table
-        self.taken: Files = ()
-        self.parts: dict[str, list[DataFile]] = {}
+        self.adopted: Files = ()
+        self.data_files: dict[str, list[DataFile]] = {}
         self.counted: dict[str, TaskCounters] = {}
         # Named before anything is written, so that files of failed tasks are found.
         self._folder = f"made-{uuid.uuid4().hex}"
@@ -114,7 +114,7 @@ class StagedOutput:
             for row in reduce(DataFrame.unionAll, reports).toArrow().cast(_report_schema()).to_pylist():
                 block, counted = row.pop("block"), row.pop("counted")
                 if counted is None:
-                    self.parts.setdefault(block, []).append(DataFile(**row))
+                    self.data_files.setdefault(block, []).append(DataFile(**row))
                 else:
                     self.counted.setdefault(block, TaskCounters()).merge(TaskCounters.of_json(counted))
         except BaseException:
@@ -123,30 +123,34 @@ class StagedOutput:
 
     def rows(self) -> DataFrame:
         """Return all rows, with `block` and `hour`."""
-        parts = [part for parts in self.parts.values() for part in parts]
-        columns = dict(self.table.columns)
-        if not self._by_hour:
-            return read_staged(self.store, self.table.name, columns, parts).drop(PART)
-        del columns["hour"]
-        rows = read_staged(self.store, self.table.name, columns, parts)
-        number = F.regexp_extract(PART, r"-([0-9]+)\.parquet$", 1).cast("bigint")
-        return rows.withColumn("hour", F.timestamp_seconds(number * 3600)).drop(PART)
+        files = [file for files in self.data_files.values() for file in files]
+        columns = {
+            name: kind for name, kind in self.table.columns.items() if name != "hour" or not self._by_hour
+        }
+        rows = read_staged(self.store, self.table.name, columns, files)
+        if self._by_hour:
+            number = F.regexp_extract(PART, r"-([0-9]+)\.parquet$", 1).cast("bigint")
+            rows = rows.withColumn("hour", F.timestamp_seconds(number * 3600))
+        return rows.drop(PART)
 
     def adopt_files(self, targets: Mapping[str | None, Collection[datetime]]) -> list[DataFile] | None:
         """Return the files of some hours of some blocks, for the run to commit; None if a file has several
         hours, or if there are too many files."""
         hours = {block: set(of_block) for block, of_block in targets.items()}
         adopted = [
-            part for block, parts in self.parts.items() for part in parts if part.hour in hours.get(block, ())
+            file
+            for block, files in self.data_files.items()
+            for file in files
+            if file.hour in hours.get(block, ())
         ]
         if not self._by_hour or len(adopted) > MOST_FILES * sum(map(len, hours.values())):
             return None
-        self.taken = adopted
+        self.adopted = adopted
         return adopted
 
     def discard(self) -> None:
         """Delete the files that the run has not begun to commit."""
-        delete_uncommitted(self.store.uri(self.table.name), self._folder, self.taken)
+        delete_uncommitted(self.store.uri(self.table.name), self._folder, self.adopted)
 
 
 def _report_schema() -> pa.Schema:
@@ -182,8 +186,8 @@ class _PartWriter:
         # Each attempt of a task writes its own files.
         name = f"part-{uuid.uuid4()}"
         time_column = "hour" if self.by_hour else None
-        parts = write_data_files(self.uri, self.folder, name, rows, time_column, partition=True)
-        report: list[dict[str, object]] = [{"block": self.block, **asdict(part)} for part in parts]
+        data_files = write_data_files(self.uri, self.folder, name, rows, time_column, partition=True)
+        report: list[dict[str, object]] = [{"block": self.block, **asdict(file)} for file in data_files]
         if counters != TaskCounters():
             report.append({"block": self.block, "counted": counters.to_json()})
         yield pa.RecordBatch.from_pylist(report, _report_schema())

@@ -128,7 +128,7 @@ def _where(interval: Interval | None, kinds: Iterable[str] | None) -> str:
     return where
 
 
-def publish(
+def sync_ledger_findings(
     ledger: Ledger,
     stream: str,
     stage: str,

@@ -40,8 +40,8 @@ Summary = tuple[FindingTemplate, pa.Table]
 """A template, and a row for each finding, as from `FindingTemplate.summarize`, with its mark."""
 
 
-def publish(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
-    """Bring the findings of a source up to date with its table's rows; return whether something was written.
+def sync_table_findings(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
+    """Bring the findings of a source up to date with its table's rows.
 
     After a conflict with another commit, everything is computed again.
 

@@ -82,7 +82,7 @@ class SourceInputs(Protocol):
         """Return the inputs of an hour now."""
         ...
 
-    def like(self, snapshot: LedgerSnapshot, /) -> HourSet:
+    def unchanged_hours(self, snapshot: LedgerSnapshot, /) -> HourSet:
         """Return hours whose recorded inputs are known to be these."""
         ...
 
@@ -328,8 +328,8 @@ class Freshness:
         }
         if table == EVENTS and self._source is not None:
             hours.update(self.snapshot.required_hours.minus(self.snapshot.hours_of(*EVENTS)))
-            like = self._source.like(self.snapshot)
-            hours.update(self.snapshot.unlike(*EVENTS, self._source.expected, like))
+            unchanged = self._source.unchanged_hours(self.snapshot)
+            hours.update(self.snapshot.unlike(*EVENTS, self._source.expected, unchanged))
         return hours
 
     def _find_roots(self, table: TableKey) -> dict[datetime, PartitionKey]:

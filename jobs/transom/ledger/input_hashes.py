@@ -57,7 +57,7 @@ def table_inputs(stage: Stage, waivers: Sequence[Waiver]) -> Iterator[tuple[Tabl
     for step in stage.steps:
         checks = checks_fingerprint(step.checks, waivers)
         complete = {hour: completeness(stage.name, step.checks, waivers, hour) for hour in hours}
-        tables = {(stage.name, block, step.table.name): part for block, part in step.parts.items()}
+        tables = {(stage.name, block, step.table.name): part for block, part in step.outputs.items()}
         for table, part in tables.items():
             state = tuple(reads for reads in part.reads if reads.series in earlier)
             own = tuple(reads for reads in part.reads if reads.series == table)

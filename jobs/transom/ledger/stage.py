@@ -141,7 +141,7 @@ class TableStep:
     """One table that a stage writes, for all its blocks.
 
     Attributes:
-        parts: what each block contributes.
+        outputs: what each block contributes.
         compute: computes all targets at once; a step without it gets its rows elsewhere. A chain is computed
             in order, from its own hours in reach that are no targets.
         metrics: Spark SQL aggregates over the rows of a block and hour, by name.
@@ -155,7 +155,7 @@ class TableStep:
     """
 
     table: Table
-    parts: Mapping[str, BlockOutput]
+    outputs: Mapping[str, BlockOutput]
     compute: Callable[[StepRequest], StepResult] = lambda request: StepResult(())
     checks: tuple[Check, ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
@@ -167,12 +167,12 @@ class TableStep:
 
     def back(self, block: str) -> int:
         """Return how many earlier hours of its own table a block reads; 0 if it is no chain."""
-        reads = self.parts[block].reads if block in self.parts else ()
+        reads = self.outputs[block].reads if block in self.outputs else ()
         return next((read.back for read in reads if read.table == self.table.name), 0)
 
     def external_inputs(self, block: str) -> tuple[InputRange, ...]:
         """Return what a block reads of other tables."""
-        return tuple(reads for reads in self.parts[block].reads if reads.table != self.table.name)
+        return tuple(reads for reads in self.outputs[block].reads if reads.table != self.table.name)
 
 
 @dataclass(frozen=True)
@@ -196,12 +196,12 @@ class Stage:
     @property
     def ledger_stages(self) -> tuple[str, ...]:
         """The stages whose partitions decide which hours of this one are stale: its inputs and itself."""
-        reads = {reads.stage for step in self.steps for part in step.parts.values() for reads in part.reads}
+        reads = {reads.stage for step in self.steps for part in step.outputs.values() for reads in part.reads}
         return tuple(sorted({SOURCE_STAGE, self.name, *reads} - {EXTERNAL_STAGE}))
 
     def __post_init__(self) -> None:
         for step in self.steps:
-            for block, part in step.parts.items():
+            for block, part in step.outputs.items():
                 own = [reads for reads in part.reads if reads.table == step.table.name]
                 for reads in own:
                     chained = reads == InputRange(self.name, block, step.table.name, reads.back, -1)

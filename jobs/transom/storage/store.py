@@ -79,7 +79,7 @@ class Write:
         targets: the hours to replace, by block; a table without blocks has the one key None.
         bytes: the approximate size of the rows; None if unknown.
         gathered: whether the rows of an hour are in few partitions already, so that no shuffle is needed.
-        parts: the same rows in data files that tasks have written. They are added as they are if no other
+        data_files: the same rows, in files that tasks have written. They are added as they are if no other
             block has rows in these hours. None if there are none, or too many.
     """
 
@@ -88,7 +88,7 @@ class Write:
     targets: Mapping[str | None, Collection[datetime]]
     bytes: int | None = None
     gathered: bool = False
-    parts: Sequence[DataFile] | None = None
+    data_files: Sequence[DataFile] | None = None
 
     @property
     def hours(self) -> set[datetime]:
@@ -173,8 +173,8 @@ class Store(TableFolder):
         )
         predicate = write.predicate(shared)
         try:
-            if write.parts is not None and not shared:
-                written = self._commit(name, claim, _adder(write.parts, write.hours))
+            if write.data_files is not None and not shared:
+                written = self._commit(name, claim, _adder(write.data_files, write.hours))
             elif self._fits_driver(write, shared):
                 if isinstance(rows, DataFrame):
                     schema = write.table.arrow_schema()
@@ -236,12 +236,12 @@ def _overwriter(rows: pa.Table, predicate: str) -> Callable[[DeltaTable, CommitP
 
 
 def _adder(
-    parts: Sequence[DataFile], hours: Iterable[datetime]
+    data_files: Sequence[DataFile], hours: Iterable[datetime]
 ) -> Callable[[DeltaTable, CommitProperties], None]:
     # Partitions are compared as times, whatever their spelling.
     replaced = [("hour", "in", [_partition_value(hour) for hour in sorted(hours)])]
     return lambda table, fence: table.create_write_transaction(
-        [_add_action(part) for part in parts],
+        [_add_action(file) for file in data_files],
         "overwrite",
         table.schema(),
         ["hour"],

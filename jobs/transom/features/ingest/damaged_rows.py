@@ -8,7 +8,7 @@ Only the digest in the ledger proves that kept rows are those of their file. A n
 so the rows of recomputed hours are compared with it first.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,12 +16,12 @@ from typing import Any
 from transom.core.intervals import format_hour
 from transom.core.partitions import PartitionKey, PartitionState
 from transom.engine.measurement import measure
+from transom.features.ingest.expected_inputs import partition_of
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import OWNS_ROWS, FileRecord, ListedFile
+from transom.features.ingest.hour_plan import IngestDecision, step_of
 from transom.features.ingest.hour_states import format_span
-from transom.features.ingest.publish import IngestDecision, step_of
 from transom.features.ingest.snapshot import IngestSnapshot
-from transom.features.ingest.specified import partition_of
 from transom.features.ingest.tables import Tables, hashed_rows
 from transom.ledger.stage import StepResult
 from transom.spec.stream import Stream
@@ -46,11 +46,11 @@ def waiting_partitions(snapshot: IngestSnapshot) -> dict[PartitionKey, str]:
 
     A file is ingested whole. So a file that touches a waiting hour makes its other damaged hours wait, too.
     """
-    events, rejected = snapshot.lost("events") | snapshot.lost("duplicates"), snapshot.lost("rejected")
+    lost_hours = _lost_hours(snapshot)
     losing = [
         (file, hours)
-        for _, file in sorted(snapshot.recorded.items() if events or rejected else ())
-        if comes_back(file, snapshot.listed) and (hours := _lost(file, events, rejected))
+        for _, file in sorted(snapshot.recorded.items())
+        if (hours := lost_hours(file)) and comes_back(file, snapshot.listed)
     ]
     waiting: dict[datetime, list[FileRecord]] = {}
     while True:
@@ -84,22 +84,21 @@ def with_losses(snapshot: IngestSnapshot, decisions: Decisions) -> Decisions:
     A file loses its rows of a recomputed hour if no row of the table can be read and the content is not
     ingested anew.
     """
-    events, rejected = snapshot.lost("events") | snapshot.lost("duplicates"), snapshot.lost("rejected")
-    if not events and not rejected:
-        return decisions
-    losing = {}
+    lost_hours, losing = _lost_hours(snapshot), {}
     for path, file in {**snapshot.recorded, **decisions.files}.items():
-        hours = _lost(file, events, rejected)
+        hours = lost_hours(file)
         published = file.source_id is not None and file.status != "duplicate"
         if hours and published and file.source_id not in decisions.added and path not in decisions.dropped:
             losing[path] = replace(file, incomplete_reason=f"{LOST}: {', '.join(map(format_hour, hours))}")
     return replace(decisions, files={**decisions.files, **losing})
 
 
-def _lost(file: FileRecord, events: frozenset[datetime], rejected: frozenset[datetime]) -> list[datetime]:
-    """Return the hours in which a file's rows are lost, ascending."""
-    hours = events.intersection(file.hours)
-    return sorted(hours | ({file.hour} & rejected if file.rejected else frozenset()))
+def _lost_hours(snapshot: IngestSnapshot) -> Callable[[FileRecord], list[datetime]]:
+    """Return the function that returns the hours in which a file's rows are lost, ascending."""
+    events, rejected = snapshot.lost("events") | snapshot.lost("duplicates"), snapshot.lost("rejected")
+    return lambda file: sorted(
+        events.intersection(file.hours) | ({file.hour} & rejected if file.rejected else frozenset())
+    )
 
 
 def hours_with_kept_rows(snapshot: IngestSnapshot, found: IngestDecision) -> dict[datetime, list[FileRecord]]:

@@ -17,21 +17,18 @@ ORDER = ("event_time", "source_id", "source_line")
 
 def compares(stream: Stream) -> bool:
     """Return whether events are compared, which takes a shuffle."""
-    return stream.unique is not None or _has_ties(stream)
+    return stream.unique is not None or _compares_times(stream)
 
 
-def _has_ties(stream: Stream) -> bool:
+def _compares_times(stream: Stream) -> bool:
     return stream.time is not None and stream.time.on_duplicate_time in ("first", "last")
 
 
 def mark_duplicates(rows: DataFrame, stream: Stream) -> DataFrame:
-    """Return rows with the column `IS_DUPLICATE`: by `unique`, and among the others by `on_duplicate_time`.
-
-    Args:
-        rows: all events of each hour.
-    """
+    """Return all events of each hour with the column `IS_DUPLICATE`: by `unique`, and among the others by
+    `on_duplicate_time`."""
     rows = rows.withColumn(IS_DUPLICATE, F.lit(False) if stream.unique is None else _repeats_record(stream))
-    if _has_ties(stream):
+    if _compares_times(stream):
         rows = rows.withColumn(IS_DUPLICATE, F.col(IS_DUPLICATE) | _repeats_time(stream))
     return rows
 

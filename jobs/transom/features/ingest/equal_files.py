@@ -16,7 +16,6 @@ class EqualFile:
     """A file with the same bytes as another one.
 
     Attributes:
-        path: of the file.
         other: the smallest path with the same bytes.
         counted: whether the lines of both count.
     """

@@ -1,58 +1,43 @@
 """Checks of the files that a run reads."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 
 from pyspark.sql import functions as F
 
 from transom.core.intervals import UNKNOWN_HOUR, moment_of
-from transom.core.partitions import CheckResult, PartitionKey
+from transom.core.partitions import CheckResult
 from transom.engine.check_builders import columns_read, declared, row_meets, waivers_of
 from transom.engine.evaluate_checks import evaluate_checks
 from transom.engine.failing_rows import SAMPLE, format_row, sample_failing_rows
 from transom.engine.staging import PART
-from transom.features.ingest.checks import (
-    CAPTURES,
-    KEYS,
-    SCATTERED,
-    RequiredKeyColumn,
-    file_checks,
-    required_keys,
-)
+from transom.features.ingest.checks import CAPTURES, KEYS, SCATTERED, file_checks, required_keys
+from transom.features.ingest.expected_inputs import partition_of
 from transom.features.ingest.file_records import FileContent, ListedFile, source_id
 from transom.features.ingest.landing import LandingError, is_there
+from transom.features.ingest.parsed_rows import ParsedRows
 from transom.features.ingest.read_files import FileReadResult, FileReadTask
-from transom.features.ingest.staged_rows import StagedRows
 from transom.formats.record_format import Span
 from transom.ledger.check import Check, MetricResult
 from transom.ledger.stage import rows_where
-from transom.ledger.waivers import Waiver, check_result_of, format_failure
-from transom.spec.block_columns import Use
+from transom.ledger.waivers import check_result_of, format_failure
 from transom.spec.checks import MIN_LINES_FOR_SHARE
 from transom.spec.stream import Stream
 
 SECOND = timedelta(seconds=1)
 Counts = Mapping[str, Mapping[str, int]]
-"""Numbers of events by part and metric."""
+"""Numbers of events by data file and metric."""
 
 
 def check_files(
-    stream: Stream,
-    partition: PartitionKey,
-    listed: Mapping[str, ListedFile],
-    tasks: Sequence[FileReadTask],
-    reads: Mapping[str, FileReadResult],
-    rows: StagedRows,
+    stream: Stream, tasks: Sequence[FileReadTask], reads: Mapping[str, FileReadResult], rows: ParsedRows
 ) -> tuple[dict[str, FileContent], list[CheckResult]]:
     """Check the files that were read.
 
     Args:
-        partition: of events; results have the hour of their file instead of its hour.
-        listed: the files of the landing folder.
-        tasks: that read the files.
-        reads: their results, by path.
+        reads: the results of the tasks, by path.
         rows: of these results.
 
     Returns:
@@ -61,8 +46,9 @@ def check_files(
     Raises:
         LandingError: an executor does not see a file that the driver sees.
     """
-    spans, rules = {task.file.path: task.span for task in tasks}, _Rules.of(stream)
-    scattered = {path for path, read in reads.items() if _is_scattered(rules, partition, listed[path], read)}
+    rules, spans = _Rules(stream), {task.file.path: task.span for task in tasks}
+    listed = {task.file.path: task.file for task in tasks}
+    scattered = {path for path, read in reads.items() if _is_scattered(rules, listed[path], read)}
     contents: dict[str, FileContent] = {}
     for path, read in reads.items():
         if read.summary is not None or read.unreadable is not None:
@@ -88,7 +74,7 @@ def check_files(
         doubted = check.name == SCATTERED and check.severity == "error" and not measured.success
         first = content.hours[0] if content.hours else UNKNOWN_HOUR
         hour = named or (UNKNOWN_HOUR if doubted else first)
-        result = check_result_of(replace(partition, hour=hour), measured, rules.waivers, path)
+        result = check_result_of(partition_of("events", hour), measured, rules.waivers, path)
         if not result.success:
             if check.name == CAPTURES:
                 sample = list(filter(None, [listed[path].misnamed]))
@@ -100,12 +86,11 @@ def check_files(
             contents[path] = _marked(content, result)
         elif doubted:
             # A waiver accepts its times, so its hour is that of any other file.
-            result = replace(result, partition=replace(partition, hour=named or content.hours[0]))
+            result = replace(result, partition=partition_of("events", named or content.hours[0]))
         results.append(result)
     return contents, results
 
 
-@dataclass(frozen=True)
 class _Rules:
     """The rules for files, compiled once.
 
@@ -115,44 +100,31 @@ class _Rules:
         uses: columns that blocks read in some events only.
         checks: all checks of a file.
         waivers: of the stream.
-        used: return the columns that are read, by the metrics of the `uses` that some event needs.
     """
 
-    stream: Stream
-    declared: Mapping[str, str]
-    keys: Sequence[RequiredKeyColumn]
-    uses: Sequence[Use]
-    checks: Sequence[Check]
-    waivers: Sequence[Waiver]
-    used: Callable[[frozenset[str]], set[str]]
-
-    @classmethod
-    def of(cls, stream: Stream) -> "_Rules":
-        """Return the rules of a stream."""
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        rules, types = declared(stream, "ingest"), stream.event_types
+        self.declared = {
+            rule.metric: row_meets(rule.every, types) for rule in rules if rule.every is not None
+        }
+        self.keys = required_keys(stream)
         uses = (use for block in stream.columns_read for use in block.all_uses)
-        rules = declared(stream, "ingest")
+        self.uses = [use for use in uses if use.columns and use.where is not None]
+        self.checks, self.waivers = file_checks(stream), waivers_of(stream)
+        self._used = cache(self._columns_read)
 
-        def used(reached: frozenset[str]) -> set[str]:
-            return columns_read(stream, lambda use: use.where is None or use.metric in reached)
+    def used(self, reached: Iterable[str]) -> set[str]:
+        """Return the columns that are read, by the metrics of the `uses` that some event needs."""
+        return self._used(frozenset(reached))
 
-        return cls(
-            stream,
-            {
-                rule.metric: row_meets(rule.every, stream.event_types)
-                for rule in rules
-                if rule.every is not None
-            },
-            required_keys(stream),
-            [use for use in uses if use.columns and use.where is not None],
-            file_checks(stream),
-            waivers_of(stream),
-            cache(used),
-        )
+    def _columns_read(self, reached: frozenset[str]) -> set[str]:
+        return columns_read(self.stream, lambda use: use.where is None or use.metric in reached)
 
 
-def _counts(rules: _Rules, reads: Sequence[FileReadResult], rows: StagedRows) -> Counts:
-    """Return by part how many events lack each key column, meet each declared rule and, if some file lacks a
-    column, need the columns of each use."""
+def _counts(rules: _Rules, reads: Sequence[FileReadResult], rows: ParsedRows) -> Counts:
+    """Return by data file how many events lack each key column, meet each declared rule and, if some file
+    lacks a column, need the columns of each use."""
     if not any(read.events for read in reads):
         return {}
     conditions = {key.metric: key.lacking for key in rules.keys}
@@ -166,7 +138,7 @@ def _counts(rules: _Rules, reads: Sequence[FileReadResult], rows: StagedRows) ->
     return {row.pop(PART): row for row in groups.toArrow().to_pylist()}
 
 
-def _is_scattered(rules: _Rules, partition: PartitionKey, listed: ListedFile, read: FileReadResult) -> bool:
+def _is_scattered(rules: _Rules, listed: ListedFile, read: FileReadResult) -> bool:
     """Return whether a file is withheld for the number of hours of its events.
 
     A field that is wrongly taken for the time can give as many hours as lines. So the driver and the ledger
@@ -175,7 +147,7 @@ def _is_scattered(rules: _Rules, partition: PartitionKey, listed: ListedFile, re
     for check in rules.checks:
         bound = check.at_most if check.name == SCATTERED and check.severity == "error" else None
         if bound is not None and len(read.hours) > bound:
-            key = replace(partition, hour=listed.hour or UNKNOWN_HOUR)
+            key = partition_of("events", listed.hour or UNKNOWN_HOUR)
             measured = MetricResult(check, 0, len(read.hours), success=False)
             return not check_result_of(key, measured, rules.waivers).success
     return False
@@ -191,14 +163,14 @@ def _drift(rules: _Rules, read: FileReadResult, counts: Counts | None) -> dict[s
     absent = [] if read.summary is None else list(read.summary.absent)
     used: set[str] = set()
     if absent:
-        reached = (use for use in rules.uses if counts is None or _total(counts, read, use.metric))
-        used = rules.used(frozenset(use.metric for use in reached))
+        metrics = (use.metric for use in rules.uses)
+        used = rules.used(name for name in metrics if counts is None or _total(counts, read, name))
     used_absent = [name for name in absent if name in used]
     return {"fields_known": unknown, "fields_present": absent, "used_fields_present": used_absent}
 
 
 def _total(counts: Counts, read: FileReadResult, name: str) -> int:
-    return sum(counts[part.name][name] for part in read.events)
+    return sum(counts[file.name][name] for file in read.events)
 
 
 def _content(file: ListedFile, read: FileReadResult, scattered: bool) -> FileContent:
@@ -206,27 +178,20 @@ def _content(file: ListedFile, read: FileReadResult, scattered: bool) -> FileCon
     if summary is None:
         failed = f"cannot be read: {read.unreadable}"
         return FileContent("", "", 0, 0, 0, 0, 0, None, None, (), (), {}, failed=failed)
-    return FileContent(
-        source_id=source_id(summary.sha256, **file.identity),
-        digest=summary.sha256,
-        bytes=summary.bytes,
-        lines=summary.lines,
-        header_lines=summary.header_lines,
-        accepted=summary.accepted,
-        rejected=summary.rejected,
-        first_event=None if scattered else read.first_event,
-        last_event=None if scattered else read.last_event,
-        columns=summary.columns,
-        hours=() if scattered else tuple(map(moment_of, read.hours.tolist())),
-        prefixes=summary.prefix_digests,
-        broken=summary.broken,
-    )
+    content = FileContent(
+        source_id=source_id(summary.sha256, **file.identity), digest=summary.sha256, bytes=summary.bytes,
+        lines=summary.lines, header_lines=summary.header_lines, accepted=summary.accepted,
+        rejected=summary.rejected, first_event=read.first_event, last_event=read.last_event,
+        columns=summary.columns, hours=tuple(map(moment_of, read.hours.tolist())),
+        prefixes=summary.prefix_digests, broken=summary.broken,
+    )  # fmt: skip
+    return replace(content, first_event=None, last_event=None, hours=()) if scattered else content
 
 
 def _metrics(
     content: FileContent, read: FileReadResult, counts: Counts, span: Span | None, rules: _Rules
 ) -> dict[str, float | None]:
-    events = sum(part.rows for part in read.events)
+    events = sum(file.rows for file in read.events)
     # A break has a check of its own, and the line that it cuts may be the only one.
     cut = content.broken is not None
     data_lines = content.lines - content.header_lines - cut
@@ -277,7 +242,7 @@ def _marked(content: FileContent, result: CheckResult) -> FileContent:
             return content
 
 
-def _sample(rules: _Rules, rows: StagedRows, read: FileReadResult, check: Check) -> list[str]:
+def _sample(rules: _Rules, rows: ParsedRows, read: FileReadResult, check: Check) -> list[str]:
     """Return some rows at fault: events if the check is of events, else rejected lines."""
     if check.metric == "ambiguous":
         line = None if read.summary is None else read.summary.ambiguous_line

@@ -3,12 +3,13 @@
 - Contents of one `source_id` count once. The canonical path is the smallest one that holds the content.
 - A file that has grown replaces its former content. One that shrank or differs is a conflict.
 - A file that is gone keeps its rows.
+- A new file of an hour out of reach of the run is late: it waits for a run of that hour.
 - A file is ingested whole, and only by a run that may publish every hour that it touches.
 - A path that no longer holds its published content keeps it only if the rows came from this path and no
   other path holds the content. So each content has paths that hold it, or one path that did.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
@@ -46,6 +47,10 @@ class Decisions:
     added: Mapping[str, str]
     dropped: frozenset[str]
     unread: frozenset[str]
+
+    def applied_to(self, files: Mapping[str, FileRecord]) -> dict[str, FileRecord]:
+        """Return rows of `files` after the decisions, by path."""
+        return {path: file for path, file in {**files, **self.files}.items() if path not in self.dropped}
 
 
 def decide(
@@ -104,6 +109,29 @@ def decide(
     return Decisions(changed, removed, added, frozenset(known.keys() - after.keys()), frozenset(unread))
 
 
+def late_files(
+    known: Collection[str],
+    listed: Mapping[str, ListedFile],
+    in_scope: Collection[str],
+    rules: FilePolicy,
+    too_late: Callable[[datetime], bool],
+) -> dict[str, FileRecord]:
+    """Return the new files that came too late for a run, as waiting for a run of their hours.
+
+    Args:
+        too_late: return whether an hour was requested and is out of the run's reach; others as of `decide`.
+    """
+    return {
+        path: FileRecord(
+            path=path, hour=file.hour, status="waiting", spec_hash=rules.spec_hash(file.hour),
+            status_reason=f"came later than `repair_window`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
+            size=-1, modified=file.modified,
+        )
+        for path, file in listed.items()
+        if path not in in_scope and path not in known and file.hour is not None and too_late(file.hour)
+    }  # fmt: skip
+
+
 def _can_reread(file: FileRecord, reread: Collection[datetime], rules: FilePolicy) -> bool:
     """Return whether a file holds its published content and the run may ingest its rows again."""
     permitted = all(map(rules.permitted, file.touched - {UNKNOWN_HOUR}))
@@ -149,26 +177,13 @@ def _record_of(
 ) -> FileRecord:
     hour = listed.hour or (content.hours[0] if content.hours else UNKNOWN_HOUR)
     fresh = FileRecord(
-        path=listed.path,
-        hour=hour,
-        status="ingested",
-        source_id=content.source_id,
-        last_read_source_id=content.source_id,
-        content_sha256=content.digest,
-        spec_hash=rules.shape(hour),
-        bytes=content.bytes,
-        lines=content.lines,
-        header_lines=content.header_lines,
-        accepted=content.accepted,
-        rejected=content.rejected,
-        first_event=content.first_event,
-        last_event=content.last_event,
-        columns=content.columns,
-        hours=content.hours,
-        incomplete_reason=content.lacks,
-        size=listed.size,
-        modified=listed.modified,
-    )
+        path=listed.path, hour=hour, status="ingested", source_id=content.source_id,
+        last_read_source_id=content.source_id, content_sha256=content.digest,
+        spec_hash=rules.spec_hash(hour), bytes=content.bytes, lines=content.lines,
+        header_lines=content.header_lines, accepted=content.accepted, rejected=content.rejected,
+        first_event=content.first_event, last_event=content.last_event, columns=content.columns,
+        hours=content.hours, incomplete_reason=content.lacks, size=listed.size, modified=listed.modified,
+    )  # fmt: skip
     published = known if known is not None and known.source_id is not None else None
     touched = (fresh.touched | replace(published or fresh, pending_hours=()).touched) - {UNKNOWN_HOUR}
     status: Status

@@ -168,13 +168,13 @@ class FilePolicy:
     """What decisions depend on, beside the files.
 
     Attributes:
-        shape: return the hash of the specification by which the files of an hour are read.
+        spec_hash: return the hash of the specification by which the files of an hour are read.
         replace_changed: whether a changed file replaces its published content.
         permitted: whether the run may publish an hour.
         name_of: return the name of a path, None if the path does not match the stream's pattern.
     """
 
-    shape: Callable[[datetime], str]
+    spec_hash: Callable[[datetime], str]
     replace_changed: bool
     permitted: Callable[[datetime], bool]
     name_of: Callable[[str], FileName | None] = lambda path: FileName((), *split_name(path))
@@ -187,9 +187,7 @@ def source_id(
 
     Args:
         digest: of its bytes.
-        captures: of its path.
-        origin: as of `ListedFile`.
-        varies: as of `ListedFile`; ignored if all are empty.
+        captures, origin, varies: as of `ListedFile`; `varies` is ignored if all are empty.
     """
     parts = [digest, sorted(captures.items()), *([] if origin is None else [origin.isoformat()])]
     parts += [["varies", *varies]] if any(varies) else []
@@ -204,8 +202,6 @@ def in_scope(
     """Return the paths that a run checks, by the hours in their names and their recorded hours.
 
     Args:
-        known: the rows of `files`.
-        listed: the files of the landing folder.
         covers: whether the run checks files of an hour and a status; the status is None for a name.
     """
     paths = {path for path, file in listed.items() if any(covers(hour, None) for hour in file.named)}
@@ -219,7 +215,7 @@ def needs_read(listed: ListedFile, known: FileRecord | None, rules: FilePolicy) 
     """
     if known is None or (known.size, known.modified) != (listed.size, listed.modified):
         return True
-    if known.status in ("quarantined", "missing") or known.spec_hash != rules.shape(known.hour):
+    if known.status in ("quarantined", "missing") or known.spec_hash != rules.spec_hash(known.hour):
         return True
     if metadata_changed(listed, known):
         return True
@@ -246,8 +242,7 @@ def with_duplicates(
     """Return the rows of `files` with their numbers of duplicates, which depend on other files.
 
     Args:
-        files: the new rows.
-        known: the recorded rows.
+        files, known: the new rows, and the recorded ones.
         added: sources whose rows are inserted anew; they start without duplicates.
         deltas: change of the number of duplicates, by source.
     """

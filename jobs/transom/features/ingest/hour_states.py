@@ -99,7 +99,7 @@ class HourState:
 def hour_states(
     files: Iterable[FileRecord],
     hours: Collection[datetime],
-    shape: Callable[[datetime], str],
+    spec_hash: Callable[[datetime], str],
     listed: Collection[str] = (),
     equal: Mapping[str, EqualFile] = {},
     periods: Periods | None = None,
@@ -107,7 +107,7 @@ def hour_states(
     """Return the state of hours. A file counts for its hour; what it lacks is missing in all that it touches.
 
     Args:
-        shape: as of `FilePolicy`; rows of another specification count as missing.
+        spec_hash: as of `FilePolicy`; rows of another specification count as missing.
         listed: paths of the landing folder.
         equal: as `equal_files` returns them.
         periods: None if the stream declares none.
@@ -126,7 +126,7 @@ def hour_states(
             elif file.status == "conflict":
                 own.at_fault["files_unchanged"].append(text)
         kind: Kind = "quarantined_file" if file.status == "quarantined" else "file"
-        missing, mixed = _missing(file, shape(file.hour), file.path in listed)
+        missing, mixed = _missing(file, spec_hash(file.hour), file.path in listed)
         for hour in file.touched & states.keys():
             states[hour].missing += [Reason(kind, f"{file.path}: {text}", file.path) for text in missing]
             states[hour].mixed_specifications |= mixed
@@ -137,7 +137,7 @@ def hour_states(
     return states
 
 
-def _missing(file: FileRecord, shape: str, listed: bool) -> tuple[list[str], bool]:
+def _missing(file: FileRecord, spec_hash: str, listed: bool) -> tuple[list[str], bool]:
     """Return what is missing of a file, and whether rows of another specification can be read again."""
     missing, mixed = [str(file.status_reason)] if file.status == "waiting" else [], False
     if file.status == "quarantined":
@@ -145,7 +145,7 @@ def _missing(file: FileRecord, shape: str, listed: bool) -> tuple[list[str], boo
         missing = [f"{WITHHELD_FILE} {where} says why"]
     if file.source_id is not None:
         missing += [file.incomplete_reason] if file.incomplete_reason else []
-        if file.status != "duplicate" and file.spec_hash != shape:
+        if file.status != "duplicate" and file.spec_hash != spec_hash:
             # A file whose new content is withheld does not give its published rows again.
             same = file.status in ("waiting", "quarantined") and file.last_read_source_id == file.source_id
             mixed = listed and (same or file.status in ("ingested", "missing"))

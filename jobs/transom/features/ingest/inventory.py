@@ -12,17 +12,18 @@ The decisions of a run depend on no other file. More files are selected for the 
 """
 
 import inspect
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from datetime import datetime
 from functools import cache, cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core import file_names
 from transom.core import path_pattern as paths
+from transom.core.exact_sums import Bools, Int64s
 from transom.core.hour_sets import HourSet
 from transom.core.intervals import UNKNOWN_HOUR, number_of
 from transom.features.ingest import file_records as files
@@ -39,115 +40,123 @@ from transom.ledger.input_hashes import fingerprint
 from transom.spec.stream import Stream
 from transom.storage.data_files import hours_of
 
-Bools = npt.NDArray[np.bool_]
-Int64s = npt.NDArray[np.int64]
-RULES, SAYS, UNTIL = "__rules", "__says", "__until"
-BESIDE = pa.schema([(RULES, pa.string()), (SAYS, pa.string()), (UNTIL, pa.timestamp("us", "UTC"))])
+RULES, NAME_STATUS, UNTIL = "__rules", "__says", "__until"
+BESIDE = pa.schema([(RULES, pa.string()), (NAME_STATUS, pa.string()), (UNTIL, pa.timestamp("us", "UTC"))])
 """Columns beside those of `files`: the hash of the rules for names, whether the name by these rules agrees
 with the row, and the end of the interval in the name."""
-AS_KNOWN, OTHERWISE, NO_MATCH = "as known", "otherwise", "not the stream's"
+AS_KNOWN, DIFFERS, NO_MATCH = "as known", "otherwise", "not the stream's"
 
 
 class Inventory:
     """The rows of `files`, and the landing folder.
 
+    An inventory does not change: each `select_` method returns one in which more files are selected.
+
     Attributes:
-        known: the selected rows, by path.
-        there: the files of these that are in the landing folder, and those that are not recorded, by path.
+        recorded: the selected rows, by path.
+        present: the files of these that are in the landing folder, and those that are not recorded, by path.
 
     Args:
         rows: of `files`, with the columns of `BESIDE`; null if the name has not been parsed yet.
         landing: the landing folder.
-        shape: hash of the specification by which files are read, but those of the hours `unlike`.
+        spec_hash: of the specification by which files are read, but those of `waived_hours`.
         rules: of the names, as `names_rules` returns them.
-        unlike: hours with waivers.
+        waived_hours: hours with waivers.
     """
 
     def __init__(
-        self, rows: pa.Table, landing: Landing, shape: str, rules: str, unlike: Collection[datetime] = ()
+        self,
+        rows: pa.Table,
+        landing: Landing,
+        spec_hash: str,
+        rules: str,
+        waived_hours: Collection[datetime] = (),
     ) -> None:
         self._rows = rows.combine_chunks()
         self._landing = landing
-        self._taken = np.zeros(rows.num_rows, dtype=bool)
-        self.known: dict[str, FileRecord] = {}
-        self.there: dict[str, ListedFile] = {}
-        self._there, differing = self._compare(shape, rules, unlike)
-        self._take(differing)
-        recorded = set(self._column("path").to_pylist())
-        for path in landing.files:
-            if path not in recorded and (file := landing.listed(path)) is not None:
-                self.there[path] = file
+        paths = set(self._column("path").to_pylist())
+        new = ((path, landing.listed(path)) for path in landing.files if path not in paths)
+        self.recorded: Mapping[str, FileRecord] = {}
+        self.present: Mapping[str, ListedFile] = {path: file for path, file in new if file is not None}
+        self._selected = np.zeros(rows.num_rows, dtype=bool)
+        self._is_present, changed = self._compare(spec_hash, rules, waived_hours)
+        self._selected, self.recorded, self.present = self._with_selected(changed)
 
-    def near(self, hours: HourSet) -> None:
+    def select_near(self, hours: HourSet) -> "Inventory":
         """Select the files that touch hours or have one in their names, and those without an hour."""
         first, end = hours.intervals[0].start, hours.intervals[-1].end
         named = pc.and_(pc.less(self._column("hour"), end), pc.greater(self._column(UNTIL), first))
-        self._take(self._touching(hours) | (self._hours == number_of(UNKNOWN_HOUR)) | _bools(named))
-        timeless = self._there & _bools(self._column(UNTIL).is_null())
+        near = self._touching(hours) | (self._hours == number_of(UNKNOWN_HOUR)) | _bools(named)
+        timeless = self._is_present & _bools(self._column(UNTIL).is_null())
         contents = self._column("source_id").filter(pa.array(timeless)).drop_null()
-        self._take(~self._there & self._is_in("source_id", contents))
+        return self._select(near | (~self._is_present & self._is_in("source_id", contents)))
 
-    def alike(self, contents: Iterable[FileContent]) -> None:
+    def select_same_content(self, contents: Collection[FileContent]) -> "Inventory":
         """Select the files that have one of some contents."""
-        contents = list(contents)
-        self._take(self._holding({c.source_id for c in contents}, {c.digest for c in contents}))
+        return self._select(self._with_content({c.source_id for c in contents}, {c.digest for c in contents}))
 
-    def touching(self, hours: Collection[datetime]) -> None:
+    def select_touching(self, hours: Collection[datetime]) -> "Inventory":
         """Select the files that touch hours."""
-        self._take(self._touching(hours))
+        return self._select(self._touching(hours))
 
-    def of_hours(self, hours: Collection[datetime]) -> None:
-        """Select the files of hours."""
-        self._take(np.isin(self._hours, _numbers(hours)))
+    def select_files_of_hours(self, hours: Collection[datetime]) -> "Inventory":
+        """Select the files whose own hour is one of some hours."""
+        return self._select(np.isin(self._hours, _numbers(hours)))
 
     @property
     def listed(self) -> int:
         """The number of files of the stream in the landing folder."""
-        return len(self.there) + int((self._there & ~self._taken).sum())
+        return len(self.present) + int((self._is_present & ~self._selected).sum())
 
     @property
     def waiting(self) -> int:
         """The number of waiting files that are not selected."""
-        return int((self._equals("status", "waiting") & ~self._taken).sum())
+        return int((self._equals("status", "waiting") & ~self._selected).sum())
 
-    def _compare(self, shape: str, rules: str, unlike: Collection[datetime]) -> tuple[Bools, Bools]:
+    def _compare(self, spec_hash: str, rules: str, waived: Collection[datetime]) -> tuple[Bools, Bools]:
         """Return the files that are there, and those of them that may have changed."""
         names, facts = list(self._landing.files), list(self._landing.files.values())
         at = pc.index_in(self._column("path"), pa.array(names, pa.string()))
         sizes, modified = (pa.array([fact[n] for fact in facts], pa.int64()) for n in (0, 1))
         parsed = self._equals(RULES, rules)
-        there = _bools(at.is_valid()) & ~(parsed & self._equals(SAYS, NO_MATCH))
+        there = _bools(at.is_valid()) & ~(parsed & self._equals(NAME_STATUS, NO_MATCH))
         as_known = (
             parsed
             & self._equals("size", sizes.take(at))
             & _bools(pc.equal(modified.take(at), self._column("modified").cast(pa.int64())))
-            & self._equals(SAYS, AS_KNOWN)
-            & self._equals("spec_hash", shape)
+            & self._equals(NAME_STATUS, AS_KNOWN)
+            & self._equals("spec_hash", spec_hash)
             & self._is_in("status", pa.array(OWNS_ROWS))
-            & ~np.isin(self._hours, _numbers(unlike))
+            & ~np.isin(self._hours, _numbers(waived))
         )
         return there, there & ~as_known
 
-    def _take(self, selected: Bools) -> None:
-        """Select files, and those of their contents."""
-        new = selected & ~self._taken
-        while new.any():
-            self._taken |= new
-            rows = self._rows.filter(pa.array(new)).drop_columns(BESIDE.names)
-            taken = list(map(FileRecord.of_row, rows.to_pylist()))
-            for file in taken:
-                self.known[file.path] = file
-                if (listed := self._landing.listed(file.path)) is not None:
-                    self.there[file.path] = listed
-            alike = self._holding({file.source_id for file in taken}, {file.content_sha256 for file in taken})
-            new = alike & ~self._taken
+    def _select(self, files: Bools) -> "Inventory":
+        result = copy(self)
+        result._selected, result.recorded, result.present = self._with_selected(files)
+        return result
 
-    def _holding(self, sources: Collection[str | None], contents: Collection[str | None]) -> Bools:
+    def _with_selected(self, files: Bools) -> tuple[Bools, dict[str, FileRecord], dict[str, ListedFile]]:
+        """Return the selection, recorded and present, after more files and those of their contents."""
+        selected, recorded, present = self._selected.copy(), dict(self.recorded), dict(self.present)
+        while (new := files & ~selected).any():
+            selected |= new
+            rows = self._rows.filter(pa.array(new)).drop_columns(BESIDE.names)
+            records = list(map(FileRecord.of_row, rows.to_pylist()))
+            for record in records:
+                recorded[record.path] = record
+                if (listed := self._landing.listed(record.path)) is not None:
+                    present[record.path] = listed
+            sources, contents = ({r.source_id for r in records}, {r.content_sha256 for r in records})
+            files = self._with_content(sources, contents)
+        return selected, recorded, present
+
+    def _with_content(self, sources: Collection[str | None], contents: Collection[str | None]) -> Bools:
         of_source, of_content = (pa.array(filter(None, ids), pa.string()) for ids in (sources, contents))
         return self._is_in("source_id", of_source) | self._is_in("content_sha256", of_content)
 
     def _touching(self, hours: Iterable[datetime]) -> Bools:
-        touching = np.zeros(len(self._taken), dtype=bool)
+        touching = np.zeros(self._rows.num_rows, dtype=bool)
         rows, touched = self._touched
         touching[rows[np.isin(touched, _numbers(hours))]] = True
         return touching
@@ -155,7 +164,7 @@ class Inventory:
     @cached_property
     def _touched(self) -> tuple[Int64s, Int64s]:
         """Row numbers, and for each an hour that the row touches."""
-        rows, touched = [np.arange(len(self._taken))], [self._hours]
+        rows, touched = [np.arange(self._rows.num_rows)], [self._hours]
         for name in ("hours", "pending_hours"):
             lists = self._column(name)
             rows.append(pc.list_parent_indices(lists).to_numpy())
@@ -210,6 +219,6 @@ def with_names(rows: pa.Table, names: FileNames, rules: str) -> pa.Table:
 def _of_name(file: FileRecord, names: FileNames, rules: str) -> dict[str, object]:
     listed = names.read(file.path)
     if listed is None:
-        return {RULES: rules, SAYS: NO_MATCH}
-    says = OTHERWISE if metadata_changed(listed, file) else AS_KNOWN
-    return {RULES: rules, SAYS: says, UNTIL: listed.end}
+        return {RULES: rules, NAME_STATUS: NO_MATCH}
+    status = DIFFERS if metadata_changed(listed, file) else AS_KNOWN
+    return {RULES: rules, NAME_STATUS: status, UNTIL: listed.end}

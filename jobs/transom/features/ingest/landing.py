@@ -57,13 +57,8 @@ class FileNames:
         return cls(stream.source.pattern, by_name, stream.source.equal_files == "keep")
 
     def read(self, path: str, size: int = -1, modified: int = 0) -> ListedFile | None:
-        """Return a listed file, None if its path does not match.
-
-        Args:
-            path: as the stream file would write it.
-            size: in bytes.
-            modified: in microseconds since the epoch.
-        """
+        """Return a file by its path, as the stream file would write it; None if the path does not match.
+        `modified` is in microseconds since the epoch."""
         match = self.pattern.match(path)
         if match is None:
             return None
@@ -101,13 +96,9 @@ class Landing:
         return self.names.read(path, *self.files[path]) if path in self.files else None
 
 
-def list_files(pattern: PathPattern, times_by_name: bool = False) -> dict[str, ListedFile]:
-    """Return every file that a pattern matches, by path; raise as `Landing.read`.
-
-    Args:
-        times_by_name: as of `FileNames`.
-    """
-    landing = Landing.read(FileNames(pattern, times_by_name))
+def list_files(pattern: PathPattern) -> dict[str, ListedFile]:
+    """Return every file that a pattern matches, by path; raise as `Landing.read`."""
+    landing = Landing.read(FileNames(pattern))
     return {path: file for path in landing.files if (file := landing.listed(path)) is not None}
 
 

@@ -1,7 +1,7 @@
-"""Readers of files, on the executors: they parse with Arrow and write parts of the tables.
+"""Readers of files, on the executors: they parse with Arrow and write data files of the tables.
 
 One pass over the bytes gives events, rejections and the file's summary. So a file that is still written is
-read at one moment, and replaced when it has grown. The rows are written at once as parts of their tables
+read at one moment, and replaced when it has grown. The rows are written at once as data files of their tables
 (`transom.storage.data_files`), so decisions are about the bytes that were read, and nothing is parsed again.
 """
 
@@ -60,8 +60,8 @@ class FileReadResult:
     Attributes:
         unreadable: why the file cannot be read.
         hours: of its events, in hours since the epoch, ascending.
-        events: parts of its events.
-        rejected: parts of its rejected lines.
+        events: data files of its events.
+        rejected: data files of its rejected lines.
     """
 
     summary: FileSummary | None = None
@@ -71,15 +71,6 @@ class FileReadResult:
     last_event: datetime | None = None
     events: tuple[DataFile, ...] = ()
     rejected: tuple[DataFile, ...] = ()
-
-
-def event_columns(columns: Mapping[str, str]) -> dict[str, str]:
-    """Return all columns of an event as read, with their Spark types.
-
-    Args:
-        columns: the declared ones, the rest if it is kept, captures.
-    """
-    return {"event_time": "timestamp", **columns, "source_id": "string", "source_line": "bigint"}
 
 
 def divide(readings: Sequence[FileReadTask], tasks: int) -> list[list[FileReadTask]]:
@@ -105,14 +96,14 @@ class _Unreadable(Exception):
 
 @dataclass(frozen=True)
 class FileReader:
-    """A task: it reads a share of the files, and writes the events and rejections of each as parts.
+    """A task: it reads a share of the files, and writes the events and rejections of each as data files.
 
     Attributes:
         layout: of the records.
-        columns: as `event_columns` returns them.
+        columns: of events as read, with their Spark types.
         tables: absolute paths or URIs of the tables `events` and `rejected`.
-        folder: below each of them, for the parts of this run alone.
-        most_hours: number of hours up to which a file's events are divided into parts by hour.
+        folder: below each of them, for the data files of this run alone.
+        most_hours: number of hours up to which a file's events are divided into data files by hour.
         threads: maximum per file, bounded by the cores of the machine.
     """
 
@@ -137,14 +128,14 @@ class FileReader:
         hours, bounds = [np.empty(0, dtype=np.int64)], []
         with _scratch() as event_file, _scratch() as rejected_file:
             events, rejected = _BatchBuffer(event_file), _BatchBuffer(rejected_file)
-            for part in self._parsed(reading):
-                if isinstance(part, FileSummary):
-                    summary = part
+            for chunk in self._parsed(reading):
+                if isinstance(chunk, FileSummary):
+                    summary = chunk
                     continue
-                rejected.add(part.rejected)
-                if part.events.num_rows:
-                    events.add(part.events)
-                    times = part.events.column("event_time")
+                rejected.add(chunk.rejected)
+                if chunk.events.num_rows:
+                    events.add(chunk.events)
+                    times = chunk.events.column("event_time")
                     hours.append(np.unique(hours_of(times)))
                     bounds.append(pc.min_max(times).as_py())
             identity = source_id(summary.sha256, **reading.file.identity)

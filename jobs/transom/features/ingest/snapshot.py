@@ -1,9 +1,10 @@
 """The state that a run of ingest starts from, and the hours that it has to check."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,7 @@ from transom.core.intervals import UNKNOWN_HOUR, Interval
 from transom.core.partitions import EMPTY_DIGEST, PartitionKey
 from transom.engine.runner import pin_consistently
 from transom.features.ingest.equal_files import names_of
+from transom.features.ingest.expected_inputs import BLOCK, STAGE, ExpectedInputs, partition_of
 from transom.features.ingest.file_records import (
     OWNS_ROWS,
     FilePolicy,
@@ -24,7 +26,6 @@ from transom.features.ingest.file_records import (
 )
 from transom.features.ingest.inventory import BESIDE, RULES, Inventory, names_rules, with_names
 from transom.features.ingest.landing import FileNames, Landing
-from transom.features.ingest.specified import BLOCK, STAGE, Specified, partition_of
 from transom.features.ingest.tables import Tables
 from transom.ledger.ledger import Ledger
 from transom.ledger.scope import Scope
@@ -32,6 +33,8 @@ from transom.ledger.snapshot import LedgerSnapshot
 from transom.spec.stream import Stream
 from transom.storage.packed_copy import SCATTERED, PackedCopy
 from transom.storage.store import PinnedTables, Store
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,9 @@ class IngestSnapshot:
         rules: for decisions on files.
         expected: return the inputs of an hour by the specification.
         recompute: hours that are computed from their files even if they are fresh.
-        files_kept: partitions that stay damaged, with the cause; the run does not publish their hours.
+        kept_damage: partitions that stay damaged, with the cause; the run does not publish their hours.
         inventory: all files; None if `recorded` and `listed` are all.
-        like: return hours that are known to be fresh without checking each.
+        unchanged_hours: as of `ExpectedInputs`.
     """
 
     ledger_state: LedgerSnapshot
@@ -60,24 +63,28 @@ class IngestSnapshot:
     rules: FilePolicy
     expected: Callable[[datetime], Mapping[str, str]]
     recompute: frozenset[datetime] = frozenset()
-    files_kept: Mapping[PartitionKey, str] = field(default_factory=dict)
+    kept_damage: Mapping[PartitionKey, str] = field(default_factory=dict)
     inventory: Inventory | None = None
-    like: Callable[[LedgerSnapshot], HourSet] = lambda ledger: HourSet()
+    unchanged_hours: Callable[[LedgerSnapshot], HourSet] = lambda ledger: HourSet()
 
     @cached_property
     def kept_hours(self) -> frozenset[datetime]:
         """The hours that the run does not publish."""
-        return frozenset(partition.hour for partition in self.files_kept)
+        return frozenset(partition.hour for partition in self.kept_damage)
 
-    def holding(self, partitions: Mapping[PartitionKey, str]) -> "IngestSnapshot":
-        """Return this snapshot with more partitions that stay damaged; files that touch their hours wait.
+    def select(self, select: Callable[[Inventory, T], Inventory], by: T) -> "IngestSnapshot":
+        """Return this snapshot with more files: those that a `select_` method of the inventory adds."""
+        if self.inventory is None:
+            return self
+        inventory = select(self.inventory, by)
+        return replace(self, inventory=inventory, recorded=inventory.recorded, listed=inventory.present)
 
-        Args:
-            partitions: each with the cause.
-        """
+    def keep_damage(self, partitions: Mapping[PartitionKey, str]) -> "IngestSnapshot":
+        """Return this snapshot with more partitions that stay damaged, each with the cause; files that touch
+        their hours wait."""
         hours, permitted = {partition.hour for partition in partitions}, self.rules.permitted
         rules = replace(self.rules, permitted=lambda hour: hour not in hours and permitted(hour))
-        return replace(self, files_kept={**self.files_kept, **partitions}, rules=rules)
+        return replace(self, kept_damage={**self.kept_damage, **partitions}, rules=rules)
 
     @cached_property
     def to_reread(self) -> frozenset[datetime]:
@@ -94,12 +101,9 @@ class IngestSnapshot:
 
     def lost(self, table: str) -> frozenset[datetime]:
         """Return the hours to reread in which a table had rows and none of them can be read."""
-        states = {hour: self.ledger_state.get(partition_of(table, hour)) for hour in self.to_reread}
-        return frozenset(
-            hour
-            for hour, state in states.items()
-            if state is not None and state.damaged and not state.rows and state.digest != EMPTY_DIGEST
-        )
+        states = ((hour, self.ledger_state.get(partition_of(table, hour))) for hour in self.to_reread)
+        lost = ((h, s) for h, s in states if s is not None and s.damaged and not s.rows)
+        return frozenset(hour for hour, state in lost if state.digest != EMPTY_DIGEST)
 
     def in_scope(self, hour: datetime, status: Status | None) -> bool:
         """Return whether the run checks the files of an hour and a status; None is of a name."""
@@ -109,6 +113,14 @@ class IngestSnapshot:
     def was_requested(self, hour: datetime) -> bool:
         """Return whether an earlier run requested an hour."""
         return hour in self.ledger_state.hours(STAGE)
+
+    def is_requested(self, hour: datetime) -> bool:
+        """Return whether this run or an earlier one requests an hour."""
+        return hour in self.scope.requested or self.was_requested(hour)
+
+    def is_too_late(self, hour: datetime) -> bool:
+        """Return whether new files of an hour are late: it was requested, and is out of this run's reach."""
+        return self.was_requested(hour) and self.scope.out_of_reach(hour)
 
     def stale(self) -> list[datetime]:
         """Return hours that are damaged, unfinished by a killed run, or of another specification."""
@@ -121,7 +133,7 @@ class IngestSnapshot:
         ledger = self.ledger_state
         broken = (key.hour for key, state in ledger.troubled() if state.status in ("writing", "damaged"))
         return frozenset(broken).union(
-            ledger.unlike(STAGE, BLOCK, "events", self.expected, self.like(ledger))
+            ledger.unlike(STAGE, BLOCK, "events", self.expected, self.unchanged_hours(ledger))
         )
 
     def _may_differ(self, path: str) -> bool:
@@ -134,11 +146,8 @@ class IngestSnapshot:
     def inputs(self, hour: datetime, mixed: bool = False) -> Mapping[str, str] | None:
         """Return the inputs of an hour once it is published; None, which is always stale, if unknown.
 
-        They are unknown if rows of several specifications are in the hour. They are unknown, too, if the hour
-        was stale, a file touches it, and the run does not check the hour's own files.
-
-        Args:
-                mixed: whether it has rows of several specifications.
+        They are unknown if the hour is `mixed`: it has rows of several specifications. They are unknown, too,
+        if the hour was stale, a file touches it, and the run does not check the hour's own files.
         """
         state, expected = self.ledger_state.get(partition_of("events", hour)), self.expected(hour)
         # An earlier chunk of the run checked the hours up to `repair_window` before this one.
@@ -158,49 +167,36 @@ def take_snapshot(
     whole: Interval,
     recompute: bool = False,
 ) -> IngestSnapshot:
-    """Pin the tables, list the landing folder, and return both.
-
-    Args:
-        whole: the run's interval, of which `interval` is a chunk.
-        recompute: whether the hours are computed from their files even if they are fresh.
-
-    Raises:
-        LandingError: the landing folder is not there.
-    """
+    """Pin the tables and list the landing folder; parameters and errors are those of `ingest`."""
     state, pins = pin_consistently(
         lambda: ledger.snapshot([STAGE]),
         lambda state: store.pin((table.name for table in tables), state.previous_versions()),
         [(STAGE, BLOCK, table.name) for table in tables],
     )
     requested = state.hours(STAGE)
-    scope, specified = Scope.of(interval, whole, stream.repair_window, requested), Specified(stream)
+    scope, inputs = Scope.of(interval, whole, stream.repair_window, requested), ExpectedInputs(stream)
     rules = FilePolicy(
-        specified.shape,
+        inputs.spec_hash,
         stream.source.on_conflict == "replace",
         lambda hour: hour == UNKNOWN_HOUR or scope.may_publish(hour, hour in requested),
         names_of(stream),
     )
-    inventory = _inventory(store, state, pins, stream, specified)
-    inventory.near(scope.around)
+    inventory = _inventory(store, state, pins, stream, inputs).select_near(scope.around)
     hours = frozenset(interval.hours()) if recompute else frozenset()
     return IngestSnapshot(
-        state, pins, scope, inventory.known, inventory.there, rules, specified.expected, hours,
-        inventory=inventory, like=specified.like,
+        state, pins, scope, inventory.recorded, inventory.present, rules, inputs.expected, hours,
+        inventory=inventory, unchanged_hours=inputs.unchanged_hours,
     )  # fmt: skip
 
 
 def _inventory(
-    store: Store, ledger: LedgerSnapshot, pins: PinnedTables, stream: Stream, specified: Specified
+    store: Store, ledger: LedgerSnapshot, pins: PinnedTables, stream: Stream, inputs: ExpectedInputs
 ) -> Inventory:
     """Return all recorded files and the landing folder."""
     unreadable = {key.hour for key, state in ledger.troubled() if key.table == "files" and state.damaged}
     names, of_names = FileNames.of(stream), names_rules(stream)
-    packed = PackedCopy(
-        store.uri("files"),
-        pins.stored("files"),
-        {*unreadable, *pins.partially_written.get("files", {})},
-        BESIDE,
-    )
+    unpacked = {*unreadable, *pins.partially_written.get("files", {})}
+    packed = PackedCopy(store.uri("files"), pins.stored("files"), unpacked, BESIDE)
     kept, fresh = packed.valid, packed.uncopied
     partial = pins.read_partially_written("files", unreadable)
     outdated = pc.not_equal(kept[RULES], of_names)
@@ -210,22 +206,4 @@ def _inventory(
         fresh = fresh.slice(0, 0)
         packed.replace(kept)
     rows = pa.concat_tables([kept, fresh, partial], promote_options="default")
-    return Inventory(rows, Landing.read(names), specified.usual_shape, of_names, specified.unlike)
-
-
-def late_files(snapshot: IngestSnapshot, paths: Collection[str]) -> dict[str, FileRecord]:
-    """Return the files that came too late for this run, of requested hours, as waiting.
-
-    Args:
-        paths: that the run checks.
-    """
-    return {
-        path: FileRecord(
-            path=path, hour=file.hour, status="waiting", spec_hash=snapshot.rules.shape(file.hour),
-            status_reason=f"came later than `repair_window`; run {file.hour:%Y-%m-%dT%H:%M} again to take it",
-            size=-1, modified=file.modified,
-        )
-        for path, file in snapshot.listed.items()
-        if path not in paths and path not in snapshot.recorded and file.hour is not None
-        and snapshot.was_requested(file.hour) and snapshot.scope.out_of_reach(file.hour)
-    }  # fmt: skip
+    return Inventory(rows, Landing.read(names), inputs.usual_spec_hash, of_names, inputs.waived_hours)

@@ -1,6 +1,6 @@
 """The tables of the ingest stage, and the rows that a run writes into them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
@@ -13,12 +13,16 @@ from transom.engine.measurement import SIZE, hashed
 from transom.features.ingest.deduplicate import IS_DUPLICATE, compares, mark_duplicates
 from transom.features.ingest.file_decisions import Decisions
 from transom.features.ingest.file_records import FileRecord
+from transom.features.ingest.parsed_rows import ParsedRows
 from transom.features.ingest.read_files import FileReadResult
-from transom.features.ingest.staged_rows import StagedRows
 from transom.spec.stream import Stream
 from transom.storage import digest as digests
+from transom.storage.data_files import DataFile
 from transom.storage.store import PinnedTables, cast_to_table
 from transom.storage.tables import SPARK_TYPES, Table
+
+SCATTERED = 4
+"""Average number of files of an hour, up to which each writes its own data file; more are gathered first."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +65,36 @@ class HourRows:
     pins: PinnedTables
     decisions: Decisions
     reads: Mapping[str, FileReadResult]
-    rows: StagedRows
+    rows: ParsedRows
     stored: Mapping[str, Sequence[datetime]]
 
-    def by_table(self, files: Mapping[str, FileRecord]) -> tuple[dict[str, DataFrame], dict[str, int] | None]:
-        """Return the rows of all tables but `files`, and the change in the number of duplicates by source,
-        None if the stream compares no events."""
+    @property
+    def compared(self) -> bool:
+        """Whether events are compared, or were: duplicates may come and go."""
+        return compares(self.rows.stream) or bool(self.stored["duplicates"])
+
+    @property
+    def gathered(self) -> bool:
+        """Whether new rows of an hour come, on average, from few files: each is read by one task."""
+        hours = [hour for path in self.decisions.added.values() for hour in self.reads[path].hours.tolist()]
+        return not self.compared and len(hours) <= SCATTERED * len(set(hours))
+
+    def adopt_files(self, hours: Collection[datetime]) -> list[DataFile] | None:
+        """Return the data files that become part of `events` as they are, for the run to commit; None if
+        something changes their rows, or one has several hours."""
+        files = [file for path in self.decisions.added.values() for file in self.reads[path].events]
+        changed, adopted = self.stored["events"] or self.rows.stream.derived, set(hours)
+        if changed or not self.gathered or not all(file.hour for file in files):
+            return None
+        self.rows.adopted = [file for file in files if file.hour in adopted]
+        return self.rows.adopted
+
+    def by_table(self, files: Mapping[str, FileRecord]) -> tuple[dict[str, DataFrame], dict[str, int]]:
+        """Return the rows of all tables but `files`, and the change in the number of duplicates by source."""
         stream, tables = self.rows.stream, self.tables
         records, rejected = self._records(), self._rejected(files)
-        if not compares(stream) and not self.stored["duplicates"]:
-            return {"events": records, "duplicates": records.where(F.lit(False)), "rejected": rejected}, None
+        if not self.compared:
+            return {"events": records, "duplicates": records.where(F.lit(False)), "rejected": rejected}, {}
         records = self.rows.persist(mark_duplicates(records, stream))
         duplicates = cast_to_table(records.where(IS_DUPLICATE), tables.duplicates)
         before = _union(self._staying("duplicates", tables.duplicates), self.pins, tables.duplicates)

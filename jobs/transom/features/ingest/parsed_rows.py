@@ -1,7 +1,7 @@
-"""The rows of the files that a run reads: Spark frames over the parts that its tasks wrote."""
+"""The rows of the files that a run parses: Spark frames over the data files that its tasks wrote."""
 
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +11,7 @@ from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from transom.core import rounding
 from transom.engine.staging import read_staged, require_system
-from transom.features.ingest.read_files import (
-    REJECTED,
-    FileReader,
-    FileReadResult,
-    FileReadTask,
-    divide,
-    event_columns,
-)
+from transom.features.ingest.read_files import REJECTED, FileReader, FileReadResult, FileReadTask, divide
 from transom.formats.record_format import Field
 from transom.formats.typed_columns import LARGEST_INTEGER, MAX_STEPS
 from transom.spec.stream import Stream
@@ -27,38 +20,34 @@ from transom.storage.store import Store
 from transom.storage.tables import SPARK_TYPES
 
 TABLES = ("events", "rejected")
-"""The tables whose rows are read from files."""
 
 
-class StagedRows:
-    """The rows of the files that a run reads.
+class ParsedRows:
+    """The rows of the files that a run parses.
 
     Attributes:
-        taken: parts that may have become part of a table, by table.
+        adopted: data files that the run has begun to commit to `events`.
     """
 
     def __init__(self, store: Store, stream: Stream) -> None:
         self.store = store
         self.stream = stream
-        self.taken: dict[str, Collection[DataFile]] = {}
+        self.adopted: list[DataFile] = []
         self._folders: list[str] = []
         self._persisted: list[DataFrame] = []
 
     @property
     def columns(self) -> dict[str, str]:
         """The Spark types of an event's columns as read, without derived columns."""
-        return event_columns({name: SPARK_TYPES[of.type] for name, of in self.stream.read_columns.items()})
+        declared = {name: SPARK_TYPES[of.type] for name, of in self.stream.read_columns.items()}
+        return {"event_time": "timestamp", **declared, "source_id": "string", "source_line": "bigint"}
 
-    def read(self, readings: Iterable[FileReadTask]) -> dict[str, FileReadResult]:
-        """Read files, and return the results by path.
-
-        Raises:
-            LakeError: Arrow cannot write where the tables are.
-        """
+    def parse_files(self, tasks: Sequence[FileReadTask]) -> dict[str, FileReadResult]:
+        """Parse log files by tasks of Spark, and return the results by path; raise as `require_system`."""
         for name in TABLES:
             require_system(self.store, name)
         context = self.store.spark.sparkContext
-        shares = divide(list(readings), context.defaultParallelism)
+        shares = divide(tasks, context.defaultParallelism)
         # Noted before anything is read, so that the files of a failed task are deleted.
         folder = f"read-{uuid.uuid4().hex}"
         self._folders.append(folder)
@@ -68,14 +57,14 @@ class StagedRows:
         return dict(context.parallelize(shares, max(len(shares), 1)).flatMap(reader).collect())
 
     def events(self, reads: Iterable[FileReadResult]) -> DataFrame:
-        """Return the events of files with derived columns, each with the name of its part."""
-        parts = [part for read in reads for part in read.events]
-        return with_derived(read_staged(self.store, "events", self.columns, parts), self.stream)
+        """Return the events of files with derived columns, each with the name of its data file."""
+        files = [file for read in reads for file in read.events]
+        return with_derived(read_staged(self.store, "events", self.columns, files), self.stream)
 
     def rejected(self, reads: Iterable[FileReadResult]) -> DataFrame:
         """Return the rejected lines of files."""
-        parts = [part for read in reads for part in read.rejected]
-        return read_staged(self.store, "rejected", REJECTED, parts)
+        files = [file for read in reads for file in read.rejected]
+        return read_staged(self.store, "rejected", REJECTED, files)
 
     def persist(self, frame: DataFrame) -> DataFrame:
         """Persist rows that are read several times, until `discard`."""
@@ -83,12 +72,12 @@ class StagedRows:
         return frame.persist()
 
     def discard(self) -> None:
-        """Delete all parts but those in `taken`."""
+        """Delete all data files but those in `adopted`."""
         for frame in self._persisted:
             frame.unpersist()
-        for table in TABLES:
-            for folder in self._folders:
-                delete_uncommitted(self.store.uri(table), folder, self.taken.get(table, ()))
+        for folder in self._folders:
+            delete_uncommitted(self.store.uri("events"), folder, self.adopted)
+            delete_uncommitted(self.store.uri("rejected"), folder, ())
 
 
 def with_derived(rows: DataFrame, stream: Stream) -> DataFrame:

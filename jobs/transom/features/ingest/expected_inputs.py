@@ -26,54 +26,58 @@ def partition_of(table: str, hour: datetime) -> PartitionKey:
     return PartitionKey(STAGE, BLOCK, table, hour)
 
 
-class Specified:
+class ExpectedInputs:
     """The inputs of hours by the specification, compiled once.
 
     Hours differ only by their waivers, and by whether the schedule contains them.
 
     Attributes:
-        unlike: the hours with waivers; their files may be read by another specification.
-        usual_shape: the shape of all other hours.
+        waived_hours: the hours with waivers; their files may be read by another specification.
+        usual_spec_hash: the `spec_hash` of all other hours.
     """
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._file_checks, self._hour_checks = file_checks(stream), hour_checks(stream)
         self._waivers = waivers_of(stream)
-        self.unlike = frozenset(item.hour for item in self._waivers if item.stage == STAGE)
-        self._of_schedule = any(check.name in OF_SCHEDULE for check in self._hour_checks)
-        self._shape = stream.ingest_shape()
-        self._shape_of, self._inputs_of = cache(self._hash_shape), cache(self._hash_inputs)
-        self.usual_shape = self._shape_of(None)
+        self.waived_hours = frozenset(item.hour for item in self._waivers if item.stage == STAGE)
+        self._checks_schedule = any(check.name in OF_SCHEDULE for check in self._hour_checks)
+        self._fingerprint = stream.ingest_shape()
+        self._spec_hash_of, self._inputs_of = cache(self._hash_spec), cache(self._hash_inputs)
+        self.usual_spec_hash = self._spec_hash_of(None)
 
-    def shape(self, hour: datetime) -> str:
+    def spec_hash(self, hour: datetime) -> str:
         """Return the hash of the specification by which the files of an hour are read."""
-        return self._shape_of(hour if hour in self.unlike else None)
+        return self._spec_hash_of(hour if hour in self.waived_hours else None)
 
-    def _hash_shape(self, waived: datetime | None) -> str:
+    def _hash_spec(self, waived: datetime | None) -> str:
         checks = completeness(STAGE, self._file_checks, self._waivers, waived)
-        return fingerprint([self._shape, READING, checks])
+        return fingerprint([self._fingerprint, READING, checks])
 
     def expected(self, hour: datetime) -> Mapping[str, str]:
         """Return the inputs of an hour by this specification and this code."""
-        excused = self._of_schedule and not scheduled(self._stream, hour)
-        return self._inputs_of(hour if hour in self.unlike else None, excused)
+        excused = self._checks_schedule and not scheduled(self._stream, hour)
+        return self._inputs_of(hour if hour in self.waived_hours else None, excused)
 
-    def like(self, ledger: LedgerSnapshot) -> HourSet:
-        """Return hours whose events have their expected inputs: most of them."""
+    def unchanged_hours(self, ledger: LedgerSnapshot) -> HourSet:
+        """Return hours whose recorded inputs are known to be the expected ones, without a look at each.
+
+        Others may have them, too. An hour that no file name can have is never recorded with these inputs:
+        the hash of the specification has all that decides which names exist.
+        """
         hours = ledger.recorded_as(STAGE, BLOCK, "events", self._inputs_of(None, False))
         start, end = self._stream.start, self._stream.until
-        if self._of_schedule and start is not None:
+        if self._checks_schedule and start is not None:
             hours = hours.since(start)
-        if self._of_schedule and end is not None:
+        if self._checks_schedule and end is not None:
             hours = hours.minus(hours.since(end))
-        return hours.minus(HourSet.of(self.unlike))
+        return hours.minus(HourSet.of(self.waived_hours))
 
     def _hash_inputs(self, waived: datetime | None, excused: bool) -> Mapping[str, str]:
         checks = completeness(STAGE, self._hour_checks, self._waivers, waived)
         if excused:
             checks = fingerprint([checks, "files may be missing"])
-        return {"specification": self._shape_of(waived), "version": str(VERSION), "completeness": checks}
+        return {"specification": self._spec_hash_of(waived), "version": str(VERSION), "completeness": checks}
 
 
 def scheduled(stream: Stream, hour: datetime) -> bool:

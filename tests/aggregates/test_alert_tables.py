@@ -85,10 +85,10 @@ def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(make_stream
     never = make_stream(ALERTING, "never")
     grown(never, 2)
     never.run(0, 1)
-    never.ingest(1, 2)
+    never.stage("ingest", 1, 2)
 
     def run() -> None:
-        make_stream(ALERTING, "never").aggregates(1, 2)
+        make_stream(ALERTING, "never").stage("aggregates", 1, 2)
 
     states = remains(Path(never.root), run, never.folder / "copies")
     assert {finding.hour for finding in never.findings()} == {hour(1)}
@@ -97,7 +97,7 @@ def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(make_stream
     for state in states:
         killed = make_stream(ALERTING, str(state.parent.relative_to(never.folder)))
         untold += killed.findings() != never.findings()
-        killed.aggregates(1, 2)
+        killed.stage("aggregates", 1, 2)
         killed.assert_same(never, state.parent.name)
         assert killed.findings() == never.findings()
     assert untold > 4

@@ -137,12 +137,12 @@ def test_what_is_not_fresh_is_not_told(lived: StreamHarness) -> None:
     web, one = results(lived), {"client": "it's1"}
     whole = web.horizon(one, hour(5), "2 hours")
     lived.land(4, [line(3600 * 4 + 5, "it's1")], ".late")
-    lived.ingest(4, 5)
+    lived.stage("ingest", 4, 5)
     with pytest.raises(
         StaleDataError, match="granules of aggregates traffic 2015-05-17T04:00 are out of date"
     ):
         web.horizon(one, hour(5), "2 hours")
-    lived.aggregates(4, 5)
+    lived.stage("aggregates", 4, 5)
     healed = web.horizon(one, hour(5), "2 hours")
     assert whole is not None
     assert healed is not None

@@ -106,18 +106,18 @@ def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(make_stream: Make) -> Non
     day, toy = make_stream(REPLACED, "day"), Chained()
     for number, count in enumerate((8, 3, 0, 0, 0, 5)):
         day.land(number, lines(number, count))
-    day.ingest(0, 1)
+    day.stage("ingest", 0, 1)
     toy.run(day, 0, 1)
     assert toy.computed == [("counts", 0), ("chain", 0)]
     for number in range(1, 6):
-        day.ingest(number, number + 1)
+        day.stage("ingest", number, number + 1)
         toy.run(day, number, number + 1)
         assert toy.computed == [("counts", number), ("chain", number)]
     stood = [(0, 8), (1, 7), (2, 4), (3, 3), (4, 2), (5, 6)]
     assert values(day) == stood
 
     day.land(1, lines(1, 20), ".late")
-    day.ingest(1, 2)
+    day.stage("ingest", 1, 2)
     outcome = toy.run(day, 1, 2)
     # What is behind hour 1 waits for it, as far as the run sees to it; the rest is told.
     assert (outcome.quarantined, outcome.blocked, outcome.published) == (1, 1, 1)
@@ -128,9 +128,9 @@ def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(make_stream: Make) -> Non
     assert (toy.computed, day.store.pin(["ledger", "counts", "chain"]).versions) == ([], versions)
 
     day.land(1, lines(1, 6), ".late")
-    day.ingest(0, 6)
+    day.stage("ingest", 0, 6)
     toy.run(day, 0, 6)
     whole = make_stream(REPLACED, "whole")
-    whole.ingest(0, 6)
+    whole.stage("ingest", 0, 6)
     Chained().run(whole, 0, 6)
     assert (day.state(), values(day)) == (whole.state(), values(whole))

@@ -66,7 +66,7 @@ def ingested(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
         harness = StreamHarness(spark, folder, EVERY_STAGE)
         harness.land(1, [line(3600)])
         harness.land(2, GOOD)
-        harness.ingest(1, 3)
+        harness.stage("ingest", 1, 3)
     return folder
 
 
@@ -97,7 +97,7 @@ def gate_words(day: StreamHarness, start: int, end: int) -> str:
 
 
 def test_good_data_fails_no_check(day: StreamHarness) -> None:
-    day.aggregates(1, 3)
+    day.stage("aggregates", 1, 3)
     assert failed(day, "ingest") == failed(day, "aggregates") == {}
     assert {entry.status for entry in day.snapshot().values()} == {"published"}
 
@@ -213,7 +213,7 @@ def test_hour_with_a_fault_is_withheld_until_a_run_without_it(day: StreamHarness
     statuses = [snapshot[PartitionKey("aggregates", "site", "recurring", hour(n))].status for n in (1, 2)]
     assert statuses == ["published", "quarantined"]
     assert day.rows_of("recurring") == []
-    day.aggregates(1, 3)
+    day.stage("aggregates", 1, 3)
     assert [row["counts"] for row in day.rows_of("recurring")] == [[10, 1]]
 
 
@@ -316,7 +316,7 @@ def test_sum_that_might_not_be_exact_is_withheld_or_left_out(make_stream: Make) 
     assert {v.partition.block for v in judged if v.check == "sums_exact"} == {"sent"}
 
     let_pass = make_stream(LARGE + "checks: {sums_exact: {severity: warning}}\n")
-    let_pass.aggregates(2, 5)
+    let_pass.stage("aggregates", 2, 5)
     let_pass.assert_ledger_true()
     rows = let_pass.table("aggregates").where("block = 'sent'").orderBy("level", "hour").collect()
     assert [(row.values_sent, row.sum_sent, row.mean_sent, row.max_sent) for row in rows] == [

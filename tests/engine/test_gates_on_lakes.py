@@ -18,9 +18,9 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(make_stream: Mak
     for number in (0, 1, 2):
         day.land(number, [line(number * 3600 + i) for i in range(20)])
     day.land(1, [line(3600 + i) for i in range(20)] + ["junk"] * 6)
-    ingested = day.ingest(0, 3)
+    ingested = day.stage("ingest", 0, 3)
     assert (ingested.published, ingested.quarantined) == (2, 1)
-    day.aggregates(0, 3)
+    day.stage("aggregates", 0, 3)
     counts = day.table("events").groupBy(F.hour("hour")).count().collect()
     assert {tuple(row) for row in counts} == {(0, 20), (2, 20)}
     verdict = evaluate_gate(
@@ -66,10 +66,10 @@ def test_an_accepted_value_passes_and_lapses_with_the_value(make_stream: Make) -
     )
     day = make_stream(accepting)
     day.land(0, [line(1), "junk"])
-    assert day.ingest(0, 1).quarantined == 0
+    assert day.stage("ingest", 0, 1).quarantined == 0
     assert day.findings() == []
     day.land(0, [line(1), "junk", "junk"])
-    assert day.ingest(0, 1).quarantined == 1
+    assert day.stage("ingest", 0, 1).quarantined == 1
     assert [told.kind for told in day.findings()] == ["check_failed"]
     assert day.table("events").count() == 1
 
@@ -83,8 +83,8 @@ def test_a_declared_check_withholds_reports_and_keeps_what_stood(make_stream: Ma
     day.land(0, [line(i) for i in range(4)])
     day.run(0, 1)
     day.land(0, [line(i) for i in range(4)] + [line(100 + i) for i in range(4)])
-    day.ingest(0, 1)
-    assert day.aggregates(0, 1).quarantined == 1
+    day.stage("ingest", 0, 1)
+    assert day.stage("aggregates", 0, 1).quarantined == 1
     rows = day.table("aggregates").where("block = 'site'").collect()
     assert [row.n for row in rows] == [4]
     verdict = evaluate_gate(day.ledger, "aggregates", "web", Interval(hour(0), hour(1)), "")

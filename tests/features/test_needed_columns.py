@@ -77,7 +77,7 @@ def test_a_file_that_lacks_what_a_block_needs_is_an_error(make_stream: Any) -> N
         whole = {**WHOLE, "kind": kind}
         land(number, whole, {**whole, "user": None})
     land(FINE, {"kind": "q", "user": "u", "kept": "k"}, {"kind": "w"})
-    day.ingest(1, FINE + 1)
+    day.stage("ingest", 1, FINE + 1)
     snapshot = day.snapshot()
     found: dict[datetime, list[tuple[str, tuple[str, ...] | str | None]]] = {}
     for verdict in day.ledger.checks(snapshot, "ingest", {hour(number) for number in range(FINE + 1)}):

@@ -237,10 +237,10 @@ def audited(
             for number, lines in lake.files.items():
                 harness.land(number, lines)
             first, end = min(lake.files), max(lake.files) + 1
-            harness.ingest(first, end)
+            harness.stage("ingest", first, end)
             with audits() as seen:
                 for stage in lake.stages:
-                    getattr(harness, stage)(first, end)
+                    harness.stage(stage, first, end)
             assert {entry.status for entry in harness.snapshot().values()} == {"published"}
             return seen
 

@@ -99,7 +99,7 @@ def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(make_stream: Mak
     )
     assert [line for line in stale if changed_since in line], stale
     # The last hours are near enough to a run; the first two no row has come into, and none reaches the rest.
-    lived.fills(3, 4)
+    lived.stage("fills", 3, 4)
     changed = {
         name
         for name, state in lived.state().items()
@@ -107,7 +107,7 @@ def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(make_stream: Mak
     }
     assert {name[-5:] for name in changed} == {"02:00", "03:00"}
     check(lived, [*EARLY, *LATE], last=3)
-    lived.fills(0, 2)
+    lived.stage("fills", 0, 2)
     whole.run(0, 4)
     assert_equal(lived, whole)
     lived.assert_ledger_true()
@@ -115,9 +115,9 @@ def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(make_stream: Mak
     # Files that are written anew hold the same rows: hours are looked at, and nothing is written.
     version = lived.store.pin(["fills"]).versions
     DeltaTable(tmp_path / "history").optimize.compact()
-    assert lived.fills(0, 4).published == 4
+    assert lived.stage("fills", 0, 4).published == 4
     assert lived.store.pin(["fills"]).versions == version
-    assert lived.fills(0, 4).published == 0
+    assert lived.stage("fills", 0, 4).published == 0
 
 
 def check(lake: StreamHarness, rows: list[Row], last: int) -> None:
@@ -155,7 +155,7 @@ def test_rows_that_are_deleted_beside_their_files_are_missed(make_stream: Make, 
     first = [fill for fill in told(web, "beside").values() if fill["rows_matched"]]
     assert [(fill["rows_matched"], fill["most"]) for fill in first] == [(2, 3)]
     web.spark.sql(f"DELETE FROM delta.`{path}` WHERE n = 3")
-    web.fills(0, 4)
+    web.stage("fills", 0, 4)
     assert sum(fill["rows_matched"] or 0 for fill in told(web, "beside").values()) == 1
 
 
@@ -171,7 +171,7 @@ def test_another_stream_fills_as_ones_own_events_do(make_stream: Make) -> None:
     early = told(web, "other")
     assert {row["coverage"] for row in early.values()} > {1.0}
     copy.run(2, 4)
-    assert web.fills(0, 4).published > 0
+    assert web.stage("fills", 0, 4).published > 0
     alike = [
         {name: value for name, value in row.items() if name not in ("block",)}
         for block in ("own", "other")
@@ -181,7 +181,7 @@ def test_another_stream_fills_as_ones_own_events_do(make_stream: Make) -> None:
     # A withheld hour there blocks what reads it here.
     copy.land(1, ["junk"] * 9, "b")
     copy.run(1, 2)
-    web.fills(0, 4)
+    web.stage("fills", 0, 4)
     states = {name[-5:]: state for name, state in web.state().items() if name.startswith("fills.other")}
     assert states["01:00"].status == "blocked"
     assert states["01:00"].cause == "filler copy 2015-05-17T01:00 is quarantined: " + str(
@@ -212,7 +212,7 @@ def test_a_table_that_is_not_as_declared_is_refused(
     if columns is not None:
         DeltaTable.create(tmp_path / "history", pa.schema(columns))
     with pytest.raises(LakeError, match=f"^{said}$"):
-        web.fills(0, 1)
+        web.stage("fills", 0, 1)
 
 
 def test_a_table_whose_log_says_no_times_is_refused(make_stream: Make, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_table_whose_log_says_no_times_is_refused(make_stream: Make, tmp_path:
     DeltaTable.create(path, schema, configuration={"delta.dataSkippingNumIndexedCols": "0"})
     append(path, EARLY)
     with pytest.raises(LakeError, match="the log of the table must say between which times each file lies"):
-        web.fills(0, 1)
+        web.stage("fills", 0, 1)
 
 
 @pytest.mark.full
@@ -254,7 +254,7 @@ def test_a_table_that_cannot_be_read_hour_by_hour_is_not_taken_for_empty(
     finally:
         web.spark.conf.unset(setting)
     with pytest.raises(LakeError, match=said):
-        web.fills(0, 1)
+        web.stage("fills", 0, 1)
 
 
 def test_another_stream_that_has_not_run_is_refused(make_stream: Make) -> None:
@@ -262,4 +262,4 @@ def test_another_stream_that_has_not_run_is_refused(make_stream: Make) -> None:
     with pytest.raises(
         LakeError, match=r"^fills.other.source: it waits for the stream copy, of which no run"
     ):
-        web.fills(0, 1)
+        web.stage("fills", 0, 1)

@@ -52,7 +52,7 @@ def test_a_line_of_ten_megabytes_and_junk_are_rejected_as_they_stood(make_stream
     path = day.land(2, [])
     data = "".join(text + "\n" for text in [*good, long]).encode() + junk
     path.write_bytes(gzip.compress(data))
-    assert day.ingest(2, 3).published == 1
+    assert day.stage("ingest", 2, 3).published == 1
     rejected = {row.source_line: row for row in day.table("rejected").collect()}
     assert rejected.keys() == {99, 100}
     assert rejected[99].raw == long
@@ -115,7 +115,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
 
         with monkeypatch.context() as patch:
             patch.setattr(Landing, "read", listed_then_gone)
-            day.ingest(2, 4)
+            day.stage("ingest", 2, 4)
 
     def statuses() -> dict[str, str]:
         return {Path(row.path).name: row.status for row in day.table("files").collect()}
@@ -127,7 +127,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
     # One that is read after the others, since it is no longer the same as one of them.
     day.land(2, [line(7201)], ".b")
     day.land(3, [line(7200)])
-    day.ingest(2, 4)
+    day.stage("ingest", 2, 4)
     day.land(2, [line(7200), line(7202)])
     ingest_without(day.land(2, [line(7201), line(7203)], ".b"))
     assert statuses() == {
@@ -141,7 +141,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
 def test_a_landing_folder_that_is_not_there_is_said(make_stream: Make) -> None:
     day = make_stream()
     with pytest.raises(LandingError, match=r"source.path: landing folder .*landing/web cannot be listed"):
-        day.ingest(2, 3)
+        day.stage("ingest", 2, 3)
     assert not day.snapshot()
 
 
@@ -178,7 +178,7 @@ def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
 
     def overtaken(*arguments: Any) -> Any:
         monkeypatch.setattr(day.ledger, "claim", claim)
-        day.ingest(0, 2)
+        day.stage("ingest", 0, 2)
         return claim(*arguments)
 
     monkeypatch.setattr(day.ledger, "claim", overtaken)

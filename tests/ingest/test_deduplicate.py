@@ -94,19 +94,19 @@ def test_one_record_of_each_stays_and_the_others_come_back(make_stream: Make, te
 def test_a_file_beyond_healing_whose_record_is_repeated_is_counted_anew(make_stream: Make) -> None:
     day = make_stream(FIRST)
     land(day, 3, [(3700, "x", 1), (3 * 3600 + 1, "y", 1)])
-    day.ingest(0, 4)
+    day.stage("ingest", 0, 4)
     assert counts(day) == {"03": (2, 0)}
     before = day.state()
     land(day, 0, [(1, "z", 1), (3650, "x", 1)], ".late")
     # Killed after the claim, and after each table; the last step is no kill.
     for step in range(2, 7):
         with killed_at(step):
-            day.ingest(0, 1)
-    day.ingest(0, 1)
+            day.stage("ingest", 0, 1)
+    day.stage("ingest", 0, 1)
     assert counts(day) == {"03": (1, 1), "00.late": (2, 0)}
     day.assert_ledger_true()
     whole = make_stream(FIRST, "whole")
-    whole.ingest(0, 4)
+    whole.stage("ingest", 0, 4)
     assert day.state() == whole.state()
     changed = {name for name, entry in before.items() if day.state()[name] != entry}
     assert "ingest.events.files 2015-05-17T03:00" in changed
@@ -123,7 +123,7 @@ def test_an_hour_is_left_alone_of_which_a_name_holds_what_is_read_again(
     for number in (0, 5):
         land(lake, number, twice)
         land(lake, number, [(3600 * number, "b", 1)], "b")
-    lake.ingest(0, 6)
+    lake.stage("ingest", 0, 6)
     before = lake.state()
     lake._stage("ingest", replace(lake.context(0, 1), recompute=True))
     assert lake.state() == before

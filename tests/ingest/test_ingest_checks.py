@@ -105,7 +105,7 @@ def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Str
                 path = harness.land(number, case.lines)
                 if number == CUT:
                     path.write_bytes(path.read_bytes()[:-400])
-        harness.ingest(0, len(CASES))
+        harness.stage("ingest", 0, len(CASES))
     return harness
 
 
@@ -139,10 +139,10 @@ def test_withheld_file_publishes_no_rows_while_others_do(landed: StreamHarness) 
 def test_changed_file_warns_and_is_published(make_stream: Make) -> None:
     day = make_stream(CHECKED)
     day.land(2, good(2))
-    day.ingest(2, 3)
+    day.stage("ingest", 2, 3)
     assert failed(day, "ingest") == {}
     day.land(2, good(2)[5:])
-    day.ingest(2, 3)
+    day.stage("ingest", 2, 3)
     (verdict,) = failed(day, "ingest").values()
     assert (verdict.check, verdict.severity, verdict.observed) == ("files_unchanged", "warning", 1)
     (row,) = verdict.failing_rows
@@ -166,7 +166,7 @@ def test_file_of_too_many_hours_touches_none_of_them(make_stream: Make, tmp_path
         lines = [*(line(7200 * number, f"10.0.0.{number}") for number in range(hours)), "junk"]
         (tmp_path / f"landing/{name}.log").write_text("".join(text + "\n" for text in lines))
     day = make_stream(SCATTERING)
-    day.ingest(0, 10)
+    day.stage("ingest", 0, 10)
     found = failed(day, "ingest")
     assert found.keys() == {"hours_bounded"}
     verdict = found["hours_bounded"]
@@ -182,7 +182,7 @@ def test_file_of_too_many_hours_touches_none_of_them(make_stream: Make, tmp_path
         # A copy of what the strict run has left.
         shutil.copytree(tmp_path / "lake", tmp_path / f"lake-{number}")
         lenient = make_stream(text, f"lake-{number}")
-        lenient.ingest(0, 10)
+        lenient.stage("ingest", 0, 10)
         assert not failed(lenient, "ingest")
         assert len(lenient.rows_of("events")) == 7
         lenient.assert_ledger_true()
@@ -207,7 +207,7 @@ aggregates: {all: {key: [user], measures: {n: count, kib: max(kib)}, levels: RAN
 def test_new_and_missing_fields_fail_their_checks(make_stream: Make, tmp_path: Path) -> None:
     def observed(text: str = DRIFTING) -> dict[str, tuple[float | None, str, tuple[str, ...]]]:
         day = make_stream(text)
-        day.ingest(2, 3)
+        day.stage("ingest", 2, 3)
         return {v.check: (v.observed, v.severity, v.failing_rows) for v in failed(day, "ingest").values()}
 
     path = tmp_path / "landing/2015-05-17-02.json"
@@ -265,7 +265,7 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_takes_it(make_st
     land(4, login, {"kind": "purchase"})
     # No condition holds for an event without a kind; the block that takes every event needs one.
     land(5, purchase, end, {"currency": "EUR"})
-    ingested = day.ingest(1, 6)
+    ingested = day.stage("ingest", 1, 6)
     assert (ingested.published, ingested.quarantined) == (2, 3)
     failures = noted(day.ledger.failures(day.snapshot(), "ingest"), "ingest")
     seen = [v for v in failures if v.severity == "error"]
@@ -338,7 +338,7 @@ def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(make_stream:
     path.write_bytes(gzip.compress(b"\0" * 300_000 + text))
     day.land(2, []).write_bytes(gzip.compress(b"\0" * 300))
     day.land(3, ["junk"] * 5)
-    day.ingest(0, 4)
+    day.stage("ingest", 0, 4)
     verdicts = noted(
         day.ledger.checks(day.snapshot(), "ingest", {hour(number) for number in range(4)}), "ingest"
     )
@@ -366,7 +366,7 @@ def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(make_stream: 
     path = day.land(1, good(1))
     day.land(2, good(2), ".north")
     day.land(2, good(2))
-    day.ingest(0, 3)
+    day.stage("ingest", 0, 3)
     (first, second) = noted(
         day.ledger.checks(day.snapshot(), "ingest", {hour(number) for number in range(3)}), "ingest"
     )
@@ -388,6 +388,6 @@ def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(make_stream: 
     ]  # fmt: skip
     assert f"access.01.log.gz: captures_filled: {rule}it is empty in this one" in (entries[1].reason or "")
     path.rename(path.with_name("access.01.south.log.gz"))
-    day.ingest(1, 2)
+    day.stage("ingest", 1, 2)
     entry = day.snapshot()[PartitionKey("ingest", "events", "events", hour(1))]
     assert (entry.status, entry.complete, entry.rows) == ("published", True, 10)

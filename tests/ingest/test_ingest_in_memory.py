@@ -74,11 +74,11 @@ def later(lake: Pipeline) -> None:
 def test_late_and_grown_files_and_duplicates_are_published_as_if_they_had_always_been_there() -> None:
     lake = Pipeline(STREAM)
     first(lake)
-    outcome = lake.ingest(0, 2)
+    outcome = lake.stage("ingest", 0, 2)
     assert (outcome.published, outcome.rows_out, outcome.partitions_repaired) == (2, 3, 0)
     assert events(lake) == {0: 2, 1: 1}
     later(lake)
-    outcome = lake.ingest(2, 3)
+    outcome = lake.stage("ingest", 2, 3)
     assert (outcome.published, outcome.rows_out, outcome.partitions_repaired) == (3, 6, 2)
     assert events(lake) == {0: 3, 1: 2, 2: 1}
     assert files(lake) == {
@@ -89,10 +89,10 @@ def test_late_and_grown_files_and_duplicates_are_published_as_if_they_had_always
     anew = Pipeline(STREAM)
     first(anew)
     later(anew)
-    anew.ingest(0, 3)
+    anew.stage("ingest", 0, 3)
     lake.assert_same(anew)
     version = lake.ledger.version
-    assert lake.ingest(0, 3).published == 0
+    assert lake.stage("ingest", 0, 3).published == 0
     assert lake.ledger.version == version
 
 
@@ -100,18 +100,18 @@ def test_changed_file_is_held_back_and_file_that_is_gone_keeps_its_rows() -> Non
     lake = Pipeline(STREAM)
     first(lake)
     later(lake)
-    lake.ingest(0, 3)
+    lake.stage("ingest", 0, 3)
     put(lake, "02a", 5, sent=2)
     put(lake, "00b", 30, 31, of=9)
     del lake.landing[path("00a")]
-    lake.ingest(2, 3)
+    lake.stage("ingest", 2, 3)
     assert events(lake) == {0: 3, 1: 2, 2: 1}
     assert files(lake)["00a"] == ("missing", 2)
     assert files(lake)["00b"] == files(lake)["02a"] == ("conflict", 1)
     assert "files_unchanged" in failed(lake, 2)
     # Where the name of a duplicate is gone, another one has its rows.
     del lake.landing[path("01a")]
-    lake.ingest(2, 3)
+    lake.stage("ingest", 2, 3)
     assert files(lake).keys() == {"00a", "00b", "01b", "02a"}
     assert (files(lake)["01b"], events(lake)[1]) == (("ingested", 2), 2)
     lake.assert_ledger_true()
@@ -120,12 +120,12 @@ def test_changed_file_is_held_back_and_file_that_is_gone_keeps_its_rows() -> Non
 def test_file_that_comes_later_than_runs_look_back_waits() -> None:
     lake = Pipeline(STREAM)
     first(lake)
-    lake.ingest(0, 2)
+    lake.stage("ingest", 0, 2)
     put(lake, "00b", 30)
-    lake.ingest(4, 5)
+    lake.stage("ingest", 4, 5)
     assert files(lake)["00b"] == ("waiting", 0)
     assert events(lake) == {1: 1, 4: 0}
-    lake.ingest(0, 1)
+    lake.stage("ingest", 0, 1)
     assert events(lake) == {0: 3, 1: 1, 4: 0}
 
 
@@ -135,11 +135,11 @@ def test_every_stage_follows_files() -> None:
     for number in range(3):
         if number == 2:
             later(lake)
-        lake.ingest(number, number + 1)
+        lake.stage("ingest", number, number + 1)
         lake.run(number, number + 1)
     first(anew)
     later(anew)
-    anew.ingest(0, 3)
+    anew.stage("ingest", 0, 3)
     anew.run(0, 3)
     lake.assert_same(anew)
 
@@ -158,15 +158,15 @@ def test_run_killed_between_any_two_commits_is_made_good_by_next_run(again: bool
     never = Pipeline(STREAM)
     first(never)
     if again:
-        never.ingest(0, 2)
+        never.stage("ingest", 0, 2)
         later(never)
         del never.landing[path("00a")]
     hours = (2, 3) if again else (0, 2)
-    left = killed_at_each_commit(never, lambda lake: lake.ingest(*hours))
+    left = killed_at_each_commit(never, lambda lake: lake.stage("ingest", *hours))
     # A pin, a claim, rows of events and files, checks, and what came out.
     assert len(left) > 5
     for number, lake in enumerate(left):
-        lake.ingest(*hours)
+        lake.stage("ingest", *hours)
         lake.assert_same(never, f"killed after commit {number}:")
         lake.assert_ledger_true()
 
@@ -175,13 +175,13 @@ def test_run_killed_between_any_two_commits_is_made_good_by_next_run(again: bool
 def test_run_overtaken_at_any_commit_leaves_what_the_other_run_has_made(side: str) -> None:
     old = Pipeline(STREAM)
     first(old)
-    old.ingest(0, 1)
+    old.stage("ingest", 0, 1)
     new, alone = old.copied(), old.copied()
-    alone.ingest(0, 2)
+    alone.stage("ingest", 0, 2)
 
     def others(lake: Pipeline) -> None:
         later(lake)
-        lake.ingest(0, 3)
+        lake.stage("ingest", 0, 3)
 
     others(new)
     overtaken = 0
@@ -189,10 +189,10 @@ def test_run_overtaken_at_any_commit_leaves_what_the_other_run_has_made(side: st
         lake = old.copied()
         with lake.commits.struck(point, side, lambda lake=lake: others(lake)):
             try:
-                lake.ingest(0, 2)
+                lake.stage("ingest", 0, 2)
             except RunSuperseded:
                 overtaken += 1
         lake.assert_ledger_true()
-        lake.ingest(0, 3)
+        lake.stage("ingest", 0, 3)
         lake.assert_same(new, f"overtaken {side} commit {point}:")
     assert overtaken

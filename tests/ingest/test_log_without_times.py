@@ -24,7 +24,7 @@ def test_two_equal_files_of_two_hours_are_two(spark: SparkSession, tmp_path: Pat
         # The last line lies beyond the hour, and within what the file may hold.
         text = "open path=/a flags=0 => 3\nread fd=3\nclose fd=3 => 0\nexit\n"
         (tmp_path / f"2015-05-17.{number:02}.log").write_text(text)
-    harness.ingest(0, 24)
+    harness.stage("ingest", 0, 24)
     time = F.date_format("event_time", "HH:mm")
     rows = harness.table("events").select(time, "source_line", "call", "returned", "fd", "path", "rest")
     one = [(1, "open", "3", None, "/a", '{"flags":"0"}'), (2, "read", None, "3", None, None),
@@ -36,7 +36,7 @@ def test_two_equal_files_of_two_hours_are_two(spark: SparkSession, tmp_path: Pat
     assert [tuple(file) for file in files] == [("ingested", 4, 4, 0)] * 2
     # Named otherwise, it says other times, though no byte has changed.
     (tmp_path / "2015-05-17.06.log").rename(tmp_path / "2015-05-17.08.log")
-    harness.ingest(0, 24)
+    harness.stage("ingest", 0, 24)
     standing = harness.table("files").select("path", "status").collect()
     assert {Path(path).name[11:13]: status for path, status in standing} == {
         "05": "ingested",

@@ -43,12 +43,12 @@ def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(make_stre
     day = make_stream()
     day.land(0, [*map(line, range(40)), "torn"])
     day.land(1, [line(3601)])
-    day.ingest(0, 2)
+    day.stage("ingest", 0, 2)
     assert len(read(day, "events")) == 2
     assert len(folders(day, "events")) == 1
     # A second file: what stands of the hour is written together with it.
     day.land(0, [line(3)], ".more")
-    day.ingest(0, 2)
+    day.stage("ingest", 0, 2)
     for table in ("events", "rejected"):
         assert there(day, table) == named(day, table)
     assert len(read(day, "events")) == 2
@@ -60,7 +60,7 @@ def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(make_stre
 def test_nothing_is_left_of_a_file_that_is_withheld(make_stream: Make) -> None:
     day = make_stream()
     day.land(0, [line(1), *["torn"] * 30])
-    day.ingest(0, 1)
+    day.stage("ingest", 0, 1)
     assert {row.status for row in day.table("files").collect()} == {"quarantined"}
     assert there(day, "events") == there(day, "rejected") == set()
 
@@ -76,7 +76,7 @@ def test_nothing_is_left_of_what_was_read_where_the_run_fails(
 
     monkeypatch.setattr("transom.features.ingest.stage.decide", fails)
     with pytest.raises(LandingError):
-        day.ingest(0, 1)
+        day.stage("ingest", 0, 1)
     assert there(day, "events") == set()
 
 
@@ -94,9 +94,9 @@ def test_a_file_of_more_hours_than_it_is_divided_into(
     text = PLAIN.replace("access.%H*.log.gz", "access.*.log.gz").replace(", expected_files: 1", "")
     divided, together = make_stream(text), make_stream(text, lake="other")
     divided.land(0, [line(1), line(3600), line(2)])
-    divided.ingest(0, 2)
+    divided.stage("ingest", 0, 2)
     monkeypatch.setattr("transom.features.ingest.parsed_rows.MOST_HOURS", 1)
-    together.ingest(0, 2)
+    together.stage("ingest", 0, 2)
     together.assert_same(divided)
     assert (len(read(divided, "events")), len(read(together, "events"))) == (2, 0)
     assert there(together, "events") == named(together, "events")
@@ -121,7 +121,7 @@ def test_what_tasks_make_is_taken_where_they_have_written_it(make_stream: Make) 
     # One block's rows stand beside what comes of the other one: they are written together.
     text = PLAIN.replace("sent: sum(bytes)", "sent: max(bytes)")
     changed = make_stream(text)
-    changed.aggregates(0, 2)
+    changed.stage("aggregates", 0, 2)
     for table in AGGREGATE:
         assert there(changed, table) == named(changed, table)
     assert there(changed, "granules") == read(changed, "granules", "made")
@@ -154,7 +154,7 @@ def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
     day = make_stream(PLAIN)
     for number in range(2):
         day.land(number, [line(3600 * number)])
-    day.ingest(0, 2)
+    day.stage("ingest", 0, 2)
     found = StagedOutput.rows
 
     def loses(spool: StagedOutput) -> DataFrame:
@@ -167,7 +167,7 @@ def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
         with pytest.raises(
             LakeError, match=rf"lake: 1 of \d+ files that were written for {table} cannot be found; run the"
         ):
-            day.aggregates(0, 2)
+            day.stage("aggregates", 0, 2)
     assert there(day, "aggregates") == set()
     day.run(0, 2)
     day.assert_ledger_true()
@@ -182,7 +182,7 @@ def test_rows_that_are_lost_after_they_were_read_are_not_left_out(
     day = make_stream()
     if stands:
         day.land(0, [*map(line, range(40, 80)), "torn"], ".first")
-        day.ingest(0, 1)
+        day.stage("ingest", 0, 1)
     before, stood = day.snapshot(), set(Path(day.root, table).rglob("*.parquet"))
     day.land(0, [*map(line, range(40)), "torn"])
     day.land(1, [*map(line, range(3600, 3640)), "torn"])
@@ -196,8 +196,8 @@ def test_rows_that_are_lost_after_they_were_read_are_not_left_out(
         with pytest.raises(
             LakeError, match=rf"lake: 1 of \d+ files that were written for {table} cannot be found; run the"
         ):
-            day.ingest(0, 2)
+            day.stage("ingest", 0, 2)
     assert day.snapshot() == before
-    day.ingest(0, 2)
+    day.stage("ingest", 0, 2)
     count = (80, 2) if not stands else (120, 3)
     assert (day.table("events").count(), day.table("rejected").count()) == count

@@ -317,8 +317,8 @@ def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(make_str
     lived.run(1, 2)
     assert lived.table("events").count() == 2
     assert lived.table("matches").count() == 0
-    lived.ingest(0, 1)
-    lived.patterns(0, 1)
+    lived.stage("ingest", 0, 1)
+    lived.stage("patterns", 0, 1)
     assert lived.table("matches").count() == 1
     whole.run(0, 2)
     assert_equal(lived, whole)

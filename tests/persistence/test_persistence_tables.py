@@ -232,22 +232,22 @@ def test_what_is_known_is_not_told_and_is_remembered(make_stream: Make, tmp_path
         (table, {"10.0.0.2", "::7"}),
     ):
         day = make_stream(text.replace("IGNORED", known))
-        day.persistence(0, 3)
+        day.stage("persistence", 0, 3)
         assert clients(day) == left, known
         # What is remembered does not depend on it.
         assert day.store.pin(["tuples"]).versions == tuples
     write_deltalake(path, pa.table({"ip": ["10.0.0.2"]}), mode="append")
-    assert day.persistence(0, 3).published == 3
+    assert day.stage("persistence", 0, 3).published == 3
     assert clients(day) == {"::7"}
     DeltaTable(path).delete()
-    day.persistence(0, 3)
+    day.stage("persistence", 0, 3)
     assert clients(day) == seen["{}"]
-    assert day.persistence(0, 3).published == 0
+    assert day.stage("persistence", 0, 3).published == 0
     write_deltalake(path, pa.table({"host": ["10.0.0.2"]}), mode="overwrite", schema_mode="overwrite")
     with pytest.raises(
         LakeError, match=r"^persistence.known.ignore.table.columns.client: .* has no column 'ip'"
     ):
-        day.persistence(0, 3)
+        day.stage("persistence", 0, 3)
 
 
 def clients(harness: StreamHarness) -> set[str]:

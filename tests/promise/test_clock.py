@@ -87,7 +87,7 @@ def test_a_file_of_the_same_size_and_the_same_time_is_not_read_again(make_stream
     for client, moment in (("10.0.0.1", 5), ("10.0.0.2", 5), ("10.0.0.2", 4)):
         path.write_text(line(1, client) + "\n")
         os.utime(path, (moment, moment))
-        day.ingest(0, 1)
+        day.stage("ingest", 0, 1)
         (row,) = day.table("events").select("client").collect()
         assert row.client == ("10.0.0.2" if moment == 4 else "10.0.0.1")
 

@@ -51,7 +51,7 @@ def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(make_stream:
     """Slow (half a minute): a run killed at each of its commits, and one after each."""
     never = make_stream(lake="never")
     before(never)
-    never.ingest(0, 6)
+    never.stage("ingest", 0, 6)
     steps = range(2, 6)
     for step in steps:
         shutil.copytree(never.root, never.folder / f"killed-{step}" / "web")
@@ -60,14 +60,14 @@ def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(make_stream:
     for step in steps:
         killed = make_stream(lake=f"killed-{step}")
         with killed_at(step):
-            killed.ingest(0, 6)
+            killed.stage("ingest", 0, 6)
             pytest.fail(f"there is no commit {step}")
     afterwards(never)
-    never.ingest(0, 6)
+    never.stage("ingest", 0, 6)
     never.assert_ledger_true()
     for step in steps:
         killed = make_stream(lake=f"killed-{step}")
-        killed.ingest(0, 6)
+        killed.stage("ingest", 0, 6)
         assert killed.state() == never.state(), step
         assert killed.table("events").exceptAll(never.table("events")).isEmpty(), step
 
@@ -77,8 +77,8 @@ def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(make_stream: Ma
     before(day)
     # Three tables, the claim and the events have come.
     with killed_at(6):
-        day.ingest(0, 2)
-    assert day.ingest(2, 3).partitions_repaired == 2
+        day.stage("ingest", 0, 2)
+    assert day.stage("ingest", 2, 3).partitions_repaired == 2
     assert {entry.status for entry in day.snapshot().values()} == {"published"}
 
 
@@ -91,13 +91,13 @@ def test_withheld_hours_get_back_what_a_killed_run_took(make_stream: Make) -> No
     day.run(0, 1)
     stood = day.state()
     day.land(0, hourly(0, *["10.0.0.1"] * 5))
-    day.ingest(0, 1)
+    day.stage("ingest", 0, 1)
     # With the check turned off the run writes what does not pass it, and is killed before it says so.
     for step in (3, 7):
         loose = make_stream(PLAIN)
         with killed_at(step):
-            loose.aggregates(0, 1)
-    make_stream(careful).aggregates(0, 1)
+            loose.stage("aggregates", 0, 1)
+    make_stream(careful).stage("aggregates", 0, 1)
     state = day.state()
     name = "aggregates.site.aggregates 2015-05-17T00:00"
     assert (state[name][0], state[name][2]) == ("quarantined", stood[name][2])
@@ -162,7 +162,7 @@ def test_what_decides_completeness_reaches_hours_that_stand(make_stream: Make) -
 def test_a_missing_file_can_be_an_error(make_stream: Make) -> None:
     strict = make_stream(PLAIN + "checks: {files_expected: {severity: error}}\n")
     before(strict)
-    assert strict.ingest(5, 7).quarantined == 1
+    assert strict.stage("ingest", 5, 7).quarantined == 1
     (cause,) = {entry.reason for entry in strict.snapshot().values() if entry.status == "quarantined"}
     assert cause == "files_expected: observed 0, expected at least 1"
 
@@ -171,9 +171,9 @@ def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(make_s
     day = make_stream()
     whole = day.land(0, hourly(0, *["10.0.0.1"] * 40))
     whole.write_bytes(whole.read_bytes()[:-9])
-    day.ingest(0, 1)
+    day.stage("ingest", 0, 1)
     day.land(0, hourly(0, "10.0.0.2"))
-    day.ingest(0, 1)
+    day.stage("ingest", 0, 1)
     (entry,) = {e.reason for n, e in day.snapshot().items() if n.table == "events"}
     assert "file_readable: truncated: after" in str(entry)
     verdict = evaluate_gate(day.ledger, "ingest", "web", Interval(hour(0), hour(1)), "")
@@ -200,10 +200,10 @@ def test_two_files_in_an_hour_one_of_them_junk(make_stream: Make) -> None:
 
     # What was seen in files that are not read again counts as long as they are there.
     day.land(0, hourly(0, "10.0.0.3"), ".third")
-    day.ingest(0, 1)
+    day.stage("ingest", 0, 1)
     assert checked() == ["access.00.log.gz", "access.00.second.log.gz", "access.00.third.log.gz"]
     junk.unlink()
-    day.ingest(0, 1)
+    day.stage("ingest", 0, 1)
     assert day.state()["ingest.events.events 2015-05-17T00:00"][:2] == ("published", True)
     assert checked() == ["access.00.log.gz", "access.00.third.log.gz"]
 
@@ -215,7 +215,7 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(make_strea
     folder.mkdir(parents=True)
     (folder / "empty.log").write_text("")
     (folder / "junk.log").write_text("junk\n" * 5)
-    nameless.ingest(0, 2)
+    nameless.stage("ingest", 0, 2)
     assert {row.path[-9:]: row.status for row in nameless.table("files").collect()} == {
         "empty.log": "ingested",
         "/junk.log": "quarantined",
@@ -230,13 +230,13 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(make_strea
     (folder / "junk.log").write_text("\n".join(hourly(1, "10.0.0.1", "10.0.0.2")) + "\n")
     (folder / "empty.log").write_text(line(3700) + "\n")
     with killed_at(4):
-        nameless.ingest(0, 2)
-    nameless.ingest(0, 2)
+        nameless.stage("ingest", 0, 2)
+    nameless.stage("ingest", 0, 2)
     assert evaluate_gate(nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "").passed
     assert nameless.table("events").count() == 3
     # Nobody asked for the hour of files without one.
     fresh = make_stream(NAMELESS, "fresh")
-    fresh.ingest(0, 2)
+    fresh.stage("ingest", 0, 2)
     assert nameless.state() == fresh.state()
     nameless.assert_ledger_true()
 
@@ -245,14 +245,14 @@ def test_an_hour_that_only_a_late_file_touches_stays_stale(make_stream: Make) ->
     brief = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     day = make_stream(brief)
     before(day)
-    day.ingest(0, 6)
+    day.stage("ingest", 0, 6)
     day.land(0, hourly(0, "10.0.0.2"), ".late")
     other = make_stream(
         brief.replace("expected_files: 1", "expected_files: 1, event_time_range: {before: 2 hours}")
     )
     # The run that publishes the hour as it is, stale as ever, says so as well.
     for _ in range(2):
-        assert other.ingest(5, 6).stale_since == hour(0)
+        assert other.stage("ingest", 5, 6).stale_since == hour(0)
         assert {(told.kind, told.start_time, told.end_time) for told in other.findings()} == {
             ("incomplete", hour(0), hour(1)),
             ("stale", hour(0), hour(4)),
@@ -269,19 +269,19 @@ def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(make_stream
     before(day)
     day.run(0, 6)
     day.land(0, [*hourly(0, "10.0.0.1"), line(61, "10.0.0.2")])
-    assert [day.ingest(5, 6).stale_since for _ in range(2)] == [hour(0)] * 2
+    assert [day.stage("ingest", 5, 6).stale_since for _ in range(2)] == [hour(0)] * 2
     assert [(told.kind, told.start_time, told.end_time) for told in day.findings()] == [
         ("stale", hour(0), hour(1))
     ]
     stood = day.table("events").count()
-    assert day.ingest(0, 1).stale_since is None
+    assert day.stage("ingest", 0, 1).stale_since is None
     assert day.table("events").count() == stood + 1
-    assert day.ingest(5, 6).stale_since is None
+    assert day.stage("ingest", 5, 6).stale_since is None
     # Nobody has computed anew what is computed from it, and no run of that stage has seen so.
     assert day.findings() == []
-    day.aggregates(5, 6)
+    day.stage("aggregates", 5, 6)
     assert {told.stage for told in day.findings()} == {"aggregates"}
-    day.aggregates(0, 6)
+    day.stage("aggregates", 0, 6)
     assert day.findings() == []
 
 
@@ -291,12 +291,12 @@ def test_rows_that_another_version_takes_over_are_not_those_of_files_read_otherw
 ) -> None:
     day = make_stream()
     day.land(1, hourly(1, "10.0.0.1"))
-    day.ingest(1, 2)
+    day.stage("ingest", 1, 2)
     stood = day.rows()["events"]
     day.land(1, []).unlink()
     for number in ("VERSION", "READING"):
         monkeypatch.setattr(expected_inputs, number, 99)
-        day.ingest(1, 2)
+        day.stage("ingest", 1, 2)
         assert day.rows()["events"] == stood
         entry = day.snapshot()[expected_inputs.partition_of("events", hour(1))]
         assert (entry.input_hashes or {})["version"] == "99"

@@ -55,9 +55,9 @@ def test_ingest_run_between_any_two_steps_of_another(make_stream: Make) -> None:
     old.land(0, BEFORE)
     shutil.copytree(old.root, old.folder / "ready" / "web")
     with watched(lambda number, side: None) as commits:
-        old.ingest(0, 1)
+        old.stage("ingest", 0, 1)
     old.land(0, AFTER)
-    new.ingest(0, 1)
+    new.stage("ingest", 0, 1)
     truths = [published(old), published(new)]
     overtaken = 0
     for point in product(range(1, commits.count + 1), ("before", "after")):
@@ -68,17 +68,17 @@ def test_ingest_run_between_any_two_steps_of_another(make_stream: Make) -> None:
         def meanwhile(number: int, side: Side, point: tuple[int, str] = point, lake: str = lake) -> None:
             if (number, side) == point:
                 old.land(0, AFTER)
-                make_stream(ONE, lake).ingest(0, 1)
+                make_stream(ONE, lake).stage("ingest", 0, 1)
 
         one = make_stream(ONE, lake)
         with watched(meanwhile):
             try:
-                one.ingest(0, 1)
+                one.stage("ingest", 0, 1)
             except RunSuperseded:
                 overtaken += 1
         for node, fresh in published(one).items():
             assert fresh in [truth[node] for truth in truths if node in truth], (lake, node)
-        one.ingest(0, 1)
+        one.stage("ingest", 0, 1)
         one.assert_same(new, lake)
     # At each point but those before its first claim and after its last commit, where it had nothing to lose.
     assert overtaken

@@ -87,13 +87,13 @@ def test_a_stage_killed_between_any_two_commits_is_made_good(
         never.run(0, 1)
         then(never)
     if stage != "ingest":
-        never.ingest(start, end)
+        never.stage("ingest", start, end)
     elif not again:
         # The ledger's tables come with the first run as well.
         shutil.rmtree(never.root)
 
     def run() -> None:
-        getattr(make_stream(TEXTS[stage], "never"), stage)(start, end)
+        make_stream(TEXTS[stage], "never").stage(stage, start, end)
 
     copies = never.folder / "copies"
     states = remains(Path(never.root), run, copies)
@@ -101,7 +101,7 @@ def test_a_stage_killed_between_any_two_commits_is_made_good(
     assert len(states) > 4
     for state in states[every // 2 :: every]:
         killed = make_stream(TEXTS[stage], str(state.parent.relative_to(never.folder)))
-        getattr(killed, stage)(start, end)
+        killed.stage(stage, start, end)
         killed.assert_same(never, state.parent.name)
     never.assert_ledger_true()
     assert {entry.status for entry in never.snapshot().values()} == {"published"}

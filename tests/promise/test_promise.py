@@ -86,7 +86,7 @@ def test_the_same_interval_again_writes_nothing(make_stream: Make) -> None:
     assert once.store.pin(tables).versions == versions
     # A file whose time alone has changed is read, once, and comes to the rows that stand.
     os.utime(next(once.folder.glob("landing/**/*.gz")), (1, 1))
-    assert [once.ingest(0, 2).counters["files_read"] for _ in range(2)] == [1, 0]
+    assert [once.stage("ingest", 0, 2).counters["files_read"] for _ in range(2)] == [1, 0]
     assert once.store.pin(["events"]).versions["events"] == versions["events"]
 
 
@@ -96,8 +96,8 @@ def test_a_late_file_heals_exactly_the_hours_that_it_reaches(make_stream: Make) 
     healed.run(0, 4)
     before = healed.state()
     healed.land(1, [line(3600 + 120, "10.9.9.9")], ".late")
-    healed.ingest(3, 4)
-    outcome = healed.aggregates(3, 4)
+    healed.stage("ingest", 3, 4)
+    outcome = healed.stage("aggregates", 3, 4)
     changed = {name for name, state in healed.state().items() if before.get(name) != state}
     assert {name.split()[0] for name in changed} == {
         "ingest.events.events",
@@ -123,7 +123,7 @@ def test_hours_that_a_gate_kept_from_a_stage_are_in_its_windows(make_stream: Mak
     [file] = kept.folder.rglob("access.01.log.gz")
     good = file.read_bytes()
     kept.land(1, ["junk"])
-    kept.ingest(0, 3)
+    kept.stage("ingest", 0, 3)
     file.write_bytes(good)
     kept.run(1, 2)
     whole = make_stream(PLAIN, "whole")
@@ -187,7 +187,7 @@ def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_b
     lived = make_stream(
         brief + "  late: {key: [], measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n"
     )
-    outcome = lived.aggregates(3, 4)
+    outcome = lived.stage("aggregates", 3, 4)
     assert outcome.stale_since == hour(0)
     (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
     assert row.n == lived.table("events").count()
@@ -195,7 +195,7 @@ def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_b
     changed = (
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n"
     )
-    make_stream(brief + changed).aggregates(3, 4)
+    make_stream(brief + changed).stage("aggregates", 3, 4)
     (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
     assert row.values_worst == lived.table("events").count()
 
@@ -214,10 +214,10 @@ aggregates:
     traffic(lived, 4)
     lived.run(0, 4)
     lived = make_stream(text.replace("old:", "new:"))
-    assert [lived.aggregates(3, 4).stale_since for _ in range(2)] == [hour(0)] * 2
+    assert [lived.stage("aggregates", 3, 4).stale_since for _ in range(2)] == [hour(0)] * 2
     (row,) = lived.table("aggregates").where(f"hour = '{hour(3).isoformat()}'").collect()
     assert (row.block, row.n) == ("new", lived.table("events").count())
-    lived.aggregates(0, 4)
+    lived.stage("aggregates", 0, 4)
     whole = make_stream(text.replace("old:", "new:"), "whole")
     whole.run(0, 4)
     assert_equal(lived, whole)
@@ -238,7 +238,7 @@ def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(make_stream:
     lived.run(0, 2)
     lived.run(3, 5)
     before = lived.state()
-    lived.aggregates(0, 6)
+    lived.stage("aggregates", 0, 6)
     assert lived.state() == before
     told = evaluate_gate(lived.ledger, "aggregates", "web", Interval(hour(0), hour(6)), "jobs/aggregates.py")
     assert told.failures == (
@@ -268,8 +268,8 @@ def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(ma
     traffic(lived, 9)
     lived.run(0, 9)
     lived.land(3, [line(3600 * 3 + n) for n in range(5)], name="late")
-    lived.ingest(3, 4)
-    outcome = lived.aggregates(7, 8)
+    lived.stage("ingest", 3, 4)
+    outcome = lived.stage("aggregates", 7, 8)
     # The widest window is of six hours; 3, 4 and 5 reach it too, and lie beyond healing.
     assert sorted({node.hour for node in outcome.stale}) == [hour(3), hour(4), hour(5)]
     told = evaluate_gate(
@@ -281,5 +281,5 @@ def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(ma
     whole.run(0, 9)
     rows = [day.table("aggregates").where(f"hour >= '{hour(6).isoformat()}'") for day in (lived, whole)]
     assert rows[0].exceptAll(rows[1]).count() == rows[1].exceptAll(rows[0]).count() == 0
-    lived.aggregates(3, 6)
+    lived.stage("aggregates", 3, 6)
     assert_equal(lived, whole)

@@ -153,13 +153,13 @@ def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(make_stream: Make)
     day = make_stream(SHORT)
     for number in range(7):
         day.land(number, [line(number * 3600)])
-    day.ingest(0, 7)
-    day.aggregates(0, 5)
+    day.stage("ingest", 0, 7)
+    day.stage("aggregates", 0, 5)
     changed = make_stream(
         SHORT.replace('{n: count}, levels: "', '{n: count}, where: status = 200, levels: "')
     )
     for _ in range(2):
-        assert changed.aggregates(6, 7).stale_since == hour(0)
+        assert changed.stage("aggregates", 6, 7).stale_since == hour(0)
         assert expired(changed) == {0, 1}
         assert [(told.kind, told.start_time, told.end_time) for told in changed.findings()] == [
             # Hour 4 reaches the granules of hour 2, which no run has had to make since.
@@ -194,6 +194,6 @@ def test_hours_that_are_not_due_are_forgotten(make_stream: Make) -> None:
     day.ledger.publish(
         "aggregates", {beyond: PartitionState("published", "earlier", digest="1:5", rows=1)}, "earlier"
     )
-    day.aggregates(0, 1)
+    day.stage("aggregates", 0, 1)
     assert beyond not in day.snapshot()
     day.assert_ledger_true()

@@ -29,7 +29,7 @@ def files(harness: StreamHarness) -> None:
 def ingested(harness: StreamHarness) -> None:
     """These files in a lake."""
     files(harness)
-    harness.ingest(0, 6)
+    harness.stage("ingest", 0, 6)
 
 
 def an_hour(harness: StreamHarness) -> None:
@@ -55,21 +55,21 @@ def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_i
     # Its rows stay.
     never.land(4, []).unlink()
     plain = make_stream(BRIEF, "lived")
-    plain.ingest(3, 4)
+    plain.stage("ingest", 3, 4)
     # What file 5 has in hour 3 is of the other specification, and nobody calls that hour fresh.
     assert stale(plain) == {0, 1, 3, 5}
     told = HourExplanation(plain.stream, plain.ledger, hour(3))
     assert (told.troubled, told.files(), told.run_interval) == (True, [], (hour(3), hour(5)))
     shutil.copytree(plain.root, plain.folder / "again" / "web")
     again, one = make_stream(BRIEF, "again"), make_stream(BRIEF, "one")
-    again.ingest(3, 6)
-    one.ingest(0, 6)
+    again.stage("ingest", 3, 6)
+    one.stage("ingest", 0, 6)
     assert in_hour(again, 3) == in_hour(one, 3)
     lived = make_stream(WEIGHED, "lived")
     assert stale(lived) == {2, 3, 4}
-    lived.ingest(3, 4)
+    lived.stage("ingest", 3, 4)
     for day in (never, lived):
-        day.ingest(0, 6)
+        day.stage("ingest", 0, 6)
     lived.assert_same(never)
     lived.assert_ledger_true()
 
@@ -80,14 +80,14 @@ def test_an_hour_that_is_published_beyond_healing_is_stale_under_either_specific
     never, lived = (make_stream(BRIEF, lake, ready=ingested) for lake in ("never", "lived"))
     # It is gone from hour 3, too, of which a run of hour 5 sees no other file.
     never.land(5, []).unlink()
-    never.ingest(5, 6)
+    never.stage("ingest", 5, 6)
     stricter = make_stream(BRIEF.replace("expected_files: 1", "expected_files: 2"), "lived")
-    stricter.ingest(5, 6)
+    stricter.stage("ingest", 5, 6)
     assert stale(stricter) == {0, 1, 2, 3}
     lived = make_stream(BRIEF, "lived")
-    assert lived.ingest(5, 6).stale_since == hour(3)
+    assert lived.stage("ingest", 5, 6).stale_since == hour(3)
     for day in (never, lived):
-        day.ingest(0, 6)
+        day.stage("ingest", 0, 6)
     lived.assert_same(never)
 
 
@@ -110,12 +110,12 @@ def test_a_run_with_an_older_file_takes_no_rows_of_blocks_that_it_does_not_know(
 
     def meanwhile(number: int, side: Side) -> None:
         if (number, side) == (1, "before"):
-            make_stream(MORE + late).aggregates(0, 2)
+            make_stream(MORE + late).stage("aggregates", 0, 2)
 
     with watched(meanwhile):
-        make_stream(FEW).aggregates(0, 2)
+        make_stream(FEW).stage("aggregates", 0, 2)
     newest, whole = make_stream(MORE + late), make_stream(MORE + late, "whole")
-    newest.aggregates(0, 2)
+    newest.stage("aggregates", 0, 2)
     whole.run(0, 2)
     newest.assert_same(whole)
     newest.assert_ledger_true()
@@ -130,12 +130,12 @@ def test_what_a_killed_run_took_comes_back_with_columns_that_are_no_longer_decla
     never, killed = (make_stream(former, lake, ready=an_hour) for lake in ("never", "killed"))
     never.land(0, [line(1)] * 4)
     for day in (never, killed):
-        day.ingest(0, 1)
+        day.stage("ingest", 0, 1)
     # Of each of two tables: claim, rows, checks, publication.
     with killed_at(7):
-        killed.aggregates(0, 1)
+        killed.stage("aggregates", 0, 1)
         pytest.fail("there is no commit 7")
     for lake in ("never", "killed"):
-        make_stream(careful, lake).aggregates(0, 1)
+        make_stream(careful, lake).stage("aggregates", 0, 1)
     killed.assert_same(never)
     assert killed.table("aggregates").select("values_worst").first() == (1,)

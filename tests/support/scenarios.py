@@ -341,7 +341,7 @@ def _run(day: StreamHarness, stages: Sequence[str], start: int, end: int) -> Non
         # Nobody aggregates what nobody has ever ingested.
         if stage == "aggregates" and not Path(day.root, "files/_delta_log").exists():
             continue
-        getattr(day, stage)(start, end)
+        day.stage(stage, start, end)
 
 
 def _files(day: StreamHarness) -> Iterator[Mapping[str, object]]:

@@ -124,33 +124,9 @@ class StreamHarness:
         run_id = f"run {uuid.uuid4()}"
         return job.Context(self.store, self.ledger, self.stream, interval, run_id, interval)
 
-    def ingest(self, start: int, end: int) -> Outcome:
-        """The first stage over hours `[start, end)`."""
-        return self._stage("ingest", self.context(start, end))
-
-    def frames(self, start: int, end: int) -> Outcome:
-        """The stage of frames over hours `[start, end)`."""
-        return self._stage("frames", self.context(start, end))
-
-    def fills(self, start: int, end: int) -> Outcome:
-        """The stage of fills over hours `[start, end)`."""
-        return self._stage("fills", self.context(start, end))
-
-    def persistence(self, start: int, end: int) -> Outcome:
-        """The stage of persistent items over hours `[start, end)`."""
-        return self._stage("persistence", self.context(start, end))
-
-    def frequency(self, start: int, end: int) -> Outcome:
-        """The stage of frequent items over hours `[start, end)`."""
-        return self._stage("frequency", self.context(start, end))
-
-    def aggregates(self, start: int, end: int) -> Outcome:
-        """The second stage over hours `[start, end)`."""
-        return self._stage("aggregates", self.context(start, end))
-
-    def patterns(self, start: int, end: int) -> Outcome:
-        """The stage of patterns over hours `[start, end)`."""
-        return self._stage("patterns", self.context(start, end))
+    def stage(self, stage: str, start: int, end: int) -> Outcome:
+        """Run one stage over hours `[start, end)`."""
+        return self._stage(stage, self.context(start, end))
 
     def in_chunks(self, stage: str, start: int, end: int) -> None:
         """A stage over hours `[start, end)`, in the stream's chunks."""

@@ -7,13 +7,17 @@ WORKERS ?= 3
 PYTEST := pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint typing test test-full test-quick test-all test-unit test-spark test-dags test-e2e three-ways attack histories reference airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
+.PHONY: help setup docs lock lint typing test test-full test-quick test-all test-unit test-spark test-dags test-e2e three-ways attack histories reference airflow cluster demo bench reproduce-multigranular reproduce-widening reproduce-frames reproduce-persistence reproduce-countmin schema format clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
 
 setup: ## bring everything that transom needs into the checkout (again: seconds)
 	@$(PYTHON) tools/setup.py
+
+docs: setup ## build the documentation site, .transom/site/index.html
+	@$(ENV) python tools/site_tools/drawings.py docs/drawings
+	@$(ENV) NO_MKDOCS_2_WARNING=1 mkdocs build -q --strict
 
 lock: setup ## write tools/requirements.txt anew from tools/requirements.in
 	@$(ENV) uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-emit-index-url \

@@ -20,7 +20,7 @@ from processes import free_port
 
 SCRIPT = Path(airflow_server.__file__)
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("airflow")]
-README = (SCRIPT.parents[1] / "README.md").read_text()
+GUIDE = (SCRIPT.parents[1] / "docs/tutorial/airflow.md").read_text()
 
 
 def start(home: Path, port: object) -> subprocess.Popen[str]:
@@ -62,10 +62,10 @@ def shell(home: Path, command: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
-def run_as_the_readme_says(home: Path) -> None:
-    """Triggers a stretch and creates a backfill by the README's commands, beside a scheduler that writes."""
-    (trigger,) = re.findall(r"`(airflow dags trigger .*)`", README)
-    (backfill,) = re.findall(r"^ +(airflow backfill create .*\\\n.*)$", README, re.MULTILINE)
+def run_as_the_tutorial_says(home: Path) -> None:
+    """Triggers a stretch and creates a backfill by the tutorial's commands, beside a scheduler that writes."""
+    (trigger,) = re.findall(r"^ +(airflow dags trigger .*)$", GUIDE, re.MULTILINE)
+    (backfill,) = re.findall(r"^ +(airflow backfill create .*\\\n.*)$", GUIDE, re.MULTILINE)
     for command in (backfill, trigger):
         for _ in range(60):
             done = shell(home, command)
@@ -91,7 +91,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     assert children(tmp_path)
     _, said = start(tmp_path, free_port()).communicate(timeout=60)
     assert said == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
-    run_as_the_readme_says(tmp_path)
+    run_as_the_tutorial_says(tmp_path)
     process.send_signal(signal.SIGINT)
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 0

@@ -84,7 +84,8 @@ def sketch(reader: Reader, sketch: str, at: datetime) -> WindowSketch:
     (section 3.5), and estimates the count of any item.
 
     Args:
-        sketch, at: as of `frequency`.
+        sketch: the name of a block.
+        at: the end of its window, a full hour.
 
     Raises:
         ValueError, StaleDataError: as of `frequency`.

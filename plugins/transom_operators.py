@@ -12,6 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 
 from transom.core.intervals import Interval, format_hour
+from transom.core.locations import PACKAGE, job_script, lake
 
 if TYPE_CHECKING:
     from transom.engine.gate import GateResult
@@ -20,16 +21,6 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 CONNECTION = "transom_spark"
-
-
-def home() -> Path:
-    """Return the folder of the checkout."""
-    return Path(os.environ.get("TRANSOM_HOME", str(Path(__file__).resolve().parents[1])))
-
-
-def lake() -> str:
-    """Return the lake: TRANSOM_LAKE, or a folder of the checkout."""
-    return os.environ.get("TRANSOM_LAKE", str(home() / ".transom" / "lake"))
 
 
 def interval_of(params: Any, start: datetime | None, end: datetime | None) -> Interval:
@@ -95,7 +86,7 @@ class SubmitStage(SparkSubmitOperator):
     ) -> None:
         super().__init__(
             task_id=job,
-            application=str(script or home() / "jobs" / f"{job}.py"),
+            application=str(script or job_script(job)),
             name=f"transom {stream} {job}",
             # Without a connection the operator would use YARN.
             conn_id=CONNECTION,
@@ -103,7 +94,7 @@ class SubmitStage(SparkSubmitOperator):
             properties_file=os.environ.get("TRANSOM_SPARK_PROPERTIES"),
             env_vars={
                 "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", "python3"),
-                "PYTHONPATH": str(home() / "jobs"),
+                "PYTHONPATH": str(PACKAGE.parent),
                 "TZ": "UTC",
             },
             application_args=[

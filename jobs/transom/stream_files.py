@@ -1,8 +1,8 @@
 """The stream files: schemas/streams, or the folder that TRANSOM_STREAMS names."""
 
-import os
 from pathlib import Path
 
+from transom.core.locations import stream_folder
 from transom.spec.errors import Issue, SpecificationError
 from transom.spec.stream import Stream
 from transom.spec.yaml_file import declared_name
@@ -11,8 +11,7 @@ from transom.stream import load
 
 def folder() -> Path:
     """Return the folder of the stream files."""
-    checkout = Path(__file__).resolve().parents[2]
-    return Path(os.environ.get("TRANSOM_STREAMS") or checkout / "schemas" / "streams")
+    return stream_folder()
 
 
 def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:

@@ -16,7 +16,7 @@ ARGUMENTS = ["--stream", "{here}/my streams/web.yaml", "--lake", "{here}/lake", 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a process that knows no set-up, and a `spark-submit` that shows what it is given."""
-    for name in ("PYSPARK_SUBMIT_ARGS", "TRANSOM_SPARK_PROPERTIES", "TRANSOM_LANDING", "TRANSOM_CALLED"):
+    for name in ("PYSPARK_SUBMIT_ARGS", "TRANSOM_SPARK_PROPERTIES", "TRANSOM_LANDING"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TRANSOM_HOME", f"{tmp_path}/the checkout")
     monkeypatch.chdir(tmp_path)
@@ -76,25 +76,27 @@ def test_where_nothing_names_the_landing_folder_it_is_this_one(
 
 
 @pytest.mark.parametrize(
-    ("called", "argv", "words"),
+    ("path", "argv", "words"),
     [
-        (".venv/bin/transom", "x/__main__.py", ".venv/bin/transom try 'a b' x.log"),
-        (None, "x/transom/cli/__main__.py", "python -m transom.cli try 'a b' x.log"),
-        (None, "transom", "transom try 'a b' x.log"),
+        ("elsewhere", "bin/transom", "bin/transom try 'a b' x.log"),
+        ("bin", "bin/transom", "transom try 'a b' x.log"),
+        ("bin", "x/transom/cli/__main__.py", "python -m transom.cli try 'a b' x.log"),
     ],
 )
 def test_the_command_line_is_named_as_it_was_called(
-    monkeypatch: pytest.MonkeyPatch, called: str | None, argv: str, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, argv: str, words: str
 ) -> None:
-    monkeypatch.delenv("TRANSOM_CALLED", raising=False)
-    if called:
-        monkeypatch.setenv("TRANSOM_CALLED", called)
+    for folder in ("bin", "elsewhere"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "transom").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}/{path}")
     monkeypatch.setattr("sys.argv", [argv])
     assert cli_command("try", "a b", Path("x.log")) == words
 
 
 def test_a_draft_says_what_comes_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRANSOM_CALLED", "transom")
+    monkeypatch.setattr("sys.argv", ["transom"])
     monkeypatch.chdir(tmp_path)
     Path("my log.csv").write_text("time,n\n2024-05-01T10:00:00Z,1\n2024-05-01T10:00:01Z,2\n")
     result = CliRunner().invoke(app, ["init", "my log.csv", "--output", "my.yaml"])

@@ -36,7 +36,8 @@ def refused(run: Ask, checkout: Path) -> str:
     """What `try` says of the environment, before it reads a file."""
     result = run("try", stream_file("trace"), *logs("trace"))
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    mend = f". `make setup` in {checkout} brings what is missing, and `. {checkout}/.transom/env` names it\n"
+    folder = f"{checkout}/.transom"
+    mend = f". `transom setup` brings what is missing into {folder}, and `. {folder}/env` names it\n"
     assert result.stderr.endswith(mend)
     return result.stderr.removeprefix("transom: ").removesuffix(mend)
 

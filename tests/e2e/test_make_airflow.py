@@ -63,7 +63,7 @@ def shell(home: Path, command: str) -> "subprocess.CompletedProcess[str]":
 
 
 def run_as_the_tutorial_says(home: Path) -> None:
-    """Triggers a stretch and creates a backfill by the tutorial's commands, beside a scheduler that writes."""
+    """Triggers a stretch and creates a backfill by the tutorial's commands, while a scheduler writes."""
     (trigger,) = re.findall(r"^ +(airflow dags trigger .*)$", GUIDE, re.MULTILINE)
     (backfill,) = re.findall(r"^ +(airflow backfill create .*\\\n.*)$", GUIDE, re.MULTILINE)
     for command in (backfill, trigger):

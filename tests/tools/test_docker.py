@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-import setup
+from transom.installation import install
 from transom.storage.session import REQUIRED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,24 +42,26 @@ def test_the_image_has_the_environment_of_set_up_less_what_is_of_one_machine(
 ) -> None:
     text = (DOCKER / "Dockerfile").read_text()
     home = Path("/opt/transom")
+    venv = home / ".venv"
     assert f"WORKDIR {home}\n" in text
     (version,) = re.findall(r"^FROM python:(\d+\.\d+)", text, re.MULTILINE)
     (block,) = re.findall(r"^ENV ((?:.+\\\n)*.+)$", text, re.MULTILINE)
     image = dict(pair.split("=", 1) for pair in block.replace("\\\n", " ").split())
 
-    for name in ("HOUSE", "VENV", "ROOT"):
-        monkeypatch.setattr(setup, name, home / getattr(setup, name).relative_to(setup.ROOT))
-    monkeypatch.setattr(setup, "site", lambda: setup.VENV / f"lib/python{version}/site-packages")
+    monkeypatch.setattr("transom.core.locations.checkout", lambda: home)
+    monkeypatch.setattr(install, "spark_home", lambda: venv / f"lib/python{version}/site-packages/pyspark")
+    monkeypatch.setattr("sys.executable", f"{venv}/bin/python")
     local = {
-        name: str(value)
-        for name, value in setup.exports(setup.HOUSE / "java", IMAGE_PROPERTIES).items()
+        name: value
+        for name, value in install.variables(home / ".transom").items()
         if name not in OF_ONE_MACHINE
     }
+    local["TRANSOM_SPARK_PROPERTIES"] = str(IMAGE_PROPERTIES)
     # The image's Airflow is on Postgres.
     local["PYTHONPATH"] = local["PYTHONPATH"].removesuffix(f":{home}/tools/sqlite")
     path = image.pop("PATH").split(":")
     assert image == local
-    assert path == [f"{setup.VENV}/bin", f"{setup.HOUSE}/java/bin", "$PATH"]
+    assert path == [f"{venv}/bin", f"{home}/.transom/java/bin", "$PATH"]
 
 
 def test_nothing_of_one_machine_reaches_the_cluster(compose: dict[str, Any]) -> None:

@@ -1,14 +1,15 @@
 """Set-up's own decisions: which Java, which Python, how much disk, and how Java is started."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import java
 import setup
-from java import SetupError
+from transom.installation import install, java
+from transom.installation.java import SetupError
 
 
 def program(folder: Path, text: str) -> Path:
@@ -58,11 +59,10 @@ def test_what_is_missing_is_said_in_one_line() -> None:
         setup.check_disk(2**30)
 
 
-def test_a_step_that_fails_names_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "HOUSE", tmp_path)
+def test_a_step_that_fails_names_its_log(tmp_path: Path) -> None:
     failing = "import sys; print('first', flush=True); sys.exit('the reason')"
     with pytest.raises(SetupError, match=r"^a step failed: the reason \(see .*a-step\.log\)$"):
-        setup.run("a step", sys.executable, "-c", failing)
+        install.run(tmp_path / "a-step.log", sys.executable, "-c", failing)
 
 
 def test_uv_is_installed_by_its_hashes_alone() -> None:
@@ -72,23 +72,16 @@ def test_uv_is_installed_by_its_hashes_alone() -> None:
     assert block.count("==") == 1
 
 
-def test_the_command_line_brings_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkout, venv, elsewhere = tmp_path / "a checkout", tmp_path / "venv", tmp_path / "elsewhere"
-    for folder in (checkout, venv / "bin", elsewhere):
-        folder.mkdir(parents=True)
-    (checkout / "env").write_text("export SAID='of the checkout'\n")
-    python = venv / "bin" / "python"
-    python.write_text('#!/bin/sh\necho "$SAID" "$TRANSOM_CALLED"\nfor a do echo "$a"; done\n')
-    python.chmod(0o755)
-    monkeypatch.setattr(setup, "HOUSE", checkout)
-    monkeypatch.setattr(setup, "VENV", venv)
-    setup.command()
-    for path, called in (
-        ("/usr/bin:/bin", f"{venv}/bin/transom"),
-        (f"{venv}/bin:/usr/bin:/bin", "transom"),
-    ):
-        shown = subprocess.run(
-            [venv / "bin" / "transom", "explain", "a b"],
-            capture_output=True, text=True, check=True, cwd=elsewhere, env={"PATH": path},
-        ).stdout  # fmt: skip
-        assert shown.splitlines() == [f"of the checkout {called}", "-m", "transom.cli", "explain", "a b"]
+@pytest.mark.parametrize("own", [False, True])
+def test_the_command_line_brings_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    (tmp_path / ".transom").mkdir()
+    (tmp_path / ".transom" / install.ENVIRONMENT).write_text('{"JAVA_HOME": "/of/setup"}')
+    monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", "/of/a/container")
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    if own:
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    install.load_environment()
+    assert os.environ["JAVA_HOME"] == ("/of/a/container" if own else "/of/setup")

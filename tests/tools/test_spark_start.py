@@ -6,9 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-import setup
+from transom.installation.install import write_settings
 
 
 def test_java_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
@@ -26,11 +24,9 @@ def test_java_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
     assert len(archived) > len(loaded) / 2
 
 
-def test_spark_says_nothing_where_python_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_prints_nothing_if_python_starts_it(tmp_path: Path) -> None:
     properties = Path(os.environ["TRANSOM_SPARK_PROPERTIES"]).read_text()
-    monkeypatch.setattr(setup, "HOUSE", tmp_path)
-    monkeypatch.setattr(setup, "site", lambda: tmp_path)
-    setup.configuration(tmp_path, None)
+    write_settings(tmp_path, None)
     own = tmp_path / "own.properties"
     logging = f"log4j2.configurationFile={tmp_path / 'log4j2.properties'}"
     own.write_text(re.sub(r"log4j2\.configurationFile=\S+", lambda _: logging, properties))

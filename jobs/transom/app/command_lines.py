@@ -2,16 +2,13 @@
 
 import os
 import shlex
+import shutil
 import sys
 from datetime import datetime
 from pathlib import Path
 
 from transom.core.intervals import HOUR, format_hour
-
-
-def checkout() -> Path:
-    """Return the folder of the checkout: TRANSOM_HOME, or where this file is."""
-    return Path(os.environ.get("TRANSOM_HOME") or Path(__file__).resolve().parents[3]).absolute()
+from transom.core.locations import job_script, runtime
 
 
 def submit(job: str, stream_file: object, lake: str) -> str:
@@ -23,14 +20,14 @@ def submit(job: str, stream_file: object, lake: str) -> str:
     settings, landing = os.environ.get("TRANSOM_SPARK_PROPERTIES"), os.environ.get("TRANSOM_LANDING")
     if landing is None and "TRANSOM_HOME" not in os.environ:
         landing = str(Path.cwd())
-    env_file = checkout() / ".transom" / "env"
+    env_file = runtime() / "env"
     # A container has its own environment, which must not be changed by set-up's.
     is_set_up = "PYSPARK_SUBMIT_ARGS" in os.environ and env_file.is_file()
     source = f". {shlex.quote(str(env_file))} && " if is_set_up else ""
     variables = f"TRANSOM_LANDING={shlex.quote(_absolute(landing))} " if landing else ""
     words = [
         "spark-submit", *(["--properties-file", _absolute(settings)] if settings else []),
-        f"{checkout()}/jobs/{job}.py", "--stream", _absolute(str(stream_file)), "--lake", _absolute(lake),
+        str(job_script(job)), "--stream", _absolute(str(stream_file)), "--lake", _absolute(lake),
     ]  # fmt: skip
     return f"{source}{variables}{shlex.join(words)} --from {{from}} --to {{to}}"
 
@@ -47,6 +44,10 @@ def _absolute(location: str) -> str:
 
 def cli_command(*arguments: object) -> str:
     """Return a command of the command line, as this process was called: by name, path or module."""
-    called = os.environ.get("TRANSOM_CALLED") or sys.argv[0]
-    program = ["python", "-m", "transom.cli"] if Path(called).name == "__main__.py" else [called]
+    called = Path(sys.argv[0])
+    program = [sys.argv[0]]
+    if called.name == "__main__.py":
+        program = ["python", "-m", "transom.cli"]
+    elif (found := shutil.which(called.name)) and called.exists() and called.samefile(found):
+        program = [called.name]
     return shlex.join([*program, *map(str, arguments)])

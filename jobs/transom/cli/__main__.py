@@ -5,9 +5,11 @@ import typer
 from transom.cli.check import check
 from transom.cli.explain import explain
 from transom.cli.init_command import init
+from transom.cli.setup import setup
 from transom.cli.status import status
 from transom.cli.try_command import try_
 from transom.cli.verify import verify
+from transom.installation.install import load_environment
 
 HELP = """Event logs, hour by hour: declare a stream, try it, see what stands.
 
@@ -41,5 +43,14 @@ app.command(short_help="count hours by what became of them; what was found")(sta
 app.command(short_help="say why an hour is not fresh, and what mends it")(explain)
 app.command(short_help="compare the tables with the ledger, and mark what is damaged")(verify)
 
-if __name__ == "__main__":
+app.command(short_help="install Java, Delta's jars and Spark's settings")(setup)
+
+
+def main() -> None:
+    """Run the command line, with the environment that `transom setup` wrote."""
+    load_environment()
     app(prog_name="transom")
+
+
+if __name__ == "__main__":
+    main()

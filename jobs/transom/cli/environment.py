@@ -8,8 +8,8 @@ import subprocess
 from itertools import pairwise
 from pathlib import Path
 
-from transom.app.command_lines import checkout
 from transom.cli.arguments import UsageError
+from transom.core.locations import runtime
 
 MIN_JAVA = 17
 
@@ -20,8 +20,7 @@ def require_spark() -> None:
     Raises:
         UsageError: one of them is missing, or Java is too old.
     """
-    home = checkout()
-    remedy = f". `make setup` in {home} brings what is missing, and `. {home}/.transom/env` names it"
+    remedy = f". `transom setup` brings what is missing into {runtime()}, and `. {runtime()}/env` names it"
     text = os.environ.get("PYSPARK_SUBMIT_ARGS")
     if text is None:
         raise UsageError(f"PYSPARK_SUBMIT_ARGS: must say Spark's settings; it is not set{remedy}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transom.app.command_lines import checkout
 from transom.cli.arguments import UsageError
+from transom.core import locations
 from transom.spec.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def lake(option: str | None) -> str:
             if "://" not in folder:
                 _require_lake(place, Path(folder))
             return uri.rstrip("/") or "/"
-    return f"{checkout()}/.transom/lake"
+    return locations.lake()
 
 
 def _require_lake(place: str, folder: Path) -> None:

@@ -375,7 +375,7 @@ def test_a_stack_trace_between_lines_is_refused_and_the_rest_is_read(tmp_path: P
 def test_what_is_written_is_named_by_its_file_and_refused_lines_are_printed(
     monkeypatch: pytest.MonkeyPatch, run: Callable[..., Result], tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("TRANSOM_CALLED", "transom")
+    monkeypatch.setattr("sys.argv", ["transom"])
     log, output = tmp_path / "a b.log", tmp_path / "My-web.yaml"
     lines = [f"2024-05-01T10:{n // 60:02}:{n % 60:02}Z host {n}" for n in range(120)]
     odd = ["odd\tone", "two", *(f"\tat com.Foo{n}$Bar.run(Foo.java:{n})" for n in range(3)), "99:99 four"]

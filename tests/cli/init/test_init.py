@@ -91,7 +91,7 @@ def test_log_of_a_foreign_form_is_read_right(name: str) -> None:
 def test_a_draft_says_what_it_was_made_of_and_what_it_cannot_know(
     run: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TRANSOM_CALLED", "transom")
+    monkeypatch.setattr("sys.argv", ["transom"])
     folder = tmp_path / "landing" / "north"
     folder.mkdir(parents=True)
     log = folder / "2024-05-01.csv.gz"

@@ -10,8 +10,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import trust
-from java import SetupError
+from transom.installation import trust
+from transom.installation.java import SetupError
 
 ORGANISATION = "io.delta"
 

@@ -1,0 +1,1 @@
+"""What Spark needs beside Python packages: Java, Delta's jars, settings. Standard library alone."""

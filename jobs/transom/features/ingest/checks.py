@@ -1,7 +1,7 @@
 """The checks of files and of hours.
 
-The check of keys counts the events without a key column. An event needs the keys of the blocks that read it:
-those whose `where` it meets. A pattern reads what one of its steps, or its `absent`, may match.
+The check of keys counts the events without a key column. An event needs the keys of the blocks that read it,
+which are those whose `where` it meets. A pattern reads the events that a step or its `absent` may match.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ OF_SCHEDULE = ("files_expected", "periods_covered")
 NULL_PLACEHOLDER: Mapping[FieldType, str] = {
     "string": "'-'", "integer": "-1", "number": "-1", "boolean": "false",
 }  # fmt: skip
-"""The value that a derived column may have in place of null, as SQL."""
+"""The value that a derived column may have instead of null, as SQL, by the column's type."""
 
 
 def _zero(stream: Stream, name: str, metric: str = "", applies: bool = True) -> tuple[Check, ...]:
@@ -49,7 +49,7 @@ def file_checks(stream: Stream) -> tuple[Check, ...]:
 
 
 def hour_checks(stream: Stream) -> tuple[Check, ...]:
-    """Return the checks of an hour, beside those of its files."""
+    """Return the checks of an hour as a whole, without those of its files."""
     source = stream.source
     files = built_in(stream, "files_expected", metric="files", at_least=source.expected_files)
     return (
@@ -66,8 +66,8 @@ class RequiredKeyColumn:
 
     Attributes:
         column: its name.
-        where: condition on the events, as Spark SQL; None is all events.
-        blocks: names of the blocks with this key, as a text.
+        where: the condition on the events, as Spark SQL; None selects all events.
+        blocks: the names of the blocks with this key, as text.
     """
 
     column: str
@@ -76,7 +76,7 @@ class RequiredKeyColumn:
 
     @property
     def metric(self) -> str:
-        """The name of the number of events without the column."""
+        """The name of the metric that counts the events without the column."""
         return f"null {self.column}" + (f" where {self.where}" if self.where else "")
 
     @property
@@ -88,7 +88,7 @@ class RequiredKeyColumn:
 
 
 def required_keys(stream: Stream) -> list[RequiredKeyColumn]:
-    """Return the columns of all keys; blocks with the same condition share an element."""
+    """Return the columns of all keys, one for each column and condition."""
     names: dict[tuple[str, str | None], list[str]] = {}
     blocks = stream.columns_read
     for block in blocks:

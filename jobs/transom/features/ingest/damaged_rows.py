@@ -1,11 +1,11 @@
-"""Damaged rows: those that are lost, those that wait for their file, and kept rows that were changed.
+"""Damaged rows: lost rows, rows that wait for their file, and kept rows that were changed.
 
-Rows whose file cannot be read again are lost. The file records it, so the hours count as incomplete, and the
-rows return once the landing folder has the content again. If a file is there but touches hours beyond the
-run, the hour stays damaged until a run ingests the file whole.
+Rows are lost if their file cannot be read again. The record of the file notes it, so the hours are incomplete.
+The rows return once the landing folder has the content again. If the file exists but touches hours out of
+reach of the run, the hour stays damaged until a run ingests the whole file.
 
 Only the digest in the ledger proves that kept rows are those of their file. A new digest would hide a change,
-so the rows of recomputed hours are compared with it first.
+so the rows of recomputed hours are first compared with the digest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,23 +28,23 @@ from transom.spec.stream import Stream
 from transom.storage.store import cast_to_table
 
 LOST = "rows were damaged and are lost until the landing folder holds the same file again"
-"""The text of a file with lost rows, before the hours."""
+"""The text for a file with lost rows; the hours follow."""
 WAITS = "; its rows come back with "
-"""The text before the files that a damaged hour waits for."""
+"""The text for a damaged hour that waits; the files follow."""
 DIFFERENT = "rows stand that are not those of the digest in the ledger"
 GONE = "has changed or is gone, so they cannot be read again"
 
 
 def comes_back(file: FileRecord, listed: Mapping[str, ListedFile]) -> bool:
-    """Return whether a run over all hours that a file touches reads its published content again."""
+    """Return whether a run over all hours that a file touches would read its published content again."""
     again = file.status in (*OWNS_ROWS, "waiting", "missing")
     return again and file.source_id is not None and file.path in listed
 
 
 def waiting_partitions(snapshot: IngestSnapshot) -> dict[PartitionKey, str]:
-    """Return the damaged partitions that wait for a file which this run may not ingest, with the cause.
+    """Return the damaged partitions that wait for a file that this run may not ingest, with the cause.
 
-    A file is ingested whole. So a file that touches a waiting hour makes its other damaged hours wait, too.
+    A file is ingested as a whole. So if it touches a waiting hour, its other damaged hours wait, too.
     """
     lost_hours = _lost_hours(snapshot)
     losing = [
@@ -72,7 +72,7 @@ def waiting_partitions(snapshot: IngestSnapshot) -> dict[PartitionKey, str]:
 
 
 def format_files(files: Sequence[FileRecord]) -> str:
-    """Return the files that an hour waits for, and the run that ingests them."""
+    """Return as text the files that an hour waits for, and the run that ingests them."""
     touched = frozenset().union(*(file.touched for file in files))
     others = " and others" if len(files) > 1 else ""
     return f"{files[0].path}{others}, by a run from {format_span(touched)}"
@@ -81,8 +81,8 @@ def format_files(files: Sequence[FileRecord]) -> str:
 def with_losses(snapshot: IngestSnapshot, decisions: Decisions) -> Decisions:
     """Return decisions in which files record their lost rows.
 
-    A file loses its rows of a recomputed hour if no row of the table can be read and the content is not
-    ingested anew.
+    A file loses its rows of a recomputed hour if no row of the table can be read and its content is not
+    ingested again.
     """
     lost_hours, losing = _lost_hours(snapshot), {}
     for path, file in {**snapshot.recorded, **decisions.files}.items():
@@ -102,7 +102,7 @@ def _lost_hours(snapshot: IngestSnapshot) -> Callable[[FileRecord], list[datetim
 
 
 def hours_with_kept_rows(snapshot: IngestSnapshot, found: IngestDecision) -> dict[datetime, list[FileRecord]]:
-    """Return the recomputed hours in which rows of files are kept, with these files."""
+    """Return the recomputed hours that keep rows of files, with these files."""
     hours: dict[datetime, list[FileRecord]] = {}
     for _, file in sorted(found.files.items() if snapshot.recompute else ()):
         stays = file.source_id is not None and file.source_id not in found.decisions.added
@@ -115,7 +115,7 @@ def hours_with_kept_rows(snapshot: IngestSnapshot, found: IngestDecision) -> dic
 def damaged_partitions(
     stream: Stream, tables: Tables, snapshot: IngestSnapshot, found: IngestDecision
 ) -> dict[PartitionKey, str]:
-    """Return the partitions of such hours whose rows differ from their digest, with the cause."""
+    """Return the partitions of hours with kept rows whose rows differ from their digest, with the cause."""
     files, ledger = hours_with_kept_rows(snapshot, found), snapshot.ledger_state
     partitions = (partition_of(table.name, hour) for table in tables for hour in files)
     states = {partition: ledger[partition] for partition in partitions if partition in ledger}
@@ -139,11 +139,12 @@ def differing(
 ) -> list[PartitionKey]:
     """Return the partitions whose rows differ from the ledger.
 
-    Digests of declared columns are comparable only under the specification that they were computed by; else
-    the numbers of rows are compared.
+    Digests of declared columns are compared only if the specification is that of the ledger. Otherwise the
+    numbers of rows are compared.
 
     Args:
-        metrics: `count` and `digest` of the rows as read.
+        states: the ledger's state of each partition.
+        metrics: `count` and `digest` of the rows as read, by partition.
     """
     wrong = []
     for partition, state in states.items():

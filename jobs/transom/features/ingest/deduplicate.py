@@ -1,7 +1,7 @@
-"""Marks of duplicate events, by `unique` and by `time.on_duplicate_time`.
+"""Mark duplicate events, by `unique` and by `time.on_duplicate_time`.
 
-Only events of the same hour are compared: so the rows of an hour depend on its own events, and a late record
-makes no other hour stale. A total order of the rows decides which one stays, never the order of arrival.
+Only events of the same hour are compared. So the rows of an hour depend on its own events, and a late record
+makes no other hour stale. A total order of the rows decides which one stays, not the order of arrival.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -16,7 +16,7 @@ ORDER = ("event_time", "source_id", "source_line")
 
 
 def compares(stream: Stream) -> bool:
-    """Return whether events are compared, which takes a shuffle."""
+    """Return whether events are compared, which needs a shuffle."""
     return stream.unique is not None or _compares_times(stream)
 
 
@@ -25,7 +25,7 @@ def _compares_times(stream: Stream) -> bool:
 
 
 def mark_duplicates(rows: DataFrame, stream: Stream) -> DataFrame:
-    """Return all events of each hour with the column `IS_DUPLICATE`: by `unique`, and among the others by
+    """Return all events with the column `IS_DUPLICATE`: by `unique`, and among the rest by
     `on_duplicate_time`."""
     rows = rows.withColumn(IS_DUPLICATE, F.lit(False) if stream.unique is None else _repeats_record(stream))
     if _compares_times(stream):
@@ -34,8 +34,11 @@ def mark_duplicates(rows: DataFrame, stream: Stream) -> DataFrame:
 
 
 def _repeats_record(stream: Stream) -> Column:
-    """Return whether an event equals one before it in all unique columns. The largest `longest`, then the
-    first one, stays. An event with a null in these columns equals none."""
+    """Return whether an event equals an earlier one in all unique columns.
+
+    The event with the largest `longest` stays; of several, the first. An event with a null in a unique column
+    equals no other.
+    """
     unique = stream.unique
     assert unique is not None
     columns = [F.col(f"`{name}`") for name in unique.columns]
@@ -47,8 +50,10 @@ def _repeats_record(stream: Stream) -> Column:
 
 
 def _repeats_time(stream: Stream) -> Column:
-    """Return whether an event is not the first, or the last, of its key and time slot. Duplicates by `unique`
-    form groups of their own."""
+    """Return whether an event is not the first (or the last) of its key and time slot.
+
+    Duplicates by `unique` are a group of their own.
+    """
     time = stream.time
     assert time is not None
     assert time.interval is not None

@@ -1,6 +1,6 @@
-"""Files of equal bytes whose names do not differ by compression and rotation alone. No Spark, no disk.
+"""Files with equal bytes whose names differ by more than compression and rotation. No Spark, no disk.
 
-Such files may be copies, or the logs of two sources that wrote the same, such as health checks.
+Such files may be copies, or the logs of two sources that wrote the same lines, such as health checks.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +26,7 @@ class EqualFile:
 
     @property
     def words(self) -> str:
-        """The fact, as a text."""
+        """The fact as text."""
         count = "both count" if self.counted else "they count once"
         return f"{self.path} holds the same bytes as {self.other}; {count}"
 
@@ -34,13 +34,13 @@ class EqualFile:
 def equal_files(
     files: Iterable[FileRecord], name_of: Callable[[str], FileName | None]
 ) -> Mapping[str, EqualFile]:
-    """Return the files with the same bytes as a file of a smaller path, by path.
+    """Return the files with the same bytes as a file with a smaller path, by path.
 
-    Left out are files without an event, names that differ only by compression and rotation, and names that
-    differ in a capture: a capture is a column, so it tells the files apart.
+    Files without an event are omitted, and files whose names differ only by compression and rotation. So are
+    files with different captures: a capture is a column, which distinguishes their rows.
 
     Args:
-        files: only those with published rows count.
+        files: records of files; only those with published rows count.
         name_of: as of `FilePolicy`.
     """
     contents: dict[str | None, list[FileRecord]] = {}
@@ -48,7 +48,7 @@ def equal_files(
         if file.source_id is not None and file.parsed:
             contents.setdefault(file.content_sha256, []).append(file)
     groups: dict[tuple[object, ...], list[tuple[FileRecord, FileName]]] = {}
-    # Few files have an equal one; only the names of these are parsed.
+    # Only the names of files with equal bytes are parsed: there are few.
     for content, equal in contents.items():
         for file in sorted(equal, key=lambda file: file.path) if len(equal) > 1 else ():
             name = name_of(file.path)
@@ -66,8 +66,10 @@ def equal_files(
 
 
 def _differ(file: FileRecord, name: FileName, other_file: FileRecord, other_name: FileName) -> bool:
-    """Return whether compression and rotation do not explain two names. A rotated file has one number at a
-    time, so two numbers present at once are two files."""
+    """Return whether two names differ by more than compression and rotation.
+
+    A rotated file has one number at a time, so two numbers that exist at once are two files.
+    """
     if name.plain != other_name.plain:
         return True
     if not (name.rotation and other_name.rotation) or name.rotation == other_name.rotation:

@@ -1,4 +1,4 @@
-"""The inputs that the specification determines for the hours of ingest, without a session."""
+"""The input hashes of hours of ingest that the specification determines. No Spark."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,9 +16,9 @@ from transom.spec.stream import Stream
 STAGE = "ingest"
 BLOCK = "events"
 VERSION = 8
-"""Of the code: raised if the output changes, together with `READING` if files have to be read again for it.
-Rows of files that are gone cannot be read again."""
+"""The version of the stage. Raise it if the code computes other rows."""
 READING = 8
+"""The version of reading. Raise both versions if files must be read again; rows of missing files cannot be."""
 
 
 def partition_of(table: str, hour: datetime) -> PartitionKey:
@@ -27,12 +27,12 @@ def partition_of(table: str, hour: datetime) -> PartitionKey:
 
 
 class ExpectedInputs:
-    """The inputs of hours by the specification, compiled once.
+    """The input hashes of hours by the specification, compiled once.
 
     Hours differ only by their waivers, and by whether the schedule contains them.
 
     Attributes:
-        waived_hours: the hours with waivers; their files may be read by another specification.
+        waived_hours: the hours with waivers; the hash of their specification may differ.
         usual_spec_hash: the `spec_hash` of all other hours.
     """
 
@@ -55,15 +55,15 @@ class ExpectedInputs:
         return fingerprint([self._fingerprint, READING, checks])
 
     def expected(self, hour: datetime) -> Mapping[str, str]:
-        """Return the inputs of an hour by this specification and this code."""
+        """Return the input hashes of an hour by this specification and this code."""
         excused = self._checks_schedule and not scheduled(self._stream, hour)
         return self._inputs_of(hour if hour in self.waived_hours else None, excused)
 
     def unchanged_hours(self, ledger: LedgerSnapshot) -> HourSet:
-        """Return hours whose recorded inputs are known to be the expected ones, without a look at each.
+        """Return hours whose recorded input hashes certainly are the expected ones, without a look at each.
 
-        Others may have them, too. An hour that no file name can have is never recorded with these inputs:
-        the hash of the specification has all that decides which names exist.
+        Other hours may have them, too. An hour that no file name can have is never recorded with them: the
+        hash of the specification covers everything that decides which names exist.
         """
         hours = ledger.recorded_as(STAGE, BLOCK, "events", self._inputs_of(None, False))
         start, end = self._stream.start, self._stream.until

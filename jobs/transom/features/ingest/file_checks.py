@@ -28,7 +28,7 @@ from transom.spec.stream import Stream
 
 SECOND = timedelta(seconds=1)
 Counts = Mapping[str, Mapping[str, int]]
-"""Numbers of events by data file and metric."""
+"""Numbers of events, by data file and metric."""
 
 
 def check_files(
@@ -37,11 +37,12 @@ def check_files(
     """Check the files that were read.
 
     Args:
+        tasks: the files that were to be read.
         reads: the results of the tasks, by path.
-        rows: of these results.
+        rows: the rows of the results.
 
     Returns:
-        The content of each file that was still there, and the results of its checks.
+        The content of each file that still existed, and the results of its checks.
 
     Raises:
         LandingError: an executor does not see a file that the driver sees.
@@ -70,7 +71,7 @@ def check_files(
     for measured in evaluate_checks(rules.checks, [metrics[path] for path in paths]):
         path, check = paths[measured.row], measured.check
         content, named = contents[path], listed[path].hour
-        # The times of a scattered file are in doubt, and so is its first hour.
+        # The times of a scattered file, and so its first hour, may be wrong.
         doubted = check.name == SCATTERED and check.severity == "error" and not measured.success
         first = content.hours[0] if content.hours else UNKNOWN_HOUR
         hour = named or (UNKNOWN_HOUR if doubted else first)
@@ -85,7 +86,7 @@ def check_files(
             result = result.with_failing_rows(sample[:SAMPLE])
             contents[path] = _marked(content, result)
         elif doubted:
-            # A waiver accepts its times, so its hour is that of any other file.
+            # A waiver accepts its times, so its hour is as of any other file.
             result = replace(result, partition=partition_of("events", named or content.hours[0]))
         results.append(result)
     return contents, results
@@ -95,11 +96,11 @@ class _Rules:
     """The rules for files, compiled once.
 
     Attributes:
-        declared: SQL conditions of the stream's own checks of events, by metric.
-        keys: the columns that events need.
-        uses: columns that blocks read in some events only.
+        declared: the SQL conditions of the stream's own checks of events, by metric.
+        keys: the key columns that events need.
+        uses: the columns that blocks read in some events only.
         checks: all checks of a file.
-        waivers: of the stream.
+        waivers: the waivers of the stream.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -115,7 +116,11 @@ class _Rules:
         self._used = cache(self._columns_read)
 
     def used(self, reached: Iterable[str]) -> set[str]:
-        """Return the columns that are read, by the metrics of the `uses` that some event needs."""
+        """Return the columns that blocks read.
+
+        Args:
+            reached: the metrics of the `uses` that some event needs.
+        """
         return self._used(frozenset(reached))
 
     def _columns_read(self, reached: frozenset[str]) -> set[str]:
@@ -123,8 +128,10 @@ class _Rules:
 
 
 def _counts(rules: _Rules, reads: Sequence[FileReadResult], rows: ParsedRows) -> Counts:
-    """Return by data file how many events lack each key column, meet each declared rule and, if some file
-    lacks a column, need the columns of each use."""
+    """Return for each data file how many events lack each key column and meet each declared rule.
+
+    If a file lacks a column, also how many events need the columns of each use.
+    """
     if not any(read.events for read in reads):
         return {}
     conditions = {key.metric: key.lacking for key in rules.keys}
@@ -139,10 +146,10 @@ def _counts(rules: _Rules, reads: Sequence[FileReadResult], rows: ParsedRows) ->
 
 
 def _is_scattered(rules: _Rules, listed: ListedFile, read: FileReadResult) -> bool:
-    """Return whether a file is withheld for the number of hours of its events.
+    """Return whether a file is quarantined because its events are in too many hours.
 
-    A field that is wrongly taken for the time can give as many hours as lines. So the driver and the ledger
-    get nothing else of such a file: it is withheld in the hour of its name.
+    If a wrong field is parsed as the time, there can be as many hours as lines. So the driver and the ledger
+    get nothing else of such a file. It is quarantined in the hour of its name.
     """
     for check in rules.checks:
         bound = check.at_most if check.name == SCATTERED and check.severity == "error" else None
@@ -154,10 +161,10 @@ def _is_scattered(rules: _Rules, listed: ListedFile, read: FileReadResult) -> bo
 
 
 def _drift(rules: _Rules, read: FileReadResult, counts: Counts | None) -> dict[str, list[str]]:
-    """Return the names at fault by each check of a file's fields.
+    """Return the names that fail each check of a file's fields.
 
     Args:
-        counts: None if nothing was counted of the file; then every use counts as needed.
+        counts: None if nothing of the file was counted; then every use counts as needed.
     """
     unknown = [] if read.summary is None else list(read.summary.unknown)
     absent = [] if read.summary is None else list(read.summary.absent)
@@ -192,14 +199,14 @@ def _metrics(
     content: FileContent, read: FileReadResult, counts: Counts, span: Span | None, rules: _Rules
 ) -> dict[str, float | None]:
     events = sum(file.rows for file in read.events)
-    # A break has a check of its own, and the line that it cuts may be the only one.
+    # A broken file has its own check, and its cut line may be the only one.
     cut = content.broken is not None
     data_lines = content.lines - content.header_lines - cut
     share = (content.rejected - cut) / data_lines if data_lines else 0.0
     few = events > 0 and data_lines < MIN_LINES_FOR_SHARE and "rejected_share" not in rules.stream.checks
     nul_bytes = 0 if read.summary is None else read.summary.nul_bytes
     metrics: dict[str, float | None] = {
-        # Events include duplicates, which are marked later.
+        # Events include duplicates; those are marked later.
         "unaccounted": content.lines - events - content.rejected - content.header_lines,
         "rejected_share": None if few else share,
         "rejected_share_of_few": share if few else None,
@@ -219,7 +226,7 @@ def _metrics(
 
 
 def _seconds_outside(content: FileContent, span: Span | None) -> float:
-    """Return how many seconds a file's events are outside of its span; the parser rejects such lines."""
+    """Return by how many seconds events of a file are outside its span; the parser rejects such lines."""
     if span is None or content.first_event is None or content.last_event is None:
         return 0.0
     last = span.end - timedelta.resolution
@@ -243,7 +250,7 @@ def _marked(content: FileContent, result: CheckResult) -> FileContent:
 
 
 def _sample(rules: _Rules, rows: ParsedRows, read: FileReadResult, check: Check) -> list[str]:
-    """Return some rows at fault: events if the check is of events, else rejected lines."""
+    """Return some failing rows as text: events if the check counts events, else rejected lines."""
     if check.metric == "ambiguous":
         line = None if read.summary is None else read.summary.ambiguous_line
         return [f"line {line} is the first of them"]

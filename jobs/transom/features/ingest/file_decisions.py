@@ -1,12 +1,12 @@
-"""Decisions on files: ingest, replace, withhold or drop. Pure functions, no Spark, no disk.
+"""Decisions on files: ingest, replace, quarantine or drop. Pure functions, no Spark, no disk.
 
-- Contents of one `source_id` count once. The canonical path is the smallest one that holds the content.
+- Contents with the same `source_id` count once. The canonical path is the smallest one with the content.
 - A file that has grown replaces its former content. One that shrank or differs is a conflict.
-- A file that is gone keeps its rows.
-- A new file of an hour out of reach of the run is late: it waits for a run of that hour.
-- A file is ingested whole, and only by a run that may publish every hour that it touches.
-- A path that no longer holds its published content keeps it only if the rows came from this path and no
-  other path holds the content. So each content has paths that hold it, or one path that did.
+- A file that disappears keeps its rows.
+- A new file of an hour out of reach of the run is late. It waits for a run of that hour.
+- A file is ingested as a whole, and only by a run that may publish every hour that it touches.
+- A path that no longer has its published content keeps it only if the rows came from this path and no other
+  path has the content. So each content has paths that contain it, or one path that did.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,8 +26,8 @@ from transom.features.ingest.file_records import (
 )
 
 DETERMINES_ROWS = attrgetter("hour", "spec_hash", "lines", "parsed", "rejected", "incomplete_reason")
-"""The fields of a record that, with its content, determine its rows: the hour in the name bounds the times,
-the specification how lines are read, and a broken file has one line more."""
+"""The fields of a record that, with its content, determine its rows. The hour in the name bounds the times,
+the specification determines how lines are read, and a broken file has one more line."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Decisions:
 
     Attributes:
         files: the rows of `files` that change, by path.
-        removed: sources whose rows are deleted, with the hours that they touched.
-        added: the path to read from, by source whose rows are inserted.
-        dropped: recorded paths that are gone and own no rows.
-        unread: paths that have to be read before the decision is final.
+        removed: the sources whose rows are deleted, with the hours that they touched.
+        added: the sources whose rows are inserted, with the path to read each from.
+        dropped: recorded paths that no longer exist and own no rows.
+        unread: paths that must be read before the decisions are final.
     """
 
     files: Mapping[str, FileRecord]
@@ -61,14 +61,15 @@ def decide(
     rules: FilePolicy,
     reread: Collection[datetime] = (),
 ) -> Decisions:
-    """Decide on every path in scope, and on other paths of their contents.
+    """Decide on every path in scope, and on other paths with the same contents.
 
     Args:
-        known: the rows of `files`.
-        listed: the files of the landing folder.
-        read: contents that were read; other paths in scope are unchanged.
-        in_scope: paths, listed or known, that the run checks.
-        reread: hours whose rows are ingested again from files that still hold their published content.
+        known: the rows of `files`, by path.
+        listed: the files of the landing folder, by path.
+        read: the contents that were read, by path; other paths in scope are unchanged.
+        in_scope: the paths, listed or known, that the run checks.
+        rules: the policy for decisions.
+        reread: hours whose rows are ingested again from files that still have their published content.
     """
     after = dict(known)
     contents = {known[path].source_id for path in in_scope if path in known}
@@ -86,7 +87,7 @@ def decide(
     before = _published_files(known)
     unread = _release_lost_paths(after, known, before, listed, read, rules)
     _name_canonical(after)
-    # Files that are gone do not count: a lake that never had them gets the same rows.
+    # Missing files do not count: a lake that never had them gets the same rows.
     present = [file for file in after.values() if file.status in OWNS_ROWS]
     for path, equal in equal_files(present, rules.name_of).items():
         if after[path].status == "ingested" and equal.counted:
@@ -116,10 +117,14 @@ def late_files(
     rules: FilePolicy,
     too_late: Callable[[datetime], bool],
 ) -> dict[str, FileRecord]:
-    """Return the new files that came too late for a run, as waiting for a run of their hours.
+    """Return the new files that arrived too late for a run, with status waiting.
 
     Args:
-        too_late: return whether an hour was requested and is out of the run's reach; others as of `decide`.
+        known: as of `decide`.
+        listed: as of `decide`.
+        in_scope: as of `decide`.
+        rules: as of `decide`.
+        too_late: returns whether an hour was requested and is out of the run's reach.
     """
     return {
         path: FileRecord(
@@ -133,7 +138,7 @@ def late_files(
 
 
 def _can_reread(file: FileRecord, reread: Collection[datetime], rules: FilePolicy) -> bool:
-    """Return whether a file holds its published content and the run may ingest its rows again."""
+    """Return whether a file has its published content and the run may ingest its rows again."""
     permitted = all(map(rules.permitted, file.touched - {UNKNOWN_HOUR}))
     return file.status in OWNS_ROWS and permitted and not file.touched.isdisjoint(reread)
 
@@ -146,10 +151,10 @@ def _release_lost_paths(
     read: Mapping[str, FileContent],
     rules: FilePolicy,
 ) -> set[str]:
-    """Release published contents from paths that no longer hold them, where another path owns the rows.
+    """Release published contents from paths that no longer have them, if another path owns the rows.
 
     Returns:
-        The released paths that have to be read.
+        The released paths that must be read.
     """
     unread: set[str] = set()
     while True:
@@ -230,7 +235,7 @@ def _name_canonical(files: dict[str, FileRecord]) -> None:
 
 
 def _holders(files: Iterable[FileRecord]) -> dict[str, list[FileRecord]]:
-    """Return the files of each published content, ordered: those that hold it, then by path."""
+    """Return the files of each published content: first those that have it, then by path."""
     holders: dict[str, list[FileRecord]] = {}
     for file in sorted(files, key=lambda file: (file.status not in OWNS_ROWS, file.path)):
         if file.source_id is not None:

@@ -1,7 +1,7 @@
 """Records of files: as listed in the landing folder, as read, and as recorded in `files`. No Spark, no disk.
 
-The identity of a file (`source_id`) is a hash of its decompressed bytes, the captures of its path, the texts
-that `*` matches, and, where times count from its name, that start.
+The identity of a file (`source_id`) is a hash of its decompressed bytes, the captures of its path and the
+texts that `*` matches. If the times of its lines count from its name, that start is part of the hash.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from transom.core.intervals import HOUR, UNKNOWN_HOUR, hour_of
 
 Status = Literal["ingested", "duplicate", "waiting", "conflict", "quarantined", "missing"]
 OWNS_ROWS: tuple[Status, ...] = ("ingested", "duplicate")
-"""Statuses of files that hold the content whose rows are published; files of other statuses once did."""
+"""Statuses of files with the content whose rows are published. Files of other statuses may have had it."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,16 @@ class ListedFile:
     """A file of the landing folder.
 
     Attributes:
+        path: the path, as the stream file would write it.
+        size: the stored size in bytes; -1 if unknown.
+        modified: the time of modification.
+        captures: the values of the path's captures, by name.
         hour: the hour of `start`.
-        start: of the interval in the file's name, None if the name has no time.
-        end: of that interval.
-        origin: the instant from which the times of its lines count, None if they are absolute.
-        varies: texts of the path that are part of the file's identity, beside the captures.
-        misnamed: the fault of its name, as a text.
+        start: the start of the interval in the file's name; None if the name has no time.
+        end: the end of that interval, exclusive.
+        origin: the instant from which the times of its lines count; None if they are absolute.
+        varies: the texts that `*` matches, if they are part of the file's identity.
+        misnamed: what is wrong with its name, as text; None if nothing is.
     """
 
     path: str
@@ -65,12 +69,13 @@ class FileContent:
     """The content of a file that was read.
 
     Attributes:
-        source_id: empty if the file cannot be read at all.
-        hours: hours of its events, ascending.
-        prefixes: digests of the first n decompressed bytes, by n.
+        source_id: its identity; empty if the file cannot be read at all.
+        digest: the SHA-256 of its decompressed bytes.
+        hours: the hours of its events, ascending.
+        prefixes: the digests of the first n decompressed bytes, by n.
         broken: why it could not be read to its end.
-        failed: texts of the checks of severity error that it fails.
-        lacks: texts of the checks of severity incomplete that it fails.
+        failed: the texts of the failed checks of severity error.
+        lacks: the texts of the failed checks of severity incomplete.
     """
 
     source_id: str
@@ -92,16 +97,16 @@ class FileContent:
 
 @dataclass(frozen=True, kw_only=True)
 class FileRecord:
-    """A row of `files`: a path, and its content in the tables.
+    """A row of `files`: a path, and its content in the tables. The description of the table has all columns.
 
     Attributes:
-        source_id: of the content whose rows are in the tables; None if there is none.
-        last_read_source_id: of the content last read; differs from `source_id` in conflicts and quarantine.
+        source_id: the identity of the content whose rows are in the tables; None if there is none.
+        last_read_source_id: that of the content last read; another one if this is not ingested.
         pending_hours: hours that lack events of the content last read.
         incomplete_reason: what is missing of the ingested content.
         status_reason: why the file is not ingested.
-        size: in bytes as stored, of the content last read.
-        modified: of the content last read.
+        size: the stored size when last read, in bytes.
+        modified: the time of modification when last read.
     """
 
     path: str
@@ -139,7 +144,7 @@ class FileRecord:
 
     @property
     def parsed(self) -> int:
-        """Number of lines that became records, duplicates included; it depends on this file alone."""
+        """The number of lines that became records, duplicates included. It depends on this file only."""
         return self.accepted + self.duplicates
 
     @property
@@ -153,9 +158,9 @@ class FileName:
     """The parts of a path that identify the origin of its file.
 
     Attributes:
-        captures: of the path, and the start of its times where they count from it.
-        plain: the path without suffixes of compression and rotation.
-        rotation: the suffix of rotation.
+        captures: the captures of the path, and the start in the name if times count from it.
+        plain: the path without the suffixes of compression and rotation.
+        rotation: the suffix of rotation; empty if there is none.
     """
 
     captures: tuple[tuple[str, str], ...]
@@ -165,13 +170,13 @@ class FileName:
 
 @dataclass(frozen=True)
 class FilePolicy:
-    """What decisions depend on, beside the files.
+    """What decisions on files depend on, apart from the files.
 
     Attributes:
-        spec_hash: return the hash of the specification by which the files of an hour are read.
+        spec_hash: returns the hash of the specification by which the files of an hour are read.
         replace_changed: whether a changed file replaces its published content.
-        permitted: whether the run may publish an hour.
-        name_of: return the name of a path, None if the path does not match the stream's pattern.
+        permitted: returns whether the run may publish an hour.
+        name_of: returns the name of a path; None if the path does not match the stream's pattern.
     """
 
     spec_hash: Callable[[datetime], str]
@@ -186,8 +191,10 @@ def source_id(
     """Return the identity of a content.
 
     Args:
-        digest: of its bytes.
-        captures, origin, varies: as of `ListedFile`; `varies` is ignored if all are empty.
+        digest: the SHA-256 of its decompressed bytes.
+        captures: as of `ListedFile`.
+        origin: as of `ListedFile`.
+        varies: as of `ListedFile`; ignored if all texts are empty.
     """
     parts = [digest, sorted(captures.items()), *([] if origin is None else [origin.isoformat()])]
     parts += [["varies", *varies]] if any(varies) else []
@@ -202,16 +209,18 @@ def in_scope(
     """Return the paths that a run checks, by the hours in their names and their recorded hours.
 
     Args:
-        covers: whether the run checks files of an hour and a status; the status is None for a name.
+        known: the rows of `files`, by path.
+        listed: the files of the landing folder, by path.
+        covers: returns whether the run checks files of an hour and a status; the status is None for a name.
     """
     paths = {path for path, file in listed.items() if any(covers(hour, None) for hour in file.named)}
     return paths | {path for path, file in known.items() if covers(file.hour, file.status)}
 
 
 def needs_read(listed: ListedFile, known: FileRecord | None, rules: FilePolicy) -> bool:
-    """Return whether a file has to be read: its content, or the decision on it, may have changed.
+    """Return whether a file must be read: its content, or the decision on it, may have changed.
 
-    Equal size and modification time save reading a file whose decision cannot change.
+    A file of equal size and modification time is not read if the decision on it cannot change.
     """
     if known is None or (known.size, known.modified) != (listed.size, listed.modified):
         return True
@@ -225,7 +234,7 @@ def needs_read(listed: ListedFile, known: FileRecord | None, rules: FilePolicy) 
 
 
 def metadata_changed(listed: ListedFile, known: FileRecord) -> bool:
-    """Return whether a file's name gives another hour or identity than recorded, under a new path pattern."""
+    """Return whether a file's name now has another hour or identity than recorded: the pattern changed."""
     if not known.content_sha256:
         return False
     recorded = known.source_id or known.last_read_source_id
@@ -242,9 +251,10 @@ def with_duplicates(
     """Return the rows of `files` with their numbers of duplicates, which depend on other files.
 
     Args:
-        files, known: the new rows, and the recorded ones.
-        added: sources whose rows are inserted anew; they start without duplicates.
-        deltas: change of the number of duplicates, by source.
+        files: the new rows, by path.
+        known: the recorded rows, by path.
+        added: the sources whose rows are inserted; they start without duplicates.
+        deltas: the change of the number of duplicates, by source.
     """
     counts: dict[str | None, int] = {file.source_id: file.duplicates for file in known.values()}
     counts |= dict.fromkeys(added, 0) | {None: 0}

@@ -1,4 +1,4 @@
-"""Which hours a run of ingest publishes, and what the files say of each. No Spark."""
+"""Which hours a run of ingest publishes, and their states by the files. No Spark."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,10 +29,11 @@ class IngestDecision:
     """The decisions of a run, and what they are based on.
 
     Attributes:
+        decisions: the decisions on files.
         files: the new rows of `files` that concern the run, by path.
-        contents: of the files that were read, by path.
-        reads: results of reading, by path.
-        results: of the checks of these files.
+        contents: the contents of the files that were read, by path.
+        reads: the results of reading, by path.
+        results: the results of the checks of the files that were read.
     """
 
     decisions: Decisions
@@ -48,8 +49,8 @@ def plan_hours(
     """Plan every hour that changes, is stale, or is requested for the first time.
 
     Returns:
-        The step of the hours of `events` that are published, without rows; and the hours whose partitions are
-        deleted: no file touches them, and no run requested them.
+        The step of the hours of `events` to publish, without rows; and the hours whose partitions are
+        deleted, which no file touches and no run requested.
     """
     files, rules, ledger = decision.files, snapshot.rules, snapshot.ledger_state
     changed = changed_hours(snapshot, files, decision.decisions)
@@ -62,7 +63,7 @@ def plan_hours(
     rewritten = _affected(snapshot.recorded, files, decision.decisions) | snapshot.recompute
     same_rows = {hour: state for hour, state in by_files.items() if hour not in rewritten}
     _, states, _ = step_by_files(stream, tables, snapshot, same_rows, run_id).resolve()
-    # Of hours whose rows stay, those are published whose state changes.
+    # An hour whose rows stay is published only if its state changes.
     for key, state in states.items():
         new = state and replace(state, requested=snapshot.is_requested(key.hour))
         if new is not None and _as_published(ledger, tables, key, new):
@@ -84,12 +85,12 @@ def stale_after(
     files: Mapping[str, FileRecord],
     states: Mapping[PartitionKey, PartitionState | None],
 ) -> dict[PartitionKey, PartitionState | None]:
-    """Return the partitions beyond the run's scope that are stale after it.
+    """Return the partitions out of the run's scope that are stale after it.
 
     Args:
-        snapshot: before the run.
-        files: after it.
-        states: published by it; it publishes all hours of a changed file, wherever they are.
+        snapshot: the snapshot before the run.
+        files: the rows of `files` after the run, by path.
+        states: the states that the run published; it publishes all hours of a changed file, near or far.
     """
     after = replace(snapshot, recorded=files, ledger_state=snapshot.ledger_state.updated(states))
     stale = (partition_of("events", hour) for hour in after.stale() if hour != UNKNOWN_HOUR)
@@ -109,7 +110,7 @@ def step_by_files(
     by_files: Mapping[datetime, HourState],
     run_id: str,
 ) -> ComputedStep:
-    """Return the step of hours of `events` by what the files say of them, without rows."""
+    """Return the step of hours of `events` from their states by the files, without rows."""
     plan, counters = Plan(hours={BLOCK: [*by_files]}), TaskCounters()
     for hour, state in by_files.items():
         key, number = partition_of("events", hour), number_of(hour)

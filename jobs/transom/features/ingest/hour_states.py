@@ -18,8 +18,8 @@ class Periods:
     """The periods of an hour, each of which needs files.
 
     Attributes:
-        pattern: of the files' paths.
-        length: of a period, a divisor of one hour.
+        pattern: the pattern of the files' paths.
+        length: the length of a period, a divisor of one hour.
     """
 
     pattern: PathPattern
@@ -34,10 +34,10 @@ class Periods:
     def uncovered(self, paths: Iterable[str], hour: datetime) -> tuple[datetime, ...]:
         """Return the starts of the periods of an hour that files do not cover.
 
-        Files may start and end at other times than the periods: they cover the time between.
+        Files may start and end at other times than the periods.
 
         Args:
-            paths: of files of this hour or the one before; others change nothing.
+            paths: the paths of files of this hour and the hour before; others have no effect.
         """
         matches = [match for path in paths if (match := self.pattern.match(path)) is not None]
         covered = sorted((match.start, match.end) for match in matches if match.start and match.end)
@@ -49,7 +49,7 @@ class Periods:
         return self.pattern.format_hour_path(start)
 
     def words(self, start: datetime) -> str:
-        """Return a period without a file, as a text."""
+        """Return a period without a file, as text."""
         return f"no file of {start:%Y-%m-%dT%H:%M:%S} to {start + self.length:%H:%M:%S}: {self.name(start)}"
 
 
@@ -66,12 +66,12 @@ class HourState:
     """The state of an hour by its files.
 
     Attributes:
-        wrong: reasons why the hour is quarantined.
-        missing: what is missing of it.
-        files: number of files of the hour, withheld ones included.
+        wrong: the reasons why the hour is quarantined.
+        missing: what is missing of the hour.
+        files: the number of files of the hour, quarantined ones included.
         mixed_specifications: whether some rows were read by another specification and can be read again.
-        at_fault: texts of what fails a check, by its name: files in conflict, files of equal bytes, and
-            uncovered periods.
+        at_fault: what fails a check, as texts, by the check's name: files in conflict, files with equal
+            bytes, and uncovered periods.
     """
 
     wrong: list[Reason] = field(default_factory=list)
@@ -104,13 +104,17 @@ def hour_states(
     equal: Mapping[str, EqualFile] = {},
     periods: Periods | None = None,
 ) -> dict[datetime, HourState]:
-    """Return the state of hours. A file counts for its hour; what it lacks is missing in all that it touches.
+    """Return the state of hours by their files.
+
+    A file counts for its own hour. What it lacks is missing in every hour that it touches.
 
     Args:
+        files: the rows of `files`.
+        hours: the hours.
         spec_hash: as of `FilePolicy`; rows of another specification count as missing.
-        listed: paths of the landing folder.
+        listed: the paths in the landing folder.
         equal: as `equal_files` returns them.
-        periods: None if the stream declares none.
+        periods: the periods that need files; None if the stream declares none.
     """
     states = {hour: HourState() for hour in sorted(hours)}
     paths: dict[datetime, list[str]] = {}
@@ -146,7 +150,7 @@ def _missing(file: FileRecord, spec_hash: str, listed: bool) -> tuple[list[str],
     if file.source_id is not None:
         missing += [file.incomplete_reason] if file.incomplete_reason else []
         if file.status != "duplicate" and file.spec_hash != spec_hash:
-            # A file whose new content is withheld does not give its published rows again.
+            # The published rows cannot be read again from a file with a new, quarantined content.
             same = file.status in ("waiting", "quarantined") and file.last_read_source_id == file.source_id
             mixed = listed and (same or file.status in ("ingested", "missing"))
             again = f"; a run from {format_span(file.touched)} reads it again" if mixed else ""

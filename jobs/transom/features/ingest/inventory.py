@@ -1,14 +1,14 @@
-"""All recorded files and the landing folder, of which a run selects those that concern it.
+"""All recorded files and the landing folder; a run selects the files that concern it.
 
-A year has thousands of files, of which a run changes one. They stay in Arrow, and whole columns are compared
+A year has thousands of files, and a run may change one. They stay in Arrow, and whole columns are compared
 with the landing folder. Only these become objects:
 
-- files that touch an hour near the run, or whose names have one, and files without an hour;
-- files that are there and changed, or have another status than ingested;
-- files that are gone, if a file whose name has no time has the same content: every run checks that one;
-- all files with the content of one of these.
+- files that touch an hour near the run, or have such an hour in their names, and files without an hour;
+- listed files that changed, or whose status is neither ingested nor duplicate;
+- missing files, if a file whose name has no time has the same content: every run checks that one;
+- all files with the same content as one of the above.
 
-The decisions of a run depend on no other file. More files are selected for the hours that it changes beyond.
+The decisions of a run depend on no other file. If a run changes hours further away, it selects their files.
 """
 
 import inspect
@@ -42,8 +42,8 @@ from transom.storage.data_files import hours_of
 
 RULES, NAME_STATUS, UNTIL = "__rules", "__says", "__until"
 BESIDE = pa.schema([(RULES, pa.string()), (NAME_STATUS, pa.string()), (UNTIL, pa.timestamp("us", "UTC"))])
-"""Columns beside those of `files`: the hash of the rules for names, whether the name by these rules agrees
-with the row, and the end of the interval in the name."""
+"""Columns in addition to those of `files`: the hash of the rules for names, whether the name by these rules
+agrees with the row, and the end of the interval in the name."""
 AS_KNOWN, DIFFERS, NO_MATCH = "as known", "otherwise", "not the stream's"
 
 
@@ -54,14 +54,15 @@ class Inventory:
 
     Attributes:
         recorded: the selected rows, by path.
-        present: the files of these that are in the landing folder, and those that are not recorded, by path.
+        present: the selected files that are in the landing folder, and all files that are not recorded, by
+            path.
 
     Args:
-        rows: of `files`, with the columns of `BESIDE`; null if the name has not been parsed yet.
+        rows: the rows of `files` with the columns of `BESIDE`, which are null if a name is not parsed yet.
         landing: the landing folder.
-        spec_hash: of the specification by which files are read, but those of `waived_hours`.
-        rules: of the names, as `names_rules` returns them.
-        waived_hours: hours with waivers.
+        spec_hash: the hash of the specification by which files are read, except those of `waived_hours`.
+        rules: the hash of the rules for names, from `names_rules`.
+        waived_hours: the hours with waivers.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Inventory:
         self._selected, self.recorded, self.present = self._with_selected(changed)
 
     def select_near(self, hours: HourSet) -> "Inventory":
-        """Select the files that touch hours or have one in their names, and those without an hour."""
+        """Select the files that touch hours or have one of them in their names, and files without an hour."""
         first, end = hours.intervals[0].start, hours.intervals[-1].end
         named = pc.and_(pc.less(self._column("hour"), end), pc.greater(self._column(UNTIL), first))
         near = self._touching(hours) | (self._hours == number_of(UNKNOWN_HOUR)) | _bools(named)
@@ -92,7 +93,7 @@ class Inventory:
         return self._select(near | (~self._is_present & self._is_in("source_id", contents)))
 
     def select_same_content(self, contents: Collection[FileContent]) -> "Inventory":
-        """Select the files that have one of some contents."""
+        """Select the files with one of some contents."""
         return self._select(self._with_content({c.source_id for c in contents}, {c.digest for c in contents}))
 
     def select_touching(self, hours: Collection[datetime]) -> "Inventory":
@@ -114,7 +115,7 @@ class Inventory:
         return int((self._equals("status", "waiting") & ~self._selected).sum())
 
     def _compare(self, spec_hash: str, rules: str, waived: Collection[datetime]) -> tuple[Bools, Bools]:
-        """Return the files that are there, and those of them that may have changed."""
+        """Return the listed files, and the listed files that may have changed."""
         names, facts = list(self._landing.files), list(self._landing.files.values())
         at = pc.index_in(self._column("path"), pa.array(names, pa.string()))
         sizes, modified = (pa.array([fact[n] for fact in facts], pa.int64()) for n in (0, 1))
@@ -137,7 +138,7 @@ class Inventory:
         return result
 
     def _with_selected(self, files: Bools) -> tuple[Bools, dict[str, FileRecord], dict[str, ListedFile]]:
-        """Return the selection, recorded and present, after more files and those of their contents."""
+        """Return selection, recorded and present with more files, and with all files of their contents."""
         selected, recorded, present = self._selected.copy(), dict(self.recorded), dict(self.present)
         while (new := files & ~selected).any():
             selected |= new
@@ -163,7 +164,7 @@ class Inventory:
 
     @cached_property
     def _touched(self) -> tuple[Int64s, Int64s]:
-        """Row numbers, and for each an hour that the row touches."""
+        """The pairs of a row's number and an hour that the row touches, as two arrays."""
         rows, touched = [np.arange(self._rows.num_rows)], [self._hours]
         for name in ("hours", "pending_hours"):
             lists = self._column(name)
@@ -196,7 +197,7 @@ def _numbers(hours: Iterable[datetime]) -> list[int]:
 
 
 def names_rules(stream: Stream) -> str:
-    """Return a hash of all that determines how names are parsed: the stream file and the code."""
+    """Return a hash of what determines how names are parsed: the stream file and the code."""
     by_name = stream.time is not None and stream.time.by_name
     return fingerprint([stream.source.model_dump(mode="json"), by_name, _code()])
 

@@ -1,7 +1,7 @@
 """The landing folder: the files of a stream, listed and opened by `pyarrow.fs`.
 
-Hadoop's globs refuse names with colons, and its text reader gives no line numbers. Names are used as they
-are: of a URI, the library gets the scheme and the host only, and so decodes no path.
+Hadoop's globs refuse names with colons, and its text reader has no line numbers. The library decodes the path
+of a URI. So it gets only the scheme and the host, and names are used unchanged.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ def locate(path: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a path, and the path on it.
 
     Raises:
-        LandingError: the URI's scheme is not known, or its host is invalid.
+        LandingError: the scheme of the URI is unknown, or its host is invalid.
     """
     where = absolute(path)
     try:
@@ -42,8 +42,9 @@ class FileNames:
     """A parser of the paths of a stream's files.
 
     Attributes:
-        times_by_name: whether the times of their lines count from the time in the name.
-        star_matters: whether texts that `*` matches are part of a file's identity.
+        pattern: the pattern of the paths.
+        times_by_name: whether the times of the lines count from the time in the name.
+        star_matters: whether the texts that `*` matches are part of a file's identity.
     """
 
     pattern: PathPattern
@@ -57,8 +58,13 @@ class FileNames:
         return cls(stream.source.pattern, by_name, stream.source.equal_files == "keep")
 
     def read(self, path: str, size: int = -1, modified: int = 0) -> ListedFile | None:
-        """Return a file by its path, as the stream file would write it; None if the path does not match.
-        `modified` is in microseconds since the epoch."""
+        """Return a file by its path; None if the path does not match.
+
+        Args:
+            path: the path, as the stream file would write it.
+            size: the stored size in bytes; -1 if unknown.
+            modified: the time of modification, in microseconds since the epoch.
+        """
         match = self.pattern.match(path)
         if match is None:
             return None
@@ -71,10 +77,11 @@ class FileNames:
 
 @dataclass(frozen=True)
 class Landing:
-    """The files below the fixed folder of a pattern, whatever their names say.
+    """All files below the fixed folder of a pattern.
 
     Attributes:
-        files: size in bytes and time of change in microseconds since the epoch, by path.
+        names: the parser of their paths.
+        files: for each path, the size in bytes and the time of modification in microseconds since the epoch.
     """
 
     names: FileNames
@@ -85,14 +92,15 @@ class Landing:
         """List the landing folder.
 
         Raises:
-            LandingError: a folder that may have files of the stream cannot be listed, or a name is not UTF-8.
+            LandingError: a folder that may contain files of the stream cannot be listed, or a name is not
+                UTF-8.
         """
         entries = _entries(names.pattern)
         files = ((path, entry) for path, entry in entries if entry.type == fs.FileType.File)
         return cls(names, {path: (entry.size or 0, (entry.mtime_ns or 0) // 1000) for path, entry in files})
 
     def listed(self, path: str) -> ListedFile | None:
-        """Return a file, None if it is not there or does not match."""
+        """Return a file; None if it does not exist or does not match."""
         return self.names.read(path, *self.files[path]) if path in self.files else None
 
 
@@ -128,8 +136,8 @@ def _entries(pattern: PathPattern) -> Iterator[tuple[str, fs.FileInfo]]:
     try:
         entries = system.get_file_info(fs.FileSelector(base, recursive=True))
     except OSError:
-        # One request a folder is slow, but skips unreadable folders without files of the stream, such as
-        # lost+found, and names the others in the error.
+        # One request for each folder is slow. But it skips unreadable folders that cannot contain files of
+        # the stream, such as lost+found, and the error names the others.
         entries = walk(base)
     return ((name(entry), entry) for entry in entries)
 

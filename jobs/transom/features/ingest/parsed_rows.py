@@ -26,7 +26,7 @@ class ParsedRows:
     """The rows of the files that a run parses.
 
     Attributes:
-        adopted: data files that the run has begun to commit to `events`.
+        adopted: the data files that the run has begun to commit to `events`.
     """
 
     def __init__(self, store: Store, stream: Stream) -> None:
@@ -43,12 +43,12 @@ class ParsedRows:
         return {"event_time": "timestamp", **declared, "source_id": "string", "source_line": "bigint"}
 
     def parse_files(self, tasks: Sequence[FileReadTask]) -> dict[str, FileReadResult]:
-        """Parse log files by tasks of Spark, and return the results by path; raise as `require_system`."""
+        """Parse log files in tasks of Spark, and return the results by path; raise as `require_system`."""
         for name in TABLES:
             require_system(self.store, name)
         context = self.store.spark.sparkContext
         shares = divide(tasks, context.defaultParallelism)
-        # Noted before anything is read, so that the files of a failed task are deleted.
+        # Recorded before anything is read, so that `discard` deletes the files of a failed task.
         folder = f"read-{uuid.uuid4().hex}"
         self._folders.append(folder)
         tables = {name: self.store.uri(name) for name in TABLES}
@@ -57,7 +57,7 @@ class ParsedRows:
         return dict(context.parallelize(shares, max(len(shares), 1)).flatMap(reader).collect())
 
     def events(self, reads: Iterable[FileReadResult]) -> DataFrame:
-        """Return the events of files with derived columns, each with the name of its data file."""
+        """Return the events of files with derived columns and with the name of their data file."""
         files = [file for read in reads for file in read.events]
         return with_derived(read_staged(self.store, "events", self.columns, files), self.stream)
 
@@ -72,7 +72,7 @@ class ParsedRows:
         return frame.persist()
 
     def discard(self) -> None:
-        """Delete all data files but those in `adopted`."""
+        """Delete all data files except those in `adopted`."""
         for frame in self._persisted:
             frame.unpersist()
         for folder in self._folders:
@@ -83,7 +83,7 @@ class ParsedRows:
 def with_derived(rows: DataFrame, stream: Stream) -> DataFrame:
     """Return rows with the stream's derived columns.
 
-    Values that a parser would refuse become null: integers beyond 2**53, numbers that are not finite or
+    Values that a parser would reject become null: integers beyond 2**53, and numbers that are not finite or
     beyond 2**50 steps of the resolution.
     """
     fields = stream.event_columns
@@ -103,7 +103,7 @@ def _fit(value: Column, field: Field) -> Column:
 
 
 def _round(value: Column, resolution: str) -> Column:
-    """Round by decimal digits, as parsers do; Spark's own rounding goes by doubles."""
+    """Round decimal digits, as parsers do; Spark rounds binary doubles."""
     step = rounding.ratio(resolution)
 
     def rounded(values: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""The rows of the hours that a run of ingest publishes, for the engine."""
+"""Publish the hours of a run of ingest by the engine."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -44,10 +44,10 @@ def publish_hours(
     hour_rows = HourRows(tables, snapshot.pins, decisions, decision.reads, rows, stored)
     frames, deltas = hour_rows.by_table(decision.files)
     files = with_duplicates(decision.files, known, decisions.added, deltas)
-    # Hours of files whose number of duplicates changes: only their rows of `files` are published.
+    # In hours of files of which only the number of duplicates changes, only rows of `files` are published.
     recounted = {file.hour for path, file in files.items() if file != known.get(path)}
     recounted -= published.union(key.hour for key in snapshot.kept_damage if key.table == "files")
-    # The rows of an hour are replaced together, with those of files that do not concern this run.
+    # The rows of an hour are replaced together, also those of files that do not concern this run.
     rewritten = recounted | published
     snapshot = snapshot.select(Inventory.select_files_of_hours, rewritten)
     files = {**decisions.applied_to(snapshot.recorded), **files}
@@ -56,7 +56,7 @@ def publish_hours(
     partitions = [partition_of(table.name, hour) for table in tables for hour in hours]
     partitions += [partition_of("files", hour) for hour in sorted(recounted)]
     results = [result for result in decision.results if result.partition.hour in published]
-    # Results of earlier runs on files that are still there and were not read again.
+    # Results of earlier runs for files that still exist and were not read again.
     unread = files.keys() - decision.reads.keys()
     earlier = ledger.checks(snapshot.ledger_state, STAGE, published)
     results += [result for result in earlier if result.file in unread]
@@ -80,7 +80,7 @@ def publish_hours(
 
 
 def publish_kept_damage(ledger: Ledger, snapshot: IngestSnapshot, run_id: str) -> None:
-    """Publish why partitions stay damaged; their digest does not change. Raise as `publish_marks`."""
+    """Publish why partitions stay damaged, without a change of their digests; raise as `publish_marks`."""
     states = {}
     for partition, cause in snapshot.kept_damage.items():
         state = snapshot.ledger_state[partition]
@@ -98,8 +98,15 @@ def states_of_tables(
 ) -> dict[PartitionKey, PartitionState | None]:
     """Return the new state of each partition, with its own digest and number of rows.
 
-    All tables of an hour share the state of its events, which `states` has. Hours of recounted files keep
-    theirs, that before an unfinished claim.
+    All tables of an hour share the state of its events. Hours of recounted files keep their state, which is
+    that before an unfinished claim.
+
+    Args:
+        snapshot: the snapshot of the run.
+        forgotten: the hours whose partitions are deleted.
+        run_id: the run.
+        states: the states of the partitions of `events`.
+        metrics: `digest` and `count` of each partition's rows.
     """
     new: dict[PartitionKey, PartitionState | None] = {}
     for key, metric in metrics.items():
@@ -117,8 +124,8 @@ def forced_partitions(
 ) -> set[PartitionKey]:
     """Return the partitions that are written even if their digest stays.
 
-    Columns that are excluded from the digest may change under an equal one: those of `files` always, others
-    where rows are removed.
+    Columns that are excluded from the digest may change under an equal digest: those of `files` always, those
+    of other tables if rows are removed.
     """
     removed: set[datetime] = set().union(*decisions.removed.values())
     excluding = {table.name for table in tables if table.excluded_from_digest}
@@ -138,10 +145,11 @@ def _with_rows(ledger: LedgerSnapshot, table: str, hours: Collection[datetime]) 
 
 
 def _still_valid(snapshot: IngestSnapshot, decisions: Decisions) -> Callable[[LedgerSnapshot], bool]:
-    """Return whether a run's decisions are valid for a later ledger, beside the partitions that it claims.
+    """Return the function that returns whether a run's decisions are still valid for a later ledger.
 
-    Two runs that read one content under two paths both claim the hours of its events. Contents without events
-    have only the hours of their files, so any change of `files` makes decisions on them invalid.
+    Claims protect most decisions: two runs that read one content under two paths both claim the hours of its
+    events. Contents without events have only the hours of their files. So any change of `files` makes
+    decisions on them invalid.
     """
     paths = decisions.files.keys() | decisions.dropped
     concerned = [
@@ -162,7 +170,7 @@ def _writes(
     states: States,
     sizes: Mapping[PartitionKey, int],
 ) -> list[Write]:
-    """Return a write for each table of which some partitions are written."""
+    """Return the write of each table with partitions to write."""
     writes = []
     for table in hour_rows.tables:
         hours = [key.hour for key in sizes if key.table == table.name]

@@ -1,8 +1,9 @@
-"""Readers of files, on the executors: they parse with Arrow and write data files of the tables.
+"""Read files on the executors: parse with Arrow, and write data files of the tables.
 
-One pass over the bytes gives events, rejections and the file's summary. So a file that is still written is
-read at one moment, and replaced when it has grown. The rows are written at once as data files of their tables
-(`transom.storage.data_files`), so decisions are about the bytes that were read, and nothing is parsed again.
+One pass over the bytes returns events, rejected lines and the file's summary. So a file that is still being
+written is read as of one moment, and replaced when it has grown. The rows are written at once as data files of
+their tables (`transom.storage.data_files`). So decisions are about the bytes that were read, and nothing is
+parsed twice.
 """
 
 import os
@@ -26,9 +27,9 @@ from transom.storage.data_files import DataFile, hours_of, write_data_files
 from transom.storage.tables import ARROW_TYPES
 
 TASK_BYTES = 32 * 2**20
-"""Stored bytes that a task reads, if it reads several files."""
+"""The stored bytes that a task with several files reads."""
 SPOOLED = 64 * 2**20
-"""Bytes of rows that are buffered in memory, until the identity of their file is known."""
+"""The bytes of rows that are buffered in memory until the identity of their file is known."""
 REJECTED = {
     "source_id": "string",
     "source_line": "bigint",
@@ -42,9 +43,10 @@ class FileReadTask:
     """A file to read.
 
     Attributes:
+        file: the file as listed.
         where: its absolute path.
-        span: outside of which its rows are rejected.
-        known: decompressed lengths of prefixes whose digest is computed.
+        span: rows outside this span are rejected; None for no limit.
+        known: the lengths, in decompressed bytes, of the prefixes whose digest is computed.
     """
 
     file: ListedFile
@@ -55,13 +57,16 @@ class FileReadTask:
 
 @dataclass(frozen=True)
 class FileReadResult:
-    """The result of reading a file; the default is of one that vanished since it was listed.
+    """The result of reading a file. The default is the result for a file that vanished after it was listed.
 
     Attributes:
-        unreadable: why the file cannot be read.
-        hours: of its events, in hours since the epoch, ascending.
-        events: data files of its events.
-        rejected: data files of its rejected lines.
+        summary: the summary of its bytes and lines; None if it was not read.
+        unreadable: why the file cannot be read; None if it was read or vanished.
+        hours: the hours of its events, in hours since the epoch, ascending.
+        first_event: the time of the earliest event.
+        last_event: the time of the latest event.
+        events: the data files of its events.
+        rejected: the data files of its rejected lines.
     """
 
     summary: FileSummary | None = None
@@ -74,10 +79,11 @@ class FileReadResult:
 
 
 def divide(readings: Sequence[FileReadTask], tasks: int) -> list[list[FileReadTask]]:
-    """Return shares of files of similar size, one a task, none far above `TASK_BYTES`.
+    """Divide files into shares of similar size, one for each task, none far above `TASK_BYTES`.
 
     Args:
-        tasks: minimum number of shares, if there are as many files.
+        readings: the files.
+        tasks: the minimum number of shares, if there are as many files.
     """
     total = sum(reading.file.size for reading in readings)
     count = min(len(readings), max(tasks, -(-total // TASK_BYTES)))
@@ -91,20 +97,20 @@ def divide(readings: Sequence[FileReadTask], tasks: int) -> list[list[FileReadTa
 
 
 class _Unreadable(Exception):
-    """A file cannot be read; errors of writing are not of this class."""
+    """A file cannot be read; errors of writing have another class."""
 
 
 @dataclass(frozen=True)
 class FileReader:
-    """A task: it reads a share of the files, and writes the events and rejections of each as data files.
+    """A task that reads a share of the files, and writes the events and rejected lines of each as data files.
 
     Attributes:
-        layout: of the records.
-        columns: of events as read, with their Spark types.
-        tables: absolute paths or URIs of the tables `events` and `rejected`.
-        folder: below each of them, for the data files of this run alone.
-        most_hours: number of hours up to which a file's events are divided into data files by hour.
-        threads: maximum per file, bounded by the cores of the machine.
+        layout: the format of the records.
+        columns: the columns of events as read, with their Spark types.
+        tables: the absolute path or URI of the tables `events` and `rejected`.
+        folder: the folder below each table for the data files of this run.
+        most_hours: the maximum number of hours for which a file's events are divided into data files by hour.
+        threads: the maximum number of threads for a file; at most the cores of the machine are used.
     """
 
     layout: RecordFormat
@@ -170,7 +176,7 @@ class FileReader:
     def _written(
         self, table: str, batches: Iterator[pa.RecordBatch], time_column: str | None = None
     ) -> Iterator[DataFile]:
-        # A retried task writes files of its own.
+        # A retried task writes other files.
         name = f"part-{uuid.uuid4()}"
         return write_data_files(self.tables[table], self.folder, name, batches, time_column, self._threads)
 
@@ -186,7 +192,7 @@ def _scratch() -> SpooledTemporaryFile[bytes]:
 
 
 class _BatchBuffer:
-    """Rows in memory or on disk, until their file has been read."""
+    """A buffer, in memory or on disk, of the rows of a file until it is read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file

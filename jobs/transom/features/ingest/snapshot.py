@@ -1,4 +1,4 @@
-"""The state that a run of ingest starts from, and the hours that it has to check."""
+"""The state that a run of ingest starts from, and the hours that it must check."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -42,15 +42,15 @@ class IngestSnapshot:
     """The ledger, the tables and the files as a run starts, and the hours of its scope.
 
     Attributes:
-        ledger_state: of the stage.
+        ledger_state: the ledger of the stage.
         pins: the tables at fixed versions.
-        scope: hours that the run may publish.
-        recorded: the rows of `files` that concern the run.
-        listed: the files of these in the landing folder, and those that are not recorded.
-        rules: for decisions on files.
-        expected: return the inputs of an hour by the specification.
-        recompute: hours that are computed from their files even if they are fresh.
-        kept_damage: partitions that stay damaged, with the cause; the run does not publish their hours.
+        scope: the hours that the run may publish.
+        recorded: the rows of `files` that concern the run, by path.
+        listed: the files of `recorded` in the landing folder, and files that are not recorded, by path.
+        rules: the policy for decisions on files.
+        expected: returns the input hashes of an hour by the specification.
+        recompute: the hours that are computed from their files even if they are fresh.
+        kept_damage: the partitions that stay damaged, with the cause; the run does not publish their hours.
         inventory: all files; None if `recorded` and `listed` are all.
         unchanged_hours: as of `ExpectedInputs`.
     """
@@ -73,22 +73,24 @@ class IngestSnapshot:
         return frozenset(partition.hour for partition in self.kept_damage)
 
     def select(self, select: Callable[[Inventory, T], Inventory], by: T) -> "IngestSnapshot":
-        """Return this snapshot with more files: those that a `select_` method of the inventory adds."""
+        """Return this snapshot with the files that a `select_` method of the inventory adds."""
         if self.inventory is None:
             return self
         inventory = select(self.inventory, by)
         return replace(self, inventory=inventory, recorded=inventory.recorded, listed=inventory.present)
 
     def keep_damage(self, partitions: Mapping[PartitionKey, str]) -> "IngestSnapshot":
-        """Return this snapshot with more partitions that stay damaged, each with the cause; files that touch
-        their hours wait."""
+        """Return this snapshot with more partitions that stay damaged, each with the cause.
+
+        Files that touch their hours wait.
+        """
         hours, permitted = {partition.hour for partition in partitions}, self.rules.permitted
         rules = replace(self.rules, permitted=lambda hour: hour not in hours and permitted(hour))
         return replace(self, kept_damage={**self.kept_damage, **partitions}, rules=rules)
 
     @cached_property
     def to_reread(self) -> frozenset[datetime]:
-        """The hours whose files are read again: to recompute, or damaged and published by the run."""
+        """The hours whose files are read again: recomputed ones, and damaged ones that the run may publish."""
         damaged = {key.hour for key, state in self.ledger_state.troubled() if state.damaged}
         reached = {
             hour
@@ -106,7 +108,12 @@ class IngestSnapshot:
         return frozenset(hour for hour, state in lost if state.digest != EMPTY_DIGEST)
 
     def in_scope(self, hour: datetime, status: Status | None) -> bool:
-        """Return whether the run checks the files of an hour and a status; None is of a name."""
+        """Return whether the run checks the files of an hour and a status.
+
+        Args:
+            hour: the recorded hour of the file, or an hour in its name.
+            status: the recorded status; None for an hour in a name.
+        """
         known = status is not None or self.was_requested(hour)
         return hour == UNKNOWN_HOUR or self.scope.lists_files_of(hour, known, status == "waiting")
 
@@ -119,7 +126,7 @@ class IngestSnapshot:
         return hour in self.scope.requested or self.was_requested(hour)
 
     def is_too_late(self, hour: datetime) -> bool:
-        """Return whether new files of an hour are late: it was requested, and is out of this run's reach."""
+        """Return whether new files of an hour are late: it was requested, but is out of this run's reach."""
         return self.was_requested(hour) and self.scope.out_of_reach(hour)
 
     def stale(self) -> list[datetime]:
@@ -137,17 +144,21 @@ class IngestSnapshot:
         )
 
     def _may_differ(self, path: str) -> bool:
-        """Return whether a file may differ from its published content, which hours' inputs do not show."""
+        """Return whether a file may differ from its published content; the inputs of hours do not show it."""
         known, listed = self.recorded[path], self.listed[path]
-        # Files of other statuses are withheld or wait, which the ledger records.
+        # Files of other statuses are quarantined or wait; the ledger records it.
         published = known.status in (*OWNS_ROWS, "missing")
         return metadata_changed(listed, known) or (published and needs_read(listed, known, self.rules))
 
     def inputs(self, hour: datetime, mixed: bool = False) -> Mapping[str, str] | None:
-        """Return the inputs of an hour once it is published; None, which is always stale, if unknown.
+        """Return the input hashes of an hour to publish; None if unknown, which is always stale.
 
-        They are unknown if the hour is `mixed`: it has rows of several specifications. They are unknown, too,
-        if the hour was stale, a file touches it, and the run does not check the hour's own files.
+        They are unknown if the hour is stale and the run does not check its own files, only one of another
+        hour.
+
+        Args:
+            hour: the hour.
+            mixed: whether the hour has rows of several specifications; then they are unknown, too.
         """
         state, expected = self.ledger_state.get(partition_of("events", hour)), self.expected(hour)
         # An earlier chunk of the run checked the hours up to `repair_window` before this one.
@@ -167,7 +178,7 @@ def take_snapshot(
     whole: Interval,
     recompute: bool = False,
 ) -> IngestSnapshot:
-    """Pin the tables and list the landing folder; parameters and errors are those of `ingest`."""
+    """Pin the tables and list the landing folder; parameters and errors are as of `ingest`."""
     state, pins = pin_consistently(
         lambda: ledger.snapshot([STAGE]),
         lambda state: store.pin((table.name for table in tables), state.previous_versions()),

@@ -1,7 +1,7 @@
 """The ingest stage: from files of the landing folder to `events`, `duplicates`, `rejected` and `files`.
 
 A run checks the files of its hours, reads those that may have changed, and decides on each as a whole
-(`file_decisions`). The engine publishes at once every hour that a new, changed or removed file touches.
+(`file_decisions`). The engine publishes together all hours that new, changed or removed files touch.
 """
 
 from collections import Counter
@@ -38,13 +38,15 @@ def ingest(
     """Bring the tables up to date over an interval.
 
     Args:
-        whole: the run's interval, of which `interval` is a chunk; None is `interval`.
+        interval: the chunk to compute.
+        run_id: the run.
+        whole: the run's interval, which contains `interval`. Default: `interval`.
         recompute: whether the hours are computed from their files even if they are fresh.
 
     Raises:
-        LandingError: the landing folder is not there.
+        LandingError: the landing folder does not exist or cannot be listed.
         LakeError: Arrow cannot write where the tables are, or data files of parsed rows are missing.
-        RunSuperseded: another run claimed or wrote the same.
+        RunSuperseded: another run claimed or wrote the same partitions.
     """
     tables, rows = Tables.of(stream), ParsedRows(store, stream)
     snapshot = take_snapshot(store, ledger, stream, tables, interval, whole or interval, recompute)
@@ -81,7 +83,7 @@ def ingest(
 def decide_files(
     stream: Stream, snapshot: IngestSnapshot, rows: ParsedRows
 ) -> tuple[IngestSnapshot, IngestDecision]:
-    """Read the files that may have changed and decide on them; repeat while decisions need more contents.
+    """Read the files that may have changed and decide on them. Repeat while decisions need more contents.
 
     Returns:
         The snapshot with all files that the decisions depend on, and the decisions.

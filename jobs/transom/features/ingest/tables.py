@@ -22,7 +22,7 @@ from transom.storage.store import PinnedTables, cast_to_table
 from transom.storage.tables import SPARK_TYPES, Table
 
 SCATTERED = 4
-"""Average number of files of an hour, up to which each writes its own data file; more are gathered first."""
+"""Up to this average number of files in an hour, each writes its own data file; more are gathered first."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,11 @@ class Tables:
         return cls(events, duplicates, Table.load("rejected"), Table.load("files"))
 
     def as_recorded(self, pins: PinnedTables) -> "Tables":
-        """Return these tables with the columns of earlier specifications, too. Rows that are not read again
-        keep their values, for the case that a specification is restored; new rows have nulls."""
+        """Return these tables with the columns of earlier specifications, too.
+
+        Rows that are not read again keep their values, in case a specification is restored. New rows have
+        nulls.
+        """
         events, duplicates = map(pins.current_schema, (self.events, self.duplicates))
         return replace(self, events=events, duplicates=duplicates)
 
@@ -56,9 +59,12 @@ class HourRows:
     """The rows of the hours that a run publishes.
 
     Attributes:
-        reads: results of reading, by path.
-        rows: of these results.
-        stored: the published hours in which a table already has rows, by table.
+        tables: the tables of ingest.
+        pins: the tables at fixed versions.
+        decisions: the decisions on files.
+        reads: the results of reading, by path.
+        rows: the rows of the results.
+        stored: the published hours in which a table has rows, by table.
     """
 
     tables: Tables
@@ -70,18 +76,18 @@ class HourRows:
 
     @property
     def compared(self) -> bool:
-        """Whether events are compared, or were: duplicates may come and go."""
+        """Whether events are compared, or were: duplicates may appear and disappear."""
         return compares(self.rows.stream) or bool(self.stored["duplicates"])
 
     @property
     def gathered(self) -> bool:
-        """Whether new rows of an hour come, on average, from few files: each is read by one task."""
+        """Whether new rows of an hour come from few files on average; one task reads each file."""
         hours = [hour for path in self.decisions.added.values() for hour in self.reads[path].hours.tolist()]
         return not self.compared and len(hours) <= SCATTERED * len(set(hours))
 
     def adopt_files(self, hours: Collection[datetime]) -> list[DataFile] | None:
-        """Return the data files that become part of `events` as they are, for the run to commit; None if
-        something changes their rows, or one has several hours."""
+        """Return the data files that the run commits to `events` unchanged; None if their rows change, or one
+        has several hours."""
         files = [file for path in self.decisions.added.values() for file in self.reads[path].events]
         changed, adopted = self.stored["events"] or self.rows.stream.derived, set(hours)
         if changed or not self.gathered or not all(file.hour for file in files):
@@ -118,7 +124,7 @@ class HourRows:
         return _union(frames, self.pins, table)
 
     def _rejected(self, files: Mapping[str, FileRecord]) -> DataFrame:
-        """Return the rejected lines. They have no time, so they are in the hour of their file."""
+        """Return the rejected lines. They have no time, so their hour is that of their file."""
         table = self.tables.rejected
         frames = self._staying("rejected", table)
         paths = {source: path for source, path in self.decisions.added.items() if self.reads[path].rejected}

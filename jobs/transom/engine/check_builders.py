@@ -17,7 +17,7 @@ ABOUT = {
     "ends_outside": "window_end",
     "wide_short_of_narrow": "count",
 }
-"""The column that a metric of a built-in check is about, if there is one."""
+"""The column that a built-in check is about, by its metric."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,10 @@ class Declared:
     """A check in the stream file.
 
     Attributes:
-        metric: the name of its metric: a share of rows, or their number.
+        metric: the name of its metric, a share of rows or a number of rows.
         every: the condition whose share is checked; None for the number of rows.
-        block: None for all.
+        block: the block; None for all blocks.
+        check: the check.
     """
 
     metric: str
@@ -41,7 +42,12 @@ def built_in(
 ) -> tuple[Check, ...]:
     """Return a built-in check of a metric with the stream's settings; empty if the stream turns it off.
 
-    A tolerance in the stream file replaces `at_most`.
+    Args:
+        stream: the stream.
+        name: the name of the check.
+        metric: the name of the metric.
+        at_least: the lower bound, inclusive; None if there is none.
+        at_most: the upper bound, inclusive; a tolerance in the stream file replaces it.
     """
     return tuple(
         Check(
@@ -59,11 +65,12 @@ def built_in(
 
 
 def columns_read(stream: Stream, reached: Callable[[Use], bool] = lambda use: True) -> set[str]:
-    """Return the columns that are used by a key, a block, `unique`, `on_duplicate_time` or a check of events,
-    with the inputs of derived ones.
+    """Return the columns that keys, blocks, `unique` and checks of events read, and the inputs of derived
+    ones.
 
     Args:
-        reached: whether an event meets the condition of a use; by default one always does.
+        stream: the stream.
+        reached: returns whether some event meets the condition of a use. Default: always.
     """
     used = set(stream.key_without_block)
     for block in stream.columns_read:
@@ -118,12 +125,12 @@ def _types(stream: Stream, stage: str, block: str | None) -> Mapping[str, FieldT
 
 
 def judged_block(named: str | None, blocks: Iterable[str]) -> str:
-    """Return the block that a check is about: the first, if it names none."""
+    """Return the block that a check is about. Default: the first."""
     return named or next(iter(blocks))
 
 
 def counts(rules: Sequence[Declared]) -> dict[str, Callable[[Mapping[str, Any]], float | None]]:
-    """Return the metrics of checks of the number of rows, also for an hour without rows."""
+    """Return the metrics of checks that bound the number of rows; they apply to hours without rows, too."""
 
     def rows_of(block: str | None) -> Callable[[Mapping[str, Any]], float | None]:
         return lambda row: row["count"] if block in (None, row["block"]) else None

@@ -1,8 +1,8 @@
-"""Merges small files of the ledger and of `findings`, so that years of runs stay fast to read.
+"""Merge small files of the ledger and of `findings`, so that they stay fast to read after years of runs.
 
-Every run adds files of a few rows, and a claim reads all files of its stage. The rows stay as they are. Of
-two concurrent commits one is refused: a claim or record is tried again, a compaction is left to a later run.
-Fencing tokens only grow. Merged files stay on the disk, as no clock tells when nobody reads them any more.
+Every run adds files of a few rows, and a claim reads all files of its stage. The rows do not change. One of
+two concurrent commits is refused. A claim or record is then retried; a compaction is left to a later run.
+Fencing tokens only grow. Merged files stay on the disk, as it is unknown when their last reader ends.
 """
 
 from contextlib import suppress
@@ -16,9 +16,9 @@ from transom.ledger.ledger import Ledger
 from transom.storage.tables import Table
 
 SCATTERED = 64
-"""The number of small files of a stage in a table that are not merged yet."""
+"""The maximum number of small files of a stage in a table; more are merged."""
 FULL = 2**20
-"""The size in bytes of a file that is not merged again, so that old files grow only with the runs."""
+"""The target size of a merged file in bytes. Larger files are not merged again."""
 
 
 def compact(ledger: Ledger, stage: str) -> None:

@@ -1,8 +1,8 @@
-"""Marks damaged partitions, so that the next run computes them again from their inputs.
+"""Mark damaged partitions, so that the next run computes them again from their inputs.
 
-A marked partition keeps its digest and inputs in the ledger: its readers stay fresh if it is computed as
-before. Its rows are deleted at once, so that no reader opens an unreadable file. The files stay on the disk,
-as Delta keeps those of earlier versions.
+A marked partition keeps its digest and input hashes in the ledger: its readers stay fresh if it gets the same
+rows again. Its rows are deleted at once, so that no reader opens an unreadable file. The files stay on the
+disk, as Delta keeps files of earlier versions.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ from transom.storage.tables import LakeError
 
 OTHER_BLOCK = "another block of the hour is damaged"
 ASIDE = ".damaged"
-"""The folder, in that of a stream's tables, for tables that cannot be opened."""
+"""The folder below a stream's folder for tables that cannot be opened."""
 
 
 def repair(
@@ -32,10 +32,10 @@ def repair(
     """Mark the damaged partitions of a verification, and delete their rows.
 
     Returns:
-        The partitions that the next run has to compute.
+        The partitions that the next run must compute.
 
     Raises:
-        RunSuperseded: a run came in between; nothing of its stage is marked.
+        RunSuperseded: a concurrent run changed the ledger; nothing of its stage is marked.
         LakeError: a table that cannot be opened cannot be moved.
     """
     marked: list[PartitionKey] = []
@@ -61,7 +61,7 @@ def repair(
             # An expired partition stays so; an unknown one is deleted again.
             states |= {key: snapshot.get(key) for key in unknown if key not in states}
             others = _other_blocks(snapshot, stage, name, states)
-            # Without rows, as if expired, it stays as it is.
+            # A partition without rows does not change.
             with_rows = [key for key in others if snapshot[key].rows or snapshot[key].status == "writing"]
             states |= {key: snapshot[key] for key in others}
             states |= {key: damaged(snapshot[key], run_id, OTHER_BLOCK) for key in with_rows}
@@ -80,10 +80,10 @@ def repair(
 def _other_blocks(
     snapshot: LedgerSnapshot, stage: str, table: str, states: Collection[PartitionKey]
 ) -> list[PartitionKey]:
-    """Return the other blocks of partly damaged hours, if whole hours are deleted, too.
+    """Return the other blocks of partly damaged hours, if all blocks of some other hour are deleted.
 
-    To delete rows by block, Delta reads all files that the condition does not exclude, also those of other
-    hours, which may be missing.
+    To delete rows by block, Delta reads all files that the condition does not exclude. Files of the other
+    hours, which may be missing, are among them.
     """
     of_table = (key for key in snapshot if (key.stage, key.table) == (stage, table))
     present = [key for key in of_table if not snapshot[key].damaged]
@@ -102,10 +102,14 @@ def publish_marks(
     """Publish new states of partitions whose rows stay.
 
     Args:
+        ledger: records the states.
+        stage: the stage of all partitions.
+        run_id: the run.
+        states: the new state of each partition; None deletes it.
         snapshot: the ledger that the states are derived from.
 
     Raises:
-        RunSuperseded: a run came in between; nothing is published.
+        RunSuperseded: a concurrent run changed the ledger; nothing is published.
     """
     if states:
         ledger.claim(stage, states, run_id, snapshot)
@@ -113,7 +117,7 @@ def publish_marks(
 
 
 def mark_unreadable(ledger: Ledger, found: Verification, run_id: str) -> list[PartitionKey]:
-    """Mark the partitions with unreadable files, and leave the files.
+    """Mark the partitions with unreadable files, and keep the files.
 
     Returns:
         The newly marked partitions.

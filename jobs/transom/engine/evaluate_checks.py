@@ -1,4 +1,4 @@
-"""Checks: Great Expectations over a table of metrics, with a row for each hour (of ingest: for each file).
+"""Evaluate checks by Great Expectations over a table of metrics: a row for each hour (in ingest, each file).
 
 Spark computes all metrics in the aggregation that a stage needs for its digests. The expectations evaluate
 this small table, and their unexpected rows identify the failed hours. The suite is built for each run and not
@@ -26,7 +26,7 @@ def preload() -> None:
 
 @cache
 def _metrics() -> "BatchDefinition":
-    """Return the source of tables of metrics. Cached, as it costs as much as a validation."""
+    """Return the source of tables of metrics; cached, as it costs as much as a validation."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     import great_expectations as gx
 
@@ -43,10 +43,14 @@ def evaluate_checks(checks: Sequence[Check], metrics: Sequence[Mapping[str, Any]
     """Evaluate every check for every row of a table of metrics.
 
     A check does not apply to a row in which its metric is null. One expectation costs as much as a million
-    rows, so each bound of each value becomes a row of a larger and a smaller number, for one expectation.
+    rows. So there is one expectation over a row for each bound of each value: a larger and a smaller number.
+
+    Args:
+        checks: the checks.
+        metrics: the metrics of each row, by name.
 
     Raises:
-        RuntimeError: an expectation could not be evaluated.
+        RuntimeError: the expectation could not be evaluated.
     """
     values = [
         (check, number, float(value))

@@ -1,9 +1,9 @@
-"""External tables of a stage: Delta tables of anybody, and the events of another stream.
+"""External tables of a stage: any Delta tables, and the events of other streams.
 
-A `LedgerSnapshot` shows them as hours of one more table. Their state comes from the log of the table, by the
-files that overlap an hour, or from the ledger of the other stream. So an hour is stale when its input changes
-there, and not when the table changes elsewhere. A table has every hour from that of its first row to that of
-its last one.
+A `LedgerSnapshot` shows an external table as hours of one more table. Their state comes from the table's log
+(the files that overlap an hour) or from the ledger of the other stream. So an hour is stale if the external
+rows of that hour change, not if others change. A table has every hour from that of its first row to that of
+its last row.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ TYPES: Mapping[str, tuple[Callable[[Any], bool], ...]] = {
 
 
 class NeverRun(LakeError):
-    """A stream whose events a stage reads has never run in the lake."""
+    """A stage reads the events of a stream that has never run in the lake."""
 
 
 class ExternalSources:
@@ -50,6 +50,7 @@ class ExternalSources:
 
     Args:
         root: the folder of the stage's own stream.
+        declared: the external tables.
     """
 
     def __init__(self, root: str, declared: Iterable[ExternalSource]) -> None:
@@ -60,7 +61,7 @@ class ExternalSources:
         }
 
     def beside(self, snapshot: LedgerSnapshot) -> LedgerSnapshot:
-        """Return a snapshot that has their hours, too.
+        """Return a snapshot with the hours of the external tables.
 
         Raises:
             LakeError: a table or stream does not exist, cannot be read, or has no such column.
@@ -70,13 +71,15 @@ class ExternalSources:
         return snapshot.with_external(hours)
 
     def pinned(self) -> Mapping[ExternalSource, Rows]:
-        """Return a reader of each, at the version of the last `beside`; of a stream at that of now."""
+        """Return a reader of each table, at the version of the last `beside`; of a stream, at the latest."""
         return {source: table.pinned() for source, table in self._observers.items()}
 
 
 class _Table:
-    """A Delta table, known by its log alone. If it has no times, every required hour is computed from all of
-    its rows."""
+    """A Delta table, known by its log only.
+
+    If it has no time column, every required hour is computed from all its rows.
+    """
 
     def __init__(self, source: ExternalSource) -> None:
         self._source = source
@@ -197,7 +200,7 @@ def _digest_of_files(table: DeltaTable) -> str:
 
 
 def _hours_of_files(source: ExternalSource, table: DeltaTable) -> Hours:
-    """Return the hours of a table. Their digests are sums of hashes of the files that overlap them."""
+    """Return the hours of a table. The digest of an hour is the sum of the hashes of overlapping files."""
     changes: dict[datetime, int] = {}
     deleted = _deleted_rows(table)
     for file in pa.table(table.get_add_actions(flatten=True)).to_pylist():
@@ -247,7 +250,7 @@ def _in(time: str, hours: Iterable[datetime]) -> Any:
 
 
 def _declared(rows: "DataFrame", source: ExternalSource) -> "DataFrame":
-    """Return the declared columns by their declared names, and the time by that of events."""
+    """Return the declared columns under their declared names, and the time as `TIME`."""
     from pyspark.sql import functions as F
 
     columns = [F.col(f"`{c.paths[0]}`").cast(SPARK_TYPES[c.type]).alias(c.name) for c in source.columns]

@@ -1,4 +1,4 @@
-"""Failing rows as evidence beside a failed check: a few, with long texts cut.
+"""Samples of failing rows as evidence for a failed check, with long texts cut.
 
 A line of a log may have megabytes. The executors cut it, so driver and ledger stay small for any data.
 """
@@ -22,10 +22,15 @@ def sample_failing_rows(rows: DataFrame, columns: Sequence[str], order: Sequence
     """Return the first failing rows, with their texts cut.
 
     Args:
-        order: the columns to sort by, as shown; by default all.
+        rows: the failing rows.
+        columns: the columns to return.
+        order: the columns to sort by. Default: `columns`.
+
+    Returns:
+        At most `SAMPLE` rows.
     """
     texts = {field.name for field in rows.schema if isinstance(field.dataType, StringType)}
-    # Cut before sorting: the driver gets no long text.
+    # Cut before sorting, so that the driver gets no long text.
     shown = rows.select(*(_shortened(name) if name in texts else F.col(f"`{name}`") for name in columns))
     first = shown.orderBy(*(f"`{name}`" for name in order or columns)).limit(SAMPLE)
     sample: list[Row] = first.toArrow().to_pylist()
@@ -40,7 +45,7 @@ def _shortened(name: str) -> Column:
 
 
 def format_row(row: Mapping[str, Any]) -> str:
-    """Return a failing row for people: `level 0, client 10.0.0.1, n 301`."""
+    """Return a failing row as text: `level 0, client 10.0.0.1, n 301`."""
     return ", ".join(
         f"{name} {value.isoformat(timespec='seconds')[:19] if isinstance(value, datetime) else value}"
         for name, value in row.items()

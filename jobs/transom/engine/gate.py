@@ -1,7 +1,7 @@
-"""The gate of a stage: the state of an interval in words. No Spark.
+"""The gate of a stage: the state of an interval as text. No Spark.
 
-It fails for hours of its own interval that are quarantined, blocked or not written. It warns of hours outside
-that a run repaired or left stale, and of incomplete hours.
+It fails for hours of its interval that are quarantined, blocked or not computed. It warns of hours outside
+the interval that failed or are stale, and of incomplete hours.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,8 +32,8 @@ class GateResult:
 
     Attributes:
         failures: a paragraph for each reason to stop; empty if the next stage may run.
-        warnings: what a person should know.
-        summary: one line.
+        warnings: a text for each warning.
+        summary: the state of the interval in one line.
         accepted: a line for each waived check.
     """
 
@@ -63,12 +63,16 @@ def evaluate_gate(
     """Decide whether a stage passes over an interval.
 
     Args:
-        command: runs the stage again, with `{from}` and `{to}`; part of each failure.
+        ledger: the ledger of the stream.
+        stage: the name of the stage.
+        stream: the name of the stream.
+        interval: the interval of the run.
+        command: the command that runs the stage again, with `{from}` and `{to}`; part of each failure.
         repair_window: how far around its interval a run computes stale hours; failures there are warnings.
         accepted: the waivers of the stream file, to report those with another value.
-        stale: stale hours of the interval by reason in words.
+        stale: the stale hours of the interval, by reason.
         rules: the built-in checks, by name.
-        outlets: the tables of results; None for all tables of the stage.
+        outlets: the tables of results. Default: all tables of the stage.
     """
     snapshot = ledger.snapshot([stage])
     around = interval.widen(before=repair_window, after=repair_window)
@@ -121,7 +125,7 @@ def evaluate_gate(
 def _is_computed(
     snapshot: LedgerSnapshot, stage: str, hour: datetime, outlets: Collection[str] | None
 ) -> bool:
-    """Whether a stage has computed every result of an hour; its state alone may be for other hours."""
+    """Return whether a stage has computed every result of an hour; an hour may have state alone."""
     if stage == SOURCE_STAGE:
         return hour in snapshot.required_hours
     names = {table for _, _, table in snapshot.names if outlets is None or table in outlets}
@@ -138,7 +142,8 @@ def _failures(
     waivers: Sequence[Waiver],
     rules: Mapping[str, BuiltIn],
 ) -> list[str]:
-    """Return a paragraph for each of the first reasons why partitions are not published."""
+    """Return a paragraph for each of the first reasons why partitions are not published, and one for the
+    rest."""
     by_reason: dict[tuple[str, object], list[PartitionKey]] = {}
     for key in partitions:
         state = snapshot[key]
@@ -158,7 +163,7 @@ def _failures(
 
 
 def _stale(ledger: Ledger, stage: str, command: str) -> list[str]:
-    """Return what the last run left stale, for the first intervals with the command that computes them."""
+    """Return what the last run left stale: the first intervals with the command, and the number of others."""
     intervals = [
         (finding.start_time, finding.end_time)
         for finding in findings(ledger.root, kinds=["stale"])

@@ -1,4 +1,4 @@
-"""Texts of a gate, in lines that fit a page: hours, checks, reasons and what to do."""
+"""Texts of a gate, in lines of limited width: hours, checks, reasons and remedies."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,22 +14,23 @@ from transom.ledger.waivers import Waiver, entry_for, format_observation, near_m
 from transom.spec.checks import BuiltIn
 
 MAX_ITEMS_SHOWN = 5
-"""How many hours, intervals or checks are named one by one."""
+"""The maximum number of hours, intervals or checks that are listed."""
 MAX_NAMES = 3
-"""How many files of one warning are named."""
+"""The maximum number of files that a warning lists."""
 OF_FILES = ("file", "quarantined_file")
-"""Kinds of reasons that are about a file."""
+"""The kinds of reasons that are about a file."""
 WIDTH = 110
 Hours = list[datetime]
 Results = Sequence[CheckResult]
 
 
 def wrapped(text: str, indent: str = "", behind: str = "    ", whole: Iterable[str] = ()) -> list[str]:
-    """Return a text in lines that fit a page; a long word stays whole.
+    """Return a text in lines of `WIDTH` characters; longer words are not broken.
 
     Args:
-        indent: of all lines.
-        behind: more indent, of all lines but the first.
+        text: the text.
+        indent: the indent of all lines.
+        behind: the additional indent of all lines but the first.
         whole: parts of the text that are not broken, so that a search in a log finds them.
     """
     for part in whole:
@@ -63,8 +64,8 @@ def _rows(result: CheckResult, count: int) -> str:
 
 
 def remarks(results: Results) -> list[str]:
-    """Return one warning for each block, check and column; for several files or hours it has their number and
-    some names."""
+    """Return one warning for each block, check and column. Several files or hours are counted, and some
+    named."""
     groups: dict[tuple[str, str], list[CheckResult]] = {}
     for result in results:
         groups.setdefault((result.partition.block, _check(result)), []).append(result)
@@ -72,7 +73,7 @@ def remarks(results: Results) -> list[str]:
 
 
 def _remark(results: Results) -> str:
-    """Return one line on a check that failed several times, with the first failing rows."""
+    """Return one line for a check that failed several times, with the first failing rows."""
     first = results[0]
     times = {result.partition.hour for result in results}
     hours = sorted(times - {UNKNOWN_HOUR})
@@ -141,12 +142,15 @@ def format_blocked(
     waivers: Sequence[Waiver],
     rules: Mapping[str, BuiltIn],
 ) -> str:
-    """Return a paragraph on partitions that are not published for one reason: what to do, then the checks.
+    """Return a paragraph on partitions that are not published for one reason: the remedy, then the checks.
 
     Args:
-        command: runs the stage again, with `{from}` and `{to}`.
-        hours: to run if the partitions have no hour.
-        waivers: those of the stream file.
+        snapshot: the ledger.
+        partitions: the partitions, one or more.
+        results: the check results of the stage.
+        command: the command that runs the stage again, with `{from}` and `{to}`.
+        hours: the hours to run if the partitions have no hour.
+        waivers: the waivers of the stream file.
         rules: the built-in checks, by name.
     """
     state = snapshot[partitions[0]]
@@ -155,7 +159,7 @@ def format_blocked(
     texts = {snapshot[key].reason or snapshot[key].run_id for key in partitions}
     names = ((reason.about if reason.kind == "check" else None) or reason.text for reason in state.reasons)
     about = ", ".join(dict.fromkeys(names))
-    # Values that differ are in the lines below.
+    # If the texts differ, the lines below have the values.
     reason = escape_control_chars(about if about and len(texts) > 1 else state.reason or state.run_id)
     keys = {(key.block, key.hour) for key in partitions}
     failed = [result for result in results if (result.partition.block, result.partition.hour) in keys]
@@ -196,16 +200,17 @@ def _waiver_lines(failed: Results, waivers: Sequence[Waiver], results: Results) 
 
 
 def format_root(root: PartitionKey, snapshot: LedgerSnapshot) -> str:
-    """Return in words why the readers of a root are stale."""
+    """Return as text why the readers of a root are stale."""
     (words,) = format_roots({root.hour: root}, snapshot)
     return words
 
 
 def format_roots(roots: Mapping[datetime, PartitionKey], snapshot: LedgerSnapshot) -> dict[str, Hours]:
-    """Return the stale hours by reason: a table upstream and what is the matter with it.
+    """Return the stale hours by reason, which is an upstream table and its state.
 
     Args:
-        roots: stale hours, each with its root.
+        roots: the stale hours, each with its root.
+        snapshot: the ledger.
     """
     groups: dict[tuple[str, str, str, str], list[tuple[datetime, datetime]]] = {}
     for hour, root in roots.items():

@@ -1,5 +1,7 @@
-"""Runs of consecutive hours of a chain: each continues from the state of the last required hour before it, if
-that is near enough to count."""
+"""Runs of consecutive hours of a chain.
+
+Each continues from the state of the last required hour before it, if that hour is near enough.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -20,7 +22,7 @@ class HourRun:
     """Consecutive hours, by their numbers since the epoch.
 
     Attributes:
-        ahead: the hour whose state they continue from; None if there is none.
+        ahead: the earlier hour whose state they continue from; None if there is none.
         begin: the first hour.
         until: the end, exclusive.
     """
@@ -31,12 +33,12 @@ class HourRun:
 
     @property
     def hours(self) -> range:
-        """All of them."""
+        """The numbers of all hours."""
         return range(self.begin, self.until)
 
     @property
     def previous_hour(self) -> int:
-        """The hour at whose end they begin."""
+        """The hour whose state they continue from, or else the hour before the first."""
         return self.begin - 1 if self.ahead is None else self.ahead
 
 
@@ -46,8 +48,11 @@ def hour_runs(
     """Return the runs of a block's target hours, and the other hours whose state they read.
 
     Args:
-        table: the chain.
-        back: how many hours back state counts.
+        request: the request of the step.
+        block: the block.
+        table: the table of the chain.
+        targets: the hours to compute.
+        back: how many hours back state is read.
     """
     required = {*request.rows.get((block, table), {}), *targets}
     runs, stored = [], set()
@@ -66,8 +71,9 @@ class ChainTask(ABC):
     """Computes the target hours of a block in order, as a task.
 
     Attributes:
+        block: the block, resolved.
         runs: the target hours.
-        schema: of the rows that it yields.
+        schema: the schema of the rows that it yields.
     """
 
     block: Any
@@ -86,4 +92,5 @@ class ChainTask(ABC):
 
         Args:
             table: all input of the task, stored state included.
+            tally: the counters of the task.
         """

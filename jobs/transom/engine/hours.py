@@ -23,7 +23,7 @@ def granule(length: int) -> "Column":
     """Return the start of an event's granule.
 
     Args:
-        length: of a granule, in microseconds.
+        length: the length of a granule, in microseconds.
     """
     from pyspark.sql import functions as F
 
@@ -32,7 +32,7 @@ def granule(length: int) -> "Column":
 
 
 def quoted(names: Iterable[str]) -> "list[Column]":
-    """Return columns by their names, which may have any characters."""
+    """Return columns by their names, which may contain any characters."""
     from pyspark.sql import functions as F
 
     return [F.col(f"`{name}`") for name in names]
@@ -55,7 +55,7 @@ def incomplete_hours(request: StepRequest, block: str) -> Int64s:
 
 
 def hour_number() -> "Column":
-    """Return the number of a row's hour since the epoch."""
+    """Return the number of a row's hour since the epoch, as the column `hour`."""
     from pyspark.sql import functions as F
 
     return F.expr(f"unix_micros(hour) div {HOUR_LENGTH}L").alias("hour")

@@ -1,11 +1,11 @@
-"""Damage of the ledger's own tables and of `findings`, and its repair.
+"""Find and repair damage of the ledger's own tables and of `findings`.
 
-Nothing has a digest of these tables. Detected are: a log or a file that cannot be read, rows that no run has
+These tables have no digests. Detected are: a log or a file that cannot be read, rows that no run can have
 written, and a log that ends before a token that another table has.
 
 Repair computes lost rows of `ledger` again: those of the first stage from its tables, from the hours of other
-stages and from `runs`. Lost rows of `checks` come back as their hours are computed again, those of `findings`
-with the next run. Lost rows of `runs` stay lost; no row depends on them.
+stages and from `runs`. Lost rows of `checks` return when their hours are computed again, those of `findings`
+with the next run. Lost rows of `runs` stay lost; no other row depends on them.
 """
 
 import re
@@ -59,9 +59,9 @@ class LedgerDamage:
     """What is wrong with the ledger.
 
     Attributes:
-        damages: everything, for people.
-        broken: tables whose log cannot be read.
-        stages: by table, the stages with unreadable files or with rows that no run has written.
+        damages: every damage, for messages.
+        broken: the tables that do not exist or cannot be opened.
+        stages: the stages with unreadable files or with rows that no run can have written, by table.
         highest_token: the highest token of any table for any stage; -1 if there is none.
         lost_commits: whether the log of `ledger` ends before that token.
     """
@@ -82,8 +82,8 @@ def examine(root: str, stages: Sequence[str], tables: Sequence[str]) -> LedgerDa
 
     Args:
         root: the stream's folder in the lake.
-        stages: all stages.
-        tables: the tables of the stages, which have tokens.
+        stages: the names of all stages.
+        tables: the names of the stages' tables, which have tokens.
     """
     result = LedgerDamage()
     for name in KEYS:
@@ -133,7 +133,7 @@ def _read_rows(table: DeltaTable, root: str, name: str) -> tuple[dict[str, list[
 
 
 def _valid_rows(name: str, stage: str, rows: Sequence[Row], stages: Sequence[str]) -> list[Row]:
-    """Return the rows that a run may have written: one for each key, and none if rows of a key differ."""
+    """Return the rows that a run can have written: one for each key, and none if rows of a key differ."""
     by_key: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows if stage in stages else ():
         by_key.setdefault(tuple(row.get(column) for column in KEYS[name]), []).append(row)
@@ -156,11 +156,15 @@ def repair_ledger(
     """Repair the ledger as far as possible.
 
     Args:
+        store: the store of the tables.
+        damage: the result of `examine`.
         layouts: the tables of the stages.
-        repair_window: of the stream; shorter gaps between runs count as requested.
+        stages: the names of all stages.
+        repair_window: the stream's repair window; shorter gaps between runs count as requested.
+        run_id: the id under which the repair claims partitions.
 
     Returns:
-        What was done, and what is lost, in words.
+        What was done, and what is lost, as texts.
     """
     root, notes = store.root, []
     for name in sorted(damage.broken):
@@ -177,7 +181,7 @@ def repair_ledger(
             write_deltalake(table, source, mode="overwrite", predicate=f"stage = '{stage}'")
             notes.append(f"{name}: without the damaged rows of stage {stage}")
     if "ledger" in damage.broken or damage.lost_commits:
-        # The next token is above all that tables have.
+        # The next token is above all tokens of tables.
         alter = DeltaTable(f"{root}/ledger").alter
         alter.set_table_properties({TOKENS_FROM: str(damage.highest_token + 1)}, raise_if_not_exists=False)
     ledger = Ledger(root)
@@ -198,8 +202,10 @@ def repair_ledger(
 def _recover(
     store: Store, ledger: Ledger, layouts: Sequence[TableLayout], repair_window: timedelta, run_id: str
 ) -> int:
-    """Add lost rows of the ledger for hours of the first stage, as damaged: the next run reads their files
-    again. Return their number."""
+    """Add lost ledger rows of the first stage as damaged, and return their number.
+
+    The next run reads the files of these hours again.
+    """
     snapshot = ledger.snapshot()
     layouts = [layout for layout in layouts if layout.stage == SOURCE_STAGE]
     to_digest = [
@@ -233,8 +239,11 @@ def _recover(
 
 
 def _requested_hours(ledger: Ledger, snapshot: LedgerSnapshot, repair_window: timedelta) -> set[datetime]:
-    """Return the hours that the first stage was requested to compute, as far as known: those that any stage
-    has, those of its runs, and gaps between them that are shorter than `repair_window`."""
+    """Return the requested hours, as far as known.
+
+    They are the hours that any stage has, those of the first stage's runs, and gaps between them that are
+    shorter than `repair_window`.
+    """
     hours = {key.hour for key, state in snapshot.items() if state.requested and key.hour != UNKNOWN_HOUR}
     runs = query(ledger.open("runs"), f'SELECT "from", "to" FROM t WHERE stage = \'{SOURCE_STAGE}\'')
     for start, end in sorted({(row["from"], row["to"]) for row in runs.to_pylist()}):
@@ -244,8 +253,10 @@ def _requested_hours(ledger: Ledger, snapshot: LedgerSnapshot, repair_window: ti
 
 
 def _mark_unchecked(ledger: Ledger, stage: str, run_id: str) -> int:
-    """Mark the partitions of a stage without recorded checks, so that they are computed and checked again;
-    their rows stay. Return their number."""
+    """Mark the partitions of a stage without recorded checks, and return their number.
+
+    They are computed and checked again. Their rows stay.
+    """
     snapshot = ledger.snapshot()
     of_stage = f"SELECT DISTINCT block, \"table\", hour, run_id FROM t WHERE stage = '{stage}'"
     checked = {

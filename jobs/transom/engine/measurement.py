@@ -1,4 +1,4 @@
-"""Metrics of computed rows, by partition, and the checks of them."""
+"""Measure computed rows by partition, and evaluate their checks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
@@ -35,7 +35,12 @@ def hash_rows(step: TableStep, rows: DataFrame) -> DataFrame:
 
 
 def hashed(rows: DataFrame, row_hash: str) -> DataFrame:
-    """Return rows for `measure`, with their sizes and their hashes, which are given in Spark SQL."""
+    """Return rows for `measure`, with their sizes and hashes.
+
+    Args:
+        rows: the rows.
+        row_hash: the hash of a row, as Spark SQL.
+    """
     return rows.select("*", F.expr(row_hash).alias(HASH), bytes_of(rows).alias(SIZE))
 
 
@@ -50,9 +55,12 @@ def measure(
     """Return digest, count and all metrics of each partition, from one aggregation of the rows.
 
     Args:
-        rows: of these partitions, as returned by `hashed`; None if there are none.
+        step: the step that declares the metrics.
+        rows: the rows of the partitions, from `hashed`; None if there are none.
+        computed: the result of the step, with further metrics.
+        partitions: the partitions, with and without rows.
+        counted: the counters of the tasks, by the value of the column `by`; other hours are ignored.
         by: the column that identifies, with `hour`, the partition of a row.
-        counted: what the tasks counted, by the value of this column; other hours are ignored.
     """
     metrics: dict[PartitionKey, dict[str, Any]] = {
         key: {
@@ -99,7 +107,7 @@ def evaluate(
 def with_failing_rows(
     step: TableStep, rows: DataFrame | None, result: CheckResult, counted: Mapping[str, TaskCounters]
 ) -> CheckResult:
-    """Return a failed check with the notes of tasks or else some failing rows."""
+    """Return a failed check with notes of tasks, or else with some failing rows."""
     key, condition = result.partition, step.failing_row_filters.get(result.check)
     notes = counted.get(key.block, TaskCounters()).notes.get((number_of(key.hour), result.check))
     if notes or condition is None or rows is None:

@@ -1,6 +1,6 @@
-"""The new states of the partitions of a pass, from their metrics and check results.
+"""Resolve the new states of the partitions of a pass, from their metrics and check results.
 
-In a chain the outcome of an hour needs those of the earlier ones, which are among its inputs.
+In a chain, the outcome of an hour depends on those of earlier hours, which are among its inputs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -44,16 +44,20 @@ def resolve_outcomes(
     """Return the new states of a plan's partitions, without those that stay blocked for the same reason.
 
     Args:
+        stage: the name of the stage.
+        step: the step of the table.
+        todo: the plan.
         snapshot: the ledger that the pass was planned with.
         metrics: digest, count and metrics of each target.
-        results: of the checks of the targets.
+        results: the check results of the targets.
         rules: the hash of the checks (`checks_fingerprint`).
+        run_id: the run.
     """
     failed: dict[PartitionKey, list[CheckResult]] = {}
     for result in results:
         if not result.success:
             failed.setdefault(result.partition, []).append(result)
-    # The values are in `checks`; a step that publishes failed hours repeats them in the reason.
+    # `checks` has the values. A step that publishes failed hours repeats them in the reason.
     text: Text = attrgetter("check") if step.withholds else format_failure
     states: dict[PartitionKey, PartitionState] = {}
     for block, hours in todo.hours.items():
@@ -116,8 +120,8 @@ def _without_rows(
 ) -> PartitionState:
     """Return the state of a partition without new rows.
 
-    Digest and number of rows are the previous ones, unless these are expired or damaged. The inputs are those
-    of the computed rows: the partition is stale when they change.
+    Digest and number of rows are the previous ones, unless these are expired or damaged. The input hashes are
+    those of the computed rows: the partition is stale when they change.
     """
     if previous is not None and previous.state_before_claim().status in ("expired", "damaged"):
         previous = None

@@ -1,4 +1,4 @@
-"""Which hours a run computes: arithmetic on the ledger."""
+"""Plan which hours a run computes, from the ledger."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,13 +26,15 @@ def left_stale(
     """Return the stale partitions out of reach of every chunk of a run, with their states.
 
     Args:
-        snapshot: the ledger after the run's publication, which may have made hours stale.
+        stale: the stale partitions.
+        snapshot: the ledger after the run published, which may have made hours stale.
+        scope: the hours that the run covers.
     """
     return {partition: snapshot.get(partition) for partition in stale if scope.out_of_reach(partition.hour)}
 
 
 def stale_partitions(stage: Stage, snapshot: LedgerSnapshot, waivers: Waivers) -> Iterator[PartitionKey]:
-    """Return the partitions of a stage that a run has to compute."""
+    """Yield the partitions of a stage that a run must compute."""
     outdated = Freshness(snapshot, [stage], waivers)
     for step in stage.steps:
         for block in step.outputs:
@@ -45,17 +47,18 @@ class Plan:
     """What a run does with the partitions of one table.
 
     Attributes:
-        targets: hours to compute, by block.
-        inputs: the expected inputs of each target, for a chain without its earlier hours, which the pass
-            computes. None if unknown.
-        reasons: why partitions are blocked by other tables.
-        hours: by block, all outdated hours in order: targets, blocked ones, and those that wait for them in
+        targets: the hours to compute, by block.
+        inputs: the expected input hashes of each target; None if unknown. For a chain they lack the hash of
+            its earlier hours, which the pass computes.
+        reasons: why other tables block partitions.
+        hours: all outdated hours in order, by block: targets, blocked ones, and those that wait for them in
             the same chain.
-        incomplete: incomplete hours of other tables that the targets read, by block.
-        wrong, missing: further reasons why a target is quarantined, or incomplete.
-        repaired: how many of the targets are not in requested hours.
-        needed: outdated or expired state of the stage that the targets read. It is computed first, however
-            far back, so that no row mixes two specifications.
+        incomplete: the incomplete hours of other tables that the targets read, by block.
+        wrong: further reasons why a target is quarantined.
+        missing: further reasons why a target is incomplete.
+        repaired: the number of targets outside the requested hours.
+        needed: the outdated or expired state of the stage that the targets read. It is computed first, at any
+            age, so that no row mixes two specifications.
     """
 
     targets: dict[str, list[datetime]] = field(default_factory=dict)
@@ -79,12 +82,16 @@ def plan(
 ) -> Plan:
     """Decide for each partition of a step whether it is computed.
 
-    Each required hour is one of every block, also of a new block, where it is stale. In a chain, earlier
-    hours that a target reads are targets if they are stale or expired, however far back.
+    Every block has every required hour; in a new block all are stale. In a chain, earlier hours that a target
+    reads are targets if they are stale or expired, at any age.
 
     Args:
-        waivers: failed checks that a person lets pass.
-        again: partitions to compute even if they are fresh.
+        stage: the stage.
+        step: the step of the table.
+        snapshot: the ledger of the stage and its inputs.
+        scope: the hours that the run covers.
+        waivers: the failed checks that the stream file accepts.
+        again: the partitions to compute even if they are fresh.
     """
     result = Plan()
     repaired = 0
@@ -122,11 +129,14 @@ def _hours_to_compute(
     scope: Scope,
     again: Collection[PartitionKey],
 ) -> list[datetime]:
-    """Return the hours of a block's table that have to be computed, in order.
+    """Return the hours of a block's table to compute, in order.
 
     Args:
-        key: returns its partition of an hour.
-        back: how many of its earlier hours an hour reads.
+        outdated: the freshness of the stage.
+        key: returns the table's partition of an hour.
+        back: how many earlier hours of the table an hour reads.
+        scope: the hours that the run covers.
+        again: the partitions to compute even if they are fresh.
     """
     stale = {*outdated.outdated_hours(*key(UNKNOWN_HOUR).series)}
     stale.update(partition.hour for partition in again if partition == key(partition.hour))

@@ -1,8 +1,8 @@
-"""From computed rows to the lake: measure, check, resolve, claim, write, record. Every stage goes this way.
+"""Publish computed rows: measure, check, resolve, claim, write, record. Every stage publishes this way.
 
-Every write carries the claim (`transom.storage.claim`). The ledger replaces `writing` by the outcome only if
-this run still holds every claim. So neither a crash between two tables nor a concurrent run
-can make wrong rows fresh.
+Every write has the token of the claim (`transom.storage.claim`). The ledger replaces `writing` by the outcome
+only if this run still holds every claim. So neither a crash between two tables nor a concurrent run makes
+wrong rows fresh.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -26,24 +26,31 @@ from transom.storage.store import Store, Write
 
 Metrics = Mapping[PartitionKey, Mapping[str, Any]]
 States = Mapping[PartitionKey, PartitionState | None]
-"""The new states of partitions; None to delete one."""
+"""The new state of each partition; None deletes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComputedStep:
-    """What a stage computed for a plan. All stages publish it the same way.
+    """What a stage computed for a plan.
 
     Attributes:
-        plan: made from `snapshot`.
-        waivers: failed checks that a person lets pass.
-        rows: as `measurement.hashed` returns them; None if there are none.
-        partitions: of the rows, and computed ones without rows.
-        writes: returns the writes of some partitions, from all new states and the sizes of these in bytes.
-        computed, counted, by: as of `measure`.
+        stage: the name of the stage.
+        step: the step that writes the table.
+        plan: the plan, derived from `snapshot`.
+        snapshot: the ledger that the run was planned with.
+        waivers: the failed checks that the stream file accepts.
+        run_id: the run.
+        rows: the rows, from `measurement.hashed`; None if there are none.
+        partitions: all computed partitions, with and without rows.
+        writes: returns the writes, from all new states and the sizes in bytes of the partitions to write.
+        computed: as of `measure`.
+        counted: as of `measure`.
+        by: as of `measure`.
         all_states: returns the states of all partitions, from those of the plan and the metrics.
-        forced: partitions that are written even if the table has the same rows.
-        results: of checks of what the rows were computed from.
-        pinned, still_valid: as of `publish_partitions`.
+        forced: the partitions that are written even if the table has the same rows.
+        results: the results of checks of the inputs of the rows.
+        pinned: as of `publish_partitions`.
+        still_valid: as of `publish_partitions`.
     """
 
     stage: str
@@ -65,7 +72,7 @@ class ComputedStep:
     still_valid: Callable[[LedgerSnapshot], bool] = lambda snapshot: True
 
     def resolve(self) -> tuple[Metrics, States, list[CheckResult]]:
-        """Measure and check the rows; return the metrics, the new states and the results of the checks."""
+        """Measure and check the rows, and return the metrics, the new states and the check results."""
         step, rows, counted = self.step, self.rows, self.counted
         metrics = measure(step, rows, self.computed, self.partitions, counted, self.by)
         results = evaluate(step, metrics, self.waivers)
@@ -111,22 +118,27 @@ def publish_partitions(
     """Publish new states of partitions, and the rows of some.
 
     Args:
-        writes: the rows, one write a table; each replaces all rows of its targets.
-        states: the new state of every partition concerned, also of quarantined and blocked ones; None to
-            delete it.
+        store: writes the rows.
+        ledger: records the states.
+        stage: the stage of all partitions.
+        run_id: the run.
+        writes: the rows, one write for each table; each replaces all rows of its targets.
+        states: the new state of every partition concerned, quarantined and blocked ones, too; None deletes
+            it.
         seen: the ledger when the run was planned.
-        results: of the checks.
-        pinned: versions of the tables that were read at the same time as `seen`; None for those of now.
-        still_valid: `holds` of `Ledger.claim`.
+        results: the results of the checks.
+        pinned: the versions of the tables when `seen` was read. Default: the latest versions.
+        still_valid: as `holds` of `Ledger.claim`.
 
     Raises:
-        RunSuperseded: another run has claimed or written some of them; nothing of this run becomes fresh.
+        RunSuperseded: another run has claimed or written some of the partitions; nothing of this run becomes
+            fresh.
     """
     if not states:
         return
-    # Nobody has written these partitions since `seen`, or the claim is refused.
+    # If another run has written these partitions since `seen`, the claim is refused.
     versions = store.pin({key.table for key in states}).versions if pinned is None else pinned
-    # A deletion is no request for the hour, should this run be killed.
+    # If this run is killed, a deletion must not count as a request for the hour.
     unrequested = {key for key, state in states.items() if state is None or not state.requested}
     claim = ledger.claim(stage, states, run_id, seen, versions, unrequested, still_valid)
     hours = set().union(*(write.hours for write in writes))
@@ -138,7 +150,7 @@ def publish_partitions(
 
 
 def readable(snapshot: LedgerSnapshot, hours: Collection[datetime]) -> list[PartitionKey]:
-    """Return the partitions of some hours whose rows a write has to keep: all that are not damaged."""
+    """Return the partitions of some hours whose rows a write must keep: all that are not damaged."""
     keys = (PartitionKey(*table, hour) for table in snapshot.names for hour in hours)
     return [key for key in keys if key in snapshot and not snapshot[key].damaged]
 
@@ -146,7 +158,7 @@ def readable(snapshot: LedgerSnapshot, hours: Collection[datetime]) -> list[Part
 def is_published(seen: LedgerSnapshot, partition: PartitionKey, digest: str) -> bool:
     """Return whether the table already has a partition's rows, so that they need not be written.
 
-    The claim is refused if the partition has changed since `seen`. One without a state has no rows.
+    The claim is refused if the partition has changed since `seen`. A partition without a state has no rows.
     """
     state = seen.get(partition)
     if state is None:

@@ -1,6 +1,6 @@
-"""Reads fresh published rows for the queries of features, without Spark.
+"""Read fresh published rows for the queries of features, without Spark.
 
-The rows of several tables and hours belong together: the ledger is the same before and after.
+The rows of several tables and hours are consistent: their ledger rows are equal before and after reading.
 """
 
 import math
@@ -30,19 +30,20 @@ T = TypeVar("T")
 
 
 class StaleDataError(LookupError):
-    """The rows do not exist or are not fresh; the message has the hour and the reason."""
+    """The rows do not exist or are not fresh. The message has the hour and the reason."""
 
 
 class UnknownKey(LookupError):
-    """No published hour has a record of a key; the message has the key and the block."""
+    """No published hour has a record of a key. The message has the key and the block."""
 
 
 @dataclass(frozen=True)
 class Reader(ABC):
-    """Reads the tables of a stream.
+    """A reader of the tables of a stream.
 
     Attributes:
-        root: their folder.
+        root: the stream's folder in the lake.
+        stream: the stream.
     """
 
     root: str
@@ -50,13 +51,15 @@ class Reader(ABC):
 
     @abstractmethod
     def freshness(self, snapshot: LedgerSnapshot) -> Freshness:
-        """Return what of the stream is fresh."""
+        """Return the freshness of the stream's partitions."""
 
     def rows(self, table: str, terms: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of a table that meet all given SQL conditions.
 
         Args:
-            columns: those to return; None for all.
+            table: the name of the table.
+            terms: the conditions.
+            columns: the columns to return. Default: all.
 
         Raises:
             StaleDataError: the table does not exist.
@@ -75,16 +78,17 @@ class Reader(ABC):
         return rows.cast(schema).combine_chunks()
 
     def read_fresh(self, partitions: Sequence[PartitionKey], read: Callable[[], T]) -> tuple[T, Int64s]:
-        """Return what a function reads of partitions that are fresh before and after it.
+        """Return the result of a function that reads partitions, which are fresh before and after the call.
 
         Args:
-            partitions: in the order of their hours, the last of which was requested.
+            partitions: the partitions, ordered by hour; the last hour must be a requested one.
+            read: reads their rows.
 
         Returns:
-            The result, and the incomplete ones of their hours in microseconds since the epoch.
+            The result, and the incomplete hours in microseconds since the epoch.
 
         Raises:
-            StaleDataError: one is not published and fresh.
+            StaleDataError: a partition is not published and fresh.
         """
         if not DeltaTable.is_deltatable(f"{self.root}/ledger"):
             raise StaleDataError(f"no run of {self.stream.name} is in this lake: {self.root}")
@@ -123,7 +127,7 @@ def in_utc(moment: datetime) -> datetime:
     """Return a time in UTC.
 
     Raises:
-        ValueError: it is no datetime, or has no zone.
+        ValueError: the value is no datetime, or has no zone.
     """
     if not isinstance(moment, datetime):
         raise ValueError(f"must be a datetime; got {moment!r}")
@@ -141,7 +145,7 @@ def sql_literal(value: Any) -> str:
     """Return a value as an SQL literal.
 
     Raises:
-        ValueError: it is a number that is not finite.
+        ValueError: the value is a number that is not finite.
     """
     if isinstance(value, datetime):
         return instant(in_utc(value))

@@ -1,13 +1,13 @@
-"""Deletes state that no current hour reads; a later run computes it again if it is needed.
+"""Delete state that no current hour reads; a later run computes it again if it is needed.
 
-An expired partition keeps its digest and its inputs. So its readers stay fresh, and it is computed as before
-if its inputs are as before.
+An expired partition keeps its digest and its input hashes. So its readers stay fresh, and it gets the same
+rows again if its inputs have not changed.
 
 State that other stages read does not expire: they run later, over any hours, and cannot compute it.
 
-Partitions that another run is writing are left to it. Those of a killed run look the same, and no later run
-may reach them: they expire when their run has committed nothing for long. A slower run is superseded, which
-changes no row.
+Partitions that another run is writing are left to it. Those of a killed run look the same, and perhaps no
+later run reaches them. So they expire when their run has committed nothing for long. If that run is just
+slow, it is superseded, which changes no row.
 """
 
 from collections.abc import Collection
@@ -26,19 +26,24 @@ from transom.storage.store import Store, Write
 Series = tuple[str, str]
 """A block and one of its stage's tables."""
 DEAD_CLAIM_AFTER = timedelta(days=1)
-"""How long a run commits nothing until it counts as dead; a live run writes for minutes."""
+"""A run that commits nothing for this long counts as dead; writing takes minutes."""
 
 
 def expire(
     store: Store, ledger: Ledger, stage: Stage, retention: timedelta, run_id: str, shared: Collection[Series]
 ) -> int:
-    """Delete a stage's state before its last hour with a row less the retention.
+    """Delete the state of a stage that is older than the retention before the stage's last hour.
 
     Args:
+        store: the store of the tables.
+        ledger: the ledger of the stream.
+        stage: the stage.
+        retention: how long before the last hour of the stage state is retained.
+        run_id: the run.
         shared: block and table of the state that other stages read, which stays.
 
     Returns:
-        The number of expired partitions; 0 if another run came in between.
+        The number of expired partitions; 0 if a concurrent run changed the ledger.
     """
     steps = {step.table.name: step for step in stage.steps if step.table.state}
     snapshot = ledger.snapshot([stage.name])
@@ -49,7 +54,7 @@ def expire(
     targets: dict[str, dict[str | None, set[datetime]]] = {name: {} for name in steps}
     is_dead = cache(lambda run: ledger.idle_time(run) >= DEAD_CLAIM_AFTER)
     for key, state in snapshot.having(["published", "writing"], steps, before=last - retention):
-        # Without the hours that the next one reads, a chain would be computed from its beginning.
+        # Without the hours that its next hour reads, a chain would be computed from its beginning.
         retained = max(retention, steps[key.table].back(key.block) * HOUR)
         if (key.block, key.table) in shared or key.hour >= last - retained:
             continue

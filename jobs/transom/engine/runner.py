@@ -1,7 +1,7 @@
-"""Runs a stage over an interval, table by table: plan, pin, compute, check, publish.
+"""Run a stage over an interval, table by table: plan, pin, compute, check, publish.
 
-A step of a stage writes one table. Its fresh hours stay, its stale ones are computed, each hour is checked,
-and the good hours are published beside the failed ones.
+A step of a stage writes one table. Fresh hours stay, stale hours are computed, and each hour is checked.
+Failed hours do not keep good ones from being published.
 """
 
 from collections import Counter
@@ -34,14 +34,19 @@ from transom.storage.store import PinnedTables, Store, Write, in_hours
 
 @dataclass
 class Outcome:
-    """What a run did, for `runs` and for people.
+    """What a run did, for `runs` and for logs. Sums over chunks, unless stated otherwise.
 
     Attributes:
-        stale: stale partitions out of the run's reach, with their states after it; of chunks, after the last.
-        incomplete: how many of the published partitions are incomplete.
-        counters: counts of what was done; over chunks they add up.
-        limits: theoretical limits of some counters.
-        gauges: counts of what exists after the run; of chunks, after the last.
+        rows_out: the number of published rows.
+        partitions_repaired: the number of partitions computed outside the interval.
+        published: the number of published partitions.
+        incomplete: the number of published partitions that are incomplete.
+        quarantined: the number of quarantined partitions.
+        blocked: the number of blocked partitions.
+        stale: the stale partitions out of the run's reach, with their states after the last chunk.
+        counters: counts of the run's work, by name.
+        limits: theoretical maxima of some counters, by name.
+        gauges: counts of what exists after the last chunk, by name.
     """
 
     rows_out: int = 0
@@ -72,7 +77,7 @@ class Outcome:
 
     @property
     def stale_since(self) -> datetime | None:
-        """The first stale hour out of reach."""
+        """The first stale hour out of reach; None if there is none."""
         return min((partition.hour for partition in self.stale), default=None)
 
     def add(self, other: "Outcome") -> None:
@@ -102,13 +107,22 @@ def run_steps(
     """Bring a stage up to date over an interval.
 
     Args:
+        store: reads and writes the tables.
+        ledger: the ledger of the stream.
+        stage: the stage.
+        interval: the chunk to compute.
         repair_window: how far before and after the run's interval stale hours are computed, too.
-        waivers: failed checks that a person lets pass.
-        run_interval: the run's interval, of which `interval` is a chunk; None if they are the same.
-        retention: how long before the stage's last hour state is retained; None for ever.
+        run_id: the run.
+        waivers: the failed checks that the stream file accepts.
+        run_interval: the run's interval, which contains `interval`. Default: `interval`.
+        retention: how long before the stage's last hour state is retained. Default: forever.
         shared: block and table of the state that other stages read. It does not expire; expired hours of it
             are computed again.
         recompute: whether fresh hours of the interval are computed and written, too.
+
+    Raises:
+        RunSuperseded: another run claimed, wrote or expired the same partitions.
+        LakeError: a table cannot be read or written.
     """
     forced = frozenset(interval.hours()) if recompute else frozenset()
     external = ExternalSources(ledger.root, stage.fillers)
@@ -130,7 +144,7 @@ class _StageRun:
     """A run of a stage over a chunk.
 
     Attributes:
-        forced: hours to compute even if they are fresh.
+        forced: the hours to compute even if they are fresh.
     """
 
     store: Store
@@ -143,12 +157,14 @@ class _StageRun:
     outcome: Outcome = field(default_factory=Outcome)
 
     def snapshot(self) -> LedgerSnapshot:
-        """Return the ledger of what the stage reads, with external tables."""
+        """Return the ledger of the stage and its inputs, with external tables."""
         return self.external.beside(self.ledger.snapshot(self.stage.ledger_stages))
 
     def forced_partitions(self, step: TableStep, shared: Collection[Series]) -> set[PartitionKey]:
-        """Return what a step computes even if it is fresh: forced hours, and expired state that other stages
-        read. Other expired state is computed when it is needed."""
+        """Return what a step computes even if it is fresh: forced hours, and expired shared state.
+
+        Other expired state is computed when a target needs it.
+        """
         states, table = self.ledger.snapshot([self.stage.name]), step.table.name
         hours = (
             PartitionKey(self.stage.name, block, table, hour)
@@ -163,7 +179,7 @@ class _StageRun:
     def prepare(
         self, step: TableStep, scope: Scope, again: Collection[PartitionKey]
     ) -> tuple[Plan, LedgerSnapshot, PinnedTables]:
-        """Plan a step, with the ledger and the table versions that it reads."""
+        """Return the plan of a step, with the ledger and the table versions that it reads."""
         reads = _inputs_of(step)
         tables = {table for stage, _, table in reads if stage != EXTERNAL_STAGE}
         snapshot, pins = pin_consistently(
@@ -172,7 +188,7 @@ class _StageRun:
         return plan(self.stage, step, snapshot, scope, self.waivers, again), snapshot, pins
 
     def bring_up_to_date(self, number: int, scope: Scope, again: Collection[PartitionKey]) -> None:
-        """Compute the stale hours of a step, and first the state of earlier steps that they need."""
+        """Compute the stale hours of a step, after the state of earlier steps that they need."""
         step = self.stage.steps[number]
         todo, snapshot, pins = self.prepare(step, scope, again)
         computed: set[PartitionKey] = set()
@@ -228,7 +244,7 @@ def drop_removed_blocks(store: Store, ledger: Ledger, stage: Stage, run_id: str)
     """Delete the rows of a stage's blocks that are no longer in the specification.
 
     Args:
-        stage: as specified now, perhaps without blocks.
+        stage: the stage by the current specification; it may have no blocks.
     """
     for step in stage.steps:
         _drop_blocks(store, ledger, stage, step, run_id)
@@ -260,9 +276,14 @@ def pin_consistently(
 ) -> tuple[LedgerSnapshot, PinnedTables]:
     """Return a ledger and the table versions that belong to it.
 
-    The versions are pinned between two snapshots that agree on `reads`. A change of rows lies between a claim
-    and a publication, and one of them would show. So the rows are those of the digests in the ledger, even if
-    rows are changed and changed back.
+    The versions are pinned between two snapshots that agree on `reads`. Rows change only between a claim and
+    a publication, and one of them would change the ledger. So the rows are those of the digests in the
+    ledger, even if they are changed and changed back.
+
+    Args:
+        snapshot: returns the current ledger.
+        pin: returns the current versions of the tables.
+        reads: the tables that must not change.
     """
     while True:
         before = snapshot()
@@ -306,8 +327,11 @@ def _writes(
     states: States,
     sizes: Mapping[PartitionKey, int],
 ) -> list[Write]:
-    """Return one write of the new rows of the partitions in `sizes`, and of the previous rows of those that
-    a killed run had begun to replace."""
+    """Return one write of the new rows of the partitions in `sizes`.
+
+    It also restores the previous rows of partitions that are not published and that a killed run had begun to
+    replace.
+    """
     good: dict[str | None, list[datetime]] = {}
     for key in sizes:
         good.setdefault(key.block, []).append(key.hour)
@@ -320,7 +344,7 @@ def _writes(
             targets.setdefault(key.block, []).append(key.hour)
             previous.setdefault(version, {}).setdefault(key.block, []).append(key.hour)
     for version, blocks in previous.items():
-        # With columns that are no longer in the specification.
+        # The old rows may have columns that are no longer in the specification.
         old = PinnedTables(store, {step.table.name: version})
         frames.append(old.read(step.table.name, set().union(*blocks.values())).where(_in(blocks)))
     if not targets:

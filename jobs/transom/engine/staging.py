@@ -1,7 +1,7 @@
-"""Staged rows: tasks write them to files of the table, and they are read from there before the commit.
+"""Stage rows: tasks write them to files in the table's folder, which are read again before the commit.
 
-So rows are computed once, even if an executor is lost; digests and checks are of exactly the committed files;
-and Arrow data is written without conversion to Spark's rows.
+So rows are computed once, even if an executor is lost. Digests and checks read exactly the committed files.
+Arrow data is written without conversion to Spark's rows.
 """
 
 import re
@@ -23,7 +23,7 @@ from transom.storage.store import Store
 from transom.storage.tables import ARROW_TYPES, LakeError, Table
 
 MOST_FILES = 4
-"""The maximum average number of files for an hour of a block; otherwise rows are written again."""
+"""The maximum average number of files for an hour of a block. With more files, rows are written again."""
 Files = Collection[DataFile]
 PART = "__part"
 """The column with the name of a row's file."""
@@ -34,27 +34,30 @@ TASK_REPORT_SCHEMA = {
     **dict.fromkeys(("rows", "bytes", "modified"), "bigint"),
     "counted": "string",
 }
-"""A row of a task's report: a file, or its counters as JSON."""
+"""The columns of a task's report; a row is a file, or the counters as JSON."""
 
 
 def read_staged(store: Store, table: str, columns: Mapping[str, str], data_files: Files) -> DataFrame:
     """Return the rows of staged files, each with the name of its file.
 
     Args:
-        columns: the Spark types of the columns to read.
+        store: the store of the table.
+        table: the name of the table.
+        columns: the Spark types of the columns to read, by name.
+        data_files: the files.
 
     Raises:
-        LakeError: a file is not found: an incomplete listing of the file system must not lose rows.
+        LakeError: a file is not found. An incomplete listing of the file system must not lose rows.
     """
     ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
     names = {file.name for file in data_files}
     if not names:
         return store.spark.createDataFrame([], f"{ddl}, {PART} string")
     folders = sorted({file.path.rpartition("/")[0] for file in data_files})
-    # Spark takes a path as a glob.
+    # Spark parses a path as a glob.
     root = re.sub(r"([\\*?\[\]{}])", r"\\\1", store.uri(table))
-    # By folders, as Spark lists many paths in a job of its own. Files of failed tasks are in them, too; the
-    # filter on names keeps Spark from opening these.
+    # By folders, as Spark starts another job to list many paths. Files of failed tasks are in the folders,
+    # too; the filter on names keeps Spark from opening them.
     rows = store.spark.read.schema(ddl).parquet(*(f"{root}/{folder}" for folder in folders))
     lost = names.difference(file.rpartition("/")[2] for file in rows.inputFiles())
     if lost:
@@ -83,10 +86,13 @@ class StagedOutput:
 
     Attributes:
         data_files: the files, by block.
-        counted: the tasks' counters, by block.
+        counted: the counters of the tasks, by block.
         adopted: the files that the run has begun to commit.
 
     Args:
+        store: the store of the table.
+        table: the table.
+        tasks: compute the rows; each is run when the object is created.
         hours: the maximum number of hours of the rows.
 
     Raises:
@@ -99,7 +105,7 @@ class StagedOutput:
         self.adopted: Files = ()
         self.data_files: dict[str, list[DataFile]] = {}
         self.counted: dict[str, TaskCounters] = {}
-        # Named before anything is written, so that files of failed tasks are found.
+        # Named before anything is written, so that `discard` finds the files of failed tasks.
         self._folder = f"made-{uuid.uuid4().hex}"
         self._by_hour = hours <= MOST_HOURS
         ddl = ", ".join(f"{name} {kind}" for name, kind in TASK_REPORT_SCHEMA.items())
@@ -134,8 +140,10 @@ class StagedOutput:
         return rows.drop(PART)
 
     def adopt_files(self, targets: Mapping[str | None, Collection[datetime]]) -> list[DataFile] | None:
-        """Return the files of some hours of some blocks, for the run to commit; None if a file has several
-        hours, or if there are too many files."""
+        """Return the files of some hours, by block, for the run to commit.
+
+        None if a file has several hours, or if there are too many files.
+        """
         hours = {block: set(of_block) for block, of_block in targets.items()}
         adopted = [
             file
@@ -159,11 +167,15 @@ def _report_schema() -> pa.Schema:
 
 @dataclass(frozen=True)
 class _PartWriter:
-    """Writes the rows of a Spark partition, and returns a report.
+    """A function that writes the rows of a Spark partition, and returns a report.
 
     Attributes:
-        block, compute, compute_counting: of the `BlockTask`.
-        schema, uri: of the table.
+        block: as of `BlockTask`.
+        compute: as of `BlockTask`.
+        compute_counting: as of `BlockTask`.
+        schema: the schema of the table.
+        uri: the URI of the table.
+        folder: the folder of the files, relative to the table.
         by_hour: whether each file has the rows of one hour.
     """
 
@@ -193,7 +205,7 @@ class _PartWriter:
         yield pa.RecordBatch.from_pylist(report, _report_schema())
 
     def _with_block(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch in the table's types, with its block and without columns of other blocks."""
+        """Return a batch in the table's types, with its block; columns of other blocks are not added."""
         fields = [field for field in self.schema if field.name in batch.schema.names]
         arrays = [batch.column(field.name).cast(field.type) for field in fields]
         block = pa.repeat(pa.scalar(self.block), batch.num_rows)

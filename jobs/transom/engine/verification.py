@@ -1,4 +1,4 @@
-"""Compares the tables with the ledger, partition by partition."""
+"""Compare the tables with the ledger, partition by partition."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +22,7 @@ from transom.storage.store import Store
 from transom.storage.tables import Table
 
 MAX_NAMED_FILES = 3
-"""How many files of an hour are named if none of them is known to be the cause."""
+"""The maximum number of files of an hour that are named if the cause is none in particular."""
 States = Mapping[PartitionKey, PartitionState]
 
 
@@ -31,9 +31,11 @@ class TableLayout:
     """A table that a stage writes.
 
     Attributes:
-        blocks: the columns of each block's digests.
-        comparable: whether a partition's digest is of these columns, as its specification has not changed
-            since. Of others only the number of rows is compared.
+        stage: the name of the stage.
+        table: the table.
+        blocks: the columns of the digests, by block.
+        comparable: returns whether a partition's digest covers these columns: its specification has not
+            changed since. Of other partitions only the number of rows is compared.
     """
 
     stage: str
@@ -49,7 +51,7 @@ class TableLayout:
         hours: Iterable[datetime | None] = (),
         block: str | None = None,
     ) -> Damage:
-        """Return a damage of the table; an hour that is None is left out."""
+        """Return a damage of the table, without hours that are None."""
         known = tuple(hour for hour in hours if hour is not None)
         return Damage(self.stage, self.table.name, block, known, kind, file, detail)
 
@@ -62,12 +64,12 @@ class Verification:
     """The result of a comparison.
 
     Attributes:
-        damages: everything that is wrong.
-        reasons: what is wrong with each partition that has to be computed again, in words.
-        surplus: blocks and hours with rows that are not in the ledger, by table; the hour of rows without one
-            is None.
+        damages: every difference.
+        reasons: the partitions that must be computed again, with the difference as text.
+        surplus: blocks and hours with rows that are not in the ledger, by table; the hour is None for rows
+            without one.
         broken: tables that cannot be opened or do not exist, with the fault.
-        partitions: how many were compared.
+        partitions: the number of compared partitions.
     """
 
     damages: list[Damage] = field(default_factory=list)
@@ -77,7 +79,7 @@ class Verification:
     partitions: int = 0
 
     def add(self, damage: Damage, partitions: Iterable[PartitionKey] = ()) -> None:
-        """Add a damage, and the partitions that have to be computed again for it."""
+        """Add a damage, and the partitions that must be computed again because of it."""
         self.damages.append(damage)
         for partition in partitions:
             self.reasons.setdefault(partition, f"{damage.file or ''} {damage.detail}".lstrip())
@@ -87,7 +89,10 @@ def verify(store: Store, ledger: Ledger, layouts: Layouts, interval: Interval | 
     """Compare the tables of some stages with the ledger.
 
     Args:
-        interval: compare only its hours, and rows without an hour; None for all.
+        store: the store of the tables.
+        ledger: the ledger.
+        layouts: the tables to compare.
+        interval: the hours to compare, with rows without an hour. Default: all.
     """
     result = Verification()
     while True:
@@ -103,13 +108,13 @@ def verify(store: Store, ledger: Ledger, layouts: Layouts, interval: Interval | 
             continue
         to_digest = partial(FilesToDigest, layout.table, store.uri(name), layout.blocks)
         requests.append((layout, None, to_digest(files_of(table, interval))))
-        # Hours that a run has begun to replace: their rows are in an earlier version.
+        # If a run has begun to replace hours, their rows are in an earlier version.
         torn: dict[int, set[datetime]] = {}
         for key, state in _of_table(snapshot, name, interval).items():
             if state.status == "writing" and state.previous_version is not None:
                 torn.setdefault(state.previous_version, set()).add(key.hour)
         for version, hours in torn.items():
-            # If the version is vacuumed, readers of these hours fail.
+            # If the version was vacuumed, readers of these hours fail.
             with suppress(DeltaError, OSError):
                 files = files_of(DeltaTable(f"{store.root}/{name}", version=version))
                 requests.append((layout, hours, to_digest([file for file in files if file.hour in hours])))
@@ -134,6 +139,8 @@ def unreadable(root: str, layouts: Layouts, snapshot: LedgerSnapshot, decode: bo
 
     Args:
         root: the stream's folder in the lake.
+        layouts: the tables to read.
+        snapshot: the ledger.
         decode: whether to decode files of the right size.
     """
     result = Verification()
@@ -158,7 +165,7 @@ def kind_of(fault: str) -> Kind:
 
 
 def table_fault(fault: str | None) -> tuple[Kind, str]:
-    """Return the kind of a table's damage and its detail, by the result of `open_or_fault`."""
+    """Return the kind and the detail of a table's damage, from the result of `open_or_fault`."""
     if fault is None:
         return "missing", "the table is not there"
     return "unreadable", f"the table cannot be opened: {fault}"
@@ -200,6 +207,11 @@ def _compare(
     """Compare a version of a table with the partitions that have their rows in it.
 
     Args:
+        result: gets the differences.
+        layout: the table.
+        states: the partitions with rows in the version, and their states.
+        digests: the digests of the files of the version.
+        snapshot: the ledger.
         whole: whether the version must have no other rows.
     """
     surplus = result.surplus.setdefault(layout.table.name, set())
@@ -217,7 +229,7 @@ def _compare(
             fault = str(digest.fault)
             result.add(layout.damage(kind_of(fault), fault, digest.file.path, [hour]), of_hour)
         if whole:
-            # The whole hour is deleted: rows that stayed could not be read.
+            # The whole hour is deleted: rows that stay could not be read.
             surplus.update((block, hour) for block in layout.blocks)
     marked: dict[tuple[str, str], list[datetime]] = {}
     for key, state in sorted(states.items()):
@@ -237,7 +249,7 @@ def _compare(
         detail = f"marked, and no run has made it again yet: {reason}"
         result.add(layout.damage("marked", detail, None, hours, block))
     for (block, hour), rows in sorted(by_partition.items(), key=str) if whole else ():
-        # Unless a run is writing it.
+        # No surplus if a run is writing it.
         if hour is None or PartitionKey(layout.stage, block, layout.table.name, hour) not in snapshot:
             number = sum(digest.rows or 0 for digest in rows)
             detail = f"{counted(number, 'row')} of which the ledger knows nothing"
@@ -248,7 +260,7 @@ def _compare(
 def _difference(
     layout: TableLayout, partition: PartitionKey, state: PartitionState, digests: Sequence[FileDigest]
 ) -> tuple[str | None, str | None]:
-    """Return how the rows of a partition differ from the ledger, and in which file."""
+    """Return how the rows of a partition differ from the ledger, and in which file; None for equal rows."""
     rows = sum(of_file.rows or 0 for of_file in digests)
     digest = EMPTY_DIGEST if state.status == "expired" else state.digest
     # A digest begins with the number of rows.

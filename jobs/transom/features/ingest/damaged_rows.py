@@ -1,8 +1,8 @@
 """Damaged rows: lost rows, rows that wait for their file, and kept rows that were changed.
 
-Rows are lost if their file cannot be read again. The record of the file notes it, so the hours are incomplete.
-The rows return once the landing folder has the content again. If the file exists but touches hours out of
-reach of the run, the hour stays damaged until a run ingests the whole file.
+Rows are lost if their file cannot be read again. The file's record notes it, so the hours are incomplete. The
+rows return once the landing folder has the content again. If the file exists but touches hours out of the
+run's reach, the hour stays damaged until a run ingests the whole file.
 
 Only the digest in the ledger proves that kept rows are those of their file. A new digest would hide a change,
 so the rows of recomputed hours are first compared with the digest.

@@ -18,7 +18,7 @@ BLOCK = "events"
 VERSION = 8
 """The version of the stage. Raise it if the code computes other rows."""
 READING = 8
-"""The version of reading. Raise both versions if files must be read again; rows of missing files cannot be."""
+"""The version of reading. Raise both versions if files must be read again; missing files keep their rows."""
 
 
 def partition_of(table: str, hour: datetime) -> PartitionKey:

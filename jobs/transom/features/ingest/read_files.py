@@ -1,9 +1,9 @@
 """Read files on the executors: parse with Arrow, and write data files of the tables.
 
 One pass over the bytes returns events, rejected lines and the file's summary. So a file that is still being
-written is read as of one moment, and replaced when it has grown. The rows are written at once as data files of
-their tables (`transom.storage.data_files`). So decisions are about the bytes that were read, and nothing is
-parsed twice.
+written is read as of one moment, and replaced when it has grown. The rows are written at once as data files
+of their tables (`transom.storage.data_files`). So decisions are about the bytes that were read, and nothing
+is parsed twice.
 """
 
 import os

@@ -90,7 +90,7 @@ class IngestSnapshot:
 
     @cached_property
     def to_reread(self) -> frozenset[datetime]:
-        """The hours whose files are read again: recomputed ones, and damaged ones that the run may publish."""
+        """The hours whose files are read again: recomputed and damaged ones that the run may publish."""
         damaged = {key.hour for key, state in self.ledger_state.troubled() if state.damaged}
         reached = {
             hour

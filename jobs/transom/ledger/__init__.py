@@ -1,1 +1,1 @@
-"""What each stage has done to each hour: states, claims, staleness."""
+"""The ledger: states of partitions, claims, staleness."""

@@ -1,7 +1,7 @@
 """The hours of a table that is computed from its own earlier hours, in order.
 
-A pass computes several of them. The outcome of an hour determines the later ones: they are blocked if it is,
-incomplete if it is, and computed from its digest if it is published.
+A pass computes several of them. The outcome of an hour affects the later ones. They are blocked if it is not
+readable, and incomplete if it is incomplete. Its digest is one of their inputs.
 """
 
 from bisect import bisect_left
@@ -16,8 +16,10 @@ from transom.ledger.snapshot import LedgerSnapshot
 
 
 def blocking_reason(partition: PartitionKey, state: PartitionState) -> Reason | None:
-    """Return why the readers of a partition are blocked: by it, or by the partition that it waits for; None
-    if it is readable."""
+    """Return why a partition blocks its readers; None if it is readable.
+
+    The reason is the partition, or the one that it waits for.
+    """
     if state.status in READABLE:
         return None
     if state.status == "blocked" and state.reason:
@@ -30,18 +32,23 @@ def waiting_reason(partition: PartitionKey, text: str) -> Reason:
     """Return the reason to wait for a partition.
 
     Args:
-        text: what is the matter with it.
+        partition: the partition.
+        text: its problem, such as `is quarantined`.
     """
     return Reason("waits", f"{partition} {text}", partition.key)
 
 
 class PredecessorScan:
-    """The hours of a block's own table before a given one, as a pass leaves them.
+    """The earlier hours of a block's own table, with the outcomes of a pass.
 
-    Hours are queried in order, and the outcome of each is recorded (`record`) before the next query: so each
-    is read once.
+    Call the methods for the hours of the pass in order, and `record` the outcome of each before the next. So
+    each earlier hour is read once.
 
     Args:
+        snapshot: the ledger that the pass was planned with.
+        stage: the stage of the table.
+        block: the block of the table.
+        table: the name of the table.
         back: how many earlier hours an hour reads; 0 if the block does not read its own table.
         hours: the hours of the pass, in order.
     """
@@ -74,18 +81,18 @@ class PredecessorScan:
         self._recorded[hour] = state
 
     def reason(self, hour: datetime) -> Reason | None:
-        """Return why earlier hours block an hour, for the first that does; None if none does."""
+        """Return why the first blocking earlier hour blocks an hour; None if there is none."""
         self._advance(hour)
         first = bisect_left(self._blocking, (hour - self._back,))
         return self._blocking[first][1] if first < len(self._blocking) else None
 
     def incomplete(self, hour: datetime) -> list[datetime]:
-        """Return the earlier hours that are incomplete, not only because of hours before them."""
+        """Return the incomplete earlier hours, except those that are incomplete only by hours before them."""
         self._advance(hour)
         return self._incomplete[bisect_left(self._incomplete, hour - self._back) :]
 
     def contents(self, hour: datetime) -> int:
-        """Return the hash of the earlier hours, as `LedgerSnapshot.range_hash`."""
+        """Return the hash of the earlier hours that an hour reads, as `LedgerSnapshot.range_hash`."""
         self._advance(hour)
         first = bisect_left(self._scanned, hour - self._back)
         content: int = (self._sums[-1] - self._sums[first]) % 2**BITS

@@ -7,7 +7,7 @@ Severity = Literal["error", "incomplete", "warning"]
 
 
 def format_exact(observed: float | None) -> str:
-    """Return a number as `waivers` in a stream file take it: the text parses to exactly this value."""
+    """Return a number as text that parses to exactly this value, for `waivers` in a stream file."""
     if observed is None:
         return "nothing"
     value = float(observed)
@@ -16,7 +16,7 @@ def format_exact(observed: float | None) -> str:
 
 
 def format_short(observed: float | None) -> str:
-    """Return a number for people: whole ones whole, others with at least four digits."""
+    """Return a number as short text: integers in full, other numbers with at least four digits."""
     if observed is None or float(observed).is_integer():
         return format_exact(observed)
     return f"{observed:.4g}" if abs(observed) < 1000 else f"{observed:.1f}"
@@ -27,13 +27,15 @@ class Check:
     """A bound on a metric.
 
     Attributes:
-        name: in terms of the domain; people see it and waive it by this name.
+        name: the name, in terms of the domain; waivers and messages use it.
         metric: the name of the metric.
-        at_least, at_most: the bounds, inclusive; None if there is none.
-        column: the column that the check is about; None if it is not about one.
-        advice: what to do, if name and numbers do not tell.
-        rule: the condition that the metric counts, of a check in the stream file. Another rule makes another
-            check.
+        severity: the effect of a failure.
+        at_least: the lower bound, inclusive; None if there is none.
+        at_most: the upper bound, inclusive; None if there is none.
+        column: the column that the check is about; None if it is about none.
+        advice: what to do, if name and values do not show it.
+        rule: the condition that the metric counts, for a check of the stream file. A change of the condition
+            changes the check.
     """
 
     name: str
@@ -47,7 +49,7 @@ class Check:
 
     @property
     def expected(self) -> str:
-        """The bound in words, with the advice."""
+        """The bounds as text, with the advice."""
         bounds = [f"at least {format_exact(self.at_least)}"] if self.at_least is not None else []
         bounds += [f"at most {format_exact(self.at_most)}"] if self.at_most is not None else []
         if self.at_least is not None and self.at_least == self.at_most:
@@ -57,7 +59,14 @@ class Check:
 
 @dataclass(frozen=True)
 class MetricResult:
-    """The result of a check for one row of the metrics."""
+    """The result of a check for one row of the table of metrics.
+
+    Attributes:
+        check: the check.
+        row: the number of the row.
+        observed: the value of the metric.
+        success: whether the check passed.
+    """
 
     check: Check
     row: int

@@ -1,7 +1,7 @@
-"""Partitions of the ledger in Arrow arrays; a Python object is made only of a partition that is read by key.
+"""Partitions of the ledger in Arrow arrays. Only a partition that is read becomes a Python object.
 
-A year of hours has a hundred thousand partitions. Arrow reads them in milliseconds; to make an object of each
-takes seconds.
+A year of hours has a hundred thousand partitions. Arrow reads them in milliseconds; creating an object for
+each takes seconds.
 """
 
 import json
@@ -29,7 +29,7 @@ from transom.storage.tables import Table
 
 NAMES = ("stage", "block", "table")
 AT_A_TIME = 64
-"""Neighbouring hours of a table whose states are made together."""
+"""The number of neighbouring states that are created together."""
 DELETED = "forgotten"
 """The status of a row that a commit deletes; no table contains it."""
 
@@ -49,10 +49,10 @@ class StoredPartitions:
 
     Attributes:
         places: the places of each block's table.
-        hours: the number since the epoch of the hour at each place.
+        hours: the hour at each place, in hours since the epoch.
 
     Args:
-        rows: of the table `ledger`.
+        rows: rows of the table `ledger`.
     """
 
     def __init__(self, rows: pa.Table) -> None:
@@ -130,7 +130,7 @@ class StoredPartitions:
         return _bools(pc.is_in(self.column("status"), pa.array(statuses, pa.string())))
 
     def by_run(self, run_id: str) -> Bools:
-        """Return which partitions are of a run, in any of its chunks."""
+        """Return which partitions a run wrote or is writing, in any of its chunks."""
         runs = self.column("run_id")
         return _bools(pc.or_(pc.equal(runs, run_id), pc.starts_with(runs, f"{run_id} ")))
 
@@ -146,7 +146,7 @@ class StoredPartitions:
 
     @cached_property
     def complete(self) -> Bools:
-        """Which of these are complete."""
+        """Which partitions are readable and complete."""
         return self.readable & self.flags("complete")
 
 
@@ -164,6 +164,6 @@ def _state(row: Mapping[str, Any]) -> PartitionState:
 
 @lru_cache(2**12)
 def _inputs(text: str) -> Mapping[str, str]:
-    """Parse inputs. Most hours of ingest have the same."""
+    """Parse input hashes; most hours of ingest have equal ones."""
     inputs: Mapping[str, str] = json.loads(text)
     return inputs

@@ -8,7 +8,7 @@ from transom.core.intervals import format_hours
 
 Kind = Literal["missing", "unreadable", "different", "marked"]
 """Missing: a file or a table does not exist. Unreadable: it exists and cannot be read. Different: the rows do
-not have the digest of the ledger. Marked: known from before, and not computed again yet."""
+not have the digest of the ledger. Marked: an earlier search found it; no run has computed it again yet."""
 LEDGER = "ledger"
 """The stage, in messages, of tables without one: `ledger`, `checks`, `runs` and `findings`."""
 
@@ -18,10 +18,13 @@ class Damage:
     """One damaged file, table or range of hours.
 
     Attributes:
-        block: None for every block of the table.
-        hours: empty for the whole table.
-        file: its path below the table's folder; None if no single file is meant.
-        detail: what is wrong, in words.
+        stage: the stage, or `LEDGER`.
+        table: the name of the table.
+        block: the block; None for all blocks of the table.
+        hours: the hours; empty for the whole table.
+        kind: the kind of damage.
+        file: the path below the table's folder; None if it is not about a single file.
+        detail: what is wrong, as text.
     """
 
     stage: str

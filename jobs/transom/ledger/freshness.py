@@ -1,7 +1,7 @@
-"""What is outdated or stale, and why: for runs, gates, commands, notebooks and audits.
+"""Which hours are outdated or stale, and why: for runs, gates, commands, notebooks and audits.
 
-As in a build system, an hour is outdated if its recorded inputs differ from its inputs now; a run computes it
-again. It is stale, too, if an hour upstream is outdated: its root.
+As in a build system, an hour is outdated if its recorded input hashes differ from those of now; a run then
+computes it again. An hour is stale if it is outdated or an hour upstream is, which is its root.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -53,19 +53,19 @@ class StaleReason:
     """One reason why a partition is not fresh.
 
     Attributes:
-        code: `not_computed`, it does not exist; `block_added`, nor did its block when the hour was computed;
-            `dropped`, its block or table is no longer in the stream file;
-            `writing`, `damaged`, `quarantined`, `blocked`, its status;
-            `unknown_inputs`, the ledger does not have its inputs;
-            `specification`, `version`, `completeness`, `checks`, this input changed;
-            `input_missing`, `input_changed`, hours of an input table do not exist or changed;
-            `state_stale`, earlier tables of its stage or earlier hours of its table are outdated;
-            `upstream_stale`, an input of another stage is stale.
-        partitions: those concerned, of the last four codes. `input_changed` has all current inputs of the
-            table; `upstream_stale` has the root.
-        name: of the changed input; for a table its name.
-        recorded: the value of the input in the ledger.
-        expected: its value now.
+        code: `not_computed`: it does not exist. `block_added`: its block is newer than the hour.
+            `dropped`: its block or table is no longer in the stream file.
+            `writing`, `damaged`, `quarantined`, `blocked`: its status.
+            `unknown_inputs`: the ledger does not have its input hashes.
+            `specification`, `version`, `completeness`, `checks`: this input changed.
+            `input_missing`, `input_changed`: hours of an input table do not exist or changed.
+            `state_stale`: earlier tables of its stage or earlier hours of its table are outdated.
+            `upstream_stale`: an input of another stage is stale.
+        partitions: the causes, for the last four codes. `input_changed` has all current inputs of the table;
+            `upstream_stale` has the root.
+        name: the name of the changed input, such as a table.
+        recorded: the hash of the input in the ledger.
+        expected: the hash of the input now.
     """
 
     code: Code
@@ -79,21 +79,22 @@ class SourceInputs(Protocol):
     """The inputs of the source stage."""
 
     def expected(self, hour: datetime) -> Mapping[str, str]:
-        """Return the inputs of an hour now."""
+        """Return the input hashes of an hour now."""
         ...
 
     def unchanged_hours(self, snapshot: LedgerSnapshot, /) -> HourSet:
-        """Return hours whose recorded inputs are known to be these."""
+        """Return hours whose recorded input hashes certainly are those of now."""
         ...
 
 
 class Freshness:
-    """What is fresh by one snapshot of the ledger.
+    """The freshness of partitions by one snapshot of the ledger.
 
     Args:
-        stages: in the order in which they run. Inputs of other stages count as fresh.
-        waivers: failed checks that a person lets pass.
-        source: the inputs of events; None: events are stale only if they are damaged.
+        snapshot: the ledger.
+        stages: the stages, in the order in which they run. Inputs from other stages count as fresh.
+        waivers: the failed checks that the stream file accepts.
+        source: the inputs of events. Default: events are stale only if they are damaged.
     """
 
     def __init__(
@@ -111,11 +112,11 @@ class Freshness:
         self._roots: dict[TableKey, Mapping[datetime, PartitionKey]] = {}
         self._known: dict[TableKey, list[datetime]] = {}
 
-    # What a run of the stage has to compute
+    # What a run of the stage must compute
 
     @cached_property
     def required_hours(self) -> list[datetime]:
-        """The hours that every table has to have, in order."""
+        """The hours that every table must have, in order."""
         return list(self.snapshot.required_hours)
 
     @cached_property
@@ -124,15 +125,15 @@ class Freshness:
         return np.array(list(map(number_of, self.required_hours)), dtype=np.int64)
 
     def inputs(self, partition: PartitionKey) -> dict[str, str]:
-        """Return the inputs of a partition now: a hash of each table, and of what shapes the rows."""
+        """Return the input hashes of a partition now: of each table, and of what else shapes the rows."""
         table, hour = self._tables[partition.series], partition.hour
         complete = table.completeness.get(hour, table.completeness[UNKNOWN_HOUR])
         return expected_inputs(table.part, table.version, hour, self.snapshot, complete, partition.table)
 
     def outdated_hours(self, stage: str, block: str, table: str) -> Sequence[datetime]:
-        """Return the required hours of a block's table that a run of its stage has to compute, in order.
+        """Return the required hours of a block's table that a run of its stage must compute, in order.
 
-        They differ from their inputs, or read outdated state of their stage, or outdated earlier hours of
+        Their input hashes differ, or they read outdated state of their stage or outdated earlier hours of
         their own table.
         """
         key = (stage, block, table)
@@ -147,7 +148,7 @@ class Freshness:
         return self._outdated[key]
 
     def _differing_hours(self, table: TableKey) -> Set[datetime]:
-        """The required hours of a block's table that do not exist or differ from their inputs."""
+        """Return the required hours of a block's table that do not exist or whose input hashes differ."""
         definition, recorded = self._tables[table], self.snapshot.recorded(*table)
         numbers, texts = self._hour_numbers.tolist(), self._expected_texts(table)
         # The texts are those of hours without a waiver.
@@ -164,9 +165,9 @@ class Freshness:
         }
 
     def _expected_texts(self, table: TableKey) -> list[str]:
-        """The inputs of every required hour as the ledger has them for hours without a waiver.
+        """Return the input hashes of every required hour as text, as the ledger has them without a waiver.
 
-        For years of hours this takes a fraction of the time of comparing each hour.
+        For years of hours this takes a fraction of the time that comparing each hour takes.
         """
         definition, hours = self._tables[table], self._hour_numbers
         hashes: dict[str, list[int]] = {}
@@ -187,7 +188,7 @@ class Freshness:
         return [text % tuple(row) for _, *row in zip(self.required_hours, *ordered, strict=True)]
 
     def state_to_compute(self, partition: PartitionKey) -> list[PartitionKey]:
-        """Return the state in earlier tables of its stage that has to be computed before a partition."""
+        """Return the state in earlier tables of its stage that must be computed before a partition."""
         state = self._tables[partition.series].state
         read = (key for reads in state for key in partitions_read(reads, partition.hour))
         return [*self._outdated_among(state, partition.hour), *filter(self.is_expired, read)]
@@ -198,7 +199,7 @@ class Freshness:
         return state is not None and state.status == "expired"
 
     def _outdated_among(self, inputs: Iterable[InputRange], hour: datetime) -> list[PartitionKey]:
-        """The outdated partitions among some inputs of an hour."""
+        """Return the outdated partitions among some inputs of an hour."""
         return [
             PartitionKey(*reads.series, outdated)
             for reads in inputs
@@ -223,7 +224,7 @@ class Freshness:
         return state is not None and state.status == "published" and self.is_fresh(partition)
 
     def readable_hours(self, stage: str, block: str, table: str, hours: Iterable[datetime]) -> list[datetime]:
-        """Return those of some hours of a block's table that are readable."""
+        """Return the readable hours, out of some hours of a block's table."""
         return [hour for hour in hours if self.is_readable(PartitionKey(stage, block, table, hour))]
 
     def why_not(self, partition: PartitionKey) -> tuple[StaleReason, ...]:
@@ -248,7 +249,7 @@ class Freshness:
         return tuple(reasons)
 
     def _own_reasons(self, partition: PartitionKey, state: PartitionState) -> Iterator[StaleReason]:
-        """Why a partition is outdated."""
+        """Yield why a partition is outdated."""
         expected, recorded = self.recorded_inputs(partition, state.status), state.input_hashes
         if expected and recorded is None:
             yield StaleReason("unknown_inputs")
@@ -263,7 +264,7 @@ class Freshness:
             yield StaleReason("state_stale", tuple(stale))
 
     def recorded_inputs(self, partition: PartitionKey, status: Status) -> Mapping[str, str]:
-        """Return the inputs now as the ledger records them for a partition of some status."""
+        """Return the input hashes of now as the ledger records them for a partition of some status."""
         if partition.series in self._tables:
             return recorded_inputs(status, self.inputs(partition), self._tables[partition.series].checks)
         if partition.stage == SOURCE_STAGE and self._source is not None:
@@ -282,14 +283,14 @@ class Freshness:
     # What is stale, down to the events
 
     def root(self, partition: PartitionKey) -> PartitionKey | None:
-        """Return the outdated partition that makes a partition of a required hour stale, itself or upstream;
+        """Return the outdated partition, itself or upstream, that makes a partition of a required hour stale;
         None if it is not stale."""
         return self._roots_of(partition.series).get(partition.hour)
 
     def stale(self, stage: str) -> dict[datetime, PartitionKey]:
-        """Return the hours of a stage in which something is stale, in order, each with its first root.
+        """Return the hours of a stage in which a partition is stale, in order, each with its first root.
 
-        Partitions that are being written or blocked are left out, as their status says it.
+        Partitions with status `writing` or `blocked` are omitted, as the status shows the problem.
         """
         roots: dict[datetime, PartitionKey] = {}
         own = [table for table in [EVENTS, *self._tables] if table[0] == stage]
@@ -303,7 +304,7 @@ class Freshness:
         return dict(sorted(roots.items()))
 
     def _roots_of(self, table: TableKey) -> Mapping[datetime, PartitionKey]:
-        """The stale required hours of a block's table, in order, each with its root."""
+        """Return the stale required hours of a block's table, in order, each with its root."""
         if table not in self._roots:
             stale: Set[datetime] = set()
             if table[0] == SOURCE_STAGE:
@@ -318,8 +319,10 @@ class Freshness:
         return self._roots[table]
 
     def _stale_source_hours(self, table: TableKey) -> Set[datetime]:
-        """The stale hours of a table of the source stage. No table is computed from the tables beside events:
-        they are stale only if they are damaged."""
+        """Return the stale hours of a table of the source stage.
+
+        Nothing is computed from its tables other than `events`. So those are stale only if damaged.
+        """
         compared = table == EVENTS and self._source is not None
         hours = {
             partition.hour
@@ -348,11 +351,13 @@ class Freshness:
                 stale.append(hour)
         return roots
 
-    # What an hour consists of, and what that is computed from
+    # The partitions of an hour, and what they are computed from
 
     def partitions(self, stage: str, hour: datetime) -> list[PartitionKey]:
-        """Return the partitions of an hour of a stage: those of the stream file, then those of dropped blocks
-        and of damaged tables in the ledger."""
+        """Return the partitions of an hour of a stage.
+
+        First those of the stream file, then those in the ledger of dropped blocks and damaged tables.
+        """
         own = [PartitionKey(*table, hour) for table in [EVENTS, *self._tables] if table[0] == stage]
         of_hour = sorted(self.snapshot.within(Interval.of_hour(hour)))
         others = [(key, state) for key, state in of_hour if key.stage == stage and key not in own]
@@ -363,8 +368,11 @@ class Freshness:
         return partition.stage in self._stages and partition.series not in self._tables
 
     def reads(self, partition: PartitionKey) -> list[PartitionKey]:
-        """Return the partitions that a partition is computed from, of each table from the first to the last
-        hour that is required or recorded: there may be a century of others."""
+        """Return the partitions that a partition is computed from.
+
+        For each table, from the first to the last hour in range that is required or recorded: the whole range
+        may be a century.
+        """
         table, inputs = self._tables.get(partition.series), list[PartitionKey]()
         for reads in table.part.reads if table else ():
             hours = slice_hours(self._known_hours(reads.series), partition.hour, reads)
@@ -379,8 +387,11 @@ class Freshness:
         return self._known[table]
 
     def troubles(self, partition: PartitionKey) -> list[PartitionKey]:
-        """Return why a partition is blocked or incomplete: the quarantined, blocked or incomplete partitions
-        upstream (or itself) whose inputs are none of these."""
+        """Return why a partition is blocked or incomplete.
+
+        The causes are unreadable or incomplete partitions, upstream or itself, all of whose inputs are
+        readable and complete.
+        """
         causes: list[PartitionKey] = []
         visited: set[PartitionKey] = set()
         stack = [partition]

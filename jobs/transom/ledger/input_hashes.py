@@ -1,4 +1,4 @@
-"""The inputs of an hour as hashes: those that the ledger has, and those that it would have now."""
+"""Input hashes of an hour: those recorded in the ledger, and those that a run would record now."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from transom.ledger.waivers import Waiver
 Inputs = Mapping[str, str]
 Waivers = Iterable[Waiver]
 CHECKS = "checks"
-"""Among the inputs of a quarantined partition: the checks that quarantined it."""
+"""The input hash of a quarantined partition that covers the checks of its table."""
 
 
 def fingerprint(value: object) -> str:
@@ -31,15 +31,16 @@ _spec_hash = cache(fingerprint)
 
 @dataclass(frozen=True)
 class TableInputs:
-    """What decides the inputs of the hours of a block's table.
+    """What determines the input hashes of the hours of a block's table.
 
     Attributes:
-        version: of the code of the stage.
-        state: what it reads of earlier tables of its stage.
-        own: what it reads of earlier hours of itself.
+        version: the version of the stage's code.
+        part: the block's share of the table.
+        state: the ranges of earlier tables of its stage that it reads.
+        own: the ranges of its own earlier hours that it reads.
         checks: the hash of the table's checks.
-        completeness: by hour, the hash of what decides whether it is complete: of hours with a waiver, and of
-            all others at `UNKNOWN_HOUR`.
+        completeness: the hash of what decides whether an hour is complete, for each hour with a waiver; for
+            all other hours at `UNKNOWN_HOUR`.
     """
 
     version: int
@@ -51,7 +52,7 @@ class TableInputs:
 
 
 def table_inputs(stage: Stage, waivers: Sequence[Waiver]) -> Iterator[tuple[TableKey, TableInputs]]:
-    """Yield each block's table of a stage with what decides its inputs."""
+    """Yield each block's table of a stage with what determines its input hashes."""
     hours = {UNKNOWN_HOUR, *(waiver.hour for waiver in waivers)}
     earlier: set[TableKey] = set()
     for step in stage.steps:
@@ -73,7 +74,7 @@ def partitions_read(reads: InputRange, hour: datetime) -> list[PartitionKey]:
 
 
 def slice_hours(hours: Sequence[datetime], hour: datetime, reads: InputRange) -> Sequence[datetime]:
-    """Return those of some ascending hours that an hour reads."""
+    """Return the hours, out of some ascending ones, that an hour reads."""
     first, last = reads.span(hour)
     return hours[bisect_left(hours, first) : bisect_right(hours, last)]
 
@@ -88,16 +89,23 @@ def incomplete_hours(reads: Iterable[InputRange], hour: datetime, snapshot: Ledg
 
 
 def checks_fingerprint(checks: Iterable[Check], waivers: Waivers) -> str:
-    """Return a hash of a table's checks. They are no input of its rows: a change only makes quarantined hours
-    stale."""
+    """Return a hash of a table's checks.
+
+    They are no input of its rows: a change makes only quarantined hours stale.
+    """
     return fingerprint([repr(checks), repr(waivers)])
 
 
 def completeness(stage: str, checks: Iterable[Check], waivers: Waivers, hour: datetime | None) -> str:
-    """Return a hash of what decides, apart from its rows, whether an hour is complete. Rows may depend on it.
+    """Return a hash of what decides, apart from its rows, whether an hour is complete.
+
+    Rows of later stages may depend on it.
 
     Args:
-        hour: None for one without a waiver.
+        stage: the name of the stage.
+        checks: the checks of the table.
+        waivers: the waivers of the stream.
+        hour: the hour; None for hours without a waiver.
     """
     deciding = [check for check in checks if check.severity == "incomplete"]
     names = {check.name for check in deciding}
@@ -115,10 +123,16 @@ def expected_inputs(
 ) -> dict[str, str]:
     """Return a hash for each input of an hour of a block.
 
-    An hour that was not requested counts as empty; a required hour that is not computed equals no other.
+    An hour that was not requested counts as empty. The hash of a required hour that is not computed equals no
+    other.
 
     Args:
-        table: the block's own table, of which it may read earlier hours.
+        part: the block's share of the table.
+        version: the version of the stage's code.
+        hour: the hour.
+        snapshot: the ledger of the stage and its inputs.
+        completeness: the hash from `completeness`.
+        table: the block's own table, if it may read earlier hours of it.
     """
     contents: dict[str, int] = {}
     for reads in part.reads:
@@ -130,10 +144,13 @@ def expected_inputs(
 
 
 def named_inputs(hashes: Inputs, part: BlockOutput, version: int, completeness: str) -> dict[str, str]:
-    """Return all inputs of an hour by name.
+    """Return all input hashes of an hour by name.
 
     Args:
-        hashes: of what it reads, by table.
+        hashes: the hashes of the tables that it reads, by table.
+        part: as of `expected_inputs`.
+        version: as of `expected_inputs`.
+        completeness: as of `expected_inputs`.
     """
     specification = _spec_hash(part.spec_fingerprint)
     own = {"specification": specification, "version": str(version), "completeness": completeness}
@@ -141,32 +158,36 @@ def named_inputs(hashes: Inputs, part: BlockOutput, version: int, completeness: 
 
 
 def is_defined_as(part: BlockOutput, version: int, inputs: Mapping[str, str]) -> bool:
-    """Return whether recorded inputs have this specification of a block and this version of the code."""
+    """Return whether input hashes have this specification of a block and this version of the code."""
     defined = (_spec_hash(part.spec_fingerprint), str(version))
     return (inputs.get("specification"), inputs.get("version")) == defined
 
 
 def format_hash(contents: int) -> str:
-    """Return a hash as text, as in the inputs in the ledger."""
+    """Return a hash as text, as in the ledger."""
     return f"{contents:032x}"
 
 
 def recorded_inputs(status: Status, inputs: Mapping[str, str], checks: str) -> dict[str, str]:
-    """Return the inputs of a partition of some status as the ledger records them. Those of a quarantined one
-    have its checks: it is computed again when they change.
+    """Return the input hashes of a partition as the ledger records them.
+
+    Those of a quarantined partition contain its checks: it is computed again when they change.
 
     Args:
-        inputs: of its rows.
+        status: the status of the partition.
+        inputs: the input hashes of its rows.
         checks: the hash of the checks of its table (`checks_fingerprint`).
     """
     return {**inputs, CHECKS: checks} if status == "quarantined" else dict(inputs)
 
 
 def is_stale(state: PartitionState, inputs: Mapping[str, str], checks: str) -> bool:
-    """Return whether a partition's recorded inputs differ from the expected ones.
+    """Return whether a partition's recorded input hashes differ from the expected ones.
 
     Args:
-        inputs, checks: as in `recorded_inputs`.
+        state: the state of the partition.
+        inputs: as of `recorded_inputs`.
+        checks: as of `recorded_inputs`.
     """
     if state.status in ("writing", "blocked", "damaged"):
         return True

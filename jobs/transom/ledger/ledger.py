@@ -1,10 +1,10 @@
 """The ledger: the state of every partition, the results of its checks, and the runs.
 
 A partition (`PartitionKey`) is an hour of a block's table. The ledger has its status, the digest of its rows
-and the inputs that they were computed from. It is stale if the recorded inputs differ from those of now.
+and the hashes of their inputs. It is stale if these differ from the hashes that a run would compute now.
 
-delta-rs writes these tables: commits are small and must be fast, and a gate reads them without a JVM. If
-another commit comes in between, a commit checks its assumptions in the newer version and tries again.
+delta-rs writes these tables: commits are small and must be fast, and a gate reads them without a JVM. If a
+commit conflicts with another one, it checks its assumptions in the newer version and tries again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -33,13 +33,14 @@ from transom.storage.claim import Claim, RunSuperseded
 from transom.storage.tables import Table, TableFolder, in_hours_sql, query, read_rows, retry
 
 TOKENS_FROM = "transom.tokens_from"
-"""A property of `ledger`: a token is this plus the version. Repair sets it above all tokens in use."""
+"""A property of `ledger`: a token is this number plus the table's version. Repair sets it above all tokens in
+use."""
 States = Mapping[PartitionKey, PartitionState | None]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a stage: a row of `runs`."""
+    """A run of a stage: a row of `runs`. The description of the table has the attributes."""
 
     run_id: str
     trigger: str
@@ -68,11 +69,11 @@ class Ledger(TableFolder):
         self.create(*self.tables.values())
 
     def create(self, *tables: Table) -> None:
-        """Create tables that do not exist, unless they are open: their columns do not change."""
+        """Create tables that do not exist. Open tables are skipped, as their columns do not change."""
         super().create(*(table for table in tables if table.name not in self._opened))
 
     def snapshot(self, stages: Sequence[str] | None = None) -> LedgerSnapshot:
-        """Return the states of all partitions; of some stages or, by default, of all."""
+        """Return the states of all partitions of some stages. Default: all stages."""
         return self._snapshot(self.open("ledger"), stages)
 
     def _snapshot(self, table: DeltaTable, stages: Sequence[str] | None) -> LedgerSnapshot:
@@ -99,18 +100,21 @@ class Ledger(TableFolder):
         """Mark partitions as being written by a run, in one commit.
 
         Args:
-            seen: the ledger when the run read its inputs. Rows that another run has published or begun since
-                would be lost otherwise.
-            versions: of the partitions' tables, read after `seen`: the previous rows are there if this run is
-                killed. The note of a killed run stays.
-            unrequested: partitions whose hours this run was not requested to compute.
-            holds: whether all other assumptions of the run hold in a later ledger.
+            stage: the stage of all partitions.
+            partitions: the partitions.
+            run_id: the run.
+            seen: the ledger when the run read its inputs. Without it, rows that another run has published
+                since could be lost.
+            versions: the versions of the partitions' tables, read after `seen`. They have the previous rows,
+                should this run be killed. The versions of an earlier killed run stay.
+            unrequested: the partitions whose hours this run was not requested to compute.
+            holds: returns whether all other assumptions of the run are true in a later ledger.
 
         Returns:
             The claim, for the run's writes. Its token is the version of the commit plus `tokens_from`.
 
         Raises:
-            RunSuperseded: a state differs from `seen`, or an assumption does not hold.
+            RunSuperseded: a state differs from `seen`, or an assumption is no longer true.
         """
         partitions = list(partitions)
 
@@ -135,7 +139,7 @@ class Ledger(TableFolder):
         return Claim(stage, run_id, self._commit(stage, claimed, run_id))
 
     def publish(self, stage: str, states: States, run_id: str) -> None:
-        """Replace a run's claims by the final states, or delete those that are None.
+        """Replace a run's claims by the final states; None deletes a partition.
 
         Raises:
             RunSuperseded: another run has claimed one of the partitions since.
@@ -155,7 +159,7 @@ class Ledger(TableFolder):
         self._commit(stage, published, run_id)
 
     def _commit(self, stage: str, changes: Callable[[LedgerSnapshot], States], run_id: str) -> int:
-        # delta-rs does not retry: the assumptions have to be checked again.
+        # delta-rs must not retry: the assumptions must be checked again.
         properties = CommitProperties(custom_metadata={"run_id": run_id}, max_commit_retries=0)
         on = f"t.stage = '{stage}' and t.block = s.block and t.`table` = s.`table` and t.hour = s.hour"
 
@@ -186,7 +190,7 @@ class Ledger(TableFolder):
 
     def _append(self, name: str, rows: list[dict[str, Any]]) -> None:
         source = pa.Table.from_pylist(rows, schema=self.tables[name].arrow_schema())
-        # Only a change of the table itself conflicts with added rows.
+        # Only a change of the table's metadata conflicts with added rows.
         retry(lambda: write_deltalake(self.open(name), source, mode="append"))
 
     def checks(self, snapshot: LedgerSnapshot, stage: str, hours: set[datetime]) -> list[CheckResult]:
@@ -194,7 +198,7 @@ class Ledger(TableFolder):
         return self._results(snapshot, stage, in_hours_sql(hours)) if hours else []
 
     def failures(self, snapshot: LedgerSnapshot, stage: str) -> list[CheckResult]:
-        """Return the failed checks of any hour."""
+        """Return the failed checks of all hours."""
         return self._results(snapshot, stage, "NOT success")
 
     def accepted(self, snapshot: LedgerSnapshot, stage: str) -> list[CheckResult]:
@@ -218,8 +222,8 @@ class Ledger(TableFolder):
     def idle_time(self, run_id: str) -> timedelta:
         """Return the time from a run's latest commit to the latest commit of any run.
 
-        Times are those of the log, not of a clock. A run that is not in the log counts as idle since its
-        first entry.
+        The times are those of the log, not of a clock. A run that is not in the log counts as idle since the
+        log's first entry.
         """
         commits = self.open("ledger").history()
         own = next((commit for commit in commits if commit.get("run_id") == run_id), commits[-1])
@@ -232,7 +236,7 @@ class Ledger(TableFolder):
 
 
 def tokens_from(table: DeltaTable) -> int:
-    """Return what a token of a claim is above the version of `ledger`."""
+    """Return the difference between the token of a claim and the version of `ledger`."""
     return int(table.metadata().configuration.get(TOKENS_FROM) or 0)
 
 
@@ -243,7 +247,7 @@ def _claimed(
     versions: Mapping[str, int],
     requested: bool,
 ) -> PartitionState:
-    """Return the state of a claim, with the state that it replaces among its inputs."""
+    """Return the state of a claimed partition; its input hashes contain the state that it replaces."""
     state = state or PartitionState("published", run_id, requested=requested)
     inputs = dict(state.input_hashes or {})
     inputs.setdefault(PREVIOUS_RUN, state.run_id)

@@ -15,10 +15,10 @@ class Scope:
     """Which hours a run covers.
 
     Attributes:
-        requested: the requested hours: those of the chunk and, for the first stage, of a gap beside it.
+        requested: the requested hours: those of the chunk and, for the first stage, of a gap next to it.
         chunk: the part of the run's interval that is computed now.
-        run_interval: the run's whole interval.
-        repair_window: how far around it stale hours are computed, too.
+        run_interval: the whole interval of the run.
+        repair_window: how far around the run's interval stale hours are computed, too.
     """
 
     requested: frozenset[datetime]
@@ -28,7 +28,7 @@ class Scope:
 
     @classmethod
     def within(cls, chunk: Interval, run_interval: Interval, repair_window: timedelta) -> "Scope":
-        """Return the scope of a chunk of a later stage, in which hours of gaps are just stale."""
+        """Return the scope of a chunk of a later stage; for it, hours of gaps are stale like others."""
         return cls(frozenset(chunk.hours()), chunk, run_interval, repair_window)
 
     @classmethod
@@ -37,12 +37,15 @@ class Scope:
     ) -> "Scope":
         """Return the scope of a chunk of the first stage.
 
-        A gap lies between the run's interval and the next known hour on either side, and is shorter than
-        `repair_window`: a scheduler was down. A longer gap is intended. So the requested hours are, in any
-        order of runs, their intervals and the gaps between them.
+        A gap is the time between the run's interval and the next known hour on either side. If it is shorter
+        than `repair_window`, it is requested, too: perhaps a scheduler was down. A longer gap is intended. So
+        for any order of runs, the requested hours are their intervals and the short gaps between them.
 
         Args:
-            known: the hours that the stage has rows of.
+            chunk: the chunk.
+            run_interval: the whole interval of the run.
+            repair_window: the repair window.
+            known: the requested hours of the stage.
         """
         known = HourSet.of(known)
         previous, following = known.last_before(chunk.start), None
@@ -55,18 +58,25 @@ class Scope:
         return cls(frozenset(Interval(start, end).hours()), chunk, run_interval, repair_window)
 
     def still_valid(self, snapshot: LedgerSnapshot, stage: str) -> bool:
-        """Return whether no gap has appeared beside the run since it was planned. Otherwise two concurrent
-        runs could each leave it to the other."""
+        """Return whether no gap has appeared next to the run since it was planned.
+
+        Without this check, two concurrent runs could each leave the gap to the other.
+        """
         now = Scope.of(self.chunk, self.run_interval, self.repair_window, snapshot.hours(stage))
         return now.requested <= self.requested
 
     def covers(self, hour: datetime) -> bool:
-        """Return whether a stale hour is computed now; an hour of the run's interval is with its chunk."""
+        """Return whether a stale hour is computed with this chunk.
+
+        An hour of the run's interval is computed with its own chunk.
+        """
         return hour in self.requested or (hour not in self.run_interval and hour in self._around_chunk)
 
     def covers_last_chunk(self, hour: datetime) -> bool:
-        """Return the same, where inputs may come from later chunks: hours after the run's interval are
-        computed with its last chunk."""
+        """Return the same for stages whose inputs may come from later chunks.
+
+        Hours after the chunk are computed only with the last chunk of the run.
+        """
         ahead = hour < self.chunk.end or self.chunk.end == self.run_interval.end
         return hour in self.requested or (ahead and self.covers(hour))
 
@@ -75,20 +85,24 @@ class Scope:
         return hour not in self.requested and hour not in self._around_run
 
     def lists_files_of(self, hour: datetime, known: bool, waiting: bool = False) -> bool:
-        """Return whether the run looks at the files of an hour.
+        """Return whether the run checks the files of an hour.
 
         Args:
-            known: whether the hour was requested before, or the files are known.
+            hour: the hour.
+            known: whether the hour was requested before, or the files are recorded.
             waiting: whether the files wait; an earlier chunk may have left them to this one.
         """
         covered = self.may_publish(hour, known) if waiting else self.covers(hour)
         return hour in self.requested or (known and covered)
 
     def may_publish(self, hour: datetime, known: bool) -> bool:
-        """Return whether rows of a file may be published in an hour: not if a later chunk covers it, if it is
-        out of reach, or if it lies after the run's interval and was never requested.
+        """Return whether rows of a file may be published in an hour.
+
+        They may not if a later chunk covers the hour, if it is out of reach, or if it is after the run's
+        interval and was never requested.
 
         Args:
+            hour: the hour.
             known: whether the hour was requested before.
         """
         if hour in self.run_interval:

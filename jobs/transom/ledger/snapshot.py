@@ -34,12 +34,12 @@ Items = Iterator[tuple[PartitionKey, PartitionState]]
 class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
     """The states of the ledger's partitions at one version.
 
-    Years of partitions are queried in Arrow arrays: each method here makes objects of its result only.
+    Years of partitions are queried in Arrow arrays: each method creates objects only for its result.
 
     Args:
-        states: of partitions, replacing stored ones; None for one that does not exist.
+        states: states that replace stored ones; None for a partition that does not exist.
         external: hours of tables that are not in the ledger, of stage `EXTERNAL_STAGE`. They can be read by
-            key, and iteration leaves them out.
+            key; iteration omits them.
         stored: all other partitions.
     """
 
@@ -89,13 +89,15 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         return _Items(self)
 
     def _is_same(self, other: "LedgerSnapshot") -> bool:
-        """Whether two snapshots have the same parts, external tables apart; a cheap test of equality that may
-        be False for equal ones."""
+        """Return whether two snapshots have the same parts, apart from external tables.
+
+        A fast test of equality, which may be False for equal snapshots.
+        """
         return self._stored is other._stored and self._states == other._states
 
     @cached_property
     def _parts(self) -> list[tuple[StoredPartitions, Bools]]:
-        """The stored partitions and the replacing ones, each with a mask of those that exist."""
+        """The stored partitions and the replacing ones, each with a mask of the valid ones."""
         parts: list[tuple[StoredPartitions, Bools]] = []
         if self._stored is not None:
             exists = np.ones(len(self._stored.hours), dtype=bool)
@@ -123,7 +125,9 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         """Return the partitions of some tables with one of the given statuses.
 
         Args:
-            before: only those of earlier hours.
+            statuses: the statuses.
+            tables: the names of the tables.
+            before: if given, only partitions of earlier hours.
         """
 
         def condition(part: StoredPartitions) -> Bools:
@@ -154,8 +158,8 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         }
 
     def previous_versions(self) -> dict[str, dict[datetime, int]]:
-        """Return, by table and hour, the version with the published rows of an hour that a run has begun to
-        replace."""
+        """Return the versions with the published rows of hours that a run has begun to replace, by table and
+        hour."""
         versions: dict[str, dict[datetime, int]] = {}
         for partition, state in self.troubled():
             if state.previous_version is not None:
@@ -188,23 +192,26 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
 
     @property
     def required_hours(self) -> HourSet:
-        """The hours that each stage has to have: the requested ones of the source stage.
+        """The hours that each stage must have: the requested ones of the source stage.
 
-        A gate that fails keeps later stages from all hours of a run, good ones too; these do not count as
+        A failed gate keeps later stages from all hours of a run, good ones, too. These hours do not count as
         empty. An hour that was not requested counts as empty, even if it has rows from files of other hours.
         """
         return self.hours(SOURCE_STAGE)
 
     def required_hours_of(self, stage: str, block: str, table: str) -> Set[datetime]:
-        """Return the hours that a block's table has to have; of an external table those that it has."""
+        """Return the hours that a block's table must have; for an external table, those that it has."""
         return self.series(stage, block, table).keys() if stage == EXTERNAL_STAGE else self.required_hours
 
     def range_hash(
         self, table: TableKey, first: datetime, last: datetime, own: bool = False, requested: bool = False
     ) -> int:
-        """Return the hash of the required hours of a block's table from `first` to `last`, both included.
+        """Return the hash of the required hours of a block's table in a range.
 
         Args:
+            table: the table.
+            first: the first hour.
+            last: the last hour, inclusive.
             own: whether later hours of the same table read them.
             requested: whether empty hours count (`InputRange.requested`).
         """
@@ -218,10 +225,10 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         own: bool = False,
         requested: bool = False,
     ) -> list[int]:
-        """Return the `range_hash` of many ranges, given by numbers of hours since the epoch.
+        """Return the `range_hash` of many ranges, given in hours since the epoch.
 
-        The hash of a range is the sum of its hours' hashes modulo 2**128, where empty hours have 0. It is
-        taken from prefix sums: O(log n) for a range of any length.
+        The hash of a range is the sum of its hours' hashes modulo 2**128; the hash of an empty hour is 0.
+        Prefix sums make it O(log n) for a range of any length.
         """
         key = (table, own, requested)
         if key not in self._sums:
@@ -231,7 +238,7 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         return [(sums[b] - sums[a]) % 2**BITS for a, b in zip(begin, end, strict=True)]
 
     def _prefix_sums(self, table: TableKey, own: bool, requested: bool) -> tuple[Int64s, list[int]]:
-        """Return the numbers of a table's required hours, and the sums of the hashes before each."""
+        """Return a table's required hours since the epoch, and the sums of the hashes before each."""
         hours = np.array(sorted(map(number_of, self.required_hours_of(*table))), dtype=np.int64)
         # As `partition_hash`, without an object for each hour.
         prefix = " ".join(table)
@@ -254,25 +261,29 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         expected: Callable[[datetime], Mapping[str, str]],
         like: HourSet,
     ) -> list[datetime]:
-        """Return the hours of a block's table whose inputs are not the expected ones, in order.
+        """Return the hours of a block's table whose input hashes are not the expected ones, in order.
 
         Args:
-            like: hours whose inputs are known to be as expected (`recorded_as`).
+            stage: the stage of the table.
+            block: the block of the table.
+            table: the name of the table.
+            expected: returns the expected input hashes of an hour.
+            like: hours whose input hashes are known to be as expected (`recorded_as`).
         """
         states = self.series(stage, block, table)
         hours = self.hours_of(stage, block, table).minus(like)
         return [hour for hour in hours if states[hour].input_hashes != expected(hour)]
 
     def recorded_as(self, stage: str, block: str, table: str, inputs: Mapping[str, str]) -> HourSet:
-        """Return the readable hours of a block's table with the given inputs."""
+        """Return the readable hours of a block's table with the given input hashes."""
         expected = input_hashes_text(inputs)
         recorded = self.recorded(stage, block, table).items()
         hours = [hour for hour, text in recorded if text == expected]
         return HourSet.of_numbers(np.array(sorted(hours), dtype=np.int64))
 
     def recorded(self, stage: str, block: str, table: str) -> Mapping[int, str]:
-        """Return the recorded inputs of the readable hours of a block's table, as text, by the number of the
-        hour since the epoch. Only a change of its inputs makes such an hour stale."""
+        """Return the recorded input hashes of the readable hours of a block's table, as text, by hour since
+        the epoch. Only a change of its inputs makes such an hour stale."""
         return self._texts("input_hashes", (stage, block, table), lambda part: part.readable)
 
     def _texts(self, column: str, table: TableKey, condition: Condition) -> dict[int, str]:
@@ -299,7 +310,7 @@ class LedgerSnapshot(Mapping[PartitionKey, PartitionState]):
         return self._incomplete[key]
 
     def updated(self, states: Mapping[PartitionKey, PartitionState | None]) -> "LedgerSnapshot":
-        """Return this snapshot with some states replaced, and those that are None removed."""
+        """Return this snapshot with some states replaced; None removes a partition."""
         return LedgerSnapshot({**self._states, **states}, self._external, self._stored)
 
     def with_external(self, external: Mapping[TableKey, StatesByHour]) -> "LedgerSnapshot":

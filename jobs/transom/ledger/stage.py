@@ -1,9 +1,9 @@
 """The declaration of a stage: what the engine needs to run it.
 
-A stage consists of functions from DataFrames to rows and of this declaration: the tables that it writes, what
-each block reads and how far a change reaches, and the part of the specification that shapes the rows. The
-engine derives staleness, repair, pinning, claims, digests, checks and publication from it
-(`transom.engine.runner`).
+A stage consists of functions from DataFrames to rows and of this declaration. It lists the tables that the
+stage writes, what each block reads, how far a change reaches, and the part of the specification that shapes
+the rows. The engine (`transom.engine.runner`) derives staleness, repair, pinning, claims, digests, checks and
+publication from it.
 
 A definition loads no Spark: metrics and filters are SQL texts, and the functions that compute are imported
 when a run calls them.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def rows_where(condition: str) -> str:
-    """Return the metric that counts the rows that meet a condition; null if it is null for all."""
+    """Return the metric that counts the rows that meet a condition; null if the condition is null for all."""
     return f"sum(cast(({condition}) AS bigint))"
 
 
@@ -42,8 +42,13 @@ class InputRange:
     makes its readers stale, and a quarantined one blocks them.
 
     Attributes:
-        back_of: instead of `back`, the number of hours back by hour; -1 if the hour reads none at all.
-        requested: whether the rows depend on which hours were requested, and not on their rows alone.
+        stage: the stage of the table.
+        block: the block of the table.
+        table: the name of the table.
+        back: the number of hours back.
+        forward: the number of hours forward.
+        back_of: returns the number of hours back for an hour, instead of `back`; -1 if it reads none.
+        requested: whether the rows depend on which hours were requested, not only on the rows that are read.
     """
 
     stage: str
@@ -56,11 +61,11 @@ class InputRange:
 
     @property
     def series(self) -> TableKey:
-        """The table of a block that is read."""
+        """The stage, block and table."""
         return self.stage, self.block, self.table
 
     def span(self, hour: datetime) -> tuple[datetime, datetime]:
-        """Return the first and the last hour that an hour reads; the first is later if it reads none."""
+        """Return the first and the last hour that an hour reads, both inclusive; first > last if none."""
         back = self.back if self.back_of is None else self.back_of(hour)
         return hour - back * HOUR, hour + self.forward * HOUR
 
@@ -70,9 +75,10 @@ class BlockOutput:
     """A block's share of a table.
 
     Attributes:
+        reads: the tables that the block reads.
         spec_fingerprint: canonical JSON of the part of the specification that shapes the rows. A change of
             anything else, such as a title or a check, makes no hour stale.
-        columns: the columns that this block fills; its digests are of these.
+        columns: the columns that the block fills, which its digests cover.
     """
 
     reads: tuple[InputRange, ...]
@@ -85,11 +91,12 @@ class StepRequest:
     """What a step has to compute.
 
     Attributes:
+        pins: the input tables at fixed versions.
         targets: the hours to compute, by block.
-        incomplete: incomplete hours of other tables that a block reads, by block. Its own table is left out:
-            completeness of a target is known after its checks. Rows that need it pass it from hour to hour.
-        rows: the number of rows in each required hour of an input, by its block and table. Other hours count
-            as empty, and are not read.
+        incomplete: the incomplete hours of other tables that a block reads, by block. Its own table is
+            omitted, as the completeness of a target is known only after its checks.
+        rows: the number of rows in each required hour of an input, by block and table. Other hours count as
+            empty, and are not read.
     """
 
     pins: "PinnedTables"
@@ -109,8 +116,9 @@ class BlockTask:
     """How tasks compute the rows of a block.
 
     Attributes:
+        block: the name of the block.
         frame: the input.
-        compute: computes the block's columns from it; None if the frame has the rows.
+        compute: computes the block's columns from the input; None if the frame already has the rows.
         compute_counting: used instead of `compute`, if given.
     """
 
@@ -125,9 +133,8 @@ class StepResult:
     """What a step computed.
 
     Attributes:
-        tasks: the rows of the targets, with `hour`.
-        metrics: returns further metrics of the rows as they will be published: frames of block, hour and
-            metrics.
+        tasks: the tasks that compute the rows of the targets, with the column `hour`.
+        metrics: returns further metrics of the rows to publish, as frames of block, hour and metrics.
         precomputed_metrics: metrics that need no frame, by block and hour.
     """
 
@@ -141,17 +148,19 @@ class TableStep:
     """One table that a stage writes, for all its blocks.
 
     Attributes:
-        outputs: what each block contributes.
-        compute: computes all targets at once; a step without it gets its rows elsewhere. A chain is computed
-            in order, from its own hours in reach that are no targets.
+        table: the table.
+        outputs: the share of each block.
+        compute: computes all targets at once. A chain is computed in order, from those of its own hours in
+            reach that are no targets. Default: the rows come from elsewhere.
+        checks: the checks of a partition.
         metrics: Spark SQL aggregates over the rows of a block and hour, by name.
-        counters: metrics that its tasks count; 0 for an hour that they do not mention.
-        bounds: for some counters, the counter with the theoretical limit. Both go to `runs`.
-        derived: metrics computed from the other metrics of a partition.
-        failing_row_filters: by check, a Spark SQL condition that the failing rows meet; up to 20 are recorded
-            with a failure. Notes of tasks go first.
-        withholds: whether a failed check of severity error keeps the rows out of the table. Otherwise they
-            are written, and the hour is quarantined.
+        counters: the metrics that its tasks count; 0 for an hour that they do not mention.
+        bounds: for some counters, the counter with the theoretical limit. `runs` has both.
+        derived: metrics computed from the other metrics of a partition, by name.
+        failing_row_filters: a Spark SQL condition that the failing rows meet, by check. A failed check
+            records at most 20 such rows, or the notes of tasks if there are any.
+        withholds: whether a failed check of severity error keeps the rows out of the table. Otherwise the
+            rows are written, and the hour is quarantined.
     """
 
     table: Table
@@ -166,23 +175,24 @@ class TableStep:
     withholds: bool = True
 
     def back(self, block: str) -> int:
-        """Return how many earlier hours of its own table a block reads; 0 if it is no chain."""
+        """Return how many earlier hours of its own table a block reads; 0 if the table is no chain."""
         reads = self.outputs[block].reads if block in self.outputs else ()
         return next((read.back for read in reads if read.table == self.table.name), 0)
 
     def external_inputs(self, block: str) -> tuple[InputRange, ...]:
-        """Return what a block reads of other tables."""
+        """Return the ranges of other tables that a block reads."""
         return tuple(reads for reads in self.outputs[block].reads if reads.table != self.table.name)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage: its name, the version of its code, and its steps in order.
-
-    A new version makes every hour stale: increase it if the code computes other rows.
+    """A stage.
 
     Attributes:
-        fillers: external tables that its blocks read.
+        name: its name.
+        version: the version of its code. Raise it if the code computes other rows: every hour becomes stale.
+        steps: its steps, in order.
+        fillers: the external tables that its blocks read.
 
     Raises:
         ValueError: a block reads its own table in a way that is no chain.
@@ -195,7 +205,7 @@ class Stage:
 
     @property
     def ledger_stages(self) -> tuple[str, ...]:
-        """The stages whose partitions decide which hours of this one are stale: its inputs and itself."""
+        """The stages whose partitions decide which hours of this one are stale: it and its inputs."""
         reads = {reads.stage for step in self.steps for part in step.outputs.values() for reads in part.reads}
         return tuple(sorted({SOURCE_STAGE, self.name, *reads} - {EXTERNAL_STAGE}))
 

@@ -1,7 +1,6 @@
-"""What tasks count beside their rows, by hour.
+"""Counters of tasks, by hour: sums, maxima, and the first notes in alphabetical order.
 
-Sums, maxima, and the first few notes in order of their texts: the total does not depend on how the rows were
-divided among tasks.
+So the total does not depend on how the rows are divided among tasks.
 """
 
 import json
@@ -9,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 NOTES = 20
-"""The maximum number of notes of an hour under one name."""
+"""The maximum number of notes for an hour and a name."""
 HourName = tuple[int, str]
 """The number of an hour since the epoch, and a name."""
 
@@ -19,9 +18,9 @@ class TaskCounters:
     """Counters of one block.
 
     Attributes:
-        sums: numbers that add up.
-        maxima: numbers of which the largest counts.
-        notes: texts for people.
+        sums: numbers whose sum counts.
+        maxima: numbers whose maximum counts.
+        notes: texts, such as descriptions of failing rows.
     """
 
     sums: dict[HourName, int] = field(default_factory=dict)

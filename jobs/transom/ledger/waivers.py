@@ -1,7 +1,7 @@
-"""Results of checks as text, and waivers: failed checks that a person lets pass.
+"""Results of checks as text, and waivers: failed checks that the stream file accepts.
 
-Waivers are in the stream file, so that a new lake gives the same. A waiver is for an observed value, not for
-a check: it lapses when the value changes.
+Waivers are in the stream file, so that a new lake gets the same rows. A waiver is for an observed value, not
+for a check: it lapses when the value changes.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from transom.spec.checks import WaiverSpec
 
 @dataclass(frozen=True)
 class Waiver:
-    """A failed check of one hour that is waived, by whom and why."""
+    """An accepted failure of a check in one hour, with the user's name and reason."""
 
     hour: datetime
     stage: str
@@ -51,7 +51,7 @@ def format_failure(result: CheckResult) -> str:
 
 
 def accept(result: CheckResult, waivers: Sequence[Waiver]) -> CheckResult:
-    """Return the result, as passed if a waiver has exactly its value."""
+    """Return the result; as passed, if a waiver has exactly its value."""
     if not result.success:
         for waiver in waivers:
             if _is_for(waiver, result) and waiver.observed == result.observed:
@@ -68,12 +68,14 @@ def _subject(result: CheckResult) -> tuple[datetime, str, str]:
 
 
 def near_misses(result: CheckResult, waivers: Sequence[Waiver], others: Sequence[CheckResult]) -> list[str]:
-    """Return messages about waivers of a failed check and its hour with another value.
+    """Return messages about waivers of a failed check and its hour that have another value.
 
-    A waiver does not name its file. It is left out if its value is that of another result. For a check of a
-    file it must also be the observed value without its last digits.
+    A waiver does not name its file. It is omitted if its value is that of another result. For a check of a
+    file, its value must also be the observed value with fewer digits.
 
     Args:
+        result: the failed check.
+        waivers: the waivers of the stream.
         others: the other known results.
     """
     known = {other.observed for other in (*others, result) if _subject(other) == _subject(result)}
@@ -88,7 +90,7 @@ def near_misses(result: CheckResult, waivers: Sequence[Waiver], others: Sequence
 
 
 def _is_shortened(value: float, observed: float | None) -> bool:
-    """Whether a value is the observed one with fewer digits, cut or rounded."""
+    """Return whether a value is the observed one with fewer digits, cut or rounded."""
     if observed is None:
         return False
     short, exact = Decimal(format_exact(value)), Decimal(format_exact(observed))
@@ -98,7 +100,7 @@ def _is_shortened(value: float, observed: float | None) -> bool:
 def entry_for(result: CheckResult) -> str | None:
     """Return the item of `waivers` in a stream file that waives a failed check; None if none can.
 
-    The person who waives it replaces `NAME` and `REASON`.
+    The user replaces `NAME` and `REASON`.
     """
     if result.observed is None:
         return None
@@ -110,7 +112,7 @@ def entry_for(result: CheckResult) -> str | None:
 
 
 def format_waived(result: CheckResult) -> str:
-    """Return one line on a waived check."""
+    """Return one line about a waived check."""
     file = f" in {escape_control_chars(result.file)}" if result.file else ""
     column = f", column {result.column}" if result.column else ""
     partition = result.partition

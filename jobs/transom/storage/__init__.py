@@ -1,1 +1,1 @@
-"""Delta tables: reading, staging, writing, digests."""
+"""Delta tables: read, write, digest."""

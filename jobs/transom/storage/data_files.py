@@ -1,8 +1,8 @@
-"""Data files of a table that a task writes by Arrow, and that a commit adds as they are.
+"""Data files of a table that tasks write with Arrow, and that a commit adds unchanged.
 
-Spark writes Parquet row by row, which takes longer than the rest of a large ingest; Arrow writes whole
-columns. A file is in its table's folder and in no version of the table until a commit names it. So if a run
-is killed, no reader sees its files.
+Spark writes Parquet row by row, which takes longer than the rest of a large ingest. Arrow writes whole
+columns. A file is in the folder of its table, but in no version of the table until a commit names it. So if a
+run is killed, no reader sees its files.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -22,11 +22,12 @@ from transom.core.intervals import moment_of
 from transom.storage.filesystem import resolve_filesystem
 
 FLUSH_BYTES = 64 * 2**20
-"""Bytes of buffered rows, as Arrow holds them, that make a row group."""
+"""The bytes of buffered rows in Arrow's memory that are written as row groups."""
 MOST_HOURS = 500
-"""Hours into which rows are split, each with an open file; rows of more hours stay together."""
+"""The maximum number of hours by which rows are split, each with an open file. Rows of more hours stay
+together."""
 MICROS = 3_600_000_000
-"""Microseconds of an hour."""
+"""The length of an hour in microseconds."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,11 @@ class DataFile:
     """A data file that no commit has added yet.
 
     Attributes:
-        path: relative to the table's folder, as a commit names it.
-        hour: the hour of all its rows; None if they are of several.
-        bytes: its size.
-        modified: when it was written, by its file system's clock, in milliseconds since 1970.
+        path: the path relative to the table's folder, as a commit names it.
+        hour: the hour of all its rows; None if they are of several hours.
+        rows: the number of its rows.
+        bytes: its size in bytes.
+        modified: the time of writing by the clock of the file system, in milliseconds since the epoch.
     """
 
     path: str
@@ -61,15 +63,16 @@ def write_data_files(
     threads: int = 1,
     partition: bool = False,
 ) -> Iterator[DataFile]:
-    """Write rows to a file for each hour of them, in their order.
+    """Write rows to one file for each of their hours, in their order, and yield the files.
 
     Args:
-        table: absolute path or URI of the table.
-        folder: relative to it, to write into.
+        table: the absolute path or URI of the table.
+        folder: the folder to write into, relative to the table.
         name: the start of the files' names.
-        time_column: the column, a timestamp in microseconds, whose hours split the rows; None for one file.
-        threads: number of threads, each writing one file at a time.
-        partition: whether the table is partitioned by that column, so that its files leave it out.
+        batches: the rows.
+        time_column: the column, a timestamp in microseconds, whose hours split the rows. Default: one file.
+        threads: the number of threads, each writing one file at a time.
+        partition: whether the table is partitioned by that column, so that the files omit it.
     """
     writer: _Writer | None = None
     for batch in batches:
@@ -82,7 +85,7 @@ def write_data_files(
 
 
 class _Writer:
-    """Files that are written side by side, one for each hour since the epoch, or a single one for None."""
+    """Files that are written at the same time: one for each hour since the epoch, or one file for None."""
 
     def __init__(self, table: str, folder: str, name: str, schema: pa.Schema, threads: int) -> None:
         self.system, self.root = resolve_filesystem(table)
@@ -127,7 +130,7 @@ class _Writer:
 
 
 def hours_of(times: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the hour since the epoch of each time, a timestamp in microseconds."""
+    """Return the hour since the epoch of each time, which is a timestamp in microseconds."""
     hours: npt.NDArray[np.int64] = times.cast(pa.int64()).to_numpy() // MICROS
     return hours
 
@@ -146,12 +149,14 @@ def _split_by_hour(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[in
 
 
 def delete_uncommitted(table: str, folder: str, kept: Collection[DataFile]) -> None:
-    """Delete the files of a folder except `kept`, and the folder if it has none of these.
+    """Delete the files of a folder except `kept`, and the folder if none of these is in it.
 
     A file that cannot be deleted stays; no reader sees it.
 
     Args:
-        table: absolute path or URI of the table.
+        table: the absolute path or URI of the table.
+        folder: the folder, relative to the table.
+        kept: the files to keep.
     """
     system, root = resolve_filesystem(table)
     paths = {file.path for file in kept}

@@ -2,9 +2,9 @@
 
 `count : sum of xxhash64(names, isnull(c1), c1, isnull(c2), c2, ...)`, with columns sorted by name.
 
-- A sum, because xor cancels equal rows. The two halves of the hashes are summed apart, because a sum of
-  64-bit integers overflows and one of decimals is slow.
-- Nulls have hashes of their own, because xxhash64 skips them: a null that moves to the next column would not
+- It is a sum, because xor cancels equal rows. The two halves of the hashes are summed separately, because a
+  sum of 64-bit integers overflows and a sum of decimals is slow.
+- `isnull` is hashed, because xxhash64 skips nulls: otherwise a null that moves to the next column would not
   change the digest.
 - Names are hashed, because values under another name are other rows. They are sorted, because the order in
   which a stream file declares columns changes no row.
@@ -20,7 +20,7 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 HASH = "__hash"
 LOW = 2**32 - 1
-"""Mask of the lower half of a hash, which is never negative; the upper half has the sign."""
+"""The mask of the lower half of a hash, which is never negative; the upper half has the sign."""
 
 
 def row_hash(df: DataFrame, columns: Iterable[str]) -> Column:
@@ -29,7 +29,7 @@ def row_hash(df: DataFrame, columns: Iterable[str]) -> Column:
 
 
 def row_hash_sql(schema: StructType, columns: Iterable[str]) -> str:
-    """Return the same as Spark SQL: one call to the JVM instead of one for each column."""
+    """Return the hash as Spark SQL, which takes one call to the JVM instead of one for each column."""
     names = sorted(columns)
     parts = [f"'{' '.join(names)}'"]
     for name in names:
@@ -44,7 +44,7 @@ def _hash_arguments(column: str, kind: DataType) -> list[str]:
 
 
 def _with_null(column: str, kind: DataType) -> str:
-    """Return a nested value in a struct with whether it is null."""
+    """Return a struct of a nested value and whether it is null."""
     if isinstance(kind, StructType):
         inner = (_with_null(f"{column}.`{field.name}`", field.dataType) for field in kind.fields)
         return f"struct(isnull({column}), struct({', '.join(inner)}))"
@@ -57,7 +57,7 @@ def digest_of(count: Column, total: Column) -> Column:
 
 
 def total_hash(column: Column) -> Column:
-    """Return the sum of row hashes: exact for up to 2**31 rows, an error for more."""
+    """Return the sum of row hashes: exact for up to 2**31 rows, an error in Spark for more."""
     high = F.sum(F.shiftright(column, 32)).cast("decimal(38,0)")
     low = F.sum(column.bitwiseAND(F.lit(LOW))).cast("decimal(38,0)")
     return (high * F.lit(LOW + 1).cast("decimal(10,0)") + low).cast("decimal(38,0)")

@@ -1,7 +1,7 @@
-"""Rows that are few enough for the driver: read and written by delta-rs instead of Spark.
+"""Read small amounts of rows on the driver, by delta-rs instead of Spark.
 
 An hour of a quiet log has a few hundred rows. Spark's Delta takes half a second to write a table, and several
-to load its code in a new application; delta-rs takes milliseconds.
+seconds to load its code in a new application. delta-rs takes milliseconds.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 MAX_DRIVER_BYTES = 8 * 2**20
-"""Maximum of bytes on the driver: of rows in Arrow's memory, and of files."""
+"""The maximum bytes on the driver: of rows in Arrow's memory, and of files."""
 FIXED = 16
-"""Upper estimate of the bytes of a value that is not text."""
+"""An upper estimate of the bytes of a value that is not text."""
 
 
 def bytes_of(rows: "DataFrame") -> "Column":
@@ -44,7 +44,7 @@ class TableReader:
     """A table at one version.
 
     Args:
-        table: opened at the version; nothing may update it.
+        table: the table, opened at the version; nothing may update it.
     """
 
     def __init__(self, table: DeltaTable) -> None:
@@ -57,7 +57,7 @@ class TableReader:
 
     @property
     def sources(self) -> Mapping[int, str]:
-        """The paths of each hour's data files, joined to one text, by hour since the epoch."""
+        """The paths of each hour's data files, joined by line ends, by hour since the epoch."""
         files: dict[int, str] = {}
         _, of_hours, paths = self._files.columns
         for hour, path in sorted(zip(hours_of(of_hours).tolist(), paths.to_pylist(), strict=True)):
@@ -71,14 +71,15 @@ class TableReader:
         return pc.sum(sizes.filter(selected)).as_py() or 0
 
     def unpacked(self, hours: Collection[datetime]) -> int:
-        """Return the approximate bytes of the rows of some hours: a file has a repeated text once."""
+        """Return the approximate bytes of the rows of some hours. Files are smaller: they store a repeated
+        text once."""
         fields = self.table.schema().fields
         size = " + ".join([f"{FIXED * len(fields)}", *filter(None, map(_length, fields))])
         return self._select(f"sum({size}) AS bytes", hours)["bytes"][0].as_py() or 0
 
     def rows(self, hours: Collection[datetime]) -> pa.Table:
         """Return the rows of some hours."""
-        # The reader of the files has types of its own for text.
+        # DataFusion returns text as string views.
         return self._select("*", hours).cast(pa.schema(self.table.schema().to_arrow()))
 
     def _select(self, columns: str, hours: Collection[datetime]) -> pa.Table:
@@ -86,13 +87,13 @@ class TableReader:
 
 
 def read_if_small(parts: Iterable[tuple[TableReader, Collection[datetime]]]) -> pa.Table | None:
-    """Return the rows of some hours of a table, or None if there are none or they may be too many.
+    """Return the rows of some hours of a table; None if there are no hours or perhaps too many rows.
 
     Args:
-        parts: the hours, with the version to read them at.
+        parts: a reader at a version, with the hours to read at this version.
     """
     parts = [(reader, hours) for reader, hours in parts if hours]
-    # First the sizes of the files, which need no reading, then those of the rows.
+    # First by the sizes of the files, which the log has, then by those of the rows.
     if not parts or any(
         sum(size(reader, hours) for reader, hours in parts) > MAX_DRIVER_BYTES
         for size in (TableReader.size, TableReader.unpacked)

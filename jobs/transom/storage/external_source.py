@@ -1,4 +1,4 @@
-"""A table, or another stream, that a stage reads beside its own."""
+"""A table, or another stream, that a stage reads in addition to its own stream's tables."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TIME = "event_time"
 Rows = Callable[["SparkSession", Collection[datetime]], "DataFrame"]
-"""Reads the rows of some hours at a pinned version: `TIME` and the declared columns."""
+"""Reads the rows of some hours at a pinned version, with `TIME` and the declared columns."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class ExternalSource:
     """A Delta table or a stream that is read as an input.
 
     Attributes:
-        place: where the stream file names it, for errors.
+        place: the place in the stream file that names it, for errors.
         name: its name in the stream file.
         table: the path or URI of a Delta table; None for a stream.
-        time: its column with the time of a row; None for a list, whose rows hold at any time.
-        columns: the columns to read, by their names in conditions.
+        time: the column with the time of a row; None for a list, whose rows are valid at any time.
+        columns: the columns to read, with their names in conditions.
     """
 
     place: str

@@ -1,7 +1,7 @@
-"""The digests of the rows in stored data files, which `verify` compares with the ledger: one Spark job.
+"""Digest the rows of stored data files in one Spark job; `verify` compares the digests with the ledger.
 
-Tasks read each file by itself with Arrow, so that an unreadable file hides no other. Digests add up, so each
-is computed by file, which shows the file that has too many rows.
+Tasks read each file separately with Arrow, so an unreadable file does not hide others. Digests add up, so
+they are computed by file, which shows the file with surplus rows.
 """
 
 import math
@@ -22,7 +22,7 @@ from transom.storage.tables import Table
 
 FILE, FAULT = "__file", "__fault"
 FILES = 16
-"""Mean number of files of a task, while there are fewer tasks than four times those that run at a time."""
+"""The average number of files of a task; more if otherwise there were over four tasks for each core."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,10 @@ class FilesToDigest:
     """Files of one table at one version.
 
     Attributes:
-        uri: where the table is, for an executor.
+        table: the table.
+        uri: the URI or absolute path of the table, valid on an executor.
         blocks: the columns of the digest, by block; rows of other blocks have no digest.
+        files: the files.
     """
 
     table: Table
@@ -45,8 +47,10 @@ class FileDigest:
     """The rows of one block in one file.
 
     Attributes:
-        rows: their number; None if the file cannot be read.
-        total: the sum of their hashes.
+        block: the block; None if the file cannot be read.
+        file: the file.
+        rows: the number of rows; None if the file cannot be read.
+        total: the sum of the hashes of the rows.
         fault: why the file cannot be read.
     """
 
@@ -80,7 +84,7 @@ def file_digests(spark: SparkSession, tables: Sequence[FilesToDigest]) -> list[l
 
 
 def digest_text(digests: Iterable[FileDigest]) -> str:
-    """Return the digest of the rows of several files, as the ledger has it."""
+    """Return the digest of the rows of several files, in the format of the ledger."""
     digests = list(digests)
     return f"{sum(digest.rows or 0 for digest in digests)}:{sum(digest.total for digest in digests)}"
 
@@ -106,11 +110,11 @@ def _hashed(spark: SparkSession, number: int, table: FilesToDigest) -> DataFrame
 def _reader(
     uri: str, files: Sequence[StoredFile], schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of a task, which reads the files whose numbers it gets.
+    """Return the function of a task, which reads the files with the given numbers.
 
-    An unreadable file gives one row, with its fault.
+    It yields one row for an unreadable file, with the fault.
     """
-    # The hour is the partition of a file, and not in it.
+    # The hour is the partition of a file, so the file does not contain it.
     stored = pa.schema([field for field in schema if field.name != "hour"])
     output = pa.schema([*schema, pa.field(FILE, pa.int32()), pa.field(FAULT, pa.string())])
 

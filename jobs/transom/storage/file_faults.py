@@ -1,7 +1,7 @@
-"""The data files of a lake's tables, and whether each can be read, without Spark.
+"""Find data files of tables that cannot be read, without Spark.
 
-A table's log names each file with its path, size and hour. This module finds files that differ from what was
-written. Whether the rows are the right ones is up to digests (`transom.storage.file_digests`).
+A table's log has the path, size and hour of each file. This module finds files that differ from what was
+written. Digests show whether the rows are right (`transom.storage.file_digests`).
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from transom.core.intervals import Interval
 from transom.storage.tables import one_line_message
 
 ROWS = 65_536
-"""Rows of a batch."""
+"""The number of rows of a batch."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class StoredFile:
     """A file of a version of a table.
 
     Attributes:
-        path: relative to the table's folder, as the disk has it.
-        size: in bytes, as the table's log has it.
+        path: the path relative to the table's folder, as on the disk.
+        size: the size in bytes by the table's log.
         hour: the hour of its rows; None if the table is not partitioned by hours, or the rows have none.
         stage: the stage of its rows; None if the table is not partitioned by stages.
     """
@@ -40,17 +40,18 @@ class StoredFile:
 
 
 class DamagedFile(ValueError):
-    """A data file cannot be read; the message says why."""
+    """A data file cannot be read. The message has the reason."""
 
 
 def files_of(table: DeltaTable, interval: Interval | None = None) -> list[StoredFile]:
     """Return the files of a table, sorted by path.
 
     Args:
-        interval: only files of its hours, and those without an hour; None is all.
+        table: the table.
+        interval: the hours whose files are returned, with files without an hour. Default: all.
     """
     actions, files = pa.table(table.get_add_actions(flatten=True)), []
-    # Without the statistics of columns.
+    # The statistics of columns are not needed.
     names = {"path", "size_bytes", "partition.stage", "partition.hour"}.intersection(actions.schema.names)
     for row in actions.select(sorted(names)).to_pylist():
         stage, hour = row.get("partition.stage"), row.get("partition.hour")
@@ -61,10 +62,11 @@ def files_of(table: DeltaTable, interval: Interval | None = None) -> list[Stored
 
 
 def open_or_fault(root: str, name: str) -> DeltaTable | str | None:
-    """Return a table, or why its log cannot be read, or None if there is no such table.
+    """Return a table; the reason if its log cannot be read; None if it does not exist.
 
     Args:
         root: the stream's folder in the lake.
+        name: the name of the table.
     """
     uri = f"{root}/{name}"
     try:
@@ -78,7 +80,7 @@ def open_or_fault(root: str, name: str) -> DeltaTable | str | None:
 
 
 def size_fault(system: fs.FileSystem, folder: str, file: StoredFile) -> str | None:
-    """Return why a file is missing or has another size than was written, or None."""
+    """Return the fault of a file that is missing or has a wrong size; None if its size is right."""
     stored = system.get_file_info(f"{folder}/{file.path}")
     if stored.type != fs.FileType.File:
         return "is not there"
@@ -91,7 +93,10 @@ def batches(
     """Yield the rows of a file with the columns of a schema; missing columns are null.
 
     Args:
-        folder: that of the table, on the file system.
+        system: the file system.
+        folder: the folder of the table on the file system.
+        file: the file.
+        schema: the schema.
 
     Raises:
         DamagedFile: the file cannot be read to its end.
@@ -102,7 +107,7 @@ def batches(
     try:
         with pq.ParquetFile(f"{folder}/{file.path}", filesystem=system) as parquet:
             existing = set(parquet.schema_arrow.names)
-            # Every column, so that damage is found in those, too, that the schema lacks.
+            # Every column is decoded, so that damage in columns that the schema lacks is found, too.
             for batch in parquet.iter_batches(ROWS):
                 yield pa.RecordBatch.from_arrays(
                     [
@@ -113,13 +118,13 @@ def batches(
                     ],
                     schema=schema,
                 )
-    # A decoder's exceptions for bytes that are not of its format are not documented.
+    # Which exceptions a decoder raises for bytes of another format is not documented.
     except Exception as error:
         raise DamagedFile(f"cannot be decoded: {one_line_message(error)}") from error
 
 
 def fault_of(system: fs.FileSystem, folder: str, file: StoredFile) -> str | None:
-    """Return why a file cannot be read, or None if every row of every column can."""
+    """Return why a file cannot be read; None if all rows and columns can be read."""
     try:
         for _ in batches(system, folder, file, pa.schema([])):
             pass

@@ -1,6 +1,6 @@
 """Paths and URIs of `pyarrow.fs`, on local disks and in object stores.
 
-The library gets only the scheme and host of a URI, and no path to decode: names are used as they are.
+The library decodes the path of a URI. So it gets only the scheme and the host, and names are used unchanged.
 """
 
 import os
@@ -12,14 +12,15 @@ from pyarrow import fs
 from transom.core.path_pattern import split_scheme
 
 SAME = {"s3a://": "s3://", "s3n://": "s3://"}
-"""Hadoop's names of schemes, with the standard ones."""
+"""The standard names of schemes, by Hadoop's names."""
 
 
 def resolve_filesystem(where: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of an absolute path or a URI, and the path on it.
 
     Raises:
-        pyarrow.ArrowException, OSError: an unknown scheme or an invalid host.
+        pyarrow.ArrowException: the scheme is unknown or the host is invalid.
+        OSError: the same.
     """
     scheme, rest = split_scheme(where)
     if not scheme:
@@ -31,7 +32,7 @@ def resolve_filesystem(where: str) -> tuple[fs.FileSystem, str]:
 
 @cache
 def _host(uri: str) -> tuple[fs.FileSystem, str]:
-    """Open a file system, once: an object store may have to look up the region of a bucket."""
+    """Open a file system once: for an object store, this may look up the region of a bucket."""
     system, root = fs.FileSystem.from_uri(uri)
     return system, root
 

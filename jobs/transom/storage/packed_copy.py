@@ -1,9 +1,9 @@
 """A copy of a table's rows in one file, as a cache of its data files.
 
-A table that is partitioned by hours has a data file for each, which takes half a millisecond to open: a year
-takes seconds. Data files never change. So the copy has, with the rows of an hour, the names of the hour's
-data files, and the rows are valid while the hour has these files. The copy is no part of the table. If it is
-missing, damaged or out of date, it is written again from the data files.
+A table that is partitioned by hours has a data file for each. Opening one takes half a millisecond, so a year
+takes seconds. Data files never change. So the copy stores, with the rows of an hour, the names of the hour's
+data files. The rows are valid while the hour has exactly these files. The copy is not part of the table. If
+it is missing, damaged or out of date, it is written again from the data files.
 """
 
 import uuid
@@ -20,11 +20,11 @@ from transom.storage.driver_io import TableReader
 from transom.storage.filesystem import resolve_filesystem
 
 NAME = "_packed.parquet"
-"""Searches for data files that no version names ignore names that begin with an underscore."""
+"""A vacuum of files that no version names ignores names that begin with an underscore."""
 SOURCE = "__source"
 """The column of the copy with the data files of a row's hour."""
 SCATTERED = 64
-"""Maximum of hours that the copy may lack before it is written again."""
+"""The maximum number of hours that the copy may lack before it is written again."""
 
 
 class PackedCopy:
@@ -33,12 +33,13 @@ class PackedCopy:
     Attributes:
         valid: the valid rows of the copy, with its own columns after those of the table.
         uncopied: all other rows of the table.
-        outdated: whether the copy lacks many hours, or has many rows that are not valid.
+        outdated: whether the copy lacks many hours, or has many invalid rows.
 
     Args:
-        uri: absolute path or URI of the table.
-        excluded: hours that are left out, and whose data files are not opened.
-        own_columns: those of the copy alone.
+        uri: the absolute path or URI of the table.
+        stored: the table at the version.
+        excluded: the hours that are omitted, and whose data files are not opened.
+        own_columns: the columns that only the copy has.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class PackedCopy:
         self.outdated = len(missing) > SCATTERED or invalid > max(SCATTERED, self.valid.num_rows)
 
     def replace(self, rows: pa.Table) -> None:
-        """Write the copy again; if the lake cannot be written, the old one stays.
+        """Write the copy again. If the lake cannot be written, the old one stays.
 
         Args:
             rows: all rows of the table, with the copy's own columns.
@@ -66,7 +67,7 @@ class PackedCopy:
         sources = pa.array([self._sources[hour] for hour in hours_of(rows["hour"]).tolist()], pa.string())
         with suppress(pa.ArrowException, OSError):
             system, folder = resolve_filesystem(self._uri)
-            # Moved into place, so that a reader sees the old copy or the new one.
+            # Moved into place, so that a reader sees either the old copy or the new one.
             temporary = f"{folder}/_{uuid.uuid4().hex}.parquet"
             rows = rows.append_column(SOURCE, sources)
             try:
@@ -80,6 +81,6 @@ class PackedCopy:
             system, folder = resolve_filesystem(self._uri)
             rows = pq.read_table(f"{folder}/{NAME}", filesystem=system, page_checksum_verification=True)
             return rows.select(schema.names).cast(schema)
-        # A decoder's exceptions for bytes that are not of its format are not documented.
+        # Which exceptions a decoder raises for bytes of another format is not documented.
         except Exception:
             return schema.empty_table()

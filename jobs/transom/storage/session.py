@@ -1,7 +1,7 @@
-"""The only place that builds a Spark session.
+"""The Spark session of a job, built only here.
 
-It sets only what correctness needs on any cluster. Settings for the speed of small local runs (one partition
-for a snapshot, the short compiler, no UI) are in the configuration that `make setup` writes.
+It sets only what correctness needs on any cluster. Settings for the speed of small local runs, such as few
+partitions for a snapshot and no UI, are in the configuration that `transom setup` writes.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Reading and replacing hours of the lake's tables: by Spark, and by delta-rs where rows are few.
+"""Read and replace hours of the lake's tables: by Spark, or by delta-rs if there are few rows.
 
-Reads are pinned. A `PinnedTables` holds one version of each table, and an earlier version for hours that a
-killed run has begun to replace; nothing else can be read. A write replaces exactly the hours (and blocks)
-that it names, in one Delta commit, and is refused if another run has claimed the stage later and written.
+Reads are pinned. `PinnedTables` has one version of each table, and an earlier version for hours that a killed
+run has begun to replace; nothing else can be read. A write replaces exactly the hours (and blocks) that it
+names, in one Delta commit. It is refused if a run with a later claim has written the table.
 """
 
 import json
@@ -43,7 +43,7 @@ CONFLICTS = (
     ConcurrentWriteException,
     CommitFailedError,
 )
-"""How Delta refuses a commit that conflicts with another one; they have no common base class."""
+"""The errors of Delta for a commit that conflicts with another one; they have no common base class."""
 
 
 def in_hours(hours: Iterable[datetime]) -> Column:
@@ -56,16 +56,21 @@ def _quote_hour(hour: datetime) -> str:
 
 
 def cast_to_table(rows: DataFrame, table: Table, *more: Column) -> DataFrame:
-    """Return rows in a table's own columns and types, in which they are hashed and written.
+    """Return rows with the columns and types of a table, in which they are hashed and written.
 
-    A missing column is null: a block fills its own columns alone.
+    A missing column is null: a block fills only its own columns.
+
+    Args:
+        rows: the rows.
+        table: the table.
+        more: further columns of `rows` to return.
     """
     existing = set(rows.columns)
     columns = [
         f"CAST({f'`{name}`' if name in existing else 'NULL'} AS {kind}) AS `{name}`"
         for name, kind in table.columns.items()
     ]
-    # One call for all: each column that Python makes is a call to the JVM.
+    # One call for all columns: each column that Python creates takes a call to the JVM.
     return rows.select(*map(F.expr, columns), *more) if more else rows.selectExpr(*columns)
 
 
@@ -74,12 +79,14 @@ class Write:
     """Rows that replace some hours of a table.
 
     Attributes:
+        table: the table.
         rows: all rows of `targets`, and no others, in the table's types; missing columns become null. An
-            Arrow table if they are few and the driver has them already.
-        targets: the hours to replace, by block; a table without blocks has the one key None.
-        bytes: the approximate size of the rows; None if unknown.
-        gathered: whether the rows of an hour are in few partitions already, so that no shuffle is needed.
-        data_files: the same rows, in files that tasks have written. They are added as they are if no other
+            Arrow table if they are few and already on the driver.
+        targets: the hours to replace, by block; a table without blocks has the only key None.
+        bytes: the approximate size of the rows in bytes; None if unknown.
+        gathered: whether the rows of an hour are already in few Spark partitions, so that no shuffle is
+            needed.
+        data_files: the same rows, in files that tasks have written. They are added unchanged if no other
             block has rows in these hours. None if there are none, or too many.
     """
 
@@ -92,16 +99,16 @@ class Write:
 
     @property
     def hours(self) -> set[datetime]:
-        """Every hour of which something is replaced."""
+        """All hours in which rows are replaced."""
         return set().union(*self.targets.values())
 
     def shared(self, known: Iterable[PartitionKey] | None = None) -> set[datetime]:
         """Return the hours in which rows of other blocks stay, so that they must be written again.
 
         Args:
-            known: the partitions of the stage, as the ledger has them since this run's claim. A later claim
-                of another run has a higher token: its rows are not there yet, or this write is refused.
-                None if unknown: any hour may have rows of other blocks.
+            known: the partitions of the stage by the ledger, read after this run's claim. If another run
+                claims later, it has a higher token: either its rows are not written yet, or this write is
+                refused. None if unknown: any hour may have rows of other blocks.
         """
         if None in self.targets:
             return set()
@@ -114,8 +121,8 @@ class Write:
     def predicate(self, shared: set[datetime]) -> str:
         """Return what the write replaces, as a Delta predicate.
 
-        An hour that no other block has is named without its blocks. Delta then drops its files without
-        searching them for rows to keep.
+        The predicate names no blocks for an hour that no other block has. Delta then drops its files without
+        a search for rows to keep.
 
         Args:
             shared: the hours that other blocks have.
@@ -135,7 +142,7 @@ class Store(TableFolder):
         self.spark = spark
 
     def uri(self, table: str) -> str:
-        """Return the URI or absolute path of a table: an executor's working folder may differ."""
+        """Return the URI or absolute path of a table; the working folder of an executor may differ."""
         uri = f"{self.root}/{table}"
         return uri if split_scheme(uri)[0] else str(Path(uri).absolute())
 
@@ -145,12 +152,12 @@ class Store(TableFolder):
         previous: Mapping[str, Mapping[datetime, int]] | None = None,
         fillers: Mapping[ExternalSource, Rows] | None = None,
     ) -> "PinnedTables":
-        """Pin the present version of each table.
+        """Pin the current version of each table.
 
         Args:
-            previous: the version to read the rows of an hour from, by table and hour, if a run has begun to
-                replace them.
-            fillers: how to read each external source.
+            tables: the names of the tables.
+            previous: the versions with the rows of hours that a run has begun to replace, by table and hour.
+            fillers: the readers of external sources.
         """
         present = {name: self.open(name) for name in tables}
         versions = {name: table.version() for name, table in present.items()}
@@ -161,10 +168,12 @@ class Store(TableFolder):
         """Replace the targets of a write.
 
         Args:
-            known: as in `Write.shared`.
+            write: the write.
+            claim: the claim of the run.
+            known: as of `Write.shared`.
 
         Raises:
-            RunSuperseded: another run of the stage has written the table in the meantime.
+            RunSuperseded: another run of the stage has written the table since the claim.
         """
         name, rows, shared = write.table.name, write.rows, write.shared(known)
         superseded = RunSuperseded(
@@ -193,14 +202,14 @@ class Store(TableFolder):
             raise superseded
 
     def _fits_driver(self, write: Write, shared: Collection[datetime]) -> bool:
-        """Return whether what is written, and what is written again with it, is small enough."""
+        """Return whether the rows to write, and the rows that must be written again, are few enough."""
         limit = small.MAX_DRIVER_BYTES
         if isinstance(write.rows, DataFrame) and (write.bytes is None or write.bytes > limit):
             return False
         return not shared or small.TableReader(self.open(write.table.name)).size(shared) <= limit
 
     def _commit(self, name: str, claim: Claim, act: Callable[[DeltaTable, CommitProperties], None]) -> bool:
-        """Commit by delta-rs. Return False if the token is not above that of the last write."""
+        """Commit by delta-rs; return False if the token is not above that of the last write."""
         fence = CommitProperties(
             custom_metadata={"run_id": claim.run_id},
             app_transactions=[Transaction(claim.stage, claim.token)],
@@ -224,7 +233,7 @@ def _write_frame(uri: str, rows: DataFrame, predicate: str, claim: Claim) -> Non
         "userMetadata": claim.run_id,
     }
     writer = rows.write.format("delta").mode("overwrite").options(replaceWhere=predicate, **fence)
-    # Another run may add a column or a property, and no row.
+    # A conflict of metadata is retried: another run added a column or a property, but no row.
     retry(lambda: writer.save(uri), MetadataChangedException)
 
 
@@ -238,7 +247,7 @@ def _overwriter(rows: pa.Table, predicate: str) -> Callable[[DeltaTable, CommitP
 def _adder(
     data_files: Sequence[DataFile], hours: Iterable[datetime]
 ) -> Callable[[DeltaTable, CommitProperties], None]:
-    # Partitions are compared as times, whatever their spelling.
+    # Partitions are compared as times, not as texts.
     replaced = [("hour", "in", [_partition_value(hour) for hour in sorted(hours)])]
     return lambda table, fence: table.create_write_transaction(
         [_add_action(file) for file in data_files],
@@ -258,7 +267,7 @@ def _add_action(part: DataFile) -> AddAction:
         partition_values={"hour": _partition_value(part.hour)},
         modification_time=part.modified,
         data_change=True,
-        # Bounds of columns would save a reader little: it finds an hour by its partition.
+        # Bounds of columns would help readers little: they find an hour by its partition.
         stats=json.dumps({"numRecords": part.rows}),
     )
 
@@ -273,10 +282,11 @@ class PinnedTables:
     """One version of each table that a run reads.
 
     Attributes:
-        partially_written: hours whose rows a run has begun to replace and not published, by table, with the
-            version that has their published rows. Only tables without blocks have them: these are written
-            hour by hour.
-        fillers: how to read each external source.
+        store: the store of the tables.
+        versions: the version of each table.
+        partially_written: the hours whose rows a run has begun to replace but not published, by table, with
+            the version that has their published rows. Only tables without blocks have such hours.
+        fillers: the readers of external sources.
     """
 
     store: Store
@@ -301,7 +311,7 @@ class PinnedTables:
         return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
 
     def read_filler(self, filler: ExternalSource, hours: Collection[datetime]) -> DataFrame:
-        """Return the rows of some hours of an external source, as they were when it was pinned."""
+        """Return the rows of some hours of an external source, at the pinned version."""
         return self.fillers[filler](self.store.spark, hours)
 
     def _at(self, table: str, version: int) -> small.TableReader:
@@ -311,7 +321,7 @@ class PinnedTables:
         return self._readers[table, version]
 
     def _load(self, table: str, version: int) -> DataFrame:
-        # Once a table: Delta computes a snapshot for each reader of a version.
+        # Loaded once: Delta computes a snapshot for each reader of a version.
         if (table, version) not in self._loaded:
             reader = self.store.spark.read.format("delta").option("versionAsOf", version)
             self._loaded[table, version] = reader.load(f"{self.store.root}/{table}")
@@ -329,7 +339,8 @@ class PinnedTables:
         """Return, on the driver, the published rows of hours that a run has begun to replace.
 
         Args:
-            excluded: hours whose files are not opened.
+            table: the name of the table.
+            excluded: the hours whose files are not opened.
         """
         hours: dict[int, list[datetime]] = {}
         for hour, version in self.partially_written.get(table, {}).items():

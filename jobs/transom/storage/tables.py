@@ -1,10 +1,10 @@
-"""The tables of the lake, as their descriptions say.
+"""The tables of the lake, created from their descriptions.
 
-Each package keeps those of its tables in its folder `tables`.
+Each package has the descriptions of its tables in its folder `tables`.
 
 A description lists columns with their types, units and meaning. A column whose name begins with `*` is a
-placeholder for columns that the stream declares (`Table.declare`). Tables, and columns added later, come only
-from descriptions.
+placeholder for columns that the stream declares (`Table.declare`). Tables, and columns added later, are
+created only from descriptions.
 """
 
 import re
@@ -58,17 +58,17 @@ SPARK_TYPES = {
 }  # fmt: skip
 """The Spark SQL type of each type of a declared column."""
 TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
-"""For tables with a partition by hour: rows that a killed run has begun to replace are in an earlier version
-until their hour is run again."""
+"""For tables that are partitioned by hour. An earlier version has the rows that a killed run has begun to
+replace, until their hour is run again."""
 SHORT_LOG = {"delta.logRetentionDuration": "interval 2 days"}
-"""For the ledger: old versions of it are not read, and opening a table lists its whole log, to which a run
-adds dozens of commits. The log must reach back as far as `Ledger.idle_time` looks."""
+"""For the ledger. Its old versions are not read. Opening a table lists its whole log, and a run adds dozens
+of commits. The log must reach back as far as `Ledger.idle_time` reads."""
 NO_BOUNDS = {"delta.dataSkippingNumIndexedCols": "0"}
-"""For tables whose columns are not searched: bounds of columns would be most of the table's log."""
+"""For tables whose columns are not searched: bounds of columns would be most of their log."""
 ATTEMPTS = 20
-"""Attempts of a commit that conflicts with others."""
+"""The maximum number of attempts of a commit that conflicts with others."""
 MAX_COMPARED_RANGES = 20
-"""Maximum of intervals of hours that a condition compares one by one."""
+"""The maximum number of intervals of hours that a condition compares one by one."""
 
 
 class TableMismatch(ValueError):
@@ -77,7 +77,7 @@ class TableMismatch(ValueError):
 
 @cache
 def descriptions() -> Mapping[str, Path]:
-    """Return where each table of the package is described."""
+    """Return the file with the description of each table of the package, by table."""
     return {path.stem: path for path in Path(__file__).parents[1].glob("**/tables/*.yaml")}
 
 
@@ -86,10 +86,11 @@ class Table:
     """A table's description.
 
     Attributes:
+        name: the name.
         columns: the Spark SQL type of each column, in order.
-        partition: columns that the table is partitioned by.
-        excluded_from_digest: columns that may differ between runs: run ids and modification hints.
-        state: whether the table is private and may be dropped, as it can be computed again.
+        partition: the columns that the table is partitioned by.
+        excluded_from_digest: the columns that may differ between runs: run ids and modification times.
+        state: whether the table is private and its rows may expire, as they can be computed again.
         unsearched: whether the table needs no bounds of columns, as no reader skips data by them.
     """
 
@@ -103,10 +104,11 @@ class Table:
     @classmethod
     @cache
     def load(cls, name: str, folder: Path | None = None) -> "Table":
-        """Read the description of a table, once: a run needs each of them many times.
+        """Return a table by its description, which is read once: a run needs it many times.
 
         Args:
-            folder: where `<name>.yaml` is; None for a table of this package.
+            name: the name of the table.
+            folder: the folder of `<name>.yaml`. Default: that of the package's table.
         """
         path = descriptions()[name] if folder is None else folder / f"{name}.yaml"
         text = yaml.safe_load(path.read_text())
@@ -137,11 +139,11 @@ class Table:
         return replace(self, columns=columns)
 
     def with_added_columns(self, existing: pa.Schema) -> "Table":
-        """Return the table with the columns, too, that the lake has of earlier specifications.
+        """Return the table with the additional columns of the lake, which earlier specifications declared.
 
-        They are excluded from the digest: old rows keep their values, new rows have none.
+        They are excluded from the digest: old rows keep their values, new rows have nulls.
         """
-        # By comparison: equal list types can differ in the name of their element, and so in their hash.
+        # Types are compared, not hashed: equal list types can differ in the name of their element.
         former = {
             field.name: next(name for name, kind in ARROW_TYPES.items() if kind == field.type)
             for field in existing
@@ -171,7 +173,7 @@ class LakeError(OSError):
 
 
 def retry(commit: Callable[[], T], conflict: type[Exception] = CommitFailedError) -> T:
-    """Return the result of a commit; try it again while others conflict, `ATTEMPTS` times at most."""
+    """Return the result of a commit, which is retried after conflicts, with `ATTEMPTS` attempts at most."""
     for _ in range(ATTEMPTS - 1):
         with suppress(conflict):
             return commit()
@@ -181,7 +183,7 @@ def retry(commit: Callable[[], T], conflict: type[Exception] = CommitFailedError
 def create(root: str, table: Table) -> DeltaTable:
     """Open a table; create it if it does not exist, and add missing columns and properties.
 
-    Several runs may do so at a time.
+    Several runs may do this at the same time.
 
     Raises:
         LakeError: the lake cannot be read or written.
@@ -233,8 +235,8 @@ def _create(uri: str, table: Table) -> DeltaTable:
 def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
     """Return the rows of a table that meet an SQL condition, read without Spark.
 
-    By delta-rs alone: threads of pyarrow's reader of Delta tables call Python, and sometimes abort the
-    process at its end.
+    By delta-rs only: threads of pyarrow's reader of Delta tables call Python, and sometimes abort the process
+    when it exits.
     """
     rows: list[dict[str, Any]]
     rows = query(table, f"SELECT * FROM t WHERE {where}").to_pylist(maps_as_pydicts="strict")
@@ -242,7 +244,7 @@ def read_rows(table: DeltaTable, where: str = "TRUE") -> list[dict[str, Any]]:
 
 
 def query(table: DeltaTable, sql: str, **others: DeltaTable) -> pa.Table:
-    """Return the result of an SQL query over a table, `t`, and over others by their names."""
+    """Return the result of an SQL query over a table, named `t`, and others, named by their keywords."""
     builder = QueryBuilder()
     for name, source in {**others, "t": table}.items():
         builder = builder.register(name, source)
@@ -263,8 +265,7 @@ def literal(text: str) -> str:
 def split_hours(hours: Iterable[datetime]) -> tuple[list[Interval], list[datetime]]:
     """Split hours for a condition: the `MAX_COMPARED_RANGES` longest intervals, and the other hours.
 
-    A planner takes seconds for hundreds of comparisons, more the deeper they nest; it looks up a list of
-    values.
+    A query planner takes seconds for hundreds of nested comparisons, but looks up values of a list fast.
     """
     intervals = sorted(merge_hours(hours), key=len, reverse=True)
     others = chain.from_iterable(interval.hours() for interval in intervals[MAX_COMPARED_RANGES:])
@@ -275,7 +276,8 @@ def in_hours_sql(hours: Iterable[datetime], to_literal: Callable[[datetime], str
     """Return the SQL condition that the column `hour` is in `hours`.
 
     Args:
-        to_literal: writes a time as a literal.
+        hours: the hours.
+        to_literal: returns a time as a literal of the SQL dialect.
     """
     intervals, others = split_hours(hours)
     terms = [f"hour >= {to_literal(of.start)} AND hour < {to_literal(of.end)}" for of in intervals]
@@ -285,7 +287,7 @@ def in_hours_sql(hours: Iterable[datetime], to_literal: Callable[[datetime], str
 
 
 class TableFolder:
-    """The tables of a stream in the folder `root`, each of which is opened once."""
+    """The tables of a stream in the folder `root`; each is opened once."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -298,7 +300,7 @@ class TableFolder:
 
     def open(self, name: str) -> DeltaTable:
         """Return the latest version of a table; the next call may update the same object."""
-        # A run opens some dozens of times; an incremental update takes a tenth of reading the whole log.
+        # A run opens tables dozens of times. An update takes a tenth of the time of reading the whole log.
         if name in self._opened:
             self._opened[name].update_incremental()
         else:

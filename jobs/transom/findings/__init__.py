@@ -1,1 +1,1 @@
-"""Findings: what a person should know, kept up to date with the tables."""
+"""Findings: what a user should know, kept up to date with the tables."""

@@ -1,7 +1,7 @@
 """Findings that follow from a stage's ledger: one for each cause and run of consecutive hours.
 
-An hour that is computed from a quarantined or an incomplete one is no finding: the input's finding has it. A
-failed check that a waiver accepts is no finding either.
+An hour that is computed from a quarantined or incomplete one has no finding: the finding of its input covers
+it. A failed check that a waiver accepts has no finding either.
 """
 
 import json
@@ -22,13 +22,19 @@ from transom.spec.checks import OF_INGEST, BuiltIn
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
-"""The worst first."""
+"""All severities, the worst first."""
 KINDS = ("check_failed", "source_silent", "incomplete", "stale")
-"""The kinds of these findings; features have other kinds."""
+"""The kinds of findings from the ledger; features have other kinds."""
 
 
 class Fate(NamedTuple):
-    """What becomes of the rows of an hour, the severity of the finding, and what to do."""
+    """The state of the rows of an hour.
+
+    Attributes:
+        text: the predicate of the title.
+        severity: the severity of the finding.
+        remedy: what to do; None if there is nothing to do.
+    """
 
     text: str
     severity: Severity
@@ -45,26 +51,26 @@ FATES: Mapping[str, Fate] = {
     "damaged": Fate("are damaged", "high", "run"),
     "stale": Fate("are out of date", "medium", "run"),
 }
-"""The fates by the severity of a failed check, or else by the status of a partition."""
+"""The fates, by the severity of a failed check or the status of a partition."""
 Cause = tuple[str, str | None, str]
-"""A kind, a block, and the check and its column or the kind of the reason: no text, which may change."""
+"""The kind, the block, and the check with its column or the kind of the reason; no text, as texts change."""
 MAX_EVIDENCE = 5
-"""Hours, and rows at fault, in the evidence of a finding."""
+"""The maximum number of hours, and of failing rows, in the evidence of a finding."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a person should know: a row of the table `findings`.
+    """What a user should know: a row of the table `findings`, whose description has all attributes.
 
     Attributes:
         hour: the last hour that reported it.
-        finding_id: stable, see `identity`.
-        block: None if it is about several.
-        start_time, end_time: `[start, end)`; None for files that belong to no hour.
-        ongoing: whether it reaches the end of the last requested hour of the stage; of an episode, whether
-            matches may still join it.
-        exactness: of its figures: exact, guaranteed, estimated, or bounds.
-        source_hash: a hash of the rows and texts that it is made of; None of the ledger's findings.
+        finding_id: its stable id, see `identity`.
+        block: the block; None if it is about several.
+        start_time: its start; None for files that belong to no hour.
+        end_time: its end, exclusive; None for files that belong to no hour.
+        ongoing: whether it reaches the end of the last requested hour of the stage, or may continue.
+        exactness: how exact its values are: exact, guaranteed, estimated, or bounds `low..high`.
+        source_hash: a hash of its rows and template; None for findings from the ledger.
         first_hour: the first hour that reported it; None for files that belong to no hour.
     """
 
@@ -94,7 +100,7 @@ class Finding:
 def identity(stream: str, stage: str, kind: str, block: str | None, name: str, start: datetime | None) -> str:
     """Return the id of a finding: a hash of its subject and its start.
 
-    It does not depend on reruns, on the order of runs, or on the finding's end. If an earlier hour gets the
+    It does not depend on the number or order of runs, or on the finding's end. If an earlier hour gets the
     same cause later, the finding has another start and so another id.
     """
     subject = [stream, stage, kind, block, name, None if start is None else format_hour(start)]
@@ -106,10 +112,13 @@ class _Symptom:
     """A cause in one hour. Consecutive hours with the same cause are one finding.
 
     Attributes:
-        message: the cause in a few words, for the title.
-        evidence: the cause in full.
-        sample: some of the rows at fault.
-        remedy: what to do, if not that of its fate.
+        cause: the cause, without its text.
+        hour: the hour.
+        fate: the state of its rows.
+        message: the cause as short text, for the title.
+        evidence: the cause as full text.
+        sample: some of the failing rows.
+        remedy: what to do, if it differs from the remedy of its fate.
     """
 
     cause: Cause
@@ -132,16 +141,18 @@ def from_ledger(
 ) -> list[Finding]:
     """Return the findings of a stage's ledger, the worst first.
 
-    A source without any file has severity high while that lasts.
+    While a source has no files, its finding has severity high.
 
     Args:
-        snapshot: the ledger of the stage, and of others whose quarantined partitions it needs.
-        failures: failed checks of the stage, each by the last run of its partition.
-        stale: stale partitions of the stage that no run computes again.
+        stream: the name of the stream.
+        stage: the name of the stage.
+        snapshot: the ledger of the stage, and of others whose quarantined partitions block it.
+        failures: the failed checks of the stage, each by the last run of its partition.
+        stale: the stale partitions of the stage that no run computes again.
         rules: the built-in checks, by name.
         noun: the noun for the rows of the stage.
     """
-    # Checks of rows that a killed run left do not count, nor what an hour lacks that nobody requested.
+    # Checks of rows that a killed run left do not count, nor missing files of an hour that was not requested.
     counting = [
         check
         for check in failures
@@ -169,7 +180,7 @@ def _matters(partition: PartitionKey, entry: PartitionState) -> bool:
 
 def _of_check(check: CheckResult, rules: Mapping[str, BuiltIn]) -> _Symptom:
     kind = "incomplete" if check.severity == "incomplete" else "check_failed"
-    # A source without any file is another matter than a late file of several.
+    # A source without any file is another kind than a late file of several.
     if check.check == "files_expected" and check.observed == 0:
         kind = "source_silent"
     column = f" on {check.column}" if check.column else ""
@@ -225,7 +236,7 @@ def _symptoms(
                         continue
                     remedy = f"put right what withholds {missing.about}, as that finding says, then run"
                     yield _Symptom(
-                        # A file that reaches into other hours is one cause in all of them.
+                        # A file with events in other hours is one cause in all of them.
                         files.get(missing.about or "", ("incomplete", partition.block, _name(missing))),
                         partition.hour,
                         FATES["incomplete"],
@@ -246,7 +257,7 @@ def _symptoms(
 
 
 def _waits_for(entry: PartitionState, roots: Collection[str]) -> bool:
-    """Return whether a partition is blocked by one of several, by their keys."""
+    """Return whether one of some partitions, given by their keys, blocks a partition."""
     causes = entry.reasons if entry.status == "blocked" else ()
     return any(cause.kind == "waits" and cause.about in roots for cause in causes)
 

@@ -1,4 +1,4 @@
-"""The interface of a feature's findings: the rows that they are made of, and their text."""
+"""The interface of a feature's findings: the rows that they are computed from, and their text."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,10 +18,10 @@ from transom.findings.text import filled, key_text, one_line
 from transom.spec.stream import Stream
 
 VERSION = 1
-"""The version of the texts. Raise it with every change of the code that gives the same rows another text."""
+"""The version of the texts. Raise it with every change of the code that changes the text of the same rows."""
 HOUR, FIRST_HOUR, ONGOING, IDENTITY = "__hour", "__first_hour", "__ongoing", "__identity"
-"""Columns of every summary: as in `Finding`, and the finding's identity in its block. No column of a stream
-begins with two underscores."""
+"""Columns of every summary: attributes of `Finding`, and the finding's identity in its block. No column of a
+stream begins with two underscores."""
 MOMENT = pa.timestamp("us", "UTC")
 _NEVER = np.iinfo(np.int64).min
 Row = Mapping[str, Any]
@@ -33,17 +33,20 @@ States = Mapping[datetime, PartitionState]
 class FindingTemplate(ABC):
     """The findings of a block, and their text.
 
-    The text depends on the row and on the attributes only: a hash of both shows a change.
+    The text depends only on the row and the attributes, so a hash of both shows a change.
 
     Attributes:
+        block: the name of the block.
+        severity: the severity of its findings.
         titled: the title, with columns in braces.
-        columns: the columns to read beside `hour`, key and item.
+        columns: the columns to read in addition to `hour`, key and item.
         condition: the rows to read, as an SQL condition.
-        times: the columns that a title has as times.
+        times: the columns that the title shows as times.
         key: the columns of the key.
-        item: the columns of its subject beside the key.
-        start, end: the columns of a summary with the start and the end of the finding.
-        ends_inside: whether `end` is the time of the last record, and so inclusive.
+        item: the columns of the item.
+        start: the column of a summary with the start of the finding.
+        end: the column of a summary with the end of the finding.
+        ends_inside: whether `end` is inclusive, as it is the time of the last record.
     """
 
     block: str
@@ -60,12 +63,12 @@ class FindingTemplate(ABC):
 
     @abstractmethod
     def summarize(self, rows: pa.Table, entries: States, last: datetime) -> pa.Table:
-        """Return a row for each finding, with the values of its text and no others.
+        """Return a row for each finding, with only the values that its text needs.
 
         Args:
             rows: the published rows of the block.
-            entries: the ledger's entries of the hours of the block's table.
-            last: the last published hour of these.
+            entries: the states of the hours of the block's table.
+            last: the last published hour of the block's table.
         """
 
     def title(self, row: Row) -> str:
@@ -74,24 +77,24 @@ class FindingTemplate(ABC):
 
     @abstractmethod
     def evidence(self, row: Row) -> list[str]:
-        """Return the lines of evidence; empty ones are left out."""
+        """Return the lines of evidence; empty ones are dropped."""
 
     def exactness(self, row: Row) -> str:
-        """Return how exact the figures are, as in `Finding`."""
+        """Return how exact the values are, as in `Finding`."""
         return "exact"
 
 
 @dataclass(frozen=True, kw_only=True)
 class EntityFindings(FindingTemplate):
-    """The findings of a block of entities that last over hours, each from its last row in a table.
+    """The findings of a block whose entities can last several hours; each is from the entity's last row.
 
-    The table has a row of an entity for every hour in which it changed: `partial` while it may go on,
-    `final`, or `joined` when it becomes part of another entity. A joined entity has no finding.
+    The table has a row of an entity for every hour in which it changed. Its state is `partial` while it may
+    continue, then `final`, or `joined` if it becomes part of another entity. A joined one has no finding.
 
     Attributes:
         id: the column with the entity's id.
-        new: the column with its amount in the row's hour; an hour with 0 only ends it.
-        reach: the number of hours without a row after which it no longer counts as ongoing.
+        new: the column that is above 0 in hours that count as reporting it, such as its new records.
+        reach: the maximum number of hours without a row after which it still counts as ongoing.
     """
 
     id: str
@@ -99,7 +102,7 @@ class EntityFindings(FindingTemplate):
     reach: int
 
     def summarize(self, rows: pa.Table, entries: States, last: datetime) -> pa.Table:
-        """Return the last row of each entity, with its first hour and its last hour that has an amount."""
+        """Return the last row of each entity, with the first and the last hour that reported it."""
         hours = int64s(rows["hour"])
         entities, _ = encode_keys(rows, [self.id])
         order = np.lexsort((hours, entities))
@@ -130,8 +133,10 @@ class FindingSource:
     """The findings of one kind.
 
     Attributes:
-        stage, table: the stage and the table of their rows.
-        templates: the templates of a stream; a block has one, several or none.
+        stage: the stage of their rows.
+        table: the table of their rows.
+        kind: the kind of the findings.
+        templates: returns the templates of a stream; a block has one, several or none.
     """
 
     stage: str

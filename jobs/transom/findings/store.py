@@ -1,7 +1,7 @@
 """The table `findings`. No Spark.
 
-Each stage has its own rows. Those that follow from its ledger are a function of the ledger's state, computed
-at the end of every run, so an otherwise idle run repairs what a killed run left. Most runs write nothing.
+Each stage has its own rows. Those from its ledger are a function of the ledger's state, computed at the end
+of every run. So an otherwise idle run repairs the findings that a killed run left. Most runs write nothing.
 """
 
 from collections import Counter
@@ -38,10 +38,10 @@ def findings(
 
     Args:
         root: the stream's folder in the lake.
-        interval: only findings that its hours reported, between their first hour and their last hour or end,
-            and those that belong to no hour; None is everything.
-        kinds: only these; None is all.
-        order: the kinds with a rank of their own.
+        interval: if given, only findings that its hours reported, and those that belong to no hour. Hours
+            from the first hour of a finding to its last hour or its end count as reporting it.
+        kinds: the kinds to return. Default: all.
+        order: the kinds with their own rank.
     """
     rows = _ask(root, f"SELECT * FROM t WHERE {_where(interval, kinds)} ORDER BY {_rank(order)}")
     return list(map(_of_row, rows))
@@ -52,12 +52,15 @@ def select_findings(
 ) -> tuple[list[Finding], str | None]:
     """Return some findings of each kind and block, so that many of one kind do not hide another.
 
-    The others are counted in a line of text; None if there are none.
-
     Args:
-        root, order, interval: as in `findings`.
+        root: as of `findings`.
         limit: the maximum number in all, 1 or more; the worst one of each kind and block is always included.
         per_group: the maximum number of a kind and block, 1 or more.
+        order: as of `findings`.
+        interval: as of `findings`.
+
+    Returns:
+        The findings, and a line of text that counts the others; None if there are no others.
     """
     rank = _rank(order)
     groups = (
@@ -65,7 +68,7 @@ def select_findings(
         "count(*) OVER (PARTITION BY kind, block) AS __count "
         f"FROM t WHERE {_where(interval, None)}"
     )
-    # First one of each group, then the second ones, and so on.
+    # The first ones of all groups come first, then the second ones, and so on.
     rows = _ask(
         root,
         f"SELECT * FROM (SELECT *, row_number() OVER (ORDER BY __place, {rank}) AS __turn FROM ({groups}) "
@@ -100,7 +103,7 @@ def _ask(root: str, sql: str) -> list[dict[str, Any]]:
 
 
 def _rank(order: Iterable[FindingOrder]) -> str:
-    """Return the SQL order of findings, the worst first: by severity, urgency, and the place of the kind."""
+    """Return the SQL order of findings: by severity, urgency, and the place of the kind; the worst first."""
     worst = f"ongoing AND severity = '{SEVERITIES[0]}'"
     places = ["CASE WHEN FALSE THEN 0"]
     times = ["CASE WHEN FALSE THEN start_time"]
@@ -121,7 +124,7 @@ def _where(interval: Interval | None, kinds: Iterable[str] | None) -> str:
         where += f" AND kind IN ({', '.join(map(literal, kinds))})"
     if interval is not None:
         start, end = instant(interval.start), instant(interval.end)
-        # A finding that a stage reports long after it belongs to the hours that report it.
+        # A finding that is reported long after its end belongs to the hours that report it.
         first = "coalesce(first_hour, start_time)"
         last = "greatest(hour + INTERVAL '1 hour', end_time)"
         where += f" AND (start_time IS NULL OR end_time IS NULL OR ({first} < {end} AND {start} < {last}))"
@@ -139,15 +142,19 @@ def sync_ledger_findings(
     """Bring a stage's findings up to date with its ledger; return whether something was written.
 
     The table is opened before the ledger is read. After a commit, successful or not, everything is repeated
-    until nothing is to be written. So a slow run cannot leave older findings than a later run's.
+    until there is nothing to write. So a slow run cannot replace the findings of a later run by older ones.
 
     Args:
-        stale: partitions that the run saw stale and did not compute, with their states; those whose state has
+        ledger: the ledger of the stream.
+        stream: the name of the stream.
+        stage: the name of the stage.
+        stale: the stale partitions that the run did not compute, with their states; those whose state has
             changed since do not count.
-        rules, noun: as of `from_ledger`.
+        rules: as of `from_ledger`.
+        noun: as of `from_ledger`.
 
     Raises:
-        CommitFailedError: others wrote at every attempt.
+        CommitFailedError: every attempt conflicted with another commit.
     """
     ledger.create(Table.load(NAME))
     own = f"stage = {literal(stage)} AND kind IN ({', '.join(map(literal, KINDS))})"
@@ -174,7 +181,7 @@ def replace(table: DeltaTable, condition: str, findings: Iterable[Finding]) -> N
     """Replace the findings that meet an SQL condition.
 
     Raises:
-        CommitFailedError: the table has changed since it was opened. Then the findings must be computed again
+        CommitFailedError: the table has changed since it was opened. The findings must then be computed again
             from a newer ledger and newer rows.
     """
     once = CommitProperties(max_commit_retries=0)

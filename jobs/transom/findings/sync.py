@@ -1,8 +1,8 @@
 """Sync the findings of a table's rows, hour by hour, after any change of the rows. No Spark.
 
 The findings of an hour of a block are a function of the table's rows and of the stream's templates. Each
-finding has a hash of both. A run compares hashes and rewrites only the hours that differ: so an otherwise
-idle run also repairs what a killed run left.
+finding has a hash of both. A run compares hashes and rewrites only the hours that differ. So an otherwise
+idle run also repairs the findings that a killed run left.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -30,23 +30,23 @@ from transom.spec.stream import Stream
 from transom.storage.tables import ATTEMPTS, Table, in_hours_sql, literal, query
 
 MAX_ROWS_PER_COMMIT = 250_000
-"""The findings of a commit, unless a single hour has more."""
+"""The maximum number of findings in a commit, unless a single hour has more."""
 
 BlockHour = tuple[str, datetime]
 MARK = "__mark"
-"""The column with a finding's id and a hash of its row and of all else that its text depends on."""
+"""The column with a finding's id and a hash of its row and template."""
 Marks = tuple[str, ...]
 Summary = tuple[FindingTemplate, pa.Table]
-"""A template, and a row for each finding, as from `FindingTemplate.summarize`, with its mark."""
+"""A template, and a table with a row for each finding from `FindingTemplate.summarize`, and its mark."""
 
 
 def sync_table_findings(ledger: Ledger, stream: Stream, source: FindingSource) -> bool:
-    """Bring the findings of a source up to date with its table's rows.
+    """Bring the findings of a source up to date with its table's rows; return whether some were written.
 
     After a conflict with another commit, everything is computed again.
 
     Raises:
-        CommitFailedError: others wrote at every attempt.
+        CommitFailedError: every attempt conflicted with another commit.
     """
     ledger.create(Table.load(NAME))
     refused, last_snapshot = 0, None
@@ -54,7 +54,7 @@ def sync_table_findings(ledger: Ledger, stream: Stream, source: FindingSource) -
     # Each version of transom writes an hour once, so that two versions do not overwrite each other forever.
     done: set[tuple[BlockHour, Marks]] = set()
     while refused < ATTEMPTS:
-        # Opened first: a commit of others after that is a conflict.
+        # Opened first, so that later commits of others conflict.
         findings = ledger.open(NAME)
         snapshot, rows = _consistent(ledger, source)
         if snapshot is not last_snapshot:
@@ -78,9 +78,9 @@ def sync_table_findings(ledger: Ledger, stream: Stream, source: FindingSource) -
 
 
 def _consistent(ledger: Ledger, source: FindingSource) -> tuple[LedgerSnapshot, DeltaTable | None]:
-    """Return the ledger of the stage and the table at one moment; None if there is no table.
+    """Return the ledger of the stage and the table as of one moment; None if the table does not exist.
 
-    Rows change between a claim and a publication, each of which changes the ledger.
+    Rows change only between a claim and a publication, and both change the ledger.
     """
     while True:
         snapshot = ledger.snapshot([source.stage])
@@ -117,7 +117,7 @@ def _of_hours(summary: Summary, hours: Iterable[BlockHour]) -> pa.Table:
 def _rows_of_block(
     snapshot: LedgerSnapshot, table: DeltaTable, source: FindingSource, template: FindingTemplate
 ) -> pa.Table:
-    # Hours that a run is replacing are read from the version before it.
+    # Hours that a run is replacing are read from the version before the run.
     replaced: dict[int, list[datetime]] = {}
     for partition, entry in snapshot.having(["writing"], [source.table]):
         if partition.block == template.block and entry.previous_version is not None:
@@ -137,7 +137,7 @@ def _read(table: DeltaTable, template: FindingTemplate, where: str) -> pa.Table:
 
 
 def _with_plain_texts(rows: pa.Table) -> pa.Table:
-    """Cast text views and null columns to strings, which most functions of Arrow need."""
+    """Return rows whose text views and null columns are cast to strings, which many Arrow functions need."""
     views = (pa.string_view(), pa.null())
     fields = [field.with_type(pa.string()) if field.type in views else field for field in rows.schema]
     return rows.cast(pa.schema(fields))

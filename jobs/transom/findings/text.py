@@ -33,7 +33,7 @@ def as_time(moment: datetime | None, to: str = "seconds") -> str:
 
 
 def as_decimal(value: float) -> str:
-    """Return a number as the shortest decimal that reads back as it: `3.0`, `0.00001`, `1e16`."""
+    """Return a number as the shortest decimal that parses to the same number: `3.0`, `0.00001`, `1e16`."""
     text = repr(value)
     if "e" in text:
         digits, exponent = text.split("e")
@@ -42,7 +42,7 @@ def as_decimal(value: float) -> str:
 
 
 def rounded(value: float, digits: int) -> float:
-    """Return a number rounded to some digits after the point, half away from zero."""
+    """Return a number rounded to some decimal places, half away from zero."""
     scaled = value * 10.0**digits
     if not math.isfinite(scaled):
         return scaled
@@ -53,7 +53,7 @@ def rounded(value: float, digits: int) -> float:
 
 
 def as_range(minimum: Any, maximum: Any) -> str:
-    """Return two values of one type as text, floats with four digits: `3 to 12`, or `3` for equal texts."""
+    """Return a range of values as text, floats with four digits: `3 to 12`, or `3` for equal texts."""
     low = _rounded_text(minimum)
     high = low if minimum == maximum else _rounded_text(maximum)
     return low if low == high else f"{low} to {high}"
@@ -68,14 +68,20 @@ def _rounded_text(value: Any) -> str:
 
 
 def key_text(columns: Sequence[str], row: Mapping[str, Any]) -> str | None:
-    """Return a key: its value, or `name=value` for each of several columns; None without columns."""
+    """Return a key as text: its value, or `name=value` for each of several columns; None without columns."""
     if len(columns) < 2:
         return as_text(row[columns[0]]) if columns else None
     return ", ".join(f"{column}={as_text(row[column])}" for column in columns)
 
 
 def filled(title: str, row: Mapping[str, Any], times: Collection[str]) -> str:
-    """Return a title in which values replace the columns in braces; those of `times` as by `as_time`."""
+    """Return a title in which values replace the columns in braces.
+
+    Args:
+        title: the title, with columns in braces.
+        row: the values, by column.
+        times: the columns that are formatted by `as_time`; others by `as_text`.
+    """
     return "".join(
         text + ("" if column is None else (as_time if column in times else as_text)(row[column]))
         for text, column in parts_of(title)
@@ -83,7 +89,7 @@ def filled(title: str, row: Mapping[str, Any], times: Collection[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text with blanks for line ends and control characters."""
+    """Return a text in which a blank replaces line ends and control characters."""
     return _CONTROL.sub(" ", text)
 
 
@@ -98,7 +104,11 @@ def describe_subject(
     """Return what a finding's title lacks: ` (10.0.0.1, 2015-05-17T10:00 to 2015-05-17T12:00)`, or nothing.
 
     Args:
-        start, end: in UTC; None for files that belong to no hour.
+        title: the title.
+        key: the key; None if there is none.
+        item: the item; None if there is none.
+        start: the start in UTC; None for files that belong to no hour.
+        end: the end in UTC, exclusive; None for files that belong to no hour.
     """
     missing = [
         escape_control_chars(value)

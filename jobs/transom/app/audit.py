@@ -1,4 +1,4 @@
-"""A comparison of what a stage has published with an exact count of the same windows."""
+"""Compare the published rows of a stage with an exact count of the same windows."""
 
 import logging
 import sys
@@ -23,14 +23,17 @@ def audit(
 ) -> None:
     """Count the windows of some stages exactly, log the comparison, and record it in `runs`.
 
-    Hours that are not published or stale are left out.
+    Hours that are stale or not published are skipped.
 
     Args:
-        stages: the stages; those without an audit are skipped, and None is all.
-        root: the folder of the stream's tables.
+        stages: the stages; those without an audit are skipped. Default: all.
+        spark: the session.
+        stream: the stream.
+        interval: the hours to audit.
+        root: the stream's folder in the lake.
 
     Raises:
-        SystemExit: a row breaks the guarantee of its sketch.
+        SystemExit: a row violates the guarantee of its sketch.
     """
     names = stream.stages if stages is None else stages
     features = [feature for feature in stream.features if feature.name in names and feature.audit]
@@ -43,7 +46,7 @@ def audit(
 def _audit(
     feature: Feature[Stream], spark: SparkSession, stream: Stream, interval: Interval, root: str
 ) -> bool:
-    """Return whether every row of a feature keeps to its guarantee."""
+    """Return whether every row of a feature satisfies its guarantee."""
     began = time.monotonic()
     assert feature.audit is not None
     ledger = Ledger(root)

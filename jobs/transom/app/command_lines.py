@@ -1,4 +1,4 @@
-"""Command lines shown to a person, which work from any folder, in a shell with or without the set-up."""
+"""Command lines for messages. They work in any folder, in a shell with or without transom's environment."""
 
 import os
 import shlex
@@ -14,14 +14,14 @@ from transom.core.locations import job_script, runtime
 def submit(job: str, stream_file: object, lake: str) -> str:
     """Return the command line that runs a job, with `{from}` and `{to}` as placeholders.
 
-    It repeats this process's environment: it reads set-up's environment first if that is in use, and relative
-    paths of the stream start from the same folder.
+    It repeats the environment of this process: the file `env` of set-up if it is in use, and the folder that
+    relative paths of the stream start from.
     """
     settings, landing = os.environ.get("TRANSOM_SPARK_PROPERTIES"), os.environ.get("TRANSOM_LANDING")
     if landing is None and "TRANSOM_HOME" not in os.environ:
         landing = str(Path.cwd())
     env_file = runtime() / "env"
-    # A container has its own environment, which must not be changed by set-up's.
+    # A container has its own environment, which the one of set-up must not change.
     is_set_up = "PYSPARK_SUBMIT_ARGS" in os.environ and env_file.is_file()
     source = f". {shlex.quote(str(env_file))} && " if is_set_up else ""
     variables = f"TRANSOM_LANDING={shlex.quote(_absolute(landing))} " if landing else ""
@@ -43,7 +43,7 @@ def _absolute(location: str) -> str:
 
 
 def cli_command(*arguments: object) -> str:
-    """Return a command of the command line, as this process was called: by name, path or module."""
+    """Return a command of `transom`, called as this process was: by name, path or module."""
     called = Path(sys.argv[0])
     program = [sys.argv[0]]
     if called.name == "__main__.py":

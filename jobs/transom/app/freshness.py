@@ -1,4 +1,4 @@
-"""Freshness of a stream's partitions, for commands and gates, without a JVM."""
+"""The freshness of a stream's partitions, for commands and gates, without a JVM."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,9 @@ def snapshot_of(stream: Stream, ledger: Ledger, stage: str | None = None) -> Led
     """Return a snapshot of the ledger, with the external sources of the stream.
 
     Args:
-        stage: only this stage and what it is computed from; None is everything.
+        stream: the stream.
+        ledger: the ledger of the stream.
+        stage: if given, only this stage and its inputs.
 
     Raises:
         LakeError: an external source does not exist, or differs from its declaration.
@@ -32,12 +34,12 @@ def snapshot_of(stream: Stream, ledger: Ledger, stage: str | None = None) -> Led
 
 
 def freshness_of(stream: Stream, snapshot: LedgerSnapshot) -> Freshness:
-    """Return what is fresh in a stream, and why the rest is not."""
+    """Return the freshness of a stream's partitions."""
     return Freshness(snapshot, definitions_of(stream).values(), waivers_of(stream), ExpectedInputs(stream))
 
 
 def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) -> dict[str, list[datetime]]:
-    """Return the hours of an interval that are stale in a stage, by the reason in words.
+    """Return the stale hours of a stage in an interval, by the reason as text.
 
     Raises:
         LakeError: an external source of the stage does not exist, or differs from its declaration.
@@ -48,7 +50,7 @@ def stale_hours(stream: Stream, ledger: Ledger, stage: str, interval: Interval) 
 
 
 def _upstream(stages: Mapping[str, Stage], stage: str) -> tuple[str, ...]:
-    """Return a stage and every stage that it is computed from."""
+    """Return a stage and all its upstream stages."""
     upstream = {STAGE, stage}
     for name in reversed(list(stages)):
         if name in upstream:

@@ -31,7 +31,7 @@ class Job:
     """A script for spark-submit.
 
     Attributes:
-        stage: the stage that it runs; None if it can run several.
+        stage: the stage that the job runs; None if it can run several.
         description: the text of `--help`.
         stream_type: the type of the stream file, with its features.
     """
@@ -65,7 +65,7 @@ class Job:
 
 
 def arg_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser of the arguments that every job has."""
+    """Return a parser for the arguments that every job has."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -107,19 +107,19 @@ def run(
     stages: Sequence[str] | None = None,
     stream_type: type[Stream] = StreamFile,
 ) -> None:
-    """Run stages in an application, then their audits if the arguments request them.
+    """Run stages in one Spark application, then their audits if the arguments request them.
 
     A quarantined hour is not a failure: the results of the gates are printed.
 
     Args:
         name: the name of the job's script.
-        arguments: those of `arg_parser`, and `audit`.
-        stages: None is all stages of the stream.
+        arguments: the arguments of `arg_parser`, and perhaps `audit`.
+        stages: the stages. Default: all stages of the stream.
         stream_type: the type of the stream file.
 
     Raises:
-        SystemExit: an argument or the stream file is wrong, the lake or the landing folder cannot be used, or
-            a newer run has superseded this one; the message is one line.
+        SystemExit: an argument or the stream file is wrong, the lake or the landing folder cannot be used, a
+            table is damaged, or another run has superseded this one.
     """
     began = time.monotonic()
     try:
@@ -142,7 +142,7 @@ def run(
     except DamagedInputsError as error:
         sys.exit("\n".join(f"{name}: {line}" for line in str(error).splitlines()))
     except (LandingError, LakeError, TableMismatch, RunSuperseded) as error:
-        # The message of a library can have several lines.
+        # Messages of libraries can have several lines.
         sys.exit(f"{name}: {' '.join(str(error).split())}")
     except Exception as error:
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
@@ -157,6 +157,6 @@ def run(
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first line of an error, or of the Python worker's error in a traceback that Spark quotes."""
+    """Return the first line of an error; of the Python worker's error, if Spark quotes its traceback."""
     message = str(error).strip().rpartition("Traceback (most recent call last):\n")[2]
     return next((line for line in message.splitlines() if not line.startswith(" ")), "")

@@ -1,7 +1,7 @@
-"""Several stages in one application, each after the gate of its upstream stage, as the DAG runs them.
+"""Run several stages in one application, each after the gate of its upstream stage, as the DAG does.
 
-The start of an application is most of the cost of a small hour; in a warm session a stage takes seconds. The
-results are the same: each stage does over the interval what it does alone.
+The start of an application is most of the cost of a small hour. In a warm session, a stage takes seconds. The
+results are the same as those of separate applications.
 """
 
 import logging
@@ -28,14 +28,14 @@ from transom.storage.tables import one_line_message
 
 LOG = logging.getLogger(__name__)
 MAX_ERROR = 500
-"""Maximum of quoted characters of an error: Spark appends stack frames of its own code."""
+"""The maximum number of quoted characters of an error: Spark appends stack frames of its own code."""
 
 
 def select_stages(stream: Stream, names: Collection[str]) -> tuple[str, ...]:
     """Return the named stages, in the order in which they run.
 
     Raises:
-        ValueError: a name is no stage of the stream.
+        ValueError: a name is not that of a stage of the stream.
     """
     for name in names:
         if name not in stream.stages:
@@ -58,21 +58,27 @@ def run_stages(
     recompute: bool = False,
     past_gates: bool = False,
 ) -> list[GateResult]:
-    """Run stages over an interval in turn, judge each by its gate, and log the results.
+    """Run stages over an interval in turn, evaluate the gate of each, and log the results.
 
-    Each stage is a run of its own in the ledger; with several, its name is `<run_id> <stage>`.
+    Each stage is a separate run in the ledger. If there are several, its name is `<run_id> <stage>`. After a
+    gate that fails, the stages downstream do not run, unless `past_gates` is true.
 
     Args:
-        command: the command line that runs them again, with `{from}` and `{to}`, for messages of failures.
-        stages: in the order in which they run; None is all of the stream.
-        began: the start of the first on the monotonic clock, if that was before its session.
+        spark: the session.
+        stream: the stream.
+        interval: the interval.
+        lake: the path or URI of the lake.
+        command: the command line that runs the stages again, with `{from}` and `{to}`, for messages.
+        stages: the stages, in the order in which they run. Default: all stages of the stream.
+        run_id: the name of the run. Default: a unique one.
+        trigger: what started the run, for `runs`.
+        began: the start of the first stage on the monotonic clock, if it was before the session's start.
         recompute: whether fresh hours of the interval are computed and written, too.
-        past_gates: whether stages run after a gate that does not pass. They compute the hours that do not
-            need quarantined ones.
+        past_gates: whether stages run after a gate that fails. They compute the hours that do not need
+            quarantined ones.
 
     Returns:
-        The result of each gate whose stage has run. After a gate that does not pass, the stages that read
-        what its stage publishes do not run, unless `past_gates` is true.
+        The result of each gate whose stage has run.
 
     Raises:
         DamagedInputsError: a table is damaged; all stages that do not need it have run.
@@ -83,7 +89,7 @@ def run_stages(
         run_id = run_id or f"run-{uuid.uuid4().hex[:12]}"
     ledger = Ledger(root)
     results: list[GateResult] = []
-    # The closed gate, of each stage that did not pass it and of the stages downstream.
+    # The stage of the failed gate, for each stage that failed and each stage downstream.
     closed: dict[str, str] = {}
     failures: list[str] = []
     for stage in stages:
@@ -94,7 +100,7 @@ def run_stages(
         attempt = partial(
             _run_and_judge, spark, stage, stream, interval, ledger, command,
             lake=lake, run_id=run_id if len(stages) == 1 else f"{run_id} {stage}", trigger=trigger,
-            # Only the first has waited for the session.
+            # Only the first stage has waited for the session.
             began=None if results else began, recompute=recompute,
         )  # fmt: skip
         try:
@@ -141,12 +147,12 @@ def _run_and_judge(
 
 
 def _retry_damaged(attempt: Callable[[], GateResult], stage: str, stream: Stream, root: str) -> GateResult:
-    """Run a stage and judge it. If it reads unreadable files, mark their hours and run it once more.
+    """Run a stage and evaluate its gate. If it reads unreadable files, mark their hours and run it once more.
 
     The second run computes everything that does not need these hours.
 
     Raises:
-        DamagedInputsError: it meets damage again, or a table that cannot be opened.
+        DamagedInputsError: the second run finds damage again, or a table cannot be opened.
     """
     for is_retry in (False, True):
         try:
@@ -159,7 +165,7 @@ def _retry_damaged(attempt: Callable[[], GateResult], stage: str, stream: Stream
             message = "\n".join(
                 f"{stage} {stream.name}: {line}" for line in [*_format_damage(stream, damage), failure]
             )
-            # A retry is of use if a mark is new.
+            # A retry helps only if a partition is newly marked.
             run_id = f"damage {uuid.uuid4().hex[:12]}"
             if is_retry or damage.broken or not mark_unreadable(Ledger(root), damage, run_id):
                 raise DamagedInputsError(message) from error

@@ -1,6 +1,6 @@
-"""A stage's run over an interval: chunk by chunk, with its row in the ledger.
+"""Run a stage over an interval, chunk by chunk, and record the run.
 
-The interval decides what is computed. The clock is read only for `runs`.
+Only the interval determines what is computed. The clock is read only for `runs`.
 """
 
 import logging
@@ -40,12 +40,16 @@ LOG = logging.getLogger(__name__)
 
 @dataclass
 class Context:
-    """What a stage gets of a run.
+    """The context of a run for a stage.
 
     Attributes:
-        interval: that of the run.
-        chunk: the part of it to compute.
-        seconds: duration of each phase of the run so far.
+        store: the store of the tables.
+        ledger: the ledger of the stream.
+        stream: the stream.
+        interval: the interval of the run.
+        run_id: the run, with the number of the chunk if there are several.
+        chunk: the part of the interval to compute.
+        seconds: the duration of each phase of the run so far, in seconds.
         recompute: whether fresh hours of the chunk are computed and written, too.
     """
 
@@ -68,7 +72,7 @@ def require_inputs(stage: str, stream: Stream, lake: str) -> None:
     """Check that a stage's input exists, before anything is created in the lake.
 
     Raises:
-        LakeError: the upstream stage has never run there.
+        LakeError: the upstream stage has never run in the lake, or the lake cannot be read.
     """
     upstream, root = stream.upstream_stage(stage), root_of(lake, stream)
     if upstream is None:
@@ -95,7 +99,7 @@ def run_chunk(stage: str, context: Context) -> Outcome:
     start = time.monotonic()
     if is_source:
         outcome = ingest(store, ledger, stream, chunk, run_id, interval, recompute)
-        # Stages that the stream has no longer do not run, so their rows are dropped here.
+        # Stages that the stream no longer has do not run, so their rows are dropped here.
         removed = [name for name in stage_names(stream) if name not in stream.stages]
         if removed and ledger.snapshot(removed):
             for name in removed:
@@ -125,10 +129,16 @@ def run_stage(
     """Run a stage over an interval, chunk by chunk, record the run, and log a line of counts.
 
     Args:
-        run_id: a name for the run; None is the stage's. The ledger appends a unique suffix, as claims are
-            identified by it, and two runs can have one name, such as a task and its retry.
-        ledger: that of the stream, if it is open already.
-        began: the start of the run on the monotonic clock, if that was before its session.
+        spark: the session.
+        stage: the name of the stage.
+        stream: the stream.
+        interval: the interval.
+        lake: the path or URI of the lake.
+        run_id: the name of the run. Default: the stage. A unique suffix is added, as the id identifies
+            claims, and two runs can have the same name, such as a task and its retry.
+        trigger: what started the run, for `runs`.
+        ledger: the ledger of the stream, if it is already open.
+        began: the start of the run on the monotonic clock, if it was before the session's start.
         recompute: whether fresh hours of the interval are computed and written, too.
 
     Raises:
@@ -174,10 +184,14 @@ def run_stage(
 def finished_run(
     run_id: str, trigger: str, stage: str, interval: Interval, began: float, **fields: Any
 ) -> Run:
-    """Return the ledger's row of a run that ends now.
+    """Return the row of `runs` of a run that ends now.
 
     Args:
-        began: its start on the monotonic clock.
+        run_id: as of `Run`.
+        trigger: as of `Run`.
+        stage: as of `Run`.
+        interval: the interval of the run.
+        began: the start of the run on the monotonic clock.
         fields: further fields of `Run`; the phase `total` is added.
     """
     return Run(
@@ -195,7 +209,7 @@ def finished_run(
 
 
 def _format_counters(stream: Stream, counters: Mapping[str, int], limits: Mapping[str, int]) -> str:
-    """Return the counters that have a noun, each after a comma."""
+    """Return as text the counters that have a noun, each after a comma."""
     nouns = {**INGEST_COUNTERS, **{name: noun for f in stream.features for name, noun in f.counters.items()}}
     return "".join(
         f", {counted(counters[name], *nouns[name])}"
@@ -207,10 +221,13 @@ def _format_counters(stream: Stream, counters: Mapping[str, int], limits: Mappin
 def sync_findings(
     ledger: Ledger, stream: Stream, stage: str, stale: Mapping[PartitionKey, PartitionState | None]
 ) -> None:
-    """Update the findings of a stage, and after the source stage those of stages that are removed.
+    """Update the findings of a stage, and after the source stage those of removed stages.
 
     Args:
-        stale: as in `findings.sync_ledger_findings`.
+        ledger: the ledger of the stream.
+        stream: the stream.
+        stage: the name of the stage.
+        stale: as of `findings.sync_ledger_findings`.
     """
     nouns = {feature.name: feature.rows for feature in stream.features}
     noun = nouns.get(stage, "events")

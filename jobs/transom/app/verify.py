@@ -1,4 +1,4 @@
-"""Search for damage in a stream's tables, and marks that make the next run compute it again."""
+"""Find damage in a stream's tables, and mark it, so that the next run computes these partitions again."""
 
 import uuid
 from collections.abc import Mapping, Sequence, Set
@@ -41,7 +41,7 @@ SIGNS = (
     "parquetdecoding", "corrupt", "not_contiguous", "truncated_transaction_log", "state_recover",
     "arrowinvalid", "damagedfile",
 )  # fmt: skip
-"""Parts of Spark's messages on unreadable files and logs, in lower case: they have no exception class."""
+"""Parts of Spark's messages about unreadable files and logs, in lower case. These errors have no class."""
 
 
 @dataclass
@@ -49,9 +49,10 @@ class StreamDamage:
     """The damage of a stream.
 
     Attributes:
-        tables: None if the ledger must be repaired first.
-        gone: files of damaged hours that the landing folder lacks or has in another version, by path, with
-            the number of their lines that became rows.
+        ledger: the damage of the ledger.
+        tables: the damage of other tables; None if the ledger must be repaired first.
+        gone: the number of lines that became rows, by path, of files of damaged hours that the landing folder
+            lacks or has in another version.
     """
 
     ledger: LedgerDamage
@@ -60,7 +61,7 @@ class StreamDamage:
 
     @property
     def damages(self) -> list[Damage]:
-        """All damage, that of the ledger first."""
+        """All damage, first that of the ledger."""
         return [*self.ledger.damages, *(self.tables.damages if self.tables else ())]
 
 
@@ -95,8 +96,10 @@ def find(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     """Return the damage of a stream's tables.
 
     Args:
-        root: the folder of its tables.
-        interval: only its hours; None is everything. The ledger is always examined as a whole.
+        spark: the session.
+        stream: the stream.
+        root: the stream's folder in the lake.
+        interval: the hours to examine. Default: all. The ledger is always examined as a whole.
     """
     layouts = layouts_of(stream)
     damage = StreamDamage(examine(root, stage_names(stream), [layout.table.name for layout in layouts]))
@@ -110,12 +113,14 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
     """Repair the ledger, and mark the damage of the other tables.
 
     Args:
-        root: as in `find`.
-        interval: as in `find`.
+        spark: as of `find`.
+        stream: as of `find`.
+        root: as of `find`.
+        interval: as of `find`.
 
     Raises:
-        RunSuperseded: a run has started meanwhile.
-        LakeError: a table that cannot be opened cannot be moved aside.
+        RunSuperseded: a concurrent run changed the ledger.
+        LakeError: a table that cannot be opened cannot be moved, either.
     """
     store, layouts, stages = Store(spark, root), layouts_of(stream), stage_names(stream)
     run_id = f"verify {uuid.uuid4().hex[:12]}"
@@ -136,13 +141,13 @@ def mark(spark: SparkSession, stream: Stream, root: str, interval: Interval | No
 
 
 class DamagedInputsError(LakeError):
-    """Tables that a stage reads are damaged; the message has lines with the place and the remedy."""
+    """Tables that a stage reads are damaged. The message has lines with the place and the remedy."""
 
 
 def explain_failure(stream: Stream, root: str, stage: str, error: Exception) -> Verification | None:
-    """Return the damage of the tables that a stage reads, or None if the error has another cause.
+    """Return the damage of the tables that a stage reads; None if the error has another cause. No Spark.
 
-    Without Spark. Files are decoded only if all their sizes are right.
+    Files are decoded only if all sizes are right.
     """
     if not of_reading(error):
         return None
@@ -157,7 +162,7 @@ def explain_failure(stream: Stream, root: str, stage: str, error: Exception) -> 
         results = (unreadable(root, layouts, snapshot, decode) for decode in (False, True))
         return next((result for result in results if result.damages), None)
     except (DeltaError, pa.ArrowException, OSError):
-        return None  # the first error says more
+        return None  # the first error is more useful
 
 
 def of_reading(error: BaseException | None) -> bool:
@@ -177,7 +182,7 @@ def of_reading(error: BaseException | None) -> bool:
 
 
 def read_by(stream: Stream, stage: str) -> set[str]:
-    """Return the tables that a stage reads: its own, and those that these are computed from."""
+    """Return the tables that a stage reads: its own tables and their inputs."""
     tables = {layout.table.name for layout in layouts_of(stream) if layout.stage == stage}
     steps = () if stage == STAGE else definition(stream, stage).steps
     return tables.union(read.table for step in steps for part in step.outputs.values() for read in part.reads)
@@ -188,9 +193,9 @@ class MarkedDamage:
     """The result of `mark`.
 
     Attributes:
-        notes: the repairs of the ledger, in words.
-        partitions: those that the next run computes again.
-        gone: as in `StreamDamage`.
+        notes: the repairs of the ledger, as texts.
+        partitions: the partitions that the next run computes again.
+        gone: as of `StreamDamage`.
         hours: the hours that this run must cover: those of `partitions`, and all hours of their files, as
             files are ingested as a whole.
     """
@@ -207,7 +212,7 @@ def _lost_files(stream: Stream, root: str, damage: Verification) -> dict[str, in
         return {}
     damaged = [partition for partition in damage.reasons if partition.stage == STAGE]
     unreadable_hours = {partition.hour for partition in damaged if partition.table == "files"}
-    # Those that a job has marked before, and that still cannot be read.
+    # Also hours that were marked before and still cannot be read.
     unreadable_hours |= {hour for _, hour in damage.surplus.get("files", ()) if hour is not None}
     landed, lost = _landed(stream), {}
     for file in _touching(root, {partition.hour for partition in damaged}, unreadable_hours):
@@ -231,7 +236,9 @@ def _touching(root: str, hours: Set[datetime], excluded: Set[datetime] = frozens
     """Return the recorded files with lines in some hours.
 
     Args:
-        excluded: hours whose rows of `files` cannot be read.
+        root: the stream's folder in the lake.
+        hours: the hours.
+        excluded: the hours whose rows of `files` cannot be read.
     """
     if not hours or not DeltaTable.is_deltatable(f"{root}/files"):
         return []

@@ -216,7 +216,7 @@ def _symptoms(
         yield symptom
     cause: Cause
     troubled = list(snapshot.troubled())
-    # The findings of these partitions cover the partitions that wait for them.
+    # Findings of quarantined or damaged partitions cover the partitions that wait for them.
     roots = {partition.key for partition, entry in troubled if entry.status in ("quarantined", "damaged")}
     for partition, entry in sorted((pair for pair in troubled if pair[0].stage == stage), key=itemgetter(0)):
         own = by_hour.get((partition.block, partition.hour), [])

@@ -1,1 +1,1 @@
-"""What Spark needs beside Python packages: Java, Delta's jars, settings. Standard library alone."""
+"""Install what Spark needs apart from Python packages: Java, jars, settings. Standard library only."""

@@ -21,7 +21,7 @@ from transom.installation.java import SetupError
 HERE = Path(__file__).parent
 CHECKSUMS = HERE / "jars.sha256"
 ENVIRONMENT = "environment.json"
-"""The variables of every command, for the command line itself; `env` has them for a shell."""
+"""The file with the variables of every command, for `transom`; the file `env` is for a shell."""
 
 
 def progress(text: str) -> None:
@@ -59,7 +59,7 @@ def run(log: Path, *command: str | Path, **environment: str) -> None:
 
 
 def write(file: Path, text: str) -> None:
-    """Replace a file at once."""
+    """Replace a file atomically."""
     part = file.with_name(file.name + ".part")
     part.write_text(text)
     part.replace(file)
@@ -77,7 +77,7 @@ def variables(folder: Path) -> dict[str, str]:
     """Return the environment of every command, without PATH.
 
     Args:
-        folder: where Java, jars and settings are.
+        folder: the folder of Java, jars and settings.
     """
     properties = folder / "spark.properties"
     values = {
@@ -103,12 +103,13 @@ def write_settings(folder: Path, archive: Path | None) -> None:
     """Write Spark's settings for small runs on one machine, and the environment of every command.
 
     Args:
-        archive: the class-data archive, if there is one.
+        folder: the folder of the settings.
+        archive: the class-data archive; None if there is none yet.
     """
-    # A folder of settings would be on the class path, where Java refuses to make an archive.
+    # A folder of settings would be on the class path; with a folder, Java refuses to create an archive.
     properties, logging = folder / "spark.properties", folder / "log4j2.properties"
     # The short compiler and one collector thread start fastest; long runs want Java's defaults.
-    # With this compiler alone Java reserves less room for code than many blocks need, and stops compiling.
+    # With only this compiler, Java reserves less memory for code than many blocks need, and stops compiling.
     options = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
     options += f" -Dderby.system.home={folder / 'derby'} -Dlog4j2.configurationFile={logging}"
     if archive is not None:
@@ -140,7 +141,8 @@ def write_settings(folder: Path, archive: Path | None) -> None:
         "appender.stderr.type = Console\nappender.stderr.name = stderr\nappender.stderr.target = SYSTEM_ERR\n"
         "appender.stderr.layout.type = PatternLayout\n"
         "appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n\n"
-        # Spark treats a Python that starts it as a shell, and prints the log level of a shell without one.
+        # Spark treats a Python process that starts it as a shell, and prints a shell's log level if none is
+        # set.
         "logger.shell.name = org.apache.spark.api.python.PythonGatewayServer\nlogger.shell.level = error\n",
     )
     values = variables(folder)
@@ -152,10 +154,10 @@ def write_settings(folder: Path, archive: Path | None) -> None:
 
 
 def _make_archive(folder: Path, archive: Path) -> None:
-    """Make the archive of the classes that a job loads, which shortens its start.
+    """Create the archive of the classes that a job loads, which shortens its start.
 
     Raises:
-        SetupError: Java ended without an error and wrote no archive.
+        SetupError: the job failed, or ended without an error and wrote no archive.
     """
     progress("class-data archive (half a minute)")
     warm_up = folder / "warm-up"
@@ -177,7 +179,7 @@ def _make_archive(folder: Path, archive: Path) -> None:
 
 
 def install(folder: Path) -> None:
-    """Bring a folder up to date; quick if it is.
+    """Bring a folder up to date; fast if it already is.
 
     Raises:
         SetupError: a step failed.

@@ -1,7 +1,7 @@
-"""Delta's jars: five are enough beside Spark's own, resolved once and held to committed checksums.
+"""Install Delta's jars, five in addition to Spark's own, and compare them with committed checksums.
 
-Ivy comes with Spark and knows where the artifacts are. A settings file of one's own (for a mirror) is
-TRANSOM_IVY_SETTINGS, else Ivy's usual place.
+Ivy, which is part of Spark, finds the artifacts. TRANSOM_IVY_SETTINGS names a settings file, such as for a
+mirror. Default: Ivy's usual file.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ ORGANISATION = "io.delta"
 
 
 def listed(checksums: Path) -> dict[str, str]:
-    """The SHA-256 of each jar, by file name."""
+    """Return the SHA-256 of each jar, by file name."""
     lines = checksums.read_text().splitlines()
     return {name: digest for digest, name in (line.split() for line in lines if line)}
 
 
 def wrong(folder: Path, checksums: dict[str, str]) -> list[str]:
-    """What is missing from a folder or differs from its checksum, in words."""
+    """Return which jars of a folder are missing or differ from their checksums, as texts."""
     problems = []
     for name, expected in checksums.items():
         jar = folder / name
@@ -35,7 +35,7 @@ def wrong(folder: Path, checksums: dict[str, str]) -> list[str]:
 
 
 def module(checksums: dict[str, str]) -> str:
-    """The Ivy module that depends on the jars and on nothing that they depend on."""
+    """Return the Ivy module that depends on the jars, but not on their dependencies."""
     dependencies = "".join(
         f'<dependency org="{ORGANISATION}" name="{artifact}" rev="{revision}" transitive="false"'
         ' conf="default->master"/>'
@@ -48,17 +48,23 @@ def module(checksums: dict[str, str]) -> str:
 
 
 def settings() -> list[str]:
-    """Ivy's option for a settings file of the user's own."""
+    """Return Ivy's option for the user's settings file; empty if there is none."""
     named = os.environ.get("TRANSOM_IVY_SETTINGS")
     file = Path(named) if named else Path.home() / ".ivy2" / "ivysettings.xml"
     return ["-settings", str(file)] if named or file.is_file() else []
 
 
 def fetch(folder: Path, checksums: dict[str, str], java: Path, ivy: Path) -> None:
-    """Brings the jars into a folder.
+    """Download the jars into a folder.
+
+    Args:
+        folder: the folder, which is replaced.
+        checksums: the SHA-256 of each jar, by file name.
+        java: the Java home.
+        ivy: the jar of Ivy.
 
     Raises:
-        SetupError: they cannot be had, or differ from their checksums.
+        SetupError: a jar cannot be downloaded, or differs from its checksum.
     """
     work = folder.with_name(folder.name + ".part")
     shutil.rmtree(work, ignore_errors=True)
@@ -67,7 +73,7 @@ def fetch(folder: Path, checksums: dict[str, str], java: Path, ivy: Path) -> Non
     (work / "ivy.xml").write_text(module(checksums))
     log = folder.parent / "jars.log"
     log.write_text("")
-    # First as this Java is set up, since somebody may have done so with care.
+    # First with this Java's own network settings, which may be the right ones.
     for as_it_is in (True, False):
         network = [] if as_it_is else trust.options(work / "trust.jks")
         done = subprocess.run(

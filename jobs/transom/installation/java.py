@@ -85,7 +85,7 @@ def brought(runtime: Path, target: Path) -> Path:
 
 
 def launcher(home: Path, target: Path) -> Path:
-    """Create and return a Java home whose `java` starts that of `home` with changed arguments (`LAUNCHER`)."""
+    """Create and return a Java home whose `java` starts that of `home`, by `LAUNCHER`."""
     java = target / "bin" / "java"
     java.parent.mkdir(parents=True, exist_ok=True)
     part = java.with_name("java.part")

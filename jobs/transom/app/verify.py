@@ -207,7 +207,7 @@ class MarkedDamage:
 
 
 def _lost_files(stream: Stream, root: str, damage: Verification) -> dict[str, int]:
-    """Return the files of damaged hours that cannot be read again, as in `StreamDamage.gone`."""
+    """Return the files of damaged hours that cannot be read again, as `StreamDamage.gone`."""
     if "files" in damage.broken:
         return {}
     damaged = [partition for partition in damage.reasons if partition.stage == STAGE]

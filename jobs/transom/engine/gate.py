@@ -125,7 +125,7 @@ def evaluate_gate(
 def _is_computed(
     snapshot: LedgerSnapshot, stage: str, hour: datetime, outlets: Collection[str] | None
 ) -> bool:
-    """Return whether a stage has computed every result of an hour; an hour may have state alone."""
+    """Return whether a stage has computed every result of an hour; an hour may have only state."""
     if stage == SOURCE_STAGE:
         return hour in snapshot.required_hours
     names = {table for _, _, table in snapshot.names if outlets is None or table in outlets}

@@ -241,8 +241,8 @@ def _recover(
 def _requested_hours(ledger: Ledger, snapshot: LedgerSnapshot, repair_window: timedelta) -> set[datetime]:
     """Return the requested hours, as far as known.
 
-    They are the hours that any stage has, those of the first stage's runs, and gaps between them that are
-    shorter than `repair_window`.
+    They are the hours that any stage has, the hours of the first stage's runs, and gaps between these that
+    are shorter than `repair_window`.
     """
     hours = {key.hour for key, state in snapshot.items() if state.requested and key.hour != UNKNOWN_HOUR}
     runs = query(ledger.open("runs"), f'SELECT "from", "to" FROM t WHERE stage = \'{SOURCE_STAGE}\'')

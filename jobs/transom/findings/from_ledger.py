@@ -152,7 +152,8 @@ def from_ledger(
         rules: the built-in checks, by name.
         noun: the noun for the rows of the stage.
     """
-    # Checks of rows that a killed run left do not count, nor missing files of an hour that was not requested.
+    # Checks of rows that a killed run left do not count. In hours that were not requested, only those of
+    # severity error do.
     counting = [
         check
         for check in failures

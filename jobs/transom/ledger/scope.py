@@ -98,8 +98,8 @@ class Scope:
     def may_publish(self, hour: datetime, known: bool) -> bool:
         """Return whether rows of a file may be published in an hour.
 
-        They may not if a later chunk covers the hour, if it is out of reach, or if it is after the run's
-        interval and was never requested.
+        They may not in hours that a later chunk covers or that are out of reach, nor in hours after the run's
+        interval that were never requested.
 
         Args:
             hour: the hour.

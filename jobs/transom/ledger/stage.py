@@ -2,8 +2,8 @@
 
 A stage consists of functions from DataFrames to rows and of this declaration. It lists the tables that the
 stage writes, what each block reads, how far a change reaches, and the part of the specification that shapes
-the rows. The engine (`transom.engine.runner`) derives staleness, repair, pinning, claims, digests, checks and
-publication from it.
+the rows. From it the engine (`transom.engine.runner`) derives staleness, repair, pinning, claims, digests,
+checks and publication.
 
 A definition loads no Spark: metrics and filters are SQL texts, and the functions that compute are imported
 when a run calls them.
@@ -88,7 +88,7 @@ class BlockOutput:
 
 @dataclass(frozen=True)
 class StepRequest:
-    """What a step has to compute.
+    """What a step must compute, and from which inputs.
 
     Attributes:
         pins: the input tables at fixed versions.

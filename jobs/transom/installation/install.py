@@ -123,7 +123,7 @@ def write_settings(folder: Path, archive: Path | None) -> None:
         "spark.ui.showConsoleProgress": "false",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.shuffle.partitions": "4",
-        # Spark records the Python line that names a column, by four calls of Java, thousands of times in a run.
+        # Spark records the Python line that names a column, by four calls of Java, thousands of times a run.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Rows cached between two passes are dropped soon: not worth the work of compressing them.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",

@@ -22,7 +22,7 @@ from transom.storage.store import Store
 from transom.storage.tables import Table
 
 MAX_NAMED_FILES = 3
-"""The maximum number of files of an hour that are named if the cause is none in particular."""
+"""The maximum number of files of an hour that are named if the faulty one is unknown."""
 States = Mapping[PartitionKey, PartitionState]
 
 

@@ -17,7 +17,15 @@ Ask = Callable[..., Result]
 
 def test_every_command_is_told_in_a_whole_line(run: Ask) -> None:
     told = run("--help").stdout.partition("Commands:\n")[2].splitlines()
-    assert [text.split()[0] for text in told] == ["init", "check", "try", "status", "explain", "verify"]
+    assert [text.split()[0] for text in told] == [
+        "init",
+        "check",
+        "try",
+        "status",
+        "explain",
+        "verify",
+        "setup",
+    ]
     assert not [text for text in told if text.endswith("...")]
 
 

@@ -9,9 +9,11 @@ Every command ends with one of three exit codes:
   unreadable; the stream file is wrong, for all commands but `check`.
 """
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +25,7 @@ from transom.stream import SpecificationError, Stream, load
 from transom.stream_files import folder, streams
 
 LOG = logging.getLogger(__name__)
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
 StreamArgument = Annotated[str, typer.Argument(metavar="STREAM", help="A stream file, or a stream's name.")]
 
 
@@ -36,6 +39,17 @@ class NoEventsError(UsageError):
     """A file was read, and no line of it is an event."""
 
     code = 1
+
+
+def print_json(document: object) -> None:
+    """Print a JSON document, in place of the text of a command."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, datetime):
+            return value.isoformat()
+        return {name: part for name, part in vars(value).items() if part is not None}
+
+    typer.echo(json.dumps(document, indent=1, ensure_ascii=False, default=plain))
 
 
 def command_log(rewrite: Callable[[str], str] = str) -> AbstractContextManager[None]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transom.cli.arguments import stream_of
+from transom.cli.arguments import JsonOption, print_json, stream_of
 from transom.core.terminal import counted
 from transom.spec.impossible_conditions import impossible
 from transom.stream import SpecificationError, Stream
@@ -17,6 +17,7 @@ def check(
         list[str] | None,
         typer.Argument(metavar="[STREAM]...", help="Stream files, or names; all of schemas/streams else."),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Read stream files, and say what they declare or everything that is wrong with them.
 
@@ -29,6 +30,7 @@ def check(
     """
     sound: dict[Path, Stream] = {}
     wrong: list[str] = []
+    errors: list[SpecificationError] = []
     missing = False
     for name in named or ():
         try:
@@ -38,12 +40,25 @@ def check(
             missing = True
             wrong.append(error.message)
         except SpecificationError as error:
+            errors.append(error)
             wrong.append(str(error))
     if not named:
         sound, errors = streams()
         wrong = list(map(str, errors))
         if not sound and not wrong:
             raise typer.BadParameter(f"no stream file in {folder()}", param_hint="STREAM")
+    if as_json:
+        print_json(
+            {
+                "valid": [_description(file, stream) for file, stream in sound.items()],
+                "invalid": [
+                    {"files": error.files, "problems": [vars(problem) for problem in error.problems]}
+                    for error in errors
+                ],
+                "missing": wrong if missing else [],
+            }
+        )
+        raise typer.Exit(2 if missing else 1 if wrong else 0)
     for file, stream in sound.items():
         typer.echo(f"{file}: {describe_stream(stream)}")
         for words in impossible(stream):
@@ -54,6 +69,23 @@ def check(
         if len(sound) + len(wrong) > 1:
             typer.echo(f"{len(wrong)} of {len(sound) + len(wrong)} cannot be used", err=True)
         raise typer.Exit(2 if missing else 1)
+
+
+def _description(file: Path, stream: Stream) -> dict[str, object]:
+    """Return what a stream file declares, for JSON."""
+    blocks = {
+        feature.name: {name: feature.summary(stream, name) for name in stream.blocks(feature.block)}
+        for feature in stream.features
+    }
+    return {
+        "file": str(file),
+        "stream": stream.name,
+        "format": stream.preset or stream.source.format,
+        "columns": [*stream.event_columns],
+        "path": stream.source.path,
+        "blocks": blocks,
+        "warnings": [*impossible(stream)],
+    }
 
 
 def describe_stream(stream: Stream) -> str:

@@ -1,14 +1,18 @@
 """`transom explain`: why an hour is not fresh, down to the cause, and the remedy."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from transom.app.command_lines import submit_hours
-from transom.cli.arguments import StreamArgument, cli_errors, stream_of
+from transom.cli.arguments import JsonOption, StreamArgument, cli_errors, print_json, stream_of
 from transom.cli.lake_argument import LakeOption, lake, ledger_of, reading
 from transom.core.intervals import format_hour, parse
 from transom.core.terminal import escape_control_chars
+from transom.spec.stream import Stream
 
 WHY = "why, stage by stage:"
 
@@ -17,6 +21,7 @@ def explain(
     stream: StreamArgument,
     hour: Annotated[str, typer.Argument(metavar="HOUR", help="Such as 2015-05-17T10:00, UTC.")],
     lake_named: LakeOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Say why an hour is stale, incomplete, quarantined or blocked, and the command that mends it.
 
@@ -28,8 +33,6 @@ def explain(
 
     Exit code 1 where the hour is not fresh, 2 where the stream or the lake cannot be read.
     """
-    from transom.cli.explain_hour import HourExplanation
-    from transom.features.ingest.landing import LandingError
     from transom.storage.tables import LakeError, TableMismatch
 
     try:
@@ -39,29 +42,65 @@ def explain(
     with cli_errors(LakeError, TableMismatch):
         file, declared = stream_of(stream)
         uri = lake(lake_named)
-        root = f"{uri}/{declared.name}"
-        ledger = ledger_of(root)
-        typer.echo(f"{declared.name} {format_hour(time)}, in {uri}")
-        if ledger is None:
-            typer.echo(f"  nobody has asked for it: no run of {declared.name} is in this lake")
-            typer.echo(f"  to run it:\n    {submit_hours(file, uri, time, time)}")
-            raise typer.Exit(1)
-        with reading(root):
-            explanation = HourExplanation(declared, ledger, time)
-            try:
-                changes = explanation.files()
-            except LandingError as error:
-                changes = [f"files: not looked at: {error}"]
-            remarks = explanation.remarks()
-        # The remedy comes before the reasons.
-        for line in [*changes, *(f"files: {remark}" for remark in remarks)]:
-            typer.echo(f"  {escape_control_chars(line)}")
-        troubled = bool(explanation.troubled or changes)
-        if troubled:
-            command = submit_hours(file, uri, *explanation.run_interval)
-            typer.echo(f"  {explanation.advice}:\n    {command}")
-            typer.echo(f"  {WHY}")
-        for line in explanation.lines:
-            typer.echo(f"  {escape_control_chars(line)}")
-    if troubled:
+        explained = _explained(file, declared, uri, time)
+        if as_json:
+            print_json(explained)
+        else:
+            _print(explained)
+    if not explained["fresh"]:
         raise typer.Exit(1)
+
+
+def _explained(file: Path, stream: Stream, uri: str, hour: datetime) -> dict[str, Any]:
+    """Return the state of an hour with its reasons, as `--json` prints it.
+
+    Args:
+        file: the stream file.
+        uri: the lake.
+    """
+    from transom.cli.explain_hour import HourExplanation
+    from transom.features.ingest.landing import LandingError
+
+    root = f"{uri}/{stream.name}"
+    ledger = ledger_of(root)
+    explained: dict[str, Any] = {"stream": stream.name, "hour": format_hour(hour), "lake": uri}
+    if ledger is None:
+        reason = f"nobody has asked for it: no run of {stream.name} is in this lake"
+        advice, command = "to run it", submit_hours(file, uri, hour, hour)
+        return {
+            **explained,
+            "fresh": False,
+            "files": [reason],
+            "advice": advice,
+            "command": command,
+            "reasons": [],
+        }
+    with reading(root):
+        explanation = HourExplanation(stream, ledger, hour)
+        try:
+            changes = explanation.files()
+        except LandingError as error:
+            changes = [f"files: not looked at: {error}"]
+        files = [*changes, *(f"files: {remark}" for remark in explanation.remarks())]
+    fresh = not explanation.troubled and not changes
+    return {
+        **explained,
+        "fresh": fresh,
+        "files": files,
+        "advice": None if fresh else explanation.advice,
+        "command": None if fresh else submit_hours(file, uri, *explanation.run_interval),
+        "reasons": explanation.lines,
+    }
+
+
+def _print(explained: Mapping[str, Any]) -> None:
+    """Print an explanation; the remedy comes before the reasons."""
+    typer.echo(f"{explained['stream']} {explained['hour']}, in {explained['lake']}")
+    for line in explained["files"]:
+        typer.echo(f"  {escape_control_chars(line)}")
+    if explained["command"]:
+        typer.echo(f"  {explained['advice']}:\n    {explained['command']}")
+    if explained["command"] and explained["reasons"]:
+        typer.echo(f"  {WHY}")
+    for line in explained["reasons"]:
+        typer.echo(f"  {escape_control_chars(line)}")

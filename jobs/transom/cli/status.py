@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transom.cli.arguments import cli_errors, stream_of
+from transom.cli.arguments import JsonOption, cli_errors, print_json, stream_of
 from transom.cli.lake_argument import LakeOption, lake, ledger_of, reading, streams_in
 from transom.spec.stream import Stream
 from transom.stream_files import folder, streams
@@ -36,6 +36,7 @@ def status(
         str | None, typer.Argument(metavar="[STREAM]", help="A stream file, or a name; all streams else.")
     ] = None,
     lake_named: LakeOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what the ledger says: hours by what became of them, the last runs, what was found.
 
@@ -54,26 +55,29 @@ def status(
     with cli_errors(LakeError, TableMismatch):
         sound, errors = streams() if stream is None else (dict([stream_of(stream)]), [])
         uri = lake(lake_named)
-        is_fresh = []
+        states = []
         for declared in sound.values():
             with reading(f"{uri}/{declared.name}"):
-                is_fresh.append(_print_stream(declared, uri))
+                states.append(_state(declared, uri))
+            if not as_json:
+                _print_state(states[-1])
         names = {declared.name for declared in sound.values()}
         others = [name for name in streams_in(uri) if name not in names] if stream is None else []
-        if others:
+        if as_json:
+            print_json({"lake": uri, "streams": states, "others": others, "invalid": list(map(str, errors))})
+        elif others:
             place = f"without a stream file that can be used in {folder()}"
             typer.echo(f"\nalso in {uri}, {place}: {', '.join(others)}")
-    for error in errors:
+    for error in errors if not as_json else ():
         typer.echo(error, err=True)
-    if errors or not all(is_fresh):
+    if errors or not all(state["fresh"] for state in states):
         raise typer.Exit(2 if errors else 1)
 
 
-def _print_stream(stream: Stream, uri: str) -> bool:
-    """Print a stream, and return whether all of it is fresh."""
+def _state(stream: Stream, uri: str) -> dict[str, Any]:
+    """Return the state of a stream, as `--json` prints it."""
     from transom.app.freshness import freshness_of, snapshot_of
     from transom.cli.file_remarks import known_files, remarks
-    from transom.core.terminal_tables import plain, table
     from transom.engine.external import NeverRun
     from transom.features.registry import FINDING_ORDER
     from transom.findings.store import select_findings
@@ -81,14 +85,14 @@ def _print_stream(stream: Stream, uri: str) -> bool:
 
     root = f"{uri}/{stream.name}"
     ledger = ledger_of(root)
+    state: dict[str, Any] = {"stream": stream.name, "lake": uri, "fresh": False, "stages": []}
     if ledger is None:
-        typer.echo(f"\n{stream.name}: no run yet in {uri}")
-        return False
-    runs, waits = ledger.runs(), ""
+        return state
+    runs, waits = ledger.runs(), []
     try:
         snapshot = snapshot_of(stream, ledger)
     except NeverRun as error:
-        snapshot, waits = ledger.snapshot(), str(error)
+        snapshot, waits = ledger.snapshot(), [str(error)]
     freshness = freshness_of(stream, snapshot)
     rows, lines = [], []
     for stage in stream.stages:
@@ -99,24 +103,41 @@ def _print_stream(stream: Stream, uri: str) -> bool:
         )
         rows.append((stream.name, stage, *_counts(snapshot, stage), len(stale), *about))
         lines += _upstream(stage, stale, snapshot)
-    table(f"{stream.name} in {uri}", COLUMNS, rows)
     damaged = _damaged(snapshot)
-    lines += [*damaged, *([waits] if waits else []), *remarks(stream, known_files(root), snapshot)]
-    for line in lines:
-        typer.echo(f"  {plain(line)}")
-    waived = [result for stage in stream.stages for result in ledger.accepted(snapshot, stage)]
-    for result in waived[-MAX_WAIVED:]:
-        typer.echo(f"  {format_waived(result)}")
-    if len(waived) > MAX_WAIVED:
-        typer.echo(f"  ... and {len(waived) - MAX_WAIVED} earlier ones in the table checks")
     selected, rest = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER)
-    if selected:
-        last_run = f" ({runs[-1]['finished_at']:%Y-%m-%dT%H:%M})" if runs else ""
+    return {
+        **state,
+        # Hours that are not requested can be damaged, too.
+        "fresh": not waits and not damaged and not any(any(row[4:10]) for row in rows),
+        "stages": [dict(zip(COLUMNS, row, strict=True)) for row in rows],
+        "remarks": [*lines, *damaged, *waits, *remarks(stream, known_files(root), snapshot)],
+        "accepted": [format_waived(r) for stage in stream.stages for r in ledger.accepted(snapshot, stage)],
+        "last_run": runs[-1]["finished_at"] if runs else None,
+        "findings": selected,
+        "more_findings": rest,
+    }
+
+
+def _print_state(state: Mapping[str, Any]) -> None:
+    """Print the state of a stream."""
+    from transom.core.terminal_tables import plain, table
+
+    if not state["stages"]:
+        typer.echo(f"\n{state['stream']}: no run yet in {state['lake']}")
+        return
+    table(f"{state['stream']} in {state['lake']}", COLUMNS, [[*row.values()] for row in state["stages"]])
+    for line in state["remarks"]:
+        typer.echo(f"  {plain(line)}")
+    accepted = state["accepted"]
+    for line in accepted[-MAX_WAIVED:]:
+        typer.echo(f"  {line}")
+    if len(accepted) > MAX_WAIVED:
+        typer.echo(f"  ... and {len(accepted) - MAX_WAIVED} earlier ones in the table checks")
+    if state["findings"]:
+        last_run = f" ({state['last_run']:%Y-%m-%dT%H:%M})" if state["last_run"] else ""
         typer.echo(f"  found as of the last run{last_run}; of files that have come since `explain` tells:")
-    for finding in [*selected, *([rest] if rest else [])]:
+    for finding in [*state["findings"], *([state["more_findings"]] if state["more_findings"] else [])]:
         typer.echo(f"  {plain(finding)}")
-    # Hours that are not requested can be damaged, too.
-    return not waits and not damaged and not any(any(row[4:10]) for row in rows)
 
 
 def _upstream(stage: str, stale: "Mapping[datetime, PartitionKey]", snapshot: "LedgerSnapshot") -> list[str]:

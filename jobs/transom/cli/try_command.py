@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +15,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transom.app.command_lines import cli_command
-from transom.cli.arguments import StreamArgument, UsageError, cli_errors, command_log, stream_file
+from transom.cli.arguments import (
+    JsonOption,
+    StreamArgument,
+    UsageError,
+    cli_errors,
+    command_log,
+    print_json,
+    stream_file,
+)
 from transom.cli.environment import require_spark
 from transom.core.terminal import counted
+from transom.core.terminal_log import progress
+from transom.core.terminal_tables import collected_tables
 from transom.features.frames.spec import Frame
 from transom.features.patterns.spec import Pattern
 
@@ -43,6 +53,7 @@ def try_(
     end: Annotated[
         str | None, typer.Option("--to", metavar="HOUR", help="End of these hours, not included.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Run all stages of a stream on some files, and print what comes out.
 
@@ -70,7 +81,13 @@ def try_(
             hours = Interval.parse(start, end)
         require_spark()
         with _folder(lake) as (folder, root):
-            passed = try_in(folder, root, file, files, hours=hours)
+            if as_json:
+                # Results are collected; all that is printed on the way is for people.
+                with redirect_stdout(sys.stderr), collected_tables() as tables:
+                    passed = try_in(folder, root, file, files, hours=hours)
+                print_json({"passed": passed, "tables": tables})
+            else:
+                passed = try_in(folder, root, file, files, hours=hours)
     if not passed:
         raise typer.Exit(1)
 
@@ -159,7 +176,7 @@ def try_in(
     with _landing(folder), _session(spark, stream.name) as session:
         from transom.app.pipeline import run_stages
 
-        with command_log(landed.named):
+        with command_log(landed.named), progress("running the stages"):
             gates = run_stages(
                 session, landed.stream, interval,
                 lake=lake, command=cli_command("try", file, *files), trigger=TRY_TRIGGER, began=began,

@@ -10,7 +10,7 @@ from transom.cli.adhoc_files import EXAMPLES, ScannedFile
 from transom.cli.file_remarks import known_files
 from transom.core.intervals import Interval
 from transom.core.terminal import counted
-from transom.core.terminal_tables import plain, table
+from transom.core.terminal_tables import collect, plain, table
 from transom.engine.gate import GateResult
 from transom.features.ingest.equal_files import equal_files, names_of
 from transom.features.registry import FINDING_ORDER
@@ -121,6 +121,14 @@ def print_results(
     """
     typer.echo(f"\nfindings in {interval}")
     selected, rest = select_findings(root, MAX_FINDINGS, MAX_OF_BLOCK, FINDING_ORDER, interval)
+    collect(
+        "findings",
+        [
+            {"severity": finding.severity, "kind": finding.kind, "block": finding.block, "hour": finding.hour,
+             "title": rename(finding.title), "evidence": [rename(text) for text in finding.evidence]}
+            for finding in selected
+        ],
+    )  # fmt: skip
     for finding in selected:
         typer.echo(f"  {plain(rename(str(finding)))}")
         for words in finding.evidence:

@@ -9,6 +9,7 @@ from transom.app.command_lines import submit_hours
 from transom.cli.arguments import StreamArgument, UsageError, cli_errors, stream_of
 from transom.cli.lake_argument import LakeOption, lake, reading
 from transom.core.terminal import counted, escape_control_chars
+from transom.core.terminal_log import progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,7 +102,8 @@ def verify_in(
     from transom.app.verify import find, mark
 
     root = f"{uri}/{stream.name}"
-    damage = find(spark, stream, root, interval)
+    with progress("reading the tables"):
+        damage = find(spark, stream, root, interval)
     damages, tables = damage.damages, damage.tables
     for line in damages[:MAX_DAMAGES_SHOWN]:
         typer.echo(escape_control_chars(f"{stream.name}: {line}"))

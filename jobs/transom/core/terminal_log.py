@@ -33,3 +33,19 @@ def terminal_log(
     finally:
         logger.handlers, logger.propagate = handlers, propagate
         logger.setLevel(level)
+
+
+@contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Show a text and the elapsed time during long work, if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    # Jobs and gates log, too, and need none of it.
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        bar.add_task(text, total=None)
+        yield

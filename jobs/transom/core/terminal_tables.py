@@ -1,7 +1,9 @@
 """Print rows as a table, with escaped control characters."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from math import isfinite
 
@@ -11,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from transom.core.terminal import escape_control_chars
+
+_COLLECTED: ContextVar[dict[str, list[Mapping[str, object]]] | None] = ContextVar("collected", default=None)
 
 
 def plain(value: object) -> str:
@@ -28,16 +32,54 @@ def plain(value: object) -> str:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows below a title; numbers are aligned to the right."""
+    """Print rows below a title, or collect them (`collected_tables`); numbers are aligned to the right.
+
+    Rows that do not fit the terminal without breaking words are printed one below the other, a line a column.
+    """
     rows = [tuple(row) for row in rows]
+    if collect(title, (dict(zip(columns, row, strict=True)) for row in rows)):
+        return
+    # In a terminal its width, else 160 characters.
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    cells = [[plain(value) for value in row] for row in rows]
+    longest_words = [
+        max(map(len, " ".join(texts).split()), default=0) for texts in zip(columns, *cells, strict=True)
+    ]
+    console.print()
+    console.print(Text(title))
+    if sum(longest_words) + 3 * (len(columns) - 1) > console.width:
+        for texts in cells:
+            record = Table.grid(padding=(0, 2))
+            for name, text in zip(columns, texts, strict=True):
+                record.add_row(Text(name), Text(text, overflow="fold"))
+            console.print(record)
+            console.print()
+        return
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, name in enumerate(columns):
         numbers = (isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows)
-        grid.add_column(Text(name), justify="right" if any(numbers) else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(plain(value)) for value in row))
-    # In a terminal its width, else 160 characters.
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    console.print()
-    console.print(Text(title))
+        grid.add_column(
+            Text(name), justify="right" if any(numbers) else "left", min_width=longest_words[index]
+        )
+    for texts in cells:
+        grid.add_row(*map(Text, texts))
     console.print(grid)
+
+
+def collect(title: str, rows: Iterable[Mapping[str, object]]) -> bool:
+    """Add rows to the collected tables, and return whether tables are collected."""
+    collected = _COLLECTED.get()
+    if collected is not None:
+        collected[title] = [*rows]
+    return collected is not None
+
+
+@contextmanager
+def collected_tables() -> Iterator[dict[str, list[Mapping[str, object]]]]:
+    """Collect the rows of tables by title, instead of printing them."""
+    tables: dict[str, list[Mapping[str, object]]] = {}
+    token = _COLLECTED.set(tables)
+    try:
+        yield tables
+    finally:
+        _COLLECTED.reset(token)

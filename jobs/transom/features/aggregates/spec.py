@@ -1,7 +1,7 @@
-"""A block of `aggregates`: its measures, the levels of its windows, lines, recurring items and alerts.
+"""A block of `aggregates`: measures, levels of windows, lines, recurring items and alerts.
 
-The levels `RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1 HOUR` are in the order from coarse to
-fine; level 0 is the finest. For a range omega and a slide beta:
+Levels are ordered from coarse to fine, as in `RANGES 24 HOURS, 6 HOURS, 1 HOUR SLIDES 6 HOURS, 3 HOURS, 1
+HOUR`. Level 0 is the finest. For a range omega and a slide beta:
 
     omega_{k-1} < omega_k        beta_{k-1} <= beta_k        omega_k = mu_k * beta_k, mu_k an integer
 """
@@ -35,25 +35,26 @@ _RANGES = re.compile(r"\s*RANGES\s+(.+?)\s+SLIDES\s+(.+?)\s*", re.IGNORECASE | r
 _MEASURE = re.compile(r"\s*([^\W\d]\w*)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
 _SECOND = timedelta(seconds=1)
 MAX_FIT_UNITS = 2**15
-"""Units of a window: up to this number, the sums of its line are exact (`algorithm.linear_fit`)."""
+"""The maximal number of units in a window: up to it, sums of lines are exact (`algorithm.linear_fit`)."""
 UNNAMED = "alert"
-"""The name of an alert that has none."""
+"""The name of an alert without a name."""
 
 
 class Level(Model):
-    """One window: at every multiple of `slide` since the epoch, the `range` before it."""
+    """Windows of one granularity: one ends at each multiple of `slide` since 1970, in UTC."""
 
     range: Duration
-    """How far back a window reaches."""
+    """The length of a window: a multiple of `slide`, and longer than the range of the next finer level."""
     slide: Duration
-    """How far apart windows end."""
+    """The time between the ends of windows: whole seconds, at least 1, and not shorter than the slide of the
+    next finer level."""
 
     def __str__(self) -> str:
         return f"range {format_duration(self.range)}, slide {format_duration(self.slide)}"
 
 
 class Measure(Model):
-    """A figure of an aggregation: `count`, or `sum`, `mean`, `min`, `max` or `distinct` of a column."""
+    """A measure: `count`, or `sum`, `mean`, `min`, `max` or `distinct` of a column."""
 
     function: Function
     column: str | None = None
@@ -66,7 +67,7 @@ def read_levels(value: Any) -> Any:
     """Return the levels of a `RANGES ... SLIDES ...` text, coarsest first; anything else unchanged.
 
     Raises:
-        IssuesError: not of that form, an invalid duration, or different numbers of ranges and slides.
+        IssuesError: another form, an invalid duration, or different numbers of ranges and slides.
     """
     if not isinstance(value, str):
         return value
@@ -118,10 +119,10 @@ def check_levels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
 
 
 def read_measure(value: Any) -> Any:
-    """Return the measure of a text such as `sum(bytes)` or `count`; its column may be unknown.
+    """Return the measure of a text such as `sum(bytes)` or `count`, without a check of its column.
 
     Raises:
-        ValueError: not of that form, or an unknown function.
+        ValueError: another form, or an unknown function.
     """
     if isinstance(value, Measure):
         return value
@@ -156,35 +157,37 @@ MeasureText = Annotated[
 
 
 class Fit(ShorthandModel):
-    """A line through the values of each window, one value a unit of time. A bare duration in the file is its
+    """A line through the values of each window, one value for each unit of time. A duration alone is its
     `unit`."""
 
-    SHORT = ("unit", (str,), {"type": "string", "description": "how long a unit is, such as 1 hour"})
+    SHORT = ("unit", (str,), {"type": "string", "description": "the length of a unit, such as 1 hour"})
 
     unit: Duration | None = None
-    """How long a unit is; it divides every slide. The finest slide where nothing is said."""
+    """The length of a unit: whole seconds that divide every slide. A window has at most 32,768 units.
+    Default: the finest slide."""
     value: Literal["mean", "sum", "min", "max"] = "mean"
-    """What a unit's value is made of the values in it."""
+    """The function that computes a unit's value from the values in it."""
     missing: Literal["last", "zero"] = "last"
-    """The value of a unit that has none: the last one before it in the window, or 0. Where records are
-    counted it is 0."""
+    """The value of a unit without values: the last one before it in the window, or 0. For `count` it is
+    always 0."""
 
 
 class Alert(ShorthandModel):
-    """A condition on reports; one that meets it is a finding. A bare text in the file is its `when`."""
+    """A condition on rows of `aggregates`. Rows that meet it in consecutive hours are one finding. A text
+    alone is its `when`."""
 
-    SHORT = ("when", (str,), {"type": "string", "description": "a condition on the reports"})
+    SHORT = ("when", (str,), {"type": "string", "description": "a condition on rows of `aggregates`"})
 
     when: NonEmptyStr
-    """A condition on the reports, such as slope_sent > 0 and n > 1000: on the key, level, window_start,
-    window_end, count, and the figures of the block."""
+    """The condition, such as `slope_sent > 0 and n > 1000`. It reads the key, `level`, `window_start`,
+    `window_end`, `count` and the columns of all measures."""
     level: Annotated[StrictInt, Field(ge=0)] | None = None
-    """The level whose reports are looked at, 0 the finest; all where nothing is said."""
+    """The level that the condition applies to; 0 is the finest. Default: all levels."""
     severity: Literal["high", "medium", "low"] = "medium"
-    """How bad it is."""
+    """The severity of the findings."""
     title: NonEmptyStr | None = None
-    """For people: what is the matter, with columns of the key or of the condition in braces, as
-    {client} is sent more every hour."""
+    """The title of the findings, such as `{client} is sent more every hour`. In braces are columns of the key
+    or of the condition, `level`, `window_start`, `window_end` or `count`."""
 
 
 def _named(value: Any) -> Any:
@@ -199,56 +202,55 @@ Alerts = Annotated[dict[Name, Alert], BeforeValidator(_named, json_schema_input_
 
 
 class Aggregation(Model):
-    """A block of `aggregates`: figures of each key over windows of several granularities."""
+    """A block of `aggregates`: measures of each key over windows of several granularities."""
 
     key: tuple[str, ...] = ()
-    """The columns that a figure is for each value of; the stream's where nothing is said."""
+    """The columns for whose values the block computes separately. Default: those of the stream."""
     where: NonEmptyStr | None = None
-    """A condition on the events, such as status >= 500; the stream's where nothing is said."""
+    """A condition on the events, such as `status >= 500`. Default: that of the stream."""
     measures: Annotated[dict[Name, MeasureText], Field(min_length=1)]
-    """The figures, by name: count, or sum, mean, min or max of a column, as sum(bytes); or distinct, how many
-    values it has, with the standard error of that."""
+    """The measures by name: `count`, or `sum`, `mean`, `min`, `max` or `distinct` of a column, such as
+    `sum(bytes)`. `distinct` is exact up to 1,024 values; above, it is an estimate with a standard error."""
     levels: Levels
-    """The windows, coarsest first: RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES, or a list of range
-    and slide. Each range is a multiple of its slide."""
+    """The windows, coarsest first: `RANGES 6 HOURS, 1 HOUR SLIDES 1 HOUR, 5 MINUTES`, or a list of `range`
+    and `slide`. Each level adds its rows; the longest range determines how much an hour reads."""
     fit: Fit | None = None
-    """Lines of each figure against time, one value a unit: the unit's length, such as 1 hour, or more. Counts
-    of distinct values have none."""
+    """Lines of the values of each measure against time. A duration, such as `1 hour`, is the length of a
+    unit. `distinct` has no line."""
     aging: tuple[Weight, ...] | None = None
-    """A weight for each level, from 0.001 to 1000, in the order of the ranges: in `aged_mean` of each figure,
-    what only its range reaches counts so much. Nothing weighs 0: a block without the range leaves it out.
-    Each slide is a multiple of the one below then."""
+    """A weight for each level, 0.001 to 1000, in the order of the ranges. In `aged_mean_<measure>` it weighs
+    the values that no finer range covers. Each slide is a multiple of the next finer one."""
     recurring: tuple[str, ...] = ()
-    """The columns of an item: which items come back in every ring between neighbouring levels is told when
-    the widest one reports. There are at least two levels then, and each slide is a multiple of the one below;
-    an event that lacks one of the columns has no item."""
+    """The columns of an item. The table `recurring` has the items in every ring between neighbouring levels,
+    when the widest level reports. There are two levels or more, and each slide is a multiple of the next
+    finer one. An event with a null in one of the columns has no item."""
     alert: Alerts = Field(default_factory=dict)
-    """Conditions on the reports that a person is told of, as slope_sent > 0 and n > 1000: one, or several by
-    name."""
+    """Conditions whose rows of `aggregates` are findings: one, such as `slope_sent > 0 and n > 1000`, or
+    several by name."""
     title: NonEmptyStr | None = None
-    """For people."""
+    """The title of the block in the output of `transom try`. Default: its name."""
 
     @property
     def measured(self) -> set[str]:
-        """The event columns of the measures."""
+        """The event columns that the measures read."""
         return {measure.column for measure in self.measures.values() if measure.column is not None}
 
     @property
     def unit(self) -> timedelta | None:
-        """The length of a line's unit; None without lines."""
+        """The length of a unit of lines; None without lines."""
         if self.fit is None:
             return None
         return self.levels[-1].slide if self.fit.unit is None else self.fit.unit
 
     @property
     def base(self) -> timedelta:
-        """The base granule: the longest that divides all slides, the unit of lines, and one hour."""
+        """The length of a granule: the longest that divides all slides, the unit of lines, and one hour."""
         return common_granule([*(level.slide for level in self.levels), *([self.unit] if self.unit else [])])
 
     @property
     def item_base(self) -> timedelta:
-        """The granule of items: the longest that divides all ranges, the widest level's slide, and one
-        hour."""
+        """The length of an item's granule: the longest that divides all ranges, the slide of the widest
+        level, and one hour."""
         return common_granule([*(level.range for level in self.levels), self.levels[0].slide])
 
     @model_validator(mode="after")
@@ -289,7 +291,7 @@ def _unit_issues(unit: timedelta, levels: Sequence[Level]) -> Iterator[Issue]:
 
 
 def _nesting_issues(field: str, levels: Sequence[Level]) -> list[Issue]:
-    """Return the levels whose windows do not end together, as the rings of a field must."""
+    """Return an issue for each level whose slide is not a multiple of the next finer one."""
     return [
         Issue(
             field,
@@ -301,5 +303,5 @@ def _nesting_issues(field: str, levels: Sequence[Level]) -> list[Issue]:
 
 
 def common_granule(lengths: Sequence[timedelta]) -> timedelta:
-    """Return the longest granule that divides all lengths and one hour."""
+    """Return the longest duration that divides all lengths and one hour."""
     return timedelta(microseconds=gcd(*map(microseconds, lengths), microseconds(HOUR)))

@@ -1,12 +1,12 @@
-"""A pattern as people write it: episodes of several steps, minutes or days apart.
+"""A block of `patterns`: episodes of several steps, seconds or weeks apart.
 
-Records are those of one key in their total order, by time, file and line. What a pattern means:
+The records of a key are ordered by time, file and line. The meaning of a pattern:
 
-- The elements of `steps` follow each other: every record of one comes before every record of the next. The
-  steps of one `any_order` are one element, whose records come in any order. A record serves one step.
-- An instance takes a record for each time of each step, lasts at most `within`, and spans at most
-  `max_records` records of the pattern's stream, those between its own among them.
-- Reported are the minimal instances: none lies inside another one's first to last record.
+- All records of an element of `steps` come before all records of the next one. The steps of an `any_order`
+  are one element; their records come in any order. A record serves one step.
+- An instance has `times` records of each step, lasts at most `within`, and spans at most `max_records`
+  records of the pattern's stream, including those between its own.
+- Matches are the minimal instances: no other instance lies between the first and last record of one.
 """
 
 import re
@@ -28,15 +28,15 @@ from transom.spec.errors import Issue, IssuesError, item_path
 BATCH = timedelta(minutes=5)
 """The default duration of a batch at level 0; shorter if `within` is."""
 MAX_RECORDS = 100
-"""The default for the number of records that an instance spans."""
+"""The default for the number of records that an instance spans; more if its steps need more."""
 MAX_PARTIAL_ORDERS = 256
-"""The largest number of ways in which the steps of one `any_order` can be served in part."""
+"""The maximal product of `times + 1` of the steps in one `any_order`: the ways to serve a part of them."""
 _SECOND = timedelta(seconds=1)
 _AGREEMENT = re.compile(r"\s*(\w+)\s*(?:=\s*(\w+)\s*\.\s*(\w+)\s*)?")
 
 
 class Agreement(NamedTuple):
-    """Every record of a step has the same value in `column` as every one of `step` has in `step_column`."""
+    """All records of a step have the value in `column` that all records of `step` have in `step_column`."""
 
     column: str
     step: str
@@ -67,12 +67,12 @@ Several = Annotated[
 
 
 class Gap(Model):
-    """How long after the last record of the element before the first of this one comes."""
+    """The time from the last record of the previous step to the first record of this one."""
 
     min: Duration = timedelta(0)
-    """At least so long after; at once where nothing is said."""
+    """The shortest gap: the step follows at once, or later."""
     max: Duration | None = None
-    """At most so long after; as long as the pattern's `within` lets it where nothing is said."""
+    """The longest gap, at most `within` of the pattern. Default: no limit of its own."""
 
     @model_validator(mode="after")
     def _bounds(self) -> "Gap":
@@ -85,42 +85,44 @@ class Gap(Model):
 
     @property
     def bounds(self) -> tuple[int, int | None]:
-        """The minimum and the maximum, in microseconds; None is no bound."""
+        """The minimum and the maximum, in microseconds; a maximum of None is no bound."""
         return microseconds(self.min), None if self.max is None else microseconds(self.max)
 
 
 class Step(Model):
-    """Records of one kind, one or several."""
+    """One or several records that meet a condition."""
 
     id: Name
-    """What it is called: by other steps, and in what was found."""
+    """The name of the step, for other steps and in results."""
     where: NonEmptyStr
-    """The condition that its records meet, such as status = 404."""
+    """The condition that its records meet, such as `status = 404`."""
     times: Annotated[StrictInt, Field(ge=1, le=100_000)] = 1
-    """How many records; other records may lie between them."""
+    """The number of its records, 1 to 100,000. Other records may come between them."""
     within: Duration | None = None
-    """How long it is at most from the first to the last of several records. How long after the step before
-    it comes is said by `gap`."""
+    """The longest time from the first to the last of several records, at most `within` of the pattern.
+    Default: no limit of its own. `gap` limits the time since the previous step."""
     distinct: Several = ()
-    """A column, or a list of them, in which no two of several records agree; a record that lacks one of the
-    columns does not count."""
+    """A column, or a list of columns. Any two records of the step differ in at least one of them. A record
+    with a null in one of them does not count."""
     gap: Gap | None = None
-    """How long after the last record of the element before its first one comes: min, max or both."""
+    """The time from the last record of the previous step to the first record of this one."""
     by: Annotated[Several, AfterValidator(_agreements)] = ()
-    """What its records have in common with those of an earlier step, one text or a list: `dst`, the same
-    value of the column as the pattern's first step has, or `fd = accept.ret`, the value that another
-    column of step accept has. A record that lacks the column agrees with nothing."""
+    """Equality with an earlier step, one text or a list. `dst`: the value that the first step has in this
+    column. `fd = accept.ret`: the value that step `accept` has in its column `ret`. A record with a null in
+    the column equals none."""
 
 
 class AnyOrder(Model):
-    """Several steps whose records come in any order, all after the element before and before the next."""
+    """Several steps whose records come in any order, between the previous step and the next."""
 
     any_order: tuple[Step, ...]
-    """The steps, two or more, each with id, where, times and by."""
+    """The steps, two or more, each with `id`, `where`, `times` and `by`. The product of their `times + 1` is
+    at most 256."""
     within: Duration | None = None
-    """How long it is at most from the first to the last of all their records."""
+    """The longest time from the first to the last of all their records, at most `within` of the pattern.
+    Default: no limit of its own."""
     gap: Gap | None = None
-    """How long after the last record of the element before their first one comes: min, max or both."""
+    """The time from the last record of the previous step to the first of their records."""
 
     @model_validator(mode="after")
     def _several_plain_steps(self) -> "AnyOrder":
@@ -166,54 +168,56 @@ Pair = Annotated[
 
 
 class Absent(Model):
-    """A record that an instance must not have inside."""
+    """A record that must not occur inside a match."""
 
     where: NonEmptyStr
-    """The condition on the record."""
+    """The condition that the record meets."""
     between: Pair
-    """Two ids, [first, last]: there is none between the first record of the one step and the last record of
-    the other, which comes later or is the same."""
+    """The ids of two steps, `[first, last]`. There is no such record between the first record of the one and
+    the last record of the other, which is a later step or the same one."""
 
 
 class Pattern(Model):
-    """A block of `widen`: an episode that is found however slow it is, as long as it takes `within`."""
+    """A block of `patterns`: an episode of several steps, which may be seconds or weeks apart."""
 
     title: NonEmptyStr | None = None
-    """For people: what happened, with columns of the key, start, end or matches in braces, as
-    {client} looked, and came back."""
+    """The title of the findings, such as `{client} looked, and came back`. In braces are columns of the key,
+    `start_time`, `last_time` or `matches`."""
     severity: Literal["high", "medium", "low"] = "medium"
-    """How bad it is."""
+    """The severity of the findings."""
     key: tuple[str, ...] = ()
-    """The columns whose values all records of an instance share; the stream's where nothing is said."""
+    """The columns whose values all records of a match share. Default: those of the stream."""
     where: NonEmptyStr | None = None
-    """A condition on the events that the pattern sees at all; the stream's where nothing is said."""
+    """A condition on the events that the pattern reads at all. Default: that of the stream."""
     within: Duration
-    """The longest that an instance takes, from its first to its last record."""
+    """The longest time from the first to the last record of a match: at least `batch`, at most 3,660 days.
+    Each doubling adds a level."""
     declared_batch: Duration | None = Field(default=None, alias="batch")
-    """How finely time is cut at the lowest level, a divisor of an hour: the shorter, the sooner a quick
-    instance is told, and the less of a busy key is cut away. 5 minutes where nothing is said, or less where
-    `within` is."""
+    """The length of the shortest batches: whole seconds that divide an hour. A shorter batch finds quick
+    matches sooner, in more windows. Default: 5 minutes, or the longest such length up to `within`."""
     declared_max_records: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = Field(
         default=None, alias="max_records"
     )
-    """The most records that an instance spans, from its first to its last one; 100 where nothing is said, or
-    twice as many as the steps take where that is more."""
+    """The maximal number of records that a match spans, 1 to 1,000,000, and at least those of its steps.
+    Memory and work grow in proportion. Default: 100, or twice the records of the steps if that is more."""
     count_records: Literal["steps", "all"] = "steps"
-    """Which records `max_records` counts: those that a step or one of absent may take, or all that `where`
-    lets through. With a detector it is all."""
+    """Which records `max_records` counts: those that a step or `absent` may take, or all that `where`
+    selects. With a detector it counts all."""
     merge_gap: Duration = timedelta(0)
-    """Matches of one key that overlap, or that lie at most so far apart, are one episode."""
+    """Matches of one key that overlap or are at most this far apart are one episode. At most 3,660 days. The
+    longer, the later an episode is final."""
     carry: tuple[NonEmptyStr, ...] = ()
-    """Columns whose values a match keeps, of each of its records."""
+    """Columns whose values a match keeps of each of its records, as `kept_<column>`."""
     steps: tuple[Element, ...] = ()
-    """What happens, in order: steps, or several in any_order."""
+    """The steps in order. `any_order: [...]` leaves the order of some steps open. There are at most 62
+    conditions, with those of `absent`."""
     absent: tuple[Absent, ...] = ()
-    """What must not happen in between."""
+    """Records that must not occur between steps."""
     detector: DetectorPath | None = None
-    """Instead of steps: the path of a Python function, as package.module.function, that is given the records
-    of a window in their order and returns the matches among them."""
+    """A Python function instead of steps, as `package.module.function`. It gets the records of a window in
+    their order and returns the matches among them."""
     columns: tuple[NonEmptyStr, ...] = ()
-    """The columns that a record has which the detector is given, beside its time and the key."""
+    """The columns of the events that the detector gets, with their time and key."""
 
     @property
     def batch(self) -> timedelta:
@@ -225,7 +229,7 @@ class Pattern(Model):
 
     @property
     def max_records(self) -> int:
-        """The largest number of records that an instance spans (L)."""
+        """The maximal number of records that an instance spans (L)."""
         return self.declared_max_records or max(MAX_RECORDS, 2 * self.takes)
 
     @property
@@ -245,17 +249,17 @@ class Pattern(Model):
 
     @property
     def reach(self) -> timedelta:
-        """How far back the longest window reaches, in whole hours."""
+        """The length of the longest window, rounded up to whole hours."""
         return -(-2 * self.top // HOUR) * HOUR
 
     @property
     def counts_all(self) -> bool:
-        """Whether every record that `where` lets through is in the pattern's stream."""
+        """Whether every record that `where` selects is in the pattern's stream."""
         return self.count_records == "all" or self.detector is not None
 
     @cached_property
     def elements(self) -> tuple[tuple[Step, ...], ...]:
-        """The steps of each element of `steps`: one, or those of an `any_order`."""
+        """The steps of each element of `steps`: one step, or those of an `any_order`."""
         return tuple(part.any_order if isinstance(part, AnyOrder) else (part,) for part in self.steps)
 
     @property
@@ -271,7 +275,7 @@ class Pattern(Model):
                 yield f"steps[{number}]{inner}", number, step
 
     def agreements(self, step: Step) -> tuple[Agreement, ...]:
-        """Return what the records of a step agree in."""
+        """Return the agreements of a step with earlier ones."""
         first = self.all_steps[0].id
         parsed = filter(None, map(_AGREEMENT.fullmatch, step.by))
         return tuple(Agreement(form[1], form[2] or first, form[3] or form[1]) for form in parsed)

@@ -26,7 +26,7 @@ from transom.features.aggregates.output_columns import hash_column
 from transom.features.aggregates.resolve import AggregateBlock, FitParams, Unit
 
 AT_A_TIME = 2**17
-"""Granules of whole keys over which windows slide at a time."""
+"""The number of granules, of whole keys, over which windows slide at a time."""
 SECOND = 1_000_000
 Figures = dict[str, pa.Array]
 
@@ -35,6 +35,7 @@ class GranuleTask(ABC):
     """The function of a task: rows of a table from the granules of its partition.
 
     Args:
+        block: the block of `aggregates`.
         ranges: the intervals in which windows end, as in `Granules.windows`.
         incomplete: incomplete hours, in microseconds, ascending.
     """
@@ -46,7 +47,7 @@ class GranuleTask(ABC):
         self.schema = block.schema(self.table_name)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows. The batches have all granules of their keys, or of their items."""
+        """Yield the rows. The batches contain all granules of their keys, or of their items."""
         table = concat_batches(batches)
         if table is not None:
             yield from self.rows(table)
@@ -77,7 +78,7 @@ class AggregateBuilder(GranuleTask):
             column: _samples(granules, block.base, table, column, order)
             for column in set(block.distinct.values())
         }
-        # Hashes count as granules do, so that a pass has a bounded number of both.
+        # Hashes count as granules, so that a pass has a bounded number of both.
         weight = 1 + sum(len(sample.hashes) for sample in samples.values()) // max(len(keys), 1)
         start = 0
         for part in granules.by_keys(max(AT_A_TIME // weight, 1)):

@@ -1,4 +1,4 @@
-"""The checks that transom makes of aggregates, with their severities and bounds."""
+"""The built-in checks of aggregates, with their severities and bounds."""
 
 from functools import partial
 

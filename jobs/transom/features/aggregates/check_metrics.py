@@ -1,4 +1,4 @@
-"""What must hold of the tables of aggregates."""
+"""Checks, metrics and row filters of the tables of aggregates."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -10,24 +10,24 @@ from transom.ledger.stage import rows_where
 from transom.spec.stream import Stream
 
 ENDS_OUTSIDE = "(`window_end` <= `hour`) OR (`window_end` > `hour` + INTERVAL 1 HOUR)"
-"""Reports that belong to another hour."""
+"""Whether a window belongs to another hour."""
 ABSENT_IN_A_RING = "coalesce(array_min(`counts`), 0) < 1"
-"""Items that are not recurring, as a ring lacks them."""
+"""Whether an item is missing in a ring, and so not recurring."""
 
 _COLUMN_CHECKS = {
     "sums_exact": ("inexact", "sum", "(`values_{0}` > 0) AND (`sum_{0}` IS NULL)"),
     "lines_exact": ("lines_exact", "slope", "(`units_{0}` > 1) AND (`slope_{0}` IS NULL)"),
     "lines_of_two": (
         *("lines_of_two", "slope"),
-        # Null, which is no verdict, in blocks without this line.
+        # Null, which is neither met nor unmet, in blocks without this line.
         "CASE WHEN `units_{0}` IS NOT NULL THEN (`units_{0}` < 2) AND (`slope_{0}` IS NOT NULL) END",
     ),
 }
-"""Prefix of the metric, prefix of the checked column, and the condition of the rows at fault."""
+"""Prefix of the metric, prefix of the checked column, and the condition of failing rows."""
 
 
 def measures_of_columns(blocks: Mapping[str, AggregateBlock]) -> list[str]:
-    """Return the measures that are figures of a column."""
+    """Return the measures of a column, sorted; counts of distinct values are not among them."""
     pairs = (pair for block in blocks.values() for pair in block.measures.items())
     return sorted({name for name, (_, column) in pairs if column})
 
@@ -38,11 +38,12 @@ def column_checks(
     """Return the checks of columns that a table has for each of several names.
 
     Args:
-        names: of measures, or of measured columns.
+        stream: the stream.
+        names: measures, or measured columns.
         rules: keys of `_COLUMN_CHECKS`.
 
     Returns:
-        The checks, their metrics, and the filters of the rows at fault.
+        The checks, their metrics, and the filters of failing rows.
     """
     checks: list[Check] = []
     metrics: dict[str, str] = {}

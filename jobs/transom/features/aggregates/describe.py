@@ -1,4 +1,4 @@
-"""Blocks of aggregates in words."""
+"""Descriptions of blocks of aggregates as text."""
 
 from transom.core.durations import format_duration
 from transom.features.aggregates.spec import Aggregation

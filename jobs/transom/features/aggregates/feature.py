@@ -1,4 +1,4 @@
-"""What the rest of transom knows of the feature."""
+"""The registration of the feature: all that the rest of transom uses of it."""
 
 from transom.features.aggregates import built_in_checks, describe, fingerprints, validate
 from transom.features.aggregates.output_columns import aggregate_types, columns_read, sound

@@ -1,7 +1,7 @@
 """Alerts as findings.
 
-A spell is one finding: the aggregates of a level and key that meet an alert in consecutive hours. At a level
-whose slide is longer than an hour, hours that are a slide apart are consecutive.
+A spell is one finding: the rows of `aggregates` of a level and key that meet an alert in consecutive hours.
+If the slide of the level is longer than an hour, hours that are a slide apart are consecutive.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,20 +36,20 @@ from transom.spec.stream import Stream
 from transom.storage.tables import literal
 
 AGGREGATES, HOURS, COMPLETE, OUTDATED = "__aggregates", "__hours", "__complete", "__outdated"
-"""Columns of a summary: the numbers of aggregates and of their hours, whether all are complete, and whether
-some come from another form of the stream file."""
+"""Columns of a summary: the number of aggregates, the number of their hours, whether all are complete, and
+whether some were computed from another version of the stream file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlertFindings(FindingTemplate):
-    """The findings of an alert. The title is key, hours and figures by default.
+    """The findings of an alert. The default title has the alert, key, hours, level and values.
 
     Attributes:
         alert: the name of the alert.
         rule: its condition.
-        figures: the columns that the condition reads beside those that `alerts` always has.
-        levels: the windows of each level, the finest first.
-        apart: the maximum time between two hours in which windows of each level end, in microseconds.
+        figures: the columns that the condition reads, without those that `alerts` always has.
+        levels: range and slide of each level as text, the finest first.
+        apart: the maximal time between consecutive hours of each level, in microseconds.
         shape: a hash of the alert's fingerprint.
     """
 
@@ -66,7 +66,7 @@ class AlertFindings(FindingTemplate):
     def summarize(
         self, rows: pa.Table, entries: Mapping[datetime, PartitionState], last: datetime
     ) -> pa.Table:
-        """Return the last aggregate of each spell, with the minimum and maximum of each figure."""
+        """Return the last aggregate of each spell, with the minimum and maximum of the spell's `figures`."""
         states = ((hour, entries.get(hour)) for hour in pc.unique(rows["hour"]).to_pylist())
         outdated = [
             micros(hour)
@@ -118,7 +118,7 @@ class AlertFindings(FindingTemplate):
         return ", ".join([start, *key, span, self._level(row), *self._extremes(row)])
 
     def evidence(self, row: Row) -> list[str]:
-        """Return the rule, how many aggregates met it, and reasons to doubt them."""
+        """Return the rule, the number of aggregates that met it, and reasons to doubt them."""
         met = f"{counted(row[AGGREGATES], 'report')} met it in {counted(row[HOURS], 'hour')}"
         last = ", ".join(f"{column} {as_text(row[column])}" for column in (*self.figures, "count"))
         stale = "some of the reports were made by an earlier form of the stream file; their hours are stale"
@@ -145,7 +145,7 @@ def _delimited(value: object) -> str:
 
 
 def templates(stream: Stream) -> Iterator[AlertFindings]:
-    """Yield the alerts of a stream."""
+    """Yield the findings of each alert of a stream."""
     for name, block in stream.blocks(Aggregation).items():
         levels = block.levels[::-1]
         # In hours, rounded up.

@@ -1,6 +1,6 @@
-"""The columns of the feature's tables: keys, measures, state, and what conditions of alerts read.
+"""The columns of the feature's tables: keys, measures, state, and those that conditions of alerts read.
 
-One table has the rows of all blocks of a stream. So a column has one meaning in a block, and one type in all
+A table has the rows of all blocks of a stream. So a column has one meaning in a block, and one type in all
 blocks.
 """
 
@@ -13,16 +13,16 @@ from transom.spec.expressions import Expression, condition
 from transom.spec.stream import Stream
 
 GRANULE_COLUMNS = ("hour", "block", "granule", "records")
-"""Columns of `granules` beside keys and state."""
+"""Columns of `granules` without keys and state."""
 
 AGGREGATE_COLUMNS = ("hour", "block", "level", "window_start", "window_end", "count", "complete")
-"""Columns of `aggregates` beside keys and figures."""
+"""Columns of `aggregates` without keys and measures."""
 
 ALERT_COLUMNS = ("hour", "block", "alert", "level", "window_start", "window_end", "count", "complete")
-"""Columns of `alerts` beside keys and figures."""
+"""Columns of `alerts` without keys and measures."""
 
 ITEM_COLUMNS = ("hour", "block", "window_end", "counts", "complete", "granule", "records")
-"""Columns of `recurring` and `item_granules` beside keys and items."""
+"""Columns of `recurring` and `item_granules` without keys and items."""
 
 
 def state_columns(column: str) -> dict[str, FieldType]:
@@ -41,9 +41,9 @@ def state_of(function: str, column: str) -> Collection[str]:
 
 
 def columns_of(stream: Stream, block: str) -> dict[str, dict[str, FieldType]]:
-    """Return the columns of `aggregates` for each measure of a block: itself, then what goes with it.
+    """Return the columns of `aggregates` for each measure of a block: itself, then those derived from it.
 
-    A measure has no columns if its event column is unknown, or is no number where the function needs one.
+    A measure has no columns if its event column is unknown, or if its function needs a number and it is none.
     """
     types, spec = stream.event_types, stream.blocks(Aggregation)[block]
     return {name: _columns(name, measure, types, spec) for name, measure in spec.measures.items()}
@@ -79,7 +79,7 @@ def _columns(
 
 
 def sound(stream: Stream, block: str) -> bool:
-    """Return whether the columns of a block are known; if not, its own issues say why."""
+    """Return whether the key and all measures of a block have known columns; if not, it has issues."""
     known = all(name in stream.event_columns for name in stream.blocks(Aggregation)[block].key)
     return known and all(columns_of(stream, block).values())
 

@@ -38,12 +38,16 @@ from transom.storage.tables import in_hours_sql
 class _Window(AggregateBuilder):
     """The window `[until - h, until)` of every key of a block, and the function of a task that computes it.
 
+    In an aged mean, the rings of all levels end with the window. Records that no level covers have the weight
+    of the widest one.
+
+    Args:
+        block: the block, with the window as its last level, instead of those that are not shorter.
+        until: the end of the window, in microseconds.
+
     Attributes:
-        block: the window's level replaces the levels that are not shorter. In an aged mean, the ring of each
-            level ends where the window does, and what is beyond the widest level has the widest's weight.
-        until: in microseconds.
-        hours: those that contain a part of the window.
-        columns: of `granules`, those that are read.
+        hours: the hours that contain a part of the window.
+        columns: the columns of `granules` that the window reads.
     """
 
     def __init__(self, block: AggregateBlock, until: int) -> None:
@@ -57,7 +61,7 @@ class _Window(AggregateBuilder):
         self.window_schema = pa.schema(fields)
 
     def rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield a row for each key, without hour and level."""
+        """Yield a row for each key, without the columns hour and level."""
         for batch in super().rows(table):
             widest = batch.filter(pc.equal(batch["level"], len(self.block.levels) - 1))
             yield widest.select(self.window_schema.names)
@@ -66,25 +70,25 @@ class _Window(AggregateBuilder):
 def horizon(
     reader: Reader, key: Mapping[str, Any], until: datetime, h: timedelta | str, block: str | None = None
 ) -> dict[str, Any] | None:
-    """Return the figures of one key over `[until - h, until)`, without Spark.
+    """Return the aggregates of one key over `[until - h, until)`, without Spark.
 
-    They are those of a window of range `h` that ends at `until`: equal to a recomputation from the
-    events. Both ends lie on granules of the block, which are multiples of the greatest common divisor of its
-    slides and an hour, and on units of its lines.
+    They equal a recomputation from the events. `h` and `until` are multiples of the block's granule, the
+    longest duration that divides its slides and an hour, and of the unit of its lines.
 
     Args:
+        reader: the lake's reader.
         key: a value for each column of the block's key; None is null.
-        until: the end, exclusive; with a zone.
-        h: how far back, as "90 minutes" or a timedelta.
-        block: of `aggregates`; optional if there is one.
+        until: the end, exclusive; with a time zone.
+        h: the length of the window, such as "90 minutes" or a timedelta.
+        block: the block of `aggregates`; optional if there is only one.
 
     Returns:
-        The columns of `aggregates` but level and hour; `complete` is False if an hour is incomplete.
-        None if the key has no record in the window, but in another hour.
+        The columns of `aggregates` except level and hour; `complete` is False if an hour is incomplete.
+        None if the key has records in other hours, but none in the window.
 
     Raises:
-        ValueError: an end lies inside a granule; the key has other columns, or a value of another type
-            than its column; no such block.
+        ValueError: `h` or `until` is no such multiple, the columns of the key differ, a value has another
+            type than its column, or there is no such block.
         UnknownKey: no hour of the block has a record of the key.
         StaleDataError: granules of an hour are missing or out of date, or the hour of the window's end was
             not requested. Earlier hours that were not requested count as empty.
@@ -118,10 +122,18 @@ def horizon(
 def horizons(
     reader: Reader, spark: SparkSession, until: datetime, h: timedelta | str, block: str | None = None
 ) -> DataFrame:
-    """Return the figures of every key that has a record in the window, by Spark.
+    """Return the aggregates of every key with a record in the window, by Spark.
+
+    Args:
+        reader: the lake's reader.
+        spark: the session that reads the granules.
+        until: as in `horizon`.
+        h: as in `horizon`.
+        block: as in `horizon`.
 
     Raises:
-        ValueError, StaleDataError: as `horizon`.
+        ValueError: as in `horizon`.
+        StaleDataError: as in `horizon`.
     """
     window = _window(reader.stream, until, h, block)
     # The version is pinned: Spark may read the rows after a run has replaced them.
@@ -139,7 +151,7 @@ def _window(stream: Stream, until: datetime, h: timedelta | str, block: str | No
     """Return a window of a block's granules.
 
     Raises:
-        ValueError: no such block, or an end lies inside a granule or a unit of the block's lines.
+        ValueError: no such block, or an end inside a granule or a unit of the block's lines.
     """
     blocks = list(stream.blocks(Aggregation))
     if block is None and len(blocks) != 1:
@@ -162,7 +174,7 @@ def _window(stream: Stream, until: datetime, h: timedelta | str, block: str | No
 
 
 def _require_type(name: str, value: Any, kind: FieldType) -> None:
-    """Check the type of a value of a key: SQL would compare others all the same, as '443' with 443."""
+    """Check the type of a value of a key: SQL also compares values of other types, such as '443' with 443."""
     is_bool = isinstance(value, bool | np.bool_)
     fits: dict[FieldType, bool] = {
         "string": isinstance(value, str),

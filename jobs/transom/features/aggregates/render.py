@@ -13,7 +13,7 @@ from transom.spec.stream import Stream
 from transom.storage.tables import query
 
 ROWS = 5
-"""Rows of each result that are printed."""
+"""The number of printed rows of each result."""
 
 
 def print_aggregates(stream: Stream, root: str) -> None:
@@ -59,7 +59,7 @@ def _recurring(uri: str, columns: Sequence[str], block: str) -> list[list[Any]]:
 
 
 def _rows(uri: str, columns: Sequence[str], sql: str) -> list[list[Any]]:
-    """Return the result of a query over a table; nothing if there is no table."""
+    """Return the result of a query over a table; an empty list if there is no table."""
     if not DeltaTable.is_deltatable(uri):
         return []
     return [[row[name] for name in columns] for row in query(DeltaTable(uri), sql).to_pylist()]

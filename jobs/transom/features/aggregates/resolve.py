@@ -23,7 +23,7 @@ from transom.storage.tables import SPARK_TYPES, Table
 
 @dataclass(frozen=True)
 class Unit:
-    """The resolution of a column, of which its values are multiples.
+    """The resolution of a column. The values of the column are multiples of it.
 
     Attributes:
         step: the resolution, as numerator and denominator.
@@ -46,8 +46,8 @@ class FitParams:
     """The series of a block's lines.
 
     Attributes:
-        unit: length of a unit, in microseconds.
-        value: the figure of a unit's values that is its value: mean, sum, min or max.
+        unit: the length of a unit, in microseconds.
+        value: the function of a unit's values: mean, sum, min or max.
         carried: whether a unit without values has the last value; else it has 0.
     """
 
@@ -61,18 +61,21 @@ class AggregateBlock:
     """A block of `aggregates`, with types, units and defaults; columns have their Spark types.
 
     Attributes:
-        where: the condition on events, as Spark SQL.
-        measures: function and column of counts, sums, means and extremes.
-        distinct: the columns of counts of distinct values.
+        name: the name of the block.
+        key: the columns of the key.
+        where: the condition on events, as Spark SQL; None selects all.
+        measures: function and column of each count, sum, mean and extreme, by measure.
+        distinct: the column of each count of distinct values, by measure.
         units: the units of the measured columns.
-        levels: the finest first.
-        base: length of a granule, in microseconds.
+        levels: the levels, the finest first.
+        base: the length of a granule, in microseconds.
         item: the columns of an item; empty without recurring items.
-        item_base: length of an item's granule, in microseconds.
-        aging: a weight for each level, the finest first.
+        item_base: the length of an item's granule, in microseconds.
+        fit: the series of its lines; None without lines.
+        aging: a weight for each level, the finest first; None without aged means.
         state: its columns in `granules`: sums and hashes.
         figures: its columns in `aggregates`.
-        alert_figures: those of them that `alerts` has.
+        alert_figures: its columns in `alerts`.
     """
 
     name: str
@@ -93,29 +96,29 @@ class AggregateBlock:
 
     @property
     def reach(self) -> int:
-        """The number of hours before its own that the aggregates of an hour read."""
+        """The number of earlier hours that the aggregates of an hour read."""
         return max(map(self.reach_of, self.levels))
 
     @staticmethod
     def reach_of(level: WindowLevel) -> int:
-        """Return the reach of one level.
+        """Return the number of earlier hours that the windows of a level read.
 
         The first window that ends after `h` ends at `h + gcd(slide, 1 hour)` or later.
         """
         return -((math.gcd(level.slide, HOUR_LENGTH) - level.range) // HOUR_LENGTH)
 
     def declared(self, table: str) -> dict[str, Mapping[str, str]]:
-        """Return its columns for the placeholders of a table."""
+        """Return the block's columns for the placeholders of a table."""
         figures = self.alert_figures if table == "alerts" else self.figures
         return {"key": self.key, "state": self.state, "figures": figures, "item": self.item}
 
     def schema(self, table: str) -> pa.Schema:
-        """Return the schema of its rows in a table. Tasks lack the descriptions that this reads."""
+        """Return the schema of the block's rows in a table. It reads descriptions, which tasks do not have."""
         return Table.load(table).declare(**self.declared(table)).block_schema()
 
 
 def block_of(stream: Stream, name: str) -> AggregateBlock:
-    """Return a block of the stream file, resolved."""
+    """Resolve a block of a stream."""
     spec, fields = stream.blocks(Aggregation)[name], stream.event_columns
     where = stream.where_of(spec)
     pairs = {name: (measure.function, measure.column) for name, measure in spec.measures.items()}

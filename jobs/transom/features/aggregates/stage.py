@@ -1,9 +1,13 @@
-"""The stage `aggregates`: figures of every key over sliding windows of several granularities.
+"""The stage `aggregates`: measures of every key over sliding windows of several granularities.
 
-State: `granules` has the events of an hour by key and base granule, with exact sums in units of each column's
-resolution; `item_granules` the same of recurring items. An hour's state depends on that hour's events alone.
-Results: `aggregates` has windows over the granules that the widest window reaches; `recurring` the recurring
-items; `alerts` the aggregates that meet a declared condition.
+State, which depends on the events of its hour alone:
+- `granules`: counts, exact sums in units of each column's resolution, and extremes by key and granule;
+- `item_granules`: counts by key, item and granule.
+
+Results:
+- `aggregates`: windows over granules, as far back as the widest range;
+- `recurring`: items in every ring;
+- `alerts`: rows of `aggregates` that meet a condition of the stream file.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +37,7 @@ Blocks = Mapping[str, AggregateBlock]
 def definition(stream: Stream) -> Stage:
     """Return the stage `aggregates` of a stream."""
     blocks = {name: block_of(stream, name) for name in stream.blocks(Aggregation)}
-    # Without blocks, a step deletes the rows of blocks that had recurring items or alerts before.
+    # A step without blocks stays: it deletes rows of blocks that had recurring items or alerts before.
     recurring = {name: block for name, block in blocks.items() if block.item}
     alerting = {name: block for name, block in blocks.items() if stream.blocks(Aggregation)[name].alert}
     steps = (
@@ -130,6 +134,6 @@ def _step(
     for block in blocks.values():
         for part, kinds in block.declared(table).items():
             columns[part] |= kinds
-    # A column of one block's key may be one of another one's items.
+    # A column may be in the key of one block and in the items of another.
     columns["item"] = {name: kind for name, kind in columns["item"].items() if name not in columns["key"]}
     return TableStep(Table.load(table).declare(**columns), parts, partial(compute, blocks=blocks), **options)

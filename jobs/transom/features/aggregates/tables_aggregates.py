@@ -1,7 +1,7 @@
-"""Aggregates and alerts.
+"""The tables `aggregates` and `alerts`.
 
-`aggregates`: windows over granules, by one vectorised pass over each partition of keys. `alerts`: those of an
-hour that meet a condition which the stream declares. Titles and severities do not change them (`findings`).
+`aggregates`: windows over granules, by one vectorised pass over each partition of keys. `alerts`: rows of
+`aggregates` that meet a condition of the stream file. Titles and severities do not change them (`findings`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,12 +43,13 @@ def aggregates_of(request: StepRequest, blocks: Mapping[str, AggregateBlock], st
 def _wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     """Return metrics that compare windows of neighbouring levels with the same end, by block and hour.
 
-    `wide_short_of_narrow` is the maximum number of records by which a level is below the next finer one;
-    `narrow_beyond_wide` is the number of levels whose extremes exceed those of the next coarser one. Both are
-    over all keys: a key in a narrow window is in the wide one, too.
+    `wide_short_of_narrow` is the maximal number of records by which a level is below the next finer one.
+    `narrow_beyond_wide` is the number of levels whose extremes exceed those of the next coarser one. Both
+    compare all keys together: a key in a narrow window is also in the wide one.
 
     Args:
-        names: of the columns `min_*` and `max_*`.
+        rows: rows of `aggregates`.
+        names: the measures with the columns `min_*` and `max_*`.
     """
     extremes = [
         extreme(f"`{column}`").alias(column)
@@ -83,7 +84,7 @@ def _wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def _shares(rows: DataFrame, blocks: Mapping[str, AggregateBlock], stream: Stream) -> Iterator[DataFrame]:
-    """Yield the shares of aggregates that meet declared conditions, by block and hour."""
+    """Yield the share of aggregates that meet each declared condition, by block and hour."""
     for rule in declared(stream, "aggregates"):
         if rule.every is not None:
             block = judged_block(rule.block, blocks)

@@ -1,4 +1,4 @@
-"""Granules of aggregates: the events of an hour by key and base granule, by Spark's own operators."""
+"""The table `granules`: events of an hour, aggregated by key and granule with Spark's operators."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -27,7 +27,7 @@ def select_events(
 
 
 def granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> StepResult:
-    """Return the base granules of the target hours."""
+    """Return the granules of the target hours."""
     hours = hours_of(request)
     events = request.pins.read("events", hours)
     selected = {
@@ -47,7 +47,7 @@ def granules_of(request: StepRequest, blocks: Mapping[str, AggregateBlock]) -> S
             grouped = with_hashes(grouped, rows, block, column)
         tasks.append(BlockTask(name, grouped))
 
-    # A check compares granules with the number of events. Of a block without `where`, the ledger has it.
+    # A check compares granules with the number of events. For a block without `where`, the ledger has it.
     published = request.rows.get(("events", "events"))
     known = {
         (name, hour): {"matching_events": published.get(hour, 0)}
@@ -82,7 +82,7 @@ def _sums(block: AggregateBlock) -> Iterator[Column]:
 def with_hashes(granules: DataFrame, events: DataFrame, block: AggregateBlock, column: str) -> DataFrame:
     """Add the smallest hashes of a column's values, as `algorithm.distinct_count` needs them.
 
-    They are null in a granule without values. Spark drops repeated values in each task, before the shuffle.
+    They are null in a granule without values. Each task drops repeated values before the shuffle.
     """
     names = ["hour", "granule", *block.key]
     # Renamed: both sides of the join are computed from the same events.

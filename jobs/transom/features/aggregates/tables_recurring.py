@@ -1,8 +1,8 @@
-"""Recurring items of aggregates: those that occur at every granularity.
+"""The tables `item_granules` and `recurring`: items that occur at every granularity.
 
 `item_granules`, state: the number of records of each item of a key in each granule of an hour, by Spark's
-groupBy. `recurring`, the result: the items in every ring between neighbouring levels (`algorithm.rings`) at
-the end of the widest level's windows, by one vectorised pass over each partition of keys and items.
+groupBy. `recurring`, the result: items in every ring between neighbouring levels (`algorithm.rings`), when a
+window of the widest level ends. It is one vectorised pass over each partition of keys and items.
 """
 
 from collections.abc import Iterator, Mapping

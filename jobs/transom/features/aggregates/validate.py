@@ -26,7 +26,7 @@ from transom.spec.value_domains import Domain, Tested, because
 
 
 def problems(stream: Stream) -> Iterator[Issue]:
-    """Yield the problems of a stream's blocks, each of which is valid by itself."""
+    """Yield the problems of a stream's blocks. Each block is valid by itself."""
     blocks = stream.blocks(Aggregation)
     if any(block.key == stream.key for block in blocks.values()):
         yield from _reserved("key", stream.key)
@@ -114,7 +114,7 @@ def _alerts(place: str, block: Aggregation, types: Mapping[str, FieldType]) -> I
 
 
 def _ambiguous(stream: Stream) -> Iterator[Issue]:
-    """Yield each name by which a column would have two meanings."""
+    """Yield an issue for each column name with two meanings or two types."""
     blocks = stream.blocks(Aggregation)
     figures = {block: columns_of(stream, block) for block in blocks}
     seen: dict[str, tuple[str, FieldType]] = {}
@@ -145,7 +145,7 @@ def _other_meanings(
     figures: Mapping[str, Mapping[str, Mapping[str, FieldType]]],
     blocks: Mapping[str, Aggregation],
 ) -> Iterator[str]:
-    """Yield what else a column of a block's key means, in any block."""
+    """Yield the other meanings of a column of a block's key, in any block."""
     for other, measures in figures.items():
         for measure, columns in measures.items():
             spec = blocks[other].measures[measure]

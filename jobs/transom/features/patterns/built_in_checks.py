@@ -1,4 +1,4 @@
-"""The checks that transom makes of patterns, with their severities and bounds."""
+"""The built-in checks of patterns, with their severities and bounds."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the rest of transom knows of the feature."""
+"""The registration of the feature: all that the rest of transom uses of it."""
 
 from transom.features.patterns import built_in_checks, describe, fingerprints, spec_rules, validate
 from transom.features.patterns.spec import Pattern

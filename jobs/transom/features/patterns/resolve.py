@@ -80,7 +80,7 @@ class PatternBlock:
         return {"key": self.key, "carried": self.carried_columns(), "kept": self.kept_columns()}
 
     def schema(self, table: str) -> pa.Schema:
-        """Return the schema of the pattern's rows in a table. Tasks lack the descriptions that this reads."""
+        """Return the schema of the pattern's rows in a table. It reads descriptions; tasks do not have them."""
         return Table.load(table).declare(**self.declared()).block_schema()
 
     @property

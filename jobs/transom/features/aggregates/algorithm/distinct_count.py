@@ -1,19 +1,23 @@
 """Estimate the number of distinct values in windows by adaptive sampling (Wegman; Flajolet, "On adaptive
 sampling", 1990).
 
-Each value has a hash of 63 bits. The summary of a set is its `SIZE + 1` smallest hashes, or all of them if
-there are fewer. It depends on the set alone, not on the parts and the order in which it was merged. Its
-*depth* d is the smallest for which at most `SIZE` of its hashes lie below `2**(63 - d)`, a share of `2**-d`
-of all hashes. With n hashes below:
+Each value has a hash of 63 bits. The summary of a set is its `SIZE + 1` smallest hashes, or all if there are
+fewer. It depends on the set alone, not on how it was merged. Its *depth* d is the smallest for which at most
+`SIZE` of its hashes are below `2**(63 - d)`, a share of `2**-d` of all hashes. With n hashes below:
 
     estimate = n * 2**d        standard error = sqrt(estimate * (2**d - 1))
 
-So a set of up to `SIZE` values is counted exactly, except for hash collisions (of two among 100,000 values:
-one in a billion). For larger sets the relative standard error is about 1.2 / sqrt(SIZE).
+A set of up to `SIZE` values is counted exactly, except for hash collisions (of two among 100,000 values: one
+in a billion). For larger sets the relative standard error is about `1.2 / sqrt(SIZE)`. A larger `SIZE` lowers
+the error; memory and time grow in proportion: up to `8 * (SIZE + 1)` bytes for each granule.
 
-`AdaptiveSamples.windows` counts for many windows at once: at each depth, a hash counts in the windows in
-which it has no earlier occurrence. These are a contiguous range of its key's windows, so two running sums
-give all counts.
+`AdaptiveSamples.windows` counts for many windows at once. At each depth, a hash counts in the windows without
+an earlier occurrence of it. These are a contiguous range of its key's windows, so running sums give all
+counts. With h hashes, w windows and depth d, the cost is `O(h log h + d * (h + w))`.
+
+>>> key, start, first, hashes = map(np.array, ([0, 0], [0, 1], [0, 2, 3], [5, 7, 5]))
+>>> AdaptiveSamples(key, start, first, hashes).windows(np.array([0]), np.array([2]), length=2)
+(array([2]), array([0.]))
 """
 
 from dataclasses import dataclass
@@ -26,8 +30,8 @@ from transom.core.exact_sums import Int64s
 
 BITS = 63
 SIZE = 1024
-"""Sets of up to this many values are counted exactly; for larger ones the standard error is about 4 %, at
-most 5 %."""
+"""Sets of up to this size are counted exactly; for larger ones the standard error is about 4 %, at most
+5 %."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,11 @@ class AdaptiveSamples:
     """The samples of granules of many keys.
 
     Attributes:
-        key: a code for each granule's key.
-        start: the start of the granule, in units; ordered by key and then by start.
-        first: the position of each granule's first hash, and at the end the number of all hashes.
-        hashes: of all granules, in any order within a granule; at least 1 and below 2**63.
-        size: a granule has at most `size + 1` hashes.
+        key: the code of each granule's key.
+        start: the start of each granule, in units; ordered by key and then by start.
+        first: the position of each granule's first hash, then the number of all hashes.
+        hashes: the hashes of all granules, in any order within a granule; at least 1 and below 2**63.
+        size: the maximal number of values that are counted exactly; a granule has at most `size + 1` hashes.
     """
 
     key: Int64s
@@ -61,8 +65,9 @@ class AdaptiveSamples:
         error; 0 if the number is exact.
 
         Args:
-            key, end: of the windows; ordered by key and then by end; in units.
-            length: in units.
+            key: the code of each window's key.
+            end: the end of each window, in units; ordered by key and then by end.
+            length: the length of the windows, in units.
         """
         sizes = np.diff(self.first)
         min_depth = np.zeros(len(key), dtype=np.int64)
@@ -88,9 +93,8 @@ class AdaptiveSamples:
         return counted << min_depth, np.sqrt(counted * scale * (scale - 1))
 
     def _ranges(self, sizes: Int64s, key: Int64s, end: Int64s, length: int) -> tuple[Int64s, Int64s, Int64s]:
-        """Return for each hash of a granule the first window in which it counts, the first one in which it no
-        longer does, and its depth. It counts in the windows that contain it and not its earlier
-        occurrence."""
+        """Return for each hash the first window in which it counts, the next one in which it does not, and
+        its depth. It counts in the windows that contain it and not its previous occurrence."""
         codes, starts = np.repeat(self.key, sizes), np.repeat(self.start, sizes)
         order = np.lexsort((starts, self.hashes, codes))
         codes, starts, hashes = codes[order], starts[order], self.hashes[order]

@@ -1,15 +1,22 @@
 """Multi-granular sliding windows from granules (Patroumpas and Sellis, sections 3 and 4).
 
-A *granule* is the summary of one key's records in a short interval that is aligned to the epoch. It has all
-that wider windows need: counts, exact sums in whole units of a column's resolution, and extremes. A window of
-level k that ends at `f` covers `[f - range_k, f)` and is the sum of its granules. So every raw record is
-read once, and the cost of a further level does not depend on its range.
+A *granule* is the summary of one key's records in a short interval that is aligned to the epoch: counts,
+sums in whole units of a column's resolution, and extremes. A window combines its granules. So each record is
+read once, and a further level costs the same whatever its range. For a window of level k that ends at `f`,
+and a function `g` of count, sum, minimum and maximum:
 
-Sums are exact if `max(|minimum|, |maximum|) * values < 2**62` (`ColumnSummary.exact`). Then int64 holds every
-partial sum, in any order of addition. A window meets this rule only if its granules do.
+    value = g({x : f - range_k <= time(x) < f})
 
-`Granules.windows` slides over many keys at a time with numpy. The cost of a level is O(granules + windows *
-log(range / slide)), without a step per key.
+Sums are exact if `max(|minimum|, |maximum|) * values < 2**62` (`ColumnSummary.exact`). Then every partial sum
+fits into int64, in any order of addition. A window meets this rule only if its granules do.
+
+`Granules.windows` slides over many keys at a time with numpy. With g ordered granules and w windows, a level
+costs `O(g + w * log(range / slide))`, without a step per key. A shorter slide gives more windows.
+
+>>> granules = Granules(np.array([0, 0]), np.array([0, 2]), np.array([3, 1]), {})
+>>> windows = granules.windows(WindowLevel(range=2, slide=1), [(0, 4)])
+>>> windows.end, windows.records
+(array([1, 2, 3, 4]), array([3, 3, 1, 1]))
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,8 +46,8 @@ class WindowLevel:
     """One granularity: windows `[f - range, f)` at every `f` that is a multiple of `slide`.
 
     Attributes:
-        range: length of the window in microseconds; a multiple of `slide`.
-        slide: time between the ends of windows, in microseconds.
+        range: the length of a window in microseconds; a positive multiple of `slide`.
+        slide: the time between the ends of windows, in microseconds; above 0.
     """
 
     range: int
@@ -52,12 +59,13 @@ class WindowLevel:
 
 
 class ColumnSummary(NamedTuple):
-    """Figures of one column, one element per granule or window.
+    """Partial aggregates of one column, one element per granule or window, in units of its resolution.
 
     Attributes:
         values: the number of values.
-        total: their sum, in units of the column's resolution; undefined if it is not exact.
-        minimum, maximum: undefined if `values` is zero.
+        total: their sum; undefined if it is not exact.
+        minimum: the smallest value; undefined if `values` is 0.
+        maximum: the largest value; undefined if `values` is 0.
     """
 
     values: Int64s
@@ -83,10 +91,11 @@ class Windows:
     """Windows of one level, ordered by key, then by end.
 
     Attributes:
-        key: the code of the key.
-        end: in microseconds; the window is `[end - range, end)`.
-        records: records in the window, at least 1.
-        lines: the fitted lines of each requested series.
+        key: the code of each window's key.
+        end: the end in microseconds; the window is `[end - range, end)`.
+        records: the number of records in the window, at least 1.
+        columns: a summary for each measured column.
+        lines: the fitted lines of each requested series, by column; None is the count of records.
     """
 
     key: Int64s
@@ -101,9 +110,9 @@ class Granules:
     """Granules of many keys.
 
     Attributes:
-        key: the code of the key, 0 .. keys - 1.
-        start: the start of the granule, in microseconds.
-        records: records in the granule, at least 1.
+        key: the code of each granule's key, 0 .. keys - 1.
+        start: the start of each granule, in microseconds.
+        records: the number of records in each granule, at least 1.
         columns: a summary for each measured column.
     """
 
@@ -121,10 +130,10 @@ class Granules:
         return _order(self.key, self.start)
 
     def by_keys(self, limit: int) -> Iterator["Granules"]:
-        """Yield ordered granules, some whole keys at a time, so that they fit into a processor's cache.
+        """Yield some whole keys at a time of ordered granules, so that they fit into a processor's cache.
 
         Args:
-            limit: granules at a time, at least 1; exceeded by at most the granules of one key.
+            limit: the number of granules at a time, at least 1; exceeded by the granules of one key at most.
         """
         firsts = np.flatnonzero(np.diff(self.key, prepend=-1))
         cuts = firsts[np.diff(firsts // limit, prepend=-1) > 0]
@@ -140,7 +149,7 @@ class Granules:
         return Granules(self.key[order], self.start[order], self.records[order], columns)
 
     def coarsened(self, length: int) -> "Granules":
-        """Add ordered granules up to granules of `length` microseconds."""
+        """Combine ordered granules to granules of `length` microseconds."""
         unit = self.start // length
         begins = (np.diff(self.key, prepend=-1) != 0) | (np.diff(unit, prepend=unit[:1]) != 0)
         first = np.flatnonzero(begins)
@@ -159,10 +168,10 @@ class Granules:
         """Return the values of a column of ordered granules, one for each unit with a value.
 
         Args:
-            column: None is the count of records, which is 0 in a unit without any.
-            unit: length of a unit, in microseconds; a multiple of the granules'.
-            value: the figure of a unit: mean, sum, min or max of its values.
-            carried: as in `Series`.
+            column: the column; None is the count of records, which is 0 in a unit without any.
+            unit: the length of a unit, in microseconds; a multiple of that of granules.
+            value: the function of a unit's values: mean, sum, min or max.
+            carried: as in `Series`; ignored for the count of records.
         """
         units = self.coarsened(unit)
         if column is None:
@@ -190,14 +199,14 @@ class Granules:
         """Return every window of a level that contains a record and ends inside one of the intervals.
 
         Args:
+            level: the level; granules divide its slide.
             intervals: pairs `(a, b)` in microseconds: windows that end at `f` with `a < f <= b` are returned.
-            series: the series for which lines are fitted, by column; None is the count of records. Units
-                divide slides.
+            series: the series to fit lines to, by column; None is the count of records. Units divide slides.
         """
         units, mu = self.coarsened(level.slide), level.range // level.slide
         unit = units.start // level.slide
-        # Each window is found once, by its newest unit: a unit is the newest one in the windows after it,
-        # until the key's next unit or until it leaves the window.
+        # Each window is returned once, for its newest unit. A unit is the newest one in the windows after
+        # it, until the key's next unit or until it leaves the window.
         following = np.full(len(unit), _INT64.max)
         same = units.key[1:] == units.key[:-1]
         following[:-1][same] = unit[1:][same]
@@ -213,7 +222,7 @@ class Granules:
         first = SortedIndex(units.key, unit).first_after(units.key[last], end - mu - 1)
         lines: dict[str | None, FittedLines] = {}
         for name, line_series in (series or {}).items():
-            # The values of a window lie in its units, so their positions are looked up once per unit.
+            # A window has the values of its units, so their positions are looked up once per unit.
             slides = line_series.unit * line_series.length // level.slide
             starts = SortedIndex(line_series.key, slides).first_after(units.key, unit - 1)
             stops = np.append(starts, len(line_series.key))[last + 1]
@@ -229,7 +238,7 @@ class Granules:
 
 
 def _order(key: Int64s, time: Int64s) -> Int64s:
-    """Return the order by key and then by time; ties in any order. Keys may be sparse."""
+    """Return the order by key and then by time; ties in any order. Codes of keys may have gaps."""
     if not len(key):
         return key
     since = time - time.min()

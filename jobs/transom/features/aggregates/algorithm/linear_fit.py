@@ -1,20 +1,25 @@
 """Fit least-squares lines of value against time over sliding windows (Patroumpas and Sellis, section 4.B).
 
-A series has one value in each *unit* of time, computed from the unit's values, such as their mean; in fixed
-point with `BITS` more bits. A unit without values carries the last value before it in the window, and units
-before the window's first value are left out. In a series of counts such a unit is 0, and every unit of a
-window with a value is known. With `n` known units, numbered `x = 0 .. n - 1` from the first, and `y(x)`:
+A series has one value in each *unit* of time, computed from the unit's values, such as their mean. It is in
+fixed point with `BITS` more bits. A unit without values carries the last value before it in the window; units
+before the window's first value are omitted. Without carrying, a unit without values is 0, and a window with a
+value has all units. With `n` known units, numbered `x = 0 .. n - 1` from the first, and values `y(x)`:
 
     slope = sum((x - xbar) * y) / sum((x - xbar)**2)
           = 6 * (2 * sum(x * y) - (n - 1) * sum(y)) / (n * (n**2 - 1))
     level = sum(y) / n, the line's value at xbar = (n - 1) / 2
 
-These are the paper's equations 6 and 7 with time centred. All sums are distributive. They are exact if no
-unit's value reaches `MAX_UNIT_VALUE`, in windows of up to `2**15` units: no digit is lost at present-day
-times. Fewer than two units have no line.
+These are the paper's equations 6 and 7 with time centred. All sums are distributive. They are exact at
+present-day times, if `|y| < MAX_UNIT_VALUE` and a window has at most `2**15` units. Fewer than two units have
+no line. Shorter units make finer lines, of more values.
 
 `Series.lines` returns the terms of many windows at once, from running sums: a carried value is the same in
-every window that contains it.
+every window that contains it. With v values and w windows, the cost is `O(v + w)`.
+
+>>> key, unit, value = map(np.array, ([0, 0, 0], [5, 6, 7], [1 << BITS, 3 << BITS, 5 << BITS]))
+>>> line = Series(key, unit, value, np.full(3, True)).lines(np.array([0]), np.array([3]), np.array([8]), 3)
+>>> line.slope(), line.at(np.array([0]))
+(array([2.]), array([1.]))
 """
 
 from dataclasses import dataclass
@@ -29,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 BITS = 20
 ONE = 2**BITS
 MAX_UNIT_VALUE = 2 ** (62 - BITS)
-"""Values of units are smaller than this, in steps of their resolution."""
+"""The values of units are smaller than this, in steps of their resolution."""
 HALF = 31
 """Bits of the lower half of a value: int64 holds `sum(x * y)` of either half of any `2**15` units."""
 _LOW = 2**HALF - 1
@@ -61,10 +66,10 @@ class FittedLines:
     """The terms of the lines of many windows.
 
     Attributes:
-        units: known units, from the first with a value to the window's end; 0 if there is none.
-        total: sum of the values of all known units, in two parts as of `split`.
-        moment: sum of value times number, from the first known unit on, in two parts.
-        exact: whether no unit's value is too large.
+        units: the number of known units, from the first with a value to the window's end; 0 without values.
+        total: the sum of the values of all known units, in two parts as of `split`.
+        moment: the sum of value times number from the first known unit, in two parts.
+        exact: whether all values of a window are valid.
     """
 
     units: Int64s
@@ -98,11 +103,11 @@ class Series:
     """The values of many keys, one for each unit with a value.
 
     Attributes:
-        key: the code of the key.
-        unit: number of the unit; ordered by key and then by unit.
-        value: in fixed point with `BITS` more bits.
-        fits: which values are valid: below `2**62`, with these bits.
-        length: of a unit, in microseconds.
+        key: the code of each value's key.
+        unit: the number of each value's unit since the epoch; ordered by key and then by unit.
+        value: the values, in fixed point with `BITS` more bits; below `2**62`.
+        fits: which values are valid; the others are 0.
+        length: the length of a unit, in microseconds.
         carried: whether a unit without a value carries the last one; else it is 0.
     """
 
@@ -117,9 +122,10 @@ class Series:
         """Return the terms of the lines of many windows.
 
         Args:
-            first, after: the values `[first, after)` of each window, all of one key.
+            first: the position of the first value of each window.
+            after: the position after its last value; all are of one key.
             end: the number of the first unit after each window.
-            units: the number of units of a window.
+            units: the number of units of a window, at most `2**15`.
         """
         known = first < after
         oldest, newest = np.where(known, first, 0), np.where(known, after - 1, 0)
@@ -128,7 +134,7 @@ class Series:
             return FittedLines(none[0], none, none, none[0] == 0)
         base = self.unit.min()
         numbers, until = self.unit - base, end - base
-        # The last value of a key is not used here: no window spans two keys.
+        # The entry of a key's last value is not used: no window spans two keys.
         following = np.append(numbers[1:], 0) if self.carried else numbers + 1
         values = split(self.value)
         totals = running_sums(values * (following - numbers))
@@ -154,9 +160,9 @@ def _numbers(low: Int64s, high: Int64s) -> Int64s:
 
 
 def running_sums(amounts: Int64s | Bools) -> Int64s:
-    """Return the sums of all amounts before each position, and of all; along the last axis.
+    """Return the sums of the amounts before each position, then the sum of all; along the last axis.
 
-    They may wrap around; a difference of two is exact if the sum of the amounts between them is.
+    They may wrap around; a difference of two is exact if the sum of the amounts between them fits into int64.
     """
     sums = np.zeros((*amounts.shape[:-1], amounts.shape[-1] + 1), np.int64)
     np.cumsum(amounts, axis=-1, out=sums[..., 1:])
@@ -167,10 +173,11 @@ def means(total: Int64s, values: Int64s) -> Int64s:
     """Return the means of units in fixed point, rounded half to even.
 
     Args:
-        values: at least 1; `|total| / values < 2**(62 - BITS)`.
+        total: the sum of each unit's values.
+        values: the number of values, at least 1; `|total| / values < 2**(62 - BITS)`.
     """
     whole, rest = np.divmod(total, values)
-    # In two steps, as the total may have no room for more bits.
+    # In two steps, as the total with `BITS` more bits may exceed int64.
     fraction, rest = np.divmod(rest << BITS, values)
     fixed = (whole << BITS) + fraction
     fixed += (2 * rest > values) | ((2 * rest == values) & (fixed % 2 == 1))

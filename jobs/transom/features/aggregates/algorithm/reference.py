@@ -6,9 +6,9 @@ of the widest window:
 
     d_0 | g_0 | d_1 | g_1 | ... | g_{n-1}
 
-A *core* node `g_k` holds `[r_k, r_{k-1})` as granules. A *buffer* node `d_k` holds granules that left level
-k-1, until level k slides. Each record is read once, at the bottom; above it only granules move, each with its
-sum. So the cost of a record does not depend on ranges, and a further level costs little.
+A *core* node `g_k` has `[r_k, r_{k-1})` as granules. A *buffer* node `d_k` has granules that left level k-1,
+until level k slides. Each record is read once, at the bottom; above it only granules move, each with its sum.
+So the cost of a record does not depend on ranges, and a further level costs little.
 
     levels 4, 8 and 16 long, sliding by 1, 2 and 4; at c = 16 every level has just slid, the buffers are empty
 
@@ -16,6 +16,10 @@ sum. So the cost of a record does not depend on ranges, and a further level cost
     [0      |4      )               [8  |10 )       [12|13|14|15)        granules of 4, 2 and 1
 
 A granule has any `GranuleSummary`. `recompute` defines the windows without a chain.
+
+>>> records = [(0, Sums.of(5)), (2, Sums.of(3))]
+>>> [(r.end, r.window.total) for r in reports(records, [WindowLevel(range=2, slide=1)], start=0, until=4)]
+[(1, 5), (2, 5), (3, 3), (4, 3)]
 """
 
 from collections import Counter, deque
@@ -40,6 +44,9 @@ def recompute(
 
     Args:
         records: key, time, and the value of each column or None.
+        level: the level.
+        after: `f` is later than this time.
+        until: `f` is not later than this time.
 
     Yields:
         Key, end, records, and for each column values, total, minimum and maximum (None without values).
@@ -74,11 +81,14 @@ T = TypeVar("T", bound=GranuleSummary)
 
 @dataclass(frozen=True)
 class Sums:
-    """Figures of the values of some records.
+    """Partial aggregates of the values of some records.
 
     Attributes:
         records: the number of records, with or without a value.
-        values: the number of values; if 0, `minimum` and `maximum` are None.
+        values: the number of values.
+        total: the sum of the values.
+        minimum: the smallest value; None without values.
+        maximum: the largest value; None without values.
     """
 
     records: int
@@ -129,10 +139,11 @@ class Line:
     """The terms of consecutive known units of a line (`linear_fit`); exact, as whole numbers of any size.
 
     Attributes:
-        first, until: the units `[first, until)`, the first and the last of which have a value.
-        last: the value of the last one.
-        total: sum of the values of all of them.
-        moment: sum of number times value.
+        first: the number of the first unit; it has a value.
+        until: the number after the last unit.
+        last: the value of the last unit.
+        total: the sum of the values of all units.
+        moment: the sum of number times value.
     """
 
     first: int
@@ -161,7 +172,7 @@ class Line:
 
 
 def unit_means(records: Iterable[tuple[int, int | None]], unit: int) -> Iterator[tuple[int, Line]]:
-    """Yield the value of each unit that has one, with the unit's start; `records` are ascending by time."""
+    """Yield the start and the terms of each unit with a value; `records` are ascending by time."""
     known = ((time // unit, value) for time, value in records if value is not None)
     for number, group in groupby(known, itemgetter(0)):
         values = [value for _, value in group]
@@ -175,7 +186,12 @@ def mean(total: int, values: int) -> int:
 
 @dataclass(frozen=True)
 class AdaptiveSample:
-    """The summary of a set of hashes (`distinct_count`): the `size + 1` smallest ones at most, ascending."""
+    """The summary of a set of hashes (`distinct_count`).
+
+    Attributes:
+        hashes: the `size + 1` smallest ones, or all if there are fewer; ascending.
+        size: the maximal number of hashes that are counted exactly.
+    """
 
     hashes: tuple[int, ...]
     size: int = SIZE
@@ -212,10 +228,11 @@ class LevelReport(Generic[T]):
     """The report of one level when it slides.
 
     Attributes:
+        level: the number of the level, k; 0 is the finest.
         end: the window is `[end - omega_k, end)`.
         rings: for each level up to this one, the nearest first, the summary between its rear and that of the
-            level below; None if that is empty. If each slide is a multiple of the one below, these are the
-            rings `[r_i, r_{i-1})` at `end`.
+            next finer one; None if that is empty. If each slide is a multiple of the next finer one, these
+            are the rings `[r_i, r_{i-1})` at `end`.
     """
 
     level: int
@@ -235,7 +252,12 @@ def recurring_items(report: LevelReport[Items]) -> dict[Hashable, tuple[int, ...
 
 
 class _Node(Generic[T]):
-    """A queue of granules, the oldest first, and their sum."""
+    """A queue of granules, the oldest first, and their sum.
+
+    Args:
+        length: the length of its granules.
+        start: the time at which a granule starts.
+    """
 
     def __init__(self, length: int, start: int) -> None:
         self.length, self.start = length, start
@@ -261,8 +283,8 @@ class _Node(Generic[T]):
         """Return the summary of the granules that are not before `rear`."""
         if not self.granules or self.granules[0][0] >= rear:
             return self.partial
-        # A level that did not slide for a while can reach further back than the one above, if their ranges
-        # differ by less than its slide.
+        # A level that has not slid for some time can reach further back than the next coarser one, if their
+        # ranges differ by less than its slide.
         return _added(summary for begin, summary in self.granules if begin >= rear)
 
     def emptied(self) -> Iterator[tuple[int, T]]:
@@ -277,16 +299,16 @@ class Chain(Generic[T]):
 
     Args:
         levels: the finest first; ranges grow, slides do not shrink.
-        start: `s`; no record is earlier.
+        start: `s`, the start of time; no record is earlier.
     """
 
     def __init__(self, levels: Sequence[WindowLevel], start: int) -> None:
         self.levels, self.start, self.clock = levels, start, start
         slides = [level.slide for level in levels]
-        # As coarse as all levels from here on allow: the level's own slide if it divides those above.
+        # As coarse as all levels from here on allow: the level's own slide if it divides coarser ones.
         lengths = [reduce(gcd, slides[k:]) for k in range(len(levels))]
         self._cores: list[_Node[T]] = [_Node(length, start) for length in lengths]
-        # A buffer has granules of the level below.
+        # A buffer has granules of the next finer level.
         self._buffers: list[_Node[T]] = [_Node(length, start) for length in [lengths[0], *lengths[:-1]]]
 
     def receive(self, time: int, summary: T) -> Iterator[LevelReport[T]]:
@@ -314,24 +336,25 @@ class Chain(Generic[T]):
         return (self.clock - self.start) % level.slide
 
     def _slide(self, k: int, now: int) -> Iterator[LevelReport[T]]:
-        """Slide a level, after those below it."""
+        """Slide a level, after all finer ones."""
         rear = now - self.levels[k].range
-        # Promotion of granules that waited below: they fit between the nodes.
+        # Promote granules that waited in the buffer: they are between the nodes.
         for time, granule in self._buffers[k].emptied():
             self._cores[k].accept(time, granule)
-        # Shift, before the level above is promoted: at one instant a granule may climb several levels.
+        # Shift, before the next coarser level promotes: at one instant a granule may climb several levels.
         for time, granule in self._cores[k].expired(rear):
             if k + 1 < len(self.levels):
                 self._buffers[k + 1].accept(time, granule)
-        # Buffers are only needed if slides are no multiples of each other.
+        # Buffers only matter if slides are no multiples of each other.
         nodes = islice(zip(self._cores, self._buffers, strict=True), k + 1)
         rings = tuple(_added(node.since(rear) for node in pair) for pair in nodes)
         if any(ring is not None for ring in rings):
             yield LevelReport(k, now, rings)
 
     def horizon(self, length: int) -> T | None:
-        """Return the summary of `[c - length, c)`, where c is the current time: a continuous report (section
-        3.C). Adds the nodes from the bottom up to the horizon; None if they are empty.
+        """Return the summary of `[c - length, c)`, where c is the current time; None if it is empty.
+
+        This is a continuous report (section 3.C): it adds the nodes from the bottom up to the horizon.
 
         Raises:
             ValueError: the horizon begins inside a granule, or before the records of the widest level.
@@ -375,7 +398,9 @@ def reports(
 
     Args:
         records: time and summary, in the order of time.
-        levels, start: as in `Chain`.
+        levels: as in `Chain`.
+        start: as in `Chain`.
+        until: the end of the last window.
     """
     chain: Chain[T] = Chain(levels, start)
     for time, summary in records:

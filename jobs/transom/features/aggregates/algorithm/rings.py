@@ -1,10 +1,11 @@
 """Rings: the parts of windows between neighbouring levels, for many windows at once (Patroumpas and Sellis,
 sections 3 and 4).
 
-At `f`, where windows end, ring 0 is `[f - range_0, f)` and ring i `[f - range_i, f - range_{i-1})`: the rings
-up to a level make its window. Aging weighs the rings, so that old records count less. An item of a key is
-recurring at `f` if it occurs in every ring (section 4.C): now, in the hours before, and in the days before
-those. Its numbers of records in the rings show how regular it is.
+At `f`, where windows end, ring 0 is `[f - range_0, f)` and ring i is `[f - range_i, f - range_{i-1})`. The
+rings up to a level are its window. Aging weighs the rings, so that old records count less. An item of a key
+is recurring at `f` if it occurs in every ring (section 4.C): now, in the hours before, and in the days before
+those. Its numbers of records in the rings show how regular it is. With g granules, w windows and k levels,
+the cost is `O(g + k * w * log(g))`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,16 +22,17 @@ from transom.features.aggregates.algorithm.linear_fit import running_sums
 def sums_of_rings(
     granules: Granules, length: int, key: Int64s, end: Int64s, ranges: Sequence[int], *amounts: Int64s
 ) -> Iterator[Int64s]:
-    """Yield for each of some amounts its sums in the rings of windows; shape (levels, windows).
+    """Yield the sums of each amount in the rings of windows; shape (levels, windows).
 
     A sum is exact if that of its window is.
 
     Args:
         granules: ordered; for each key all granules of its windows.
         length: the length of a granule, in microseconds; divides ends and ranges.
-        key, end: of the windows.
+        key: the code of each window's key.
+        end: the end of each window, in microseconds.
         ranges: the ranges of the levels, the finest first, in microseconds.
-        amounts: of the granules.
+        amounts: one value for each granule.
     """
     index = SortedIndex(granules.key, granules.start // length)
     preceding = np.stack([index.first_after(key, (end - back) // length - 1) for back in (0, *ranges)])
@@ -39,14 +41,18 @@ def sums_of_rings(
 
 
 def aged_mean(weights: Sequence[float], totals: Int64s, values: Int64s) -> npt.NDArray[np.float64]:
-    """Return the mean of each window's values, weighed by ring: `sum(w * total) / sum(w * values)`.
+    """Return the mean of each window's values, weighted by ring: `sum(w * total) / sum(w * values)`.
 
     Args:
         weights: above 0, one per ring, the nearest first.
-        totals, values: of each ring; shape (rings, windows).
+        totals: the sum of the values in each ring; shape (rings, windows).
+        values: the number of values in each ring; shape (rings, windows).
 
     Returns:
         The means; NaN if a window has no value.
+
+    >>> aged_mean([1, 0.5], np.array([[6], [8]]), np.array([[2], [2]]))
+    array([3.33333333])
     """
     # Ring by ring: the order of numpy's sums depends on the number of windows.
     total, count = np.zeros(totals.shape[1]), np.zeros(totals.shape[1])
@@ -64,14 +70,15 @@ def recurring(
     """Return the recurring items at the end of every window of the widest level.
 
     Args:
-        granules: of each pair of key and item, ordered; `key` is the pair's code.
-        length: of a granule, in microseconds; divides every range, and the slide of the widest level.
-        levels: the finest first.
+        granules: ordered; `key` is the code of a pair of key and item.
+        length: the length of a granule, in microseconds; divides all ranges and the slide of the widest
+            level.
+        levels: the levels, the finest first.
         intervals: as in `Granules.windows`.
 
     Returns:
-        The pairs' codes, the ends of the windows in microseconds, and the numbers of records in each ring,
-        the nearest first, with shape (levels, items); ordered by code and then by time.
+        The code of each pair, the end of its window in microseconds, and its number of records in each ring,
+        the nearest first, with shape (levels, items). They are ordered by code and then by time.
     """
     windows, ranges = granules.windows(levels[-1], intervals), [level.range for level in levels]
     (counts,) = sums_of_rings(granules, length, windows.key, windows.end, ranges, granules.records)

@@ -113,7 +113,7 @@ class AggregateBlock:
         return {"key": self.key, "state": self.state, "figures": figures, "item": self.item}
 
     def schema(self, table: str) -> pa.Schema:
-        """Return the schema of the block's rows in a table. It reads descriptions, which tasks do not have."""
+        """Return the schema of the block's rows in a table. It reads descriptions, which tasks lack."""
         return Table.load(table).declare(**self.declared(table)).block_schema()
 
 

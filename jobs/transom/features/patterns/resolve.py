@@ -28,14 +28,17 @@ class PatternBlock:
     """One pattern of a stream.
 
     Attributes:
+        name: the name of the pattern.
         key: the columns of the key, with their types.
-        takes: the condition on the events of the pattern's stream, as Spark SQL; None is all events.
-        conditions: of the steps, then of `absent`; bit i of a record's mask is whether it meets the i-th.
-        carried: the event columns that its records carry beside the key, with their types.
+        takes: the condition on the events that are its records, as Spark SQL; None selects all.
+        conditions: the conditions of steps, then of `absent`; bit i of a record's mask is the i-th.
+        carried: the event columns that its records carry in addition to the key, with their types.
         keep: the event columns whose values a match keeps.
-        pattern: None if there is a detector.
-        detector: the path of its function.
-        columns: the event columns that the detector gets.
+        widening: the parameters of the windows.
+        merging: the parameters that join matches to episodes.
+        pattern: the pattern that the built-in detector searches; None with a custom detector.
+        detector: the path of the custom detector's function; None without one.
+        columns: the event columns that the custom detector gets.
     """
 
     name: str
@@ -52,8 +55,8 @@ class PatternBlock:
 
     @property
     def lowest(self) -> int:
-        """The lowest long level. Batches of long levels are at least an hour long and are built from the
-        table `batches`; those of lower levels are built from a few hours of events."""
+        """The lowest long level. Batches of long levels last an hour or more, and are built from the table
+        `batches`. Those of lower levels are built from a few hours of events."""
         long = (i for i in range(1, self.widening.levels) if self.widening.length(i) >= HOUR_LENGTH)
         return next(long, self.widening.levels)
 
@@ -67,11 +70,11 @@ class PatternBlock:
         return column if column in self.key else carried_column(column)
 
     def carried_columns(self) -> dict[str, str]:
-        """Return the columns of `batches` for carried columns, with their types."""
+        """Return the columns of `batches` that have carried columns, with their types."""
         return {carried_column(name): kind for name, kind in self.carried.items()}
 
     def kept_columns(self) -> dict[str, str]:
-        """Return the columns of `matches` for kept values, with their types."""
+        """Return the columns of `matches` that have kept values, with their types."""
         types = {**self.key, **self.carried}
         return {kept_column(name): f"array<{types[name]}>" for name in self.keep}
 
@@ -80,7 +83,7 @@ class PatternBlock:
         return {"key": self.key, "carried": self.carried_columns(), "kept": self.kept_columns()}
 
     def schema(self, table: str) -> pa.Schema:
-        """Return the schema of the pattern's rows in a table. It reads descriptions; tasks do not have them."""
+        """Return the schema of the pattern's rows in a table. It reads descriptions, which tasks lack."""
         return Table.load(table).declare(**self.declared()).block_schema()
 
     @property
@@ -90,12 +93,12 @@ class PatternBlock:
 
     @property
     def reach_of_events(self) -> int:
-        """How many hours the windows of the levels below the long ones reach back, at most."""
+        """The maximal number of hours that windows of levels below the long ones reach back."""
         lengths = [self.widening.length(level) for level in range(self.lowest)]
         return max(-(-(2 * n - math.gcd(n, HOUR_LENGTH)) // HOUR_LENGTH) for n in lengths)
 
     def reach_of_batches(self, hour: datetime) -> int:
-        """Return how many hours the long windows that end in an hour reach back; -1 if none ends in it."""
+        """Return the number of hours that long windows reach back which end in an hour; -1 without any."""
         start = micros(hour)
         lengths = [self.widening.length(level) for level in self.long]
         begins = [(start // n - 1) * n for n in lengths if (start + HOUR_LENGTH) // n > start // n]
@@ -103,7 +106,7 @@ class PatternBlock:
 
     @property
     def reads_of_batches(self) -> InputRange:
-        """The rows of `batches` that the long windows of an hour are built from."""
+        """The rows of `batches` from which the long windows of an hour are built."""
         return InputRange("patterns", self.name, "batches", back_of=self.reach_of_batches)
 
 

@@ -1,16 +1,17 @@
-"""Batches, windows and the matches in them, for many keys at once; record by record: `reference`.
+"""Batches, windows and the matches in them, for many keys at once (Tolpin, section 3.2). `reference` does the
+same record by record.
 
 A batch of a level above 0 is the first L and the last L records of its time interval, with a mark between
-them if there are more than 2L. So a level is one pass over the rows of the level below, and it does not
-matter whether these were cut before.
+them if there are more than 2L. So a level is one pass over the rows of the next lower level, which may be cut
+already.
 
-A window is only shown to the detector if it can contain something new. Instances inside the windows below
-were shown before. So an instance of level i >= 1 begins in the earlier batch and ends in the later one, and
-either begins in the first half of the earlier one or ends in the second half of the later one.
+The detector gets a window only if it can contain something new. Windows of lower levels have shown all other
+matches. So a match of level i >= 1 begins in the earlier batch and ends in the later one. It also begins in
+the first half of the earlier batch, or ends in the second half of the later one.
 
-The built-in detector searches many windows in one pass (`matching.minimal`); a custom one is called window by
-window, as a black box. The same rules apply to both: a match spans at most L records and t_max, does not span
-a cut, and belongs to the level `Widening.level_of`.
+The built-in detector searches many windows in one pass (`matching.minimal`). A custom one is called window by
+window, as a black box. Both obey the same rules: a match spans at most L records and t_max, does not span a
+cut, and belongs to the level `Widening.level_of`. No window has more than 4L records, except at level 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +27,10 @@ from transom.features.patterns.algorithm.pattern import EventPattern
 from transom.features.patterns.algorithm.widening import Widening
 
 AT_A_TIME = 2**18
-"""The number of records of pieces that are searched together."""
+"""The maximal number of records in pieces that are searched together."""
 PAIRS_AT_A_TIME = 2**22
-"""The number of pairs of records of one piece that are searched together: if later steps agree with a value,
-a record can follow as many bindings as there are records before it."""
+"""The maximal number of pairs of records of one piece in pieces that are searched together. If later steps
+agree with a value, a record can follow as many bindings as there are records before it."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,9 @@ class KeyedRecords:
     """Records of many keys, ordered by key and then by their total order.
 
     Attributes:
-        key: codes, ascending.
-        time: in microseconds.
-        cut: whether records were cut out after this one.
+        key: the code of each record's key, ascending.
+        time: the time of each record, in microseconds.
+        cut: whether records were dropped after this one.
     """
 
     key: Int64s
@@ -56,9 +57,9 @@ class CutBatches:
     """The first L and the last L records of each batch of a level.
 
     Attributes:
-        retained: which records these are.
+        retained: which of all records these are.
         rows: these records, with the cuts.
-        count: their number in each batch.
+        count: their number in each batch, at most 2L.
         end: the end of each batch, in microseconds.
     """
 
@@ -72,8 +73,14 @@ def keep_first_and_last(rows: KeyedRecords, length: int, max_records: int) -> Cu
     """Keep the first L and the last L records of each batch of a level.
 
     Args:
+        rows: the records of the next lower level.
         length: the length of a batch, in microseconds.
-        max_records: L.
+        max_records: L, at least 1.
+
+    >>> records = KeyedRecords(np.zeros(4, int), np.array([0, 3, 5, 9]), np.zeros(4, bool))
+    >>> batch = keep_first_and_last(records, length=10, max_records=1)
+    >>> batch.rows.time, batch.rows.cut, batch.count, batch.end
+    (array([0, 9]), array([ True, False]), array([2]), array([10]))
     """
     first, stop = _batches(rows, length)
     sizes = stop - first
@@ -91,10 +98,12 @@ class DetectorWindows:
     """The windows of a level that the detector gets, by key and end; each is a range of rows.
 
     Attributes:
-        first, stop: the rows `[first, stop)` of each window.
-        end: in microseconds.
-        keys, ends: the key and the end of every window that is not empty, shown or not.
-        oversized: whether a batch of level 0 in a shown window has more than 2L records.
+        first: the first row of each window.
+        stop: the row after its last one.
+        end: the end of each window, in microseconds.
+        keys: the key of every window with a record, whether the detector gets it or not.
+        ends: the end of every such window, in microseconds.
+        oversized: whether a window has a batch of level 0 with more than 2L records.
     """
 
     first: Int64s
@@ -118,23 +127,26 @@ def windows_to_detect(
 
     Args:
         rows: the rows of the level's batches.
+        level: the number of the level.
+        widening: the parameters of the windows.
         ranges: pairs `(a, b)` in microseconds: windows that end at `e` with `a < e <= b` are returned.
-        opens, closes: which records may begin and end an instance, for a detector that depends only on the
-            records from the first to the last of an instance. Then a window is narrowed to the rows that may
-            be part of a new instance. None for a detector that may use its whole window.
-        needs: records, and the minimum number of them in an instance.
+        opens: the records that may begin an instance, if the detector depends only on the records from the
+            first to the last of an instance. Then each window is narrowed to the rows that may be part of a
+            new instance. None for a detector that may use its whole window.
+        closes: the records that may end an instance; None if `opens` is.
+        needs: sets of records, each with the minimal number of them in an instance.
     """
     length, half, time = widening.length(level), widening.length(level) // 2, rows.time
-    middle, stop = _batches(rows, length)  # the later batch of each window
+    middle, stop = _batches(rows, length)  # the rows of the later batch of each window
     number, key = time[middle] // length, rows.key[middle]
     follows = np.zeros(len(middle), dtype=bool)
     follows[1:] = (key[1:] == key[:-1]) & (number[1:] == number[:-1] + 1)
     end = (number + 1) * length
-    is_last = np.append(~follows[1:], True)[: len(middle)]  # the next window has this batch alone
+    is_last = np.append(~follows[1:], True)[: len(middle)]  # the next window has only this batch
     ends, keys = np.concatenate([end, end[is_last] + length]), np.concatenate([key, key[is_last]])
     inside = _ends_in_ranges(ends, ranges)
     low, high = np.where(follows, np.concatenate([middle[:1], middle[:-1]]), middle), stop
-    # Above level 0 no batch is oversized, as they are cut.
+    # Above level 0, no batch is oversized: batches are cut.
     over = stop - middle > 2 * widening.max_records
     oversized = over | (follows & np.concatenate([over[:1], over[:-1]]))
     selected = _ends_in_ranges(end, ranges) & (follows | (level == 0))
@@ -158,20 +170,25 @@ def _narrowed(
     opens: Bools,
     closes: Bools,
 ) -> tuple[Int64s, Int64s]:
-    """Return the range of each window that can be part of a new instance; empty if there is none.
+    """Return the rows of each window that can be part of a new instance; an empty range if there are none.
 
     An instance spans at most L records and at most t_max, ends in the later batch, and above level 0 begins
     in the earlier one.
 
     Args:
+        time: the time of each row.
+        level: the number of the level.
+        widening: the parameters of the windows.
         windows: for each window the first row of the earlier and of the later batch, and the exclusive end.
+        opens: as in `windows_to_detect`.
+        closes: as in `windows_to_detect`.
     """
     begin, middle, stop = windows
     length, half = widening.length(level), widening.length(level) // 2
     low = np.maximum(begin, middle - (widening.max_records - 1))
     high = np.minimum(stop, middle + widening.max_records - 1) if level else stop
     opening_stop = middle if level else stop
-    # The first opening record and the last closing record of pairs that are near enough.
+    # The first opening record and the last closing record at most t_max apart.
     earliest = time[_next(closes, middle, high, stop - 1)] - widening.max_length
     low = segmented_searchsorted(time, low, opening_stop, earliest)
     first_open = _next(opens, low, opening_stop, stop)
@@ -201,7 +218,7 @@ def _last(marked: Bools, low: Int64s, high: Int64s) -> Int64s:
 
 
 def _ends_in_ranges(end: Int64s, ranges: Sequence[tuple[int, int]]) -> Bools:
-    """Return which ends lie in one of the ranges `(a, b]`; these are ascending and disjoint."""
+    """Return which ends are in one of the ranges `(a, b]`, which are ascending and disjoint."""
     starts, ends = (np.array(side, dtype=np.int64) for side in zip(*ranges, strict=True))
     number = np.searchsorted(starts, end) - 1
     inside: Bools = (number >= 0) & (end <= ends[number])
@@ -209,7 +226,7 @@ def _ends_in_ranges(end: Int64s, ranges: Sequence[tuple[int, int]]) -> Bools:
 
 
 def _batches(rows: KeyedRecords, length: int) -> tuple[Int64s, Int64s]:
-    """Return the range of rows of each batch that is not empty."""
+    """Return the range of rows, first and exclusive end, of each batch that is not empty."""
     number = rows.time // length
     changed = (np.diff(rows.key) != 0) | (np.diff(number) != 0)
     first = np.flatnonzero(np.append(True, changed)[: len(number)])
@@ -228,11 +245,16 @@ def detect_matches(
     """Yield the minimal instances that belong to a level, some windows at a time.
 
     Args:
+        pattern: the pattern.
+        widening: the parameters of the windows.
+        level: the number of the level.
         windows: the windows of the level, narrowed, so that no window spans a cut.
-        time, bits, codes: columns of the level's rows, as in `RecordWindows`.
+        time: the times of the level's rows, as in `RecordWindows`.
+        bits: the conditions that they meet, as in `RecordWindows`.
+        codes: the codes of their values, as in `RecordWindows`.
 
     Yields:
-        The rows of the first and of the last record of each, and the end of its window in microseconds.
+        For each instance the rows of its first and last record, and the end of its window in microseconds.
     """
     first, stop, own, ends = _pieces(windows, widening.max_records)
     for part in _parts(stop - first):
@@ -246,12 +268,12 @@ def detect_matches(
 
 
 def _pieces(windows: DetectorWindows, max_records: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """Split windows with more than 4L records, of level 0, into pieces of 2L that slide by L, since a match
-    spans at most L. Other windows stay whole.
+    """Split windows of level 0 with more than 4L records into pieces of 2L that slide by L, as a match spans
+    at most L. Other windows stay whole.
 
     Returns:
-        The rows `[first, stop)` of each piece; the row before which the matches begin that belong to this
-        piece and no other; and the end of its window, in microseconds.
+        The rows `[first, stop)` of each piece; the row before which its own matches begin, as those from it
+        on belong to the next piece; and the end of its window, in microseconds.
     """
     sizes = windows.stop - windows.first
     counts = np.where(sizes > 4 * max_records, -(-sizes // max_records) - 1, 1)
@@ -276,14 +298,17 @@ def _parts(sizes: Int64s) -> Iterator[slice]:
 
 
 def belongs(widening: Widening, level: int, end: Int64s, first: Int64s, last: Int64s) -> Bools:
-    """Return which matches are shown by a window of this level for the first time.
+    """Return which matches a window of this level shows first.
 
-    This is the window that the last record completes, if the window that it completes one level below begins
-    after the first record.
+    It is the window that the last record completes, if the one that it completes at the next lower level
+    begins after the first record.
 
     Args:
-        end: of the window.
-        first, last: times of the first and of the last record, both inside the window.
+        widening: the parameters of the windows.
+        level: the number of the level.
+        end: the end of each window, in microseconds.
+        first: the time of the first record of each match, inside its window.
+        last: the time of the last record, inside the window.
     """
     length = widening.length(level)
     is_first: Bools = last >= end - length

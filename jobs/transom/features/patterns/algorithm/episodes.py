@@ -1,20 +1,24 @@
-"""Episodes: matches of one key that overlap, or lie at most `merge` apart; hour by hour.
+"""Episodes: matches of one key that overlap or are at most `merge` apart, hour by hour.
 
 An hour has the matches that are detected in it, `(hour, hour + 1 hour]`. They are joined with each other and
 with the episodes that are open before the hour, transitively:
 
-    open      [--a--]       [b]                 c: beyond what `merge` reaches
+    open      [--a--]       [b]                 c: farther than `merge`
     matches        [-x-]  [y]    [z]
     rows      [-------- a ---------]  [b] joined to a
 
 An hour has a row for each episode that gets matches, that becomes part of another one (`joined`), or that no
-later match can join (`final`). An episode is final if its end plus `merge` is not later than the hour's end
-minus `top + within`. Reason: a match that is detected after the hour's end has its last record later than
-that end minus `top`, since the window that shows it ends with a batch of at most `top` that contains this
-record; and its first record is at most `within` before its last one.
+later match can join (`final`). An episode is final in an hour if
 
-So an hour needs its matches and the rows of a few earlier hours, see `Merging.reach`. The hour of a row is
-the start of the hour. Times are in microseconds; ids are numbers in the order of what they identify.
+    end + merge <= hour + 1 hour - (top + within)
+
+Reason: the window that shows a match ends with a batch of at most `top` with the match's last record. So if a
+match is detected after the hour's end, its last record is later than that end minus `top`. Its first record
+is at most `within` earlier.
+
+So an hour needs its matches and the rows of a few earlier hours, see `Merging.reach`. With n rows and matches
+in its reach, it costs `O(n * log(n))`. The hour of a row is the start of the hour. Times are in microseconds;
+the order of ids is that of the identifiers that they stand for.
 """
 
 from collections.abc import Iterable
@@ -31,6 +35,7 @@ PARTIAL, FINAL, JOINED = range(3)
 STATES = ("partial", "final", "joined")
 """The names of the states."""
 NONE = -1
+"""The id for no episode."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,10 @@ class Merging:
     """Parameters that join matches to episodes.
 
     Attributes:
-        merge: the largest gap between joined matches.
-        within: the longest duration of a match.
-        top: the length of the longest batches.
+        merge: the maximal gap between joined matches, in microseconds; 0 or more. Longer: an hour reads more
+            hours, and episodes are final later.
+        within: the maximal duration of a match, in microseconds.
+        top: the length of the longest batches, in microseconds.
     """
 
     merge: int
@@ -48,25 +54,27 @@ class Merging:
     top: int
 
     def final(self, end: Any, by: int) -> Any:
-        """Return whether no match that is detected later than `by` can join an episode that ends at `end`, a
-        number or an array."""
+        """Return whether no match that is detected after `by` can join an episode that ends at `end`.
+
+        >>> Merging(merge=1, within=5, top=10).final(end=4, by=20)
+        True
+        """
         return end + self.merge <= by - self.top - self.within
 
     @property
     def reach(self) -> int:
-        """The largest number of hours between an hour and the last row of an episode that is open there:
-        `ceil((top + within + merge) / 1 hour)`.
+        """The maximal number of hours from the last row of an open episode to the hour where it is open:
+        `ceil(D / 1 hour)` with `D = top + within + merge`.
 
-        The last row, in hour r, has no record from r + 1 hour on, as a match is detected after its last
-        record. The episode ends before r + 1 hour and is open before hour h, so it is not final: r + 1 hour >
-        h - (top + within + merge). With D for that sum, h - r is less than D + 1 hour, and in whole hours at
-        most ceil(D / 1 hour).
+        Let r be the hour of the last row. All its records are before r + 1 hour, as a match is detected after
+        its last record. The episode is open before hour h, so it is not final: r + 1 hour > h - D. So h - r
+        is less than D + 1 hour, and in whole hours at most ceil(D / 1 hour).
         """
         return -(-(self.merge + self.within + self.top) // HOUR_LENGTH)
 
 
 EpisodeRows = npt.NDArray[np.void]
-"""Rows of episodes in hours; or matches, each of which is an episode by itself."""
+"""Rows of episodes in hours; or matches, each as an episode of its own."""
 FIELDS = (
     "hour",
     "id",
@@ -93,6 +101,7 @@ def episodes(
         matches: the matches of these hours.
         stored: the rows of other hours in reach.
         hours: the hours to compute, ascending.
+        merging: the parameters.
     """
     matches, stored = (rows[np.argsort(rows["hour"], kind="stable")] for rows in (matches, stored))
     still_open = np.empty(0, DTYPE)
@@ -128,7 +137,7 @@ def _of_hour(
     begins = _begins(rows, merging.merge)
     firsts, group = np.flatnonzero(begins), np.cumsum(begins) - 1
     new_counts = np.add.reduceat(new, firsts, dtype=np.int64)
-    # Open episodes come before new ones, then by time of detection.
+    # Open episodes lead before new ones, then the one detected first.
     leader = np.lexsort((rows["id"], rows["detected_at"], new, group))[firsts]
     end = np.maximum.reduceat(rows["end"], firsts)
     whole = _replaced(
@@ -158,7 +167,12 @@ def _replaced(rows: EpisodeRows, **columns: Int64s | int) -> EpisodeRows:
 
 
 def _begins(rows: EpisodeRows, merge: int) -> Bools:
-    """Return which rows are too far after all earlier ones; rows are ordered by key and start."""
+    """Return which rows begin an episode: they start more than `merge` after the end of all earlier ones.
+
+    Args:
+        rows: the rows, ordered by key and start.
+        merge: as in `Merging`.
+    """
     ends, rank = np.unique(rows["end"], return_inverse=True)
     # The running maximum of the ends of each key, for all keys at once.
     latest = np.maximum.accumulate(rows["key"] * len(ends) + rank)[:-1] % len(ends)

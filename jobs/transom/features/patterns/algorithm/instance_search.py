@@ -1,13 +1,19 @@
 """Find the records of one minimal instance whose first and last record are known.
 
-For each place the search takes the earliest record that some step can take. If this leads to no instance, it
-takes the earliest record with which the rest can still be matched. Tables answer whether it can. They
-are filled from the end of the records: where an element may begin, and how early a begun element can end.
+For each place, the search takes the earliest record that some step can take. If this leads to no instance, it
+takes the earliest record after which the rest can still be matched. Tables, filled from the end of the
+records, answer whether it can: where an element may begin, and how early a begun element can end.
 
-The future of an instance depends on its matched records only by the current element, the number of records
-of each of its steps, and the values that later steps agree with. So nothing is tried twice. An instance among
-`n` records costs `O(v n^2)`, where `v` is the number of ways to bind these values: at most one if no step
-agrees with another, and up to `n` for each value that is bound at once.
+The future of an instance depends on its matched records only by the current element, the number of records of
+each of its steps, and the values that later steps agree with. So the search tries nothing twice. An instance
+among n records costs `O(v * n**2)`, where v is the number of ways to bind these values: 1 if no step agrees
+with another, and up to n for each value that is bound at once.
+
+>>> from transom.features.patterns.algorithm.pattern import Element
+>>> a, b = PatternStep("a", bit=0, times=2), PatternStep("b", bit=1)
+>>> pattern = EventPattern((Element((a,)), Element((b,))), (), max_length=10, max_records=9)
+>>> smallest(pattern, RecordSequence([0, 1, 2, 3], [1, 1, 1, 2], {})).places
+(0, 1, 3)
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,10 +31,10 @@ from transom.features.patterns.algorithm.pattern import (
 )
 
 Values = tuple[int | None, ...]
-"""Values of the columns that steps agree in; None if not bound yet, or no longer needed."""
+"""Values of the columns that later steps agree with; None if not bound yet, or no longer needed."""
 Choices = Mapping[Values, Mapping[Values, Int64s]]
-"""The places of the records that a step may take, by their values that agree with earlier steps, and by those
-that they bind for later ones."""
+"""The places of the records that a step may take, by the values that agree with earlier steps, then by the
+values that they bind for later ones."""
 
 
 class MatchState(NamedTuple):
@@ -38,8 +44,8 @@ class MatchState(NamedTuple):
         number: the number of the current element.
         served: the number of records of each of its steps.
         limit: the last possible place of its records.
-        values_taken: the values that a step with different values has used.
-        bound: values to agree with.
+        values_taken: the values that a step with `distinct` has used.
+        bound: the values that later records must agree with.
     """
 
     number: int
@@ -53,10 +59,11 @@ def smallest(pattern: EventPattern, records: RecordSequence) -> Instance:
     """Return the first instance, by its places, from the first to the last of the records.
 
     Args:
-        records: not longer than an instance may be, in time and in number.
+        pattern: the pattern.
+        records: at most as long as an instance may be, in time and in number.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no instance from the first to the last of the records.
     """
     search = _InstanceSearch(pattern, records)
     # Usually the earliest records lead to an instance, and no table is needed.
@@ -71,8 +78,8 @@ class _InstanceSearch:
 
     Attributes:
         size: the number of records.
-        time: the time of each, in microseconds.
-        bits: a mask of the conditions that each meets.
+        time: the time of each record, in microseconds.
+        bits: the mask of the conditions that each record meets.
         times: the number of records that each step of each element takes.
         value_of: by step, the value of each record that no two records of the step may share; `NULL` for
             none.
@@ -90,8 +97,10 @@ class _InstanceSearch:
         self._ahead_of: dict[MatchState, tuple[Int64s, Int64s]] = {}
 
     def search(self, promising: Callable[[MatchState, int], bool]) -> Instance | None:
-        """Take places one by one, each the first promising one, with all assignments to steps side by side.
-        Return None if they do not end with the last record."""
+        """Take places one by one, each the first promising one, with all assignments to steps in parallel.
+
+        Return None if they do not end with the last record.
+        """
         start = self._fresh(0, (None,) * len(self.pattern.last_use))
         ways: dict[MatchState, tuple[int, ...]] = {start: ()}
         places: list[int] = []
@@ -113,12 +122,12 @@ class _InstanceSearch:
         return Instance(tuple(places), tuple(names))
 
     def completes(self, state: MatchState, place: int) -> bool:
-        """Return whether the rest can be matched up to the last record, after a record was taken."""
+        """Return whether the rest can be matched up to the last record, after a step took a record."""
         return bool(self._over(state, np.array([place]))[0] <= state.limit)
 
     def _over(self, state: MatchState, places: Int64s) -> Int64s:
         """Return the smallest last place of an element after which the rest can be matched, given the place
-        of its last record so far; the number of records if there is none."""
+        of its last record so far; `size` if there is none."""
         if state.served == self.times[state.number]:
             return np.where(self._followed(state, places), places, self.size)
         if len(state.served) == 1:
@@ -129,7 +138,7 @@ class _InstanceSearch:
         return np.where(self._clear(state, places, following), over, self.size)
 
     def _followed(self, state: MatchState, places: Int64s) -> Bools:
-        """Return whether the elements after one can be matched, given the place of its last record."""
+        """Return whether all later elements can be matched, given the place of an element's last record."""
         number = state.number + 1
         if number == len(self.times):
             ends: Bools = places == self.size - 1
@@ -162,11 +171,11 @@ class _InstanceSearch:
                         yield group, self._after(state, i, int(group[0]))
 
     def _filled(self, state: MatchState, place: int) -> int:
-        """Return the smallest place at which a step that took some of its records can take its last; the
-        number of records if there is none.
+        """Return the smallest place at which a step that took some of its records can take its last one;
+        `size` if there is none.
 
-        It is the first possible last record with as many new values before it as the step lacks: if its own
-        value is not the newest, the other values are enough without it.
+        It is the first possible last record up to which there are as many new values as the step lacks. If
+        its own value occurred before, the other values are enough.
         """
         step_places, value, previous, final = self._repeats(state)
         start = int(np.searchsorted(step_places, place, side="right"))
@@ -184,9 +193,11 @@ class _InstanceSearch:
         return self.size
 
     def _repeats(self, state: MatchState) -> tuple[Int64s, Int64s, Int64s, Bools]:
-        """Return of the records of a step that takes several: the place, the value that no two of them may
-        share, the place of the previous record with this value, and whether the rest can be matched after
-        it."""
+        """Return four columns of the records that a step with several may take.
+
+        They are the place, the value that no two of them may share, the place of the previous record with
+        this value, and whether the rest can be matched after the record.
+        """
         number, bound = state.number, state.bound
         if (number, bound) not in self._repeats_of:
             (step,) = self.pattern.elements[number].steps
@@ -202,10 +213,10 @@ class _InstanceSearch:
         return self._repeats_of[number, bound]
 
     def _ahead(self, state: MatchState) -> tuple[Int64s, Int64s]:
-        """Return the places of the possible next records of steps in any order, and the smallest last place
-        of the element if the next record is taken there or, if nothing forbids it, later.
+        """Return the places of the possible next records of steps in any order, and for each the smallest
+        last place of the element if the next record is there or, if nothing forbids it, later.
 
-        The table is filled from the end without deep recursion.
+        An explicit stack avoids deep recursion.
         """
         state = state._replace(limit=self.size - 1)
         if state not in self._ahead_of:
@@ -229,7 +240,7 @@ class _InstanceSearch:
         for group, after in further:
             at = np.searchsorted(places, group)
             over[at] = np.minimum(over[at], self._over(after, group))
-        # An offset makes places after a forbidden record, which are out of reach, later than those in reach.
+        # Places after a forbidden record are out of reach: an offset makes them later than those in reach.
         blocked = ~self._clear(state, places[:-1] - 1, places[1:])
         offsets = np.append(0, np.cumsum(blocked))[: len(places)] * (self.size + 1)
         return places, np.minimum.accumulate((over + offsets)[::-1])[::-1] - offsets
@@ -240,7 +251,9 @@ class _InstanceSearch:
         """Yield the steps that a record may serve next, by number, and the resulting states.
 
         Args:
+            state: the state so far.
             last: the place of the last record so far; None for the first one.
+            place: the place of the record.
         """
         if last is not None:
             if state.served == self.times[state.number]:
@@ -264,7 +277,7 @@ class _InstanceSearch:
                 yield self.pattern.number_of[step.name], self._after(state, i, place)
 
     def _agreeing(self, step: PatternStep, bound: Values) -> Mapping[Values, Int64s]:
-        """Return the places of the records that a step may take for some bindings, by the values that they
+        """Return the places of the records that a step may take with some bindings, by the values that they
         bind."""
         values = dict(zip(self.pattern.last_use, bound, strict=True))
         agreed = tuple(values[earlier, column] for _, earlier, column in step.agrees)
@@ -291,14 +304,14 @@ class _InstanceSearch:
         return MatchState(state.number, served, limit, used, tuple(values.values()))
 
     def _limits(self, number: int, places: Int64s) -> Int64s:
-        """Return the last place that an element's records may have that begins at a place."""
+        """Return the last place that records of an element may have, for each place where it begins."""
         within = self.pattern.elements[number].within
         if within is None:
             return np.full(len(places), self.size - 1)
         return np.searchsorted(self.time, self.time[places] + within, side="right") - 1
 
     def _clear(self, state: MatchState, last: Int64s, place: Int64s) -> Bools:
-        """Return whether no record between the last one so far and the next one is forbidden."""
+        """Return whether no forbidden record comes between the last record so far and the next one."""
         bits = self.pattern.forbidden(state.number, state.served)
         if bits not in self._next_forbidden:
             places = np.where(self.bits & bits, np.arange(self.size), self.size)

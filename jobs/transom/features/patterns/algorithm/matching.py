@@ -1,13 +1,22 @@
 """Find the minimal instances of a pattern in many windows at once: the latest first record of each last one.
 
 Let S(p) be the latest first record of an instance that ends with record p. The conditions of a pattern on
-neighbouring records (gaps, order, values that agree, forbidden records between) depend on the matched records
-only by the last one and by the values that later steps agree with. So the latest first record is found
-element by element: it is the maximum over a range of places of the previous element. An instance that ends
-with p is minimal if and only if its first record is S(p) and S(q) < S(p) for every earlier q.
+neighbouring records are gaps, order, values that agree, and forbidden records between. They depend on the
+matched records only by the last one and by the values that later steps agree with. So S is computed element
+by element, as a maximum over a range of places of the previous element. An instance that ends with p is
+minimal if and only if its first record is S(p) and
 
-Every pass is vectorised over the records of all windows. The cost of a pattern is its number of steps (for
-steps in any order, the number of ways to serve a part of them) times the records that its steps can take.
+    S(q) < S(p) for every q < p
+
+Each pass is vectorised over the records of all windows. With n records and s steps the cost is `O(s * n *
+log(n))` if no values agree. For steps in any order, s is the product of their `times + 1`; with `distinct`, a
+step counts `times` times.
+
+>>> from transom.features.patterns.algorithm.pattern import Element
+>>> a, b = PatternStep("a", bit=0), PatternStep("b", bit=1)
+>>> pattern = EventPattern((Element((a,)), Element((b,))), (), max_length=10, max_records=3)
+>>> minimal(pattern, RecordWindows(np.zeros(4, int), np.arange(4), np.array([1, 1, 2, 2]), {}))
+(array([1]), array([2]))
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +40,7 @@ from transom.features.patterns.algorithm.pattern import NULL, EventPattern, Patt
 FIRST = ("", "")
 """The variable for the first record of an element with a limit of time."""
 Bindings = Mapping[tuple[str, str], Int64s]
-"""The values that records must agree with, by variable: a step and its column."""
+"""The values that records must agree with, by variable: a step and a column of it."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +49,9 @@ class RecordWindows:
 
     Attributes:
         window: the number of each record's window, ascending.
-        time: in microseconds.
-        bits: a mask of the conditions that each record meets.
-        codes: the codes of the values of each column, `NULL` for none.
+        time: the time of each record, in microseconds.
+        bits: the mask of the conditions that each record meets.
+        codes: the codes of each column's values, `NULL` for none.
     """
 
     window: Int64s
@@ -63,11 +72,11 @@ class RecordWindows:
 
 @dataclass(frozen=True)
 class _PartialMatches:
-    """Partial matches: a row for each last record and values to agree with.
+    """Partial matches: a row for each last record and each combination of values to agree with.
 
     Attributes:
         place: the place of the last record.
-        start: the place of the first record, the latest possible one; `NO_VALUE` for none.
+        start: the latest possible place of the first record; `NO_VALUE` without one.
         bound: the values that later records must agree with.
     """
 
@@ -82,7 +91,7 @@ class _PartialMatches:
         )
 
     def best(self, names: Iterable[tuple[str, str]]) -> "_PartialMatches":
-        """Return the rows with these variables only, and of equal rows the one that starts latest."""
+        """Return the rows with these variables only; among equal rows, only the one that starts latest."""
         bound = {name: self.bound[name] for name in sorted(names)}
         rows = replace(self, bound=bound).take(self.start > NO_VALUE)
         rows = rows.take(np.lexsort([-rows.start, rows.place, *rows.bound.values()]))
@@ -90,7 +99,7 @@ class _PartialMatches:
 
 
 def minimal(pattern: EventPattern, windows: RecordWindows) -> tuple[Int64s, Int64s]:
-    """Return the places of the first and of the last record of every minimal instance, by the last one."""
+    """Return the places of the first and the last record of each minimal instance, ordered by the last."""
     if not len(windows.time):
         return windows.window, windows.window
     search = _MinimalSearch(pattern, windows)
@@ -119,11 +128,11 @@ class _MinimalSearch:
         return [used for used, last in self.pattern.last_use.items() if place_of[used[0]] <= number < last]
 
     def _introduced(self, step: PatternStep, places: Int64s) -> dict[tuple[str, str], Int64s]:
-        """Return the variables that a step binds, with the values of records."""
+        """Return the variables that a step binds, with their values in some records."""
         return {used: self.windows.codes[used[1]][places] for used in self.pattern.binds[step.name]}
 
     def _agreed(self, step: PatternStep, places: Int64s) -> dict[tuple[str, str], Int64s]:
-        """Return the variables that a step's records must agree with, with the values of records."""
+        """Return the variables that a step's records must agree with, with their values in some records."""
         codes = self.windows.codes
         return {(earlier, column): codes[own][places] for own, earlier, column in step.agrees}
 
@@ -139,7 +148,7 @@ class _MinimalSearch:
         return np.flatnonzero(reduce(np.logical_and, conditions))
 
     def _last_before(self, mask: int) -> Int64s:
-        """Return for each record the last one before it that meets a condition of a mask."""
+        """Return for each record the last one before it that meets a condition of a mask, or `NO_VALUE`."""
         if mask not in self._previous:
             places = np.where(self.windows.meets(mask), np.arange(len(self.windows.time)), NO_VALUE)
             self._previous[mask] = np.concatenate([[NO_VALUE], np.maximum.accumulate(places)[:-1]])
@@ -151,10 +160,12 @@ class _MinimalSearch:
         """Extend partial matches by records: a row for each record and each binding that it agrees with.
 
         Args:
+            matched: the partial matches.
             places: the places of the records.
             used: the variables that they must agree with, with the value of each record.
-            low, high: the last record of the partial match lies in `[low, high)`, and within the number of
-                records that an instance may span.
+            low: the first possible place of the partial match's last record, for each record; raised to the
+                number of records that an instance may span.
+            high: the place after the last possible one.
 
         Returns:
             Rows with the bindings of the partial matches; `start` is `NO_VALUE` if the range is empty.
@@ -186,8 +197,8 @@ class _MinimalSearch:
         return rows.take(np.lexsort([rows.place, *rows.bound.values(), self.windows.window[rows.place]]))
 
     def _first_records(self, number: int, i: int, matched: _PartialMatches | None) -> _PartialMatches:
-        """Return the records of a step as first ones of its element, with the start of the instance;
-        `NO_VALUE` for those that can only be later ones."""
+        """Return the records of a step as first records of its element, with the start of the instance, or
+        `NO_VALUE` if they can only be later ones."""
         element, windows = self.pattern.elements[number], self.windows
         step, none = element.steps[i], (0,) * len(element.steps)
         places = self._takes(step)
@@ -314,12 +325,13 @@ def _concat(parts: list[_PartialMatches]) -> _PartialMatches:
 def _reaching(values: Int64s, heads: Int64s, count: int) -> Int64s:
     """Return for each row the last row since which there are `count` different values, or `NO_VALUE`.
 
-    Keep values in a list, most recent first. The value of a row moves to the front: the m-th place then gets
-    the entry of the place before it, up to the old place of the value, and later places keep theirs.
+    Think of a list of values, most recent first. The value of a row moves to the front. So each place up to
+    the old place of the value gets the entry of the place before it, and later places keep theirs.
 
     Args:
-        values: the values of rows, group by group.
+        values: the value of each row, group by group.
         heads: the first row of each row's group.
+        count: the number of values, at least 1.
     """
     index = np.arange(len(values))
     order = np.lexsort([index, values, heads])

@@ -1,17 +1,17 @@
-"""Patterns of records, and what an instance and a minimal one are, for one sequence of records.
+"""Patterns of records, their instances and the minimal ones, for one sequence of records.
 
 A pattern is a sequence of elements; an element is a step, or several steps in any order. An instance assigns
-its own record to each repetition of each step, so that every record of an element comes before every record
-of the next, and all conditions of the pattern hold.
+its own record to each repetition of each step. All records of an element come before all records of the next,
+and the instance meets all conditions of the pattern.
 
-The number of instances is exponential. Only *minimal* ones are reported: no instance lies in a shorter range
-inside the range from its first record to its last, and of the instances of the same range its places come
-first, compared as sequences. So the reported instances depend on the records of their range alone, and
-neither windows nor cuts change them (`reference`).
+The number of instances is exponential. Only *minimal* ones are reported. The range of one, from its first to
+its last record, contains no shorter range of another. Among the instances of the same range, its places are
+the first in the order of sequences. So a reported instance depends on the records of its range alone, and
+neither windows nor cuts change it (`reference`).
 
-Records are rows of codes: a bit tells whether a step can take a record, and equal values have equal codes;
-`NULL` equals nothing. `matching.minimal` finds the ranges in many windows at once;
-`instance_search.smallest` then finds the records of one.
+Records are rows of codes: a bit is set if a step can take a record, and equal values have equal codes; `NULL`
+equals nothing. `matching.minimal` finds the ranges in many windows at once. `instance_search.smallest` then
+finds the records of one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ class PatternStep:
     """One step.
 
     Attributes:
-        name: of the step.
+        name: the name of the step.
         bit: the bit in the mask of a record that it can take.
-        times: the number of records that it takes.
-        distinct: columns in which these differ from each other, as tuples.
+        times: the number of records that it takes, at least 1.
+        distinct: columns; as tuples, their values differ between any two of these records.
         agrees: (own column, name of an earlier step, its column): all records of both have the same value
             there.
     """
@@ -47,8 +47,9 @@ class Element:
     """Steps in any order; usually one.
 
     Attributes:
-        within: the longest time of all its records, in microseconds; None is any time.
-        gap: the minimum and the maximum time since the last record of the previous element, in microseconds;
+        steps: the steps.
+        within: the maximal time from its first to its last record, in microseconds; None is no bound.
+        gap: the minimal and the maximal time since the last record of the previous element, in microseconds;
             None is no bound.
     """
 
@@ -59,7 +60,13 @@ class Element:
 
 @dataclass(frozen=True)
 class ForbiddenRecord:
-    """No record with a bit lies strictly between the first record of a step and the last of another."""
+    """A record that must not occur strictly between the first record of a step and the last of another.
+
+    Attributes:
+        bit: the bit in the mask of such a record.
+        first: the name of the one step.
+        last: the name of the other, or of the same step.
+    """
 
     bit: int
     first: str
@@ -71,8 +78,10 @@ class EventPattern:
     """A pattern.
 
     Attributes:
-        max_length: the longest duration of an instance, in microseconds.
-        max_records: the largest number of records that an instance spans, including those in between.
+        elements: the elements, in order; at least one.
+        nevers: the forbidden records.
+        max_length: the maximal duration of an instance, in microseconds.
+        max_records: the maximal number of records that an instance spans, including those between its own.
     """
 
     elements: tuple[Element, ...]
@@ -87,17 +96,17 @@ class EventPattern:
 
     @cached_property
     def place_of(self) -> Mapping[str, int]:
-        """The place of each step's element."""
+        """The number of each step's element, by name."""
         return {step.name: place for place, element in enumerate(self.elements) for step in element.steps}
 
     @cached_property
     def number_of(self) -> Mapping[str, int]:
-        """The number of each step, in the order of the file."""
+        """The number of each step in the order of the file, by name."""
         return {step.name: number for number, step in enumerate(self.steps)}
 
     @cached_property
     def last_use(self) -> Mapping[tuple[str, str], int]:
-        """The columns of steps that later steps agree with, each with the place of the last such element."""
+        """The columns of steps that later steps agree with, each with the number of the last such element."""
         return {
             (earlier, column): self.place_of[step.name]
             for step in self.steps
@@ -110,13 +119,13 @@ class EventPattern:
         return {step.name: [used for used in self.last_use if used[0] == step.name] for step in self.steps}
 
     def forbidden(self, number: int, served: Sequence[int], i: int | None = None) -> int:
-        """Return the bits of records that may not lie between the last matched record and the next one.
+        """Return the bits that records between the last matched record and the next one must not have.
 
         Args:
-            number: of the current element.
+            number: the number of the current element.
             served: the number of records that each of its steps has.
-            i: if not None, return the bits that the next record must not have if step i of the element takes
-                it.
+            i: if not None, return the bits that the next record itself must not have if step i of the element
+                takes it.
         """
         if not self.nevers:
             return 0
@@ -156,9 +165,9 @@ class RecordSequence:
     """Records of one key, in their total order.
 
     Attributes:
-        time: in microseconds.
-        bits: a mask of the conditions that each record meets.
-        codes: the codes of the values of each column.
+        time: the time of each record, in microseconds.
+        bits: the mask of the conditions that each record meets.
+        codes: the codes of each column's values.
     """
 
     time: Sequence[int]
@@ -169,14 +178,19 @@ class RecordSequence:
         return len(self.time)
 
     def part(self, first: int, last: int) -> "RecordSequence":
-        """Return the records from one to another, both inclusive."""
+        """Return the records from place `first` to place `last`, both inclusive."""
         span = slice(first, last + 1)
         return RecordSequence(self.time[span], self.bits[span], {n: c[span] for n, c in self.codes.items()})
 
 
 @dataclass(frozen=True)
 class Instance:
-    """An assignment of records to steps: places, ascending, and the name of the step of each."""
+    """An assignment of records to steps.
+
+    Attributes:
+        places: the places of the records, ascending.
+        steps: the name of the step of each.
+    """
 
     places: tuple[int, ...]
     steps: tuple[str, ...]

@@ -1,10 +1,10 @@
-"""Progressive Window Widening, record by record (Tolpin, algorithms 1 and 2).
+"""Progressive Window Widening, record by record (Tolpin, section 3.2, algorithms 1 and 2).
 
-The delay of detection is proportional to the length of a pattern (`widening`). The work is bounded, as no
-pattern spans more than `L` records: the window over two batches has shown all patterns inside them, and of
-the combined batch only the first L and the last L records can form a pattern with other records.
+The delay of a match is proportional to its duration (`widening`). The work is bounded, as no match spans more
+than L records. The window over two batches has shown all matches inside them. Of the combined batch, only the
+first L and the last L records can form a match with other records.
 
-Each match is reported once without storing earlier ones, see `Widening.level_of`.
+Each match is reported once, without a record of earlier ones, see `Widening.level_of`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from transom.features.patterns.algorithm.widening import Widening
 
 
 class Timed(Protocol):
-    """An object with a time."""
+    """A record: an object with a time."""
 
     @property
     def time(self) -> int:
@@ -36,7 +36,8 @@ class LevelMatch(Generic[R]):
 
     Attributes:
         records: the matched records, in their total order.
-        end: the end of the window, the time of detection, in microseconds.
+        level: the level of the window; 0 is the shortest.
+        end: the end of the window, which is the time of detection, in microseconds.
     """
 
     records: tuple[R, ...]
@@ -62,11 +63,13 @@ class Work:
 class KeyWidening(Generic[R]):
     """The state of one key, for consecutive intervals.
 
-    It stores the last finished batch of each level, which is all that later windows need.
+    It stores the last finished batch of each level. Later windows need no more.
 
     Args:
+        widening: the parameters of the windows.
+        detect: the detector.
         begin: the start of the first interval, in microseconds; no record is earlier.
-        work: where what is done is counted.
+        work: counters to increase; new ones by default.
     """
 
     def __init__(self, widening: Widening, detect: Detect[R], begin: int, work: Work | None = None) -> None:
@@ -89,7 +92,7 @@ class KeyWidening(Generic[R]):
             length = self.widening.length(level)
             last_ended, stop = self.at // length - 1, until // length
             if self.ended[level]:
-                # The whole batch replaces a part of it that was carried as well.
+                # The whole batch replaces the part of it that the lower level has passed on.
                 batches[last_ended] = self.ended[level]
             for number in sorted({*batches, *(number + 1 for number in batches)}):
                 if last_ended < number < stop:
@@ -106,9 +109,9 @@ class KeyWidening(Generic[R]):
     def _window_matches(self, level: int, start: int, window: Batch[R]) -> Iterator[LevelMatch[R]]:
         """Yield the matches that belong to a window, whose later batch begins at `start`.
 
-        None of them spans a cut, where a false match is possible (in `A A B` without the second A): it begins
-        in the earlier batch and ends in the later one, so the L records on one side of the cut would lie
-        between its ends. A true match was shown whole in a window below.
+        None of them spans a cut, where a false match is possible, such as in `A A B` without the second A.
+        Each begins in the earlier batch and ends in the later one. Across a cut, it would have the L records
+        on one side of the cut between its ends. A true match was shown whole in a window of a lower level.
         """
         widening = self.widening
         self.work.calls += 1
@@ -128,8 +131,10 @@ def widen(
     """Return the matches of one key that span at most `max_records` and `max_length`, by level and time.
 
     Args:
-        records: in their total order.
-        work: where what is done is counted.
+        records: the records in their total order.
+        widening: the parameters of the windows.
+        detect: the detector.
+        work: counters to increase; new ones by default.
     """
     if not records:
         return []

@@ -1,8 +1,8 @@
-"""Parameters of Progressive Window Widening (Tolpin): batches, windows and levels.
+"""Parameters of Progressive Window Widening (Tolpin, section 3.1): batches, windows and levels.
 
-Time is cut into batches. Level i has batches of length `t_i = 2**i * t`; its batch j covers `[j*t_i,
-(j+1)*t_i)` since the epoch. Two neighbouring batches are a window, which the detector gets when the later one
-ends. Two batches that form one batch of the next level are combined:
+Time is divided into batches. Level i has batches of length `t_i = 2**i * t`; batch j of it covers `[j * t_i,
+(j + 1) * t_i)` since the epoch. Two neighbouring batches are a window. The detector gets it when the later
+batch ends. Two batches that form one batch of the next level are combined:
 
     level 0   |   |   |   |   |        windows of 2t, sliding by t
     level 1   |       |       |        windows of 4t, sliding by 2t
@@ -10,6 +10,14 @@ ends. Two batches that form one batch of the next level are combined:
 
 There are exactly `ceil(log2(t_max / t)) + 1` levels: windows of 2d that slide by d cover every interval of at
 most d (lemma 1), and the batch of the top level is the first that is not shorter than `t_max`.
+
+Each match of at most `t_max` and L records is found (section 4.1), at most `t * 2**max(0, ceil(log2(d / t)))`
+after its last record, for a duration d. If a detector costs `R(l)` on l records, the mean cost of a key per
+unit of time is at most `2 * R(4 * L) / t` (section 4.2).
+
+>>> widening = Widening(batch=5, max_length=40, max_records=100)
+>>> widening.levels, widening.top, widening.level_of(first=3, last=12), widening.end_of(1, 12)
+(4, 40, 1, 20)
 """
 
 from dataclasses import dataclass
@@ -20,10 +28,12 @@ class Widening:
     """Parameters of the windows.
 
     Attributes:
-        batch: `t`, the length of a batch of level 0, in microseconds.
-        max_length: `t_max`, the longest time from the first record of a pattern to its last, in microseconds;
-            at least `batch`.
-        max_records: `L`, the largest number of records that a pattern spans, including those in between.
+        batch: `t`, the length of a batch of level 0, in microseconds. Longer: quick matches are found later,
+            in fewer windows.
+        max_length: `t_max`, the maximal duration of a match, in microseconds; at least `batch`. Each doubling
+            adds a level.
+        max_records: `L`, the maximal number of records that a match spans, including those between its own;
+            at least 1. Memory and work are proportional to it.
     """
 
     batch: int
@@ -32,11 +42,11 @@ class Widening:
 
     @property
     def levels(self) -> int:
-        """`ceil(log2(t_max / t)) + 1`, in whole numbers."""
+        """The number of levels, `ceil(log2(t_max / t)) + 1`."""
         return (-(-self.max_length // self.batch) - 1).bit_length() + 1
 
     def length(self, level: int) -> int:
-        """Return `t_i`, in microseconds."""
+        """Return the length `t_i` of a batch of level i, in microseconds."""
         return self.batch << level
 
     @property
@@ -45,17 +55,18 @@ class Widening:
         return self.length(self.levels - 1)
 
     def end_of(self, level: int, last: int) -> int:
-        """Return the end of the first window that contains a record: `(floor(last / t_i) + 1) * t_i`."""
+        """Return the end of the first window with a record of time last: `(floor(last / t_i) + 1) * t_i`."""
         return (last // self.length(level) + 1) * self.length(level)
 
     def level_of(self, first: int, last: int) -> int:
         """Return the lowest level with a window that contains both records.
 
-        An instance belongs to the lowest i with `e - 2 * t_i <= first`, where `e` is the end of the window
-        that its last record completes. So each instance is reported once, and nothing is stored for this.
+        A match belongs to the lowest i with `end_of(i, last) - 2 * t_i <= first`. So each match is reported
+        once, without a record of earlier ones.
 
         Args:
-            first, last: times, at most `max_length` apart.
+            first: the time of the first record, in microseconds.
+            last: the time of the last record, at most `max_length` later.
         """
         levels = (i for i in range(self.levels) if self.end_of(i, last) - 2 * self.length(i) <= first)
         return next(levels)

@@ -35,7 +35,6 @@ class GranuleTask(ABC):
     """The function of a task: rows of a table from the granules of its partition.
 
     Args:
-        block: the block of `aggregates`.
         ranges: the intervals in which windows end, as in `Granules.windows`.
         incomplete: incomplete hours, in microseconds, ascending.
     """

@@ -38,7 +38,6 @@ def column_checks(
     """Return the checks of columns that a table has for each of several names.
 
     Args:
-        stream: the stream.
         names: measures, or measured columns.
         rules: keys of `_COLUMN_CHECKS`.
 

@@ -76,7 +76,6 @@ def horizon(
     longest duration that divides its slides and an hour, and of the unit of its lines.
 
     Args:
-        reader: the lake's reader.
         key: a value for each column of the block's key; None is null.
         until: the end, exclusive; with a time zone.
         h: the length of the window, such as "90 minutes" or a timedelta.
@@ -124,12 +123,7 @@ def horizons(
 ) -> DataFrame:
     """Return the aggregates of every key with a record in the window, by Spark.
 
-    Args:
-        reader: the lake's reader.
-        spark: the session that reads the granules.
-        until: as in `horizon`.
-        h: as in `horizon`.
-        block: as in `horizon`.
+    Arguments are those of `horizon`; `spark` is the session that reads the granules.
 
     Raises:
         ValueError: as in `horizon`.

@@ -48,7 +48,6 @@ def _wide_beside_narrow(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     compare all keys together: a key in a narrow window is also in the wide one.
 
     Args:
-        rows: rows of `aggregates`.
         names: the measures with the columns `min_*` and `max_*`.
     """
     extremes = [

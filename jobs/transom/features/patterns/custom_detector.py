@@ -20,12 +20,12 @@ _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
 
 
 class Record(Mapping[str, Any]):
-    """A record as a detector gets it: its values by column, with those of the key.
+    """A record as a detector gets it: its values by column, including those of the key.
 
     Two records are equal only if they are the same object.
 
     Attributes:
-        time: in UTC.
+        time: the time of the record, in UTC.
     """
 
     __slots__ = ("_values", "time")
@@ -50,15 +50,16 @@ class Record(Mapping[str, Any]):
 
 
 Detector = Callable[[Sequence[Record]], Iterable[Iterable[Record]]]
-"""Gets the records of a window in their order; returns the matches among them, each as its records."""
+"""A function from the records of a window, in their order, to the matches among them, each as its records."""
 
 
 def matches_in(detector: Detector, records: Sequence[Record]) -> list[tuple[int, ...]]:
     """Return the matches that a detector finds in a window: places of records, ascending, without repeats.
 
     Raises:
-        TypeError, ValueError: it returns anything but matches of records that it got.
-        Exception: the detector raises it.
+        TypeError: the detector returns something else than an iterable of iterables.
+        ValueError: a match is empty, or has a record that the detector did not get.
+        Exception: any exception of the detector.
     """
     place_of = {id(record): place for place, record in enumerate(records)}
     matches: dict[tuple[int, ...], None] = {}
@@ -85,8 +86,8 @@ def load_detector(path: str) -> Detector:
     """Return the function with a dotted path.
 
     Raises:
-        ValueError: its module cannot be imported, or has no such function; the text names the path and the
-            error of the import.
+        ValueError: no such path, a failed import, or no such function; the text has the path and the error
+            of the import.
     """
     if not _PATH.fullmatch(path):
         raise ValueError(f"must be the path of a function, as package.module.function; got {path!r}")
@@ -108,7 +109,7 @@ def load_detector(path: str) -> Detector:
 
 
 def format_exception(error: BaseException) -> str:
-    """Return an exception of foreign code in one line, even if its own text raises."""
+    """Return an exception of foreign code as one line, even if its own text raises."""
     name = type(error).__name__
     try:
         return " ".join(f"{name}: {error}".split())
@@ -117,15 +118,15 @@ def format_exception(error: BaseException) -> str:
 
 
 def format_failure(error: BaseException) -> str:
-    """Return what a detector raised, with the file and the line, unless `matches_in` itself raised it."""
+    """Return a detector's exception as text, with file and line unless `matches_in` itself raised it."""
     *_, last = extract_tb(error.__traceback__)
     own = last.filename == matches_in.__code__.co_filename
     return format_exception(error) + ("" if own else f" ({Path(last.filename).name}, line {last.lineno})")
 
 
 def source_digest(path: str) -> str:
-    """Return a digest of the files of two modules: the one that a detector's path names, and the one that
-    defines the function. The modules that they import do not count."""
+    """Return a digest of two modules' files: the one that a detector's path names, and the one that defines
+    the function. Modules that they import do not count."""
     modules = [inspect.getmodule(load_detector(path)), import_module(path.rpartition(".")[0])]
     digest = hashlib.sha256()
     for module in dict.fromkeys(filter(None, reversed(modules))):

@@ -1,4 +1,4 @@
-"""A pattern in words."""
+"""Descriptions of patterns as text."""
 
 from transom.core.durations import format_duration, format_duration_long
 from transom.core.terminal import counted
@@ -18,11 +18,11 @@ LABELS = {
     "merge": "`merge_gap`",
     "types": "the type or resolution of a column",
 }
-"""What the keys of fingerprints are called in the stream's file."""
+"""The names of the fingerprints' keys in the stream file."""
 
 
 def summary(stream: Stream, name: str) -> str:
-    """Return what a pattern looks for, and its levels."""
+    """Return the steps or the detector of a pattern, its key, its duration and its levels."""
     pattern = stream.blocks(Pattern)[name]
     what = pattern.detector or counted(len(pattern.all_steps), "step")
     return (

@@ -15,11 +15,11 @@ from transom.spec.stream import Stream
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeFindings(EntityFindings):
-    """How the episodes of a pattern are reported.
+    """The findings of a pattern's episodes.
 
     Attributes:
-        rule: the pattern in words.
-        windows: the length of the windows of each level, in words.
+        rule: the pattern as text.
+        windows: the length of the windows of each level, as text.
     """
 
     id: str = "episode_id"
@@ -34,11 +34,11 @@ class EpisodeFindings(EntityFindings):
     windows: tuple[str, ...]
 
     def evidence(self, row: Row) -> list[str]:
-        """Return the pattern, the number of matches, and when the first one was detected."""
+        """Return the pattern, the number of matches, and the time at which the first one was detected."""
         single = row["matches"] == 1
         matches = f"{counted(row['matches'], 'match', 'matches')}{' so far' if row[ONGOING] else ''}"
         table = f"the table matches, of block {self.block}{' and this key' if self.key else ''}"
-        # The end of the first of several matches is not known.
+        # The end of the first of several matches is unknown.
         since, record = ("last_time", "its last record") if single else ("start_time", "the first record")
         minutes, seconds = divmod((row["detected_at"] - row[since]) // timedelta(seconds=1), 60)
         windows = "windows"
@@ -53,7 +53,7 @@ class EpisodeFindings(EntityFindings):
 
 
 def templates(stream: Stream) -> Iterator[EpisodeFindings]:
-    """Yield how the episodes of each pattern are reported."""
+    """Yield the findings of each pattern of a stream."""
     for name, pattern in stream.blocks(Pattern).items():
         lengths = (2 * pattern.batch * (1 << level) for level in range(pattern.widening.levels))
         yield EpisodeFindings(

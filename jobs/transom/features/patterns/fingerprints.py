@@ -1,4 +1,4 @@
-"""Fingerprints: what of a block determines the rows of the tables, as canonical JSON."""
+"""The part of a pattern that determines the rows of each table, as canonical JSON."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def matches(stream: Stream, name: str) -> str:
                 for s in steps
             ],
             "within": None if within is None else microseconds(within),
-            # A gap of (0, None) is no gap: elements follow each other anyway.
+            # A gap of (0, None) is no limit: elements follow each other anyway.
             "gap": None if gap is None or gap.bounds == (0, None) else gap.bounds,
         }
 
@@ -48,7 +48,7 @@ def matches(stream: Stream, name: str) -> str:
 
 
 def episodes(stream: Stream, name: str) -> str:
-    """Return the fingerprint of the episodes of a pattern, apart from its matches."""
+    """Return the fingerprint of the episodes of a pattern, without that of its matches."""
     pattern = stream.blocks(Pattern)[name]
     return canonical(
         {

@@ -1,4 +1,4 @@
-"""The records of a pattern: selected by Spark from events and stored batches, then sorted by a task."""
+"""The records of a pattern: Spark selects them from events and stored batches, then a task sorts them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from transom.features.patterns.validate import carried_column
 
 
 def of_events(events: DataFrame, block: PatternBlock) -> DataFrame:
-    """Select the events of a pattern's stream, as its records."""
+    """Select the events that are records of a pattern, with the columns of its records."""
     if block.takes is not None:
         events = events.where(F.expr(block.takes))
     met = [
@@ -47,8 +47,8 @@ class PatternRecords(KeyedRecords):
 
     Attributes:
         table: the rows.
-        stored: whether a row is from a stored batch.
-        takes: the bits of the conditions that each record meets.
+        stored: whether each row is from a stored batch.
+        takes: the mask of the conditions that each record meets.
     """
 
     table: pa.Table
@@ -57,7 +57,7 @@ class PatternRecords(KeyedRecords):
 
     @classmethod
     def gathered(cls, batches: Iterable[pa.RecordBatch], block: PatternBlock) -> "PatternRecords | None":
-        """Sort the rows of a task; None if there are none."""
+        """Return the sorted rows of a task; None if there are none."""
         table = concat_batches(batches)
         if table is None:
             return None

@@ -1,4 +1,4 @@
-"""How `transom try` shows patterns: episodes and the steps of their first matches; or why there are none."""
+"""Print patterns for `transom try`: episodes and the first matches, or the reason why there are none."""
 
 from typing import Any
 
@@ -13,14 +13,13 @@ from transom.spec.stream import Stream
 from transom.storage.tables import query
 
 ROWS = 5
-"""The number of episodes and matches of each pattern that are shown."""
+"""The number of printed episodes and matches of each pattern."""
 LINES = 8
-"""The number of lines of a match that are named."""
+"""The number of printed line numbers of a match."""
 
 
 def print_episodes(stream: Stream, root: str) -> None:
-    """Print the first episodes and matches of each pattern; if there are none, how many events meet each
-    step."""
+    """Print the first episodes and matches of each pattern, or how many events meet each of its steps."""
     for name, pattern in stream.blocks(Pattern).items():
         rows = _episodes(f"{root}/episodes", pattern, name)
         if rows:
@@ -32,8 +31,8 @@ def print_episodes(stream: Stream, root: str) -> None:
 
 
 def _episodes(uri: str, pattern: Pattern, name: str) -> list[list[Any]]:
-    """Return the last row of the episodes of a pattern that start first, with the length of the windows that
-    showed the first match."""
+    """Return the last row of each of the first episodes of a pattern, with the length of the windows that
+    showed its first match."""
     if not DeltaTable.is_deltatable(uri):
         return []
     key = [f'"{column}"' for column in pattern.key]
@@ -67,7 +66,7 @@ def _print_matches(pattern: Pattern, uri: str, name: str) -> None:
 
 
 def _events_by_step(stream: Stream, root: str, name: str) -> str:
-    """Return how many events meet each step of a pattern, in words: none points at its condition."""
+    """Return, as text, the number of events that meet each step of a pattern: 0 points at its condition."""
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 

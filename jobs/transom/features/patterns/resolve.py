@@ -34,7 +34,6 @@ class PatternBlock:
         conditions: the conditions of steps, then of `absent`; bit i of a record's mask is the i-th.
         carried: the event columns that its records carry in addition to the key, with their types.
         keep: the event columns whose values a match keeps.
-        widening: the parameters of the windows.
         merging: the parameters that join matches to episodes.
         pattern: the pattern that the built-in detector searches; None with a custom detector.
         detector: the path of the custom detector's function; None without one.

@@ -1,4 +1,4 @@
-"""Rules between the fields of one pattern, which need no columns of the stream."""
+"""Rules between the fields of one pattern. They need no columns of the stream."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -9,14 +9,14 @@ from transom.features.patterns.spec import Pattern, Step
 from transom.spec.errors import Issue, did_you_mean, find_duplicates, item_path
 
 MAX_CONDITIONS = 62
-"""The conditions that a record meets are the bits of one integer."""
+"""The maximal number of conditions: those that a record meets are the bits of one integer."""
 LONGEST = timedelta(days=3660)
-"""The longest pattern: longer than any log, and times in microseconds cannot overflow."""
+"""The longest duration: longer than any log, and times in microseconds cannot overflow."""
 _SECOND = timedelta(seconds=1)
 
 
 def problems(pattern: Pattern) -> Iterator[Issue]:
-    """Yield what is wrong with a pattern, with paths inside it."""
+    """Yield the problems of a pattern, with paths inside it."""
     if pattern.detector is None and "steps" in pattern.model_fields_set and not pattern.steps:
         yield Issue("steps", "must have at least 1; got []")
         return
@@ -87,7 +87,7 @@ def _durations(pattern: Pattern) -> Iterator[Issue]:
 
 
 def _reach(pattern: Pattern) -> Iterator[Issue]:
-    """Yield the limits of time that are longer than the whole pattern may take."""
+    """Yield the limits of time that are longer than `within` of the pattern, and misplaced gaps."""
     whole, earliest = format_duration(pattern.within), timedelta(0)
     too_long = f"must not be longer than the pattern's within, {whole}; got "
     for number, element in enumerate(pattern.steps):
@@ -132,7 +132,7 @@ def _agreements(pattern: Pattern) -> Iterator[Issue]:
 
 
 def _unbound(other: str, text: str, step: Step, elements: dict[str, int]) -> str:
-    """Return why a step cannot agree with another one: it is not before the step."""
+    """Return the reason why a step cannot agree with another one that is not before it."""
     if other not in elements:
         earlier = [name for name, number in elements.items() if number < elements[step.id]]
         return f"no step {other!r} in {text!r}{did_you_mean(other, earlier or elements)}"

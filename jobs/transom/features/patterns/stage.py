@@ -1,7 +1,8 @@
 """The stage `patterns`: episodes of several steps in widening windows (Tolpin).
 
-`batches`, state: what the long batches of each pattern and key are built from. `matches`: the matches in the
-windows that end in an hour, two batches each, at every level. `episodes`: matches that lie together.
+- `batches`, state: the records from which the long batches of each pattern and key are built;
+- `matches`: the matches in the windows that end in an hour, two batches each, at every level;
+- `episodes`: matches that overlap or are close together.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from transom.storage.tables import Table
 NAME = "patterns"
 VERSION = 1
 BEYOND = "(`last_time` >= `hour` + INTERVAL 1 HOUR) OR (`last_time` < `start_time`)"
-"""Whether an episode ends outside its hour: a match is detected after its last record."""
+"""Whether an episode ends before its start or after its hour. A match is detected after its last record."""
 
 
 def definition(stream: Stream) -> Stage:
@@ -91,7 +92,7 @@ def _step(
         name: BlockOutput(reads(block), stream.fingerprint(table, name), tuple(block.schema(table).names))
         for name, block in blocks.items()
     }
-    # Columns of one name have one type, as the stream file declares it.
+    # Columns of one name have the type that the stream file declares.
     columns: dict[str, dict[str, str]] = {"key": {}, "carried": {}, "kept": {}}
     for block in blocks.values():
         for part, kinds in block.declared().items():
@@ -101,7 +102,7 @@ def _step(
 
 
 def _excess(blocks: Mapping[str, PatternBlock]) -> dict[str, Callable[[Mapping[str, Any]], float | None]]:
-    """Return metrics of how far the longest batch and the longest window exceed 2L and 4L."""
+    """Return metrics: by how much the longest batch exceeds 2L, and the longest window 4L records."""
     max_records = {name: block.widening.max_records for name, block in blocks.items()}
     return {
         "batch_beyond": lambda row: max(0, row[LONGEST_BATCH] - 2 * max_records[row["block"]]),

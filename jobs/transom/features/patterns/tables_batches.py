@@ -1,8 +1,8 @@
-"""The table `batches`: what the long batches of a pattern are built from, hour by hour.
+"""The table `batches`: the records from which the long batches of a pattern are built, hour by hour.
 
 A batch is the first and the last L records of its time interval. These are among the first and the last L
 records of each part of it. So the rows of an hour depend on its events alone, and a window of days is built
-from the rows of the requested hours.
+from the rows of its requested hours.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,7 +43,7 @@ def batch_rows(
     if records is None:
         return
     length, hour = block.widening.length(block.lowest), records.time // HOUR_LENGTH
-    # Batches can end within an hour, if an hour is not a multiple of the shortest ones.
+    # Long batches can end within an hour, if they are no whole number of hours.
     bounds = [np.diff(column) != 0 for column in (records.key, hour, records.time // length)]
     first = np.flatnonzero(np.append(True, np.logical_or.reduce(bounds)))
     part = np.repeat(np.arange(len(first)), np.diff(first, append=len(hour)))

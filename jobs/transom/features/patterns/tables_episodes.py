@@ -1,6 +1,6 @@
-"""The table `episodes`: matches of one pattern and key that overlap, or lie at most `merge_gap` apart.
+"""The table `episodes`: matches of one pattern and key that overlap or are at most `merge_gap` apart.
 
-The hours are a chain: an hour is computed from its matches and the rows of earlier hours, as far back as an
+Hours form a chain: an hour is computed from its matches and the rows of earlier hours, as far back as an
 episode may still be open (`transom.features.patterns.algorithm.episodes`).
 """
 
@@ -25,7 +25,7 @@ TABLE = "episodes"
 
 
 def episodes_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> StepResult:
-    """Return the episodes of the target hours of each pattern, and how many matches these hours have."""
+    """Return the episodes of the target hours of each pattern, and the number of matches in these hours."""
     tasks: list[BlockTask] = []
     metrics: dict[tuple[str, datetime], dict[str, float]] = {}
     for name, targets in request.targets.items():
@@ -33,7 +33,7 @@ def episodes_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Ste
         requested = request.rows.get((name, TABLE), {})
         hours = extend_back(targets, block.merging.reach).intersection(requested).difference(targets)
         earlier = request.pins.read(TABLE, hours).where(F.col("block") == name)
-        # A match is an episode without a state.
+        # A match becomes an episode without a state.
         matches = request.pins.read("matches", targets).where(F.col("block") == name)
         matches = matches.withColumnsRenamed({"match_id": "episode_id", "first_time": "start_time"})
         matches = matches.withColumns(
@@ -64,7 +64,9 @@ def episode_rows(
     earlier hours.
 
     Args:
+        key: the columns of the key.
         hours: the hours to compute, in microseconds, ascending.
+        merging: the parameters that join matches to episodes.
         schema: `PatternBlock.schema(TABLE)`.
     """
     table = concat_batches(batches)
@@ -81,7 +83,7 @@ def episode_rows(
         rows[column] = int64s(table[column])
     rows["start"], rows["end"] = int64s(table["start_time"]), int64s(table["last_time"])
     rows["id"], rows["key"], rows["new"], rows["joined"] = ids, keys, 1, episodes.NONE
-    # Later hours do not depend on the way in which an episode was closed.
+    # Later hours do not depend on whether an episode was final or joined.
     rows["state"] = np.where(is_open, episodes.PARTIAL, episodes.FINAL)
     output = episodes.episodes(rows[~stored], rows[stored], hours, merging)
     columns = {

@@ -35,8 +35,8 @@ from transom.ledger.task_counters import TaskCounters
 TABLE = "matches"
 Codes = Mapping[str, Int64s]
 LevelMatches = tuple[int, Int64s, Sequence[Int64s], Sequence[Sequence[int]]]
-"""Matches of a level: the level; of each match the end of its window in microseconds, the places of its
-records, and for each step of the pattern which of them is the step's first."""
+"""Matches of a level: the level; for each match the end of its window in microseconds, the places of its
+records, and for each step of the pattern the index, among these, of the step's first record."""
 
 
 def matches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> StepResult:
@@ -60,7 +60,7 @@ def matches_of(request: StepRequest, blocks: Mapping[str, PatternBlock]) -> Step
 
 
 def _ship(path: str) -> Detector:
-    """Return a detector that is sent to tasks with its module, which other machines may not have."""
+    """Return a detector that is sent to tasks together with its module, as other machines may lack it."""
     detector = custom_detector.load_detector(path)
     module = sys.modules.get(getattr(detector, "__module__", None) or "")
     if module is not None and getattr(module, "__file__", None):
@@ -70,10 +70,10 @@ def _ship(path: str) -> Detector:
 
 @dataclass(frozen=True)
 class MatchFinder:
-    """Computes the rows of a task.
+    """The function of a task: the matches of some keys.
 
     Attributes:
-        ranges: `(a, b]` in microseconds; the windows that end in one of them are searched.
+        ranges: `(a, b]` in microseconds; windows that end in one of them are searched.
         detector: the custom detector; None if the block has a pattern.
         schema: `block.schema(TABLE)`.
     """
@@ -131,9 +131,9 @@ class MatchFinder:
     def _detected(
         self, level: int, windows: DetectorWindows, shown: Sequence[Record], work: WorkCounter
     ) -> Iterator[tuple[Int64s, int]]:
-        """Yield what the detector returns: the rows of each match, and the end of its window.
+        """Yield the matches that the detector returns: the rows of each, and the end of its window.
 
-        If the detector raises, the window's key and bounds are noted, and the other windows go on.
+        If the detector raises, count the failure with the window's key and bounds, and continue.
         """
         assert self.detector is not None
         length = 2 * self.block.widening.length(level)
@@ -165,7 +165,7 @@ class MatchFinder:
 
 
 def common_codes_of(records: PatternRecords, block: PatternBlock) -> dict[str, Int64s]:
-    """Return codes of the columns that steps compare. Columns of one type have common codes."""
+    """Return the codes of the columns that steps compare. Columns of one type have common codes."""
     assert block.pattern is not None
     by_type: dict[str, list[str]] = {}
     for column in block.pattern.columns:
@@ -183,10 +183,13 @@ def find_instances(
     """Find the records of each match whose first and last row are known.
 
     Args:
-        time, bits, codes: columns of the level's rows, as in `RecordWindows`.
+        spans: the first and the last row of each match.
+        time: the times of the level's rows, as in `RecordWindows`.
+        bits: the conditions that they meet, as in `RecordWindows`.
+        codes: the codes of their values, as in `RecordWindows`.
 
     Returns:
-        The rows of each match, and for each step of the pattern which of them is the step's first.
+        The rows of each match, and for each step of the pattern the index, among these, of its first record.
     """
     places, steps = [], []
     for first, last in spans:
@@ -201,7 +204,7 @@ def find_instances(
 def match_rows(
     matches: LevelMatches, records: PatternRecords, block: PatternBlock, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of the table `matches`; `schema` is `block.schema("matches")`."""
+    """Yield the rows of some matches; `schema` is `block.schema("matches")`."""
     level, end, places, firsts = matches
     count = len(end)
     if not count:
@@ -254,7 +257,7 @@ def match_rows(
 
 
 def _ids(pattern: str, keys: pa.Table, rows: pa.Table, bounds: Int64s) -> pa.Array:
-    """Return a hash of the pattern, the key and the records of each match."""
+    """Return the id of each match: a hash of the pattern, the key and the records."""
     time, line = (rows[name].cast(pa.int64()).to_pylist() for name in ("event_time", "source_line"))
     records = list(zip(time, rows["source_id"].to_pylist(), line, strict=True))
     # A table without columns loses its number of rows.

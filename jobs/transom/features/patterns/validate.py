@@ -1,4 +1,4 @@
-"""Check patterns against the columns of the stream, and return what they read of the events."""
+"""Validate patterns against the columns of the stream, and return the columns of events that they read."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,16 +19,16 @@ MATCH_COLUMNS = (
     "hour", "block", "match_id", "level", "first_time", "last_time", "detected_at", "detection_delay_s",
     "steps", "bindings", "records",
 )  # fmt: skip
-"""Columns of `matches` beside keys and kept values."""
+"""Columns of `matches` without keys and kept values."""
 EPISODE_COLUMNS = (
     "hour", "block", "episode_id", "start_time", "last_time", "matches", "new_matches", "detected_at",
     "level", "state", "joined",
 )  # fmt: skip
-"""Columns of `episodes` beside keys."""
+"""Columns of `episodes` without keys."""
 REPORTED_COLUMNS = ("start_time", "last_time", "matches")
-"""Columns of an episode that a title may name, beside the key's."""
+"""Columns of an episode that a title may name, in addition to the key's."""
 _BATCH_COLUMNS = ("stored", "step_mask", "truncated_after")
-"""Columns of a pattern's records beside those of matches: of the private table `batches`, or in passing."""
+"""Columns of a pattern's records that matches lack: of the private table `batches`, or temporary."""
 _NEVER_MET = "FALSE"
 
 
@@ -48,14 +48,14 @@ def conditions(stream: Stream, name: str) -> list[Expression]:
 
 
 def takes(stream: Stream, name: str) -> str | None:
-    """Return, as Spark SQL, which events a step or one of `absent` may take; None is any."""
+    """Return, as Spark SQL, the condition on events that a step or `absent` may take; None selects all."""
     where, any_of = stream.where_of(stream.blocks(Pattern)[name]), conditions(stream, name)
     either = " OR ".join(dict.fromkeys(condition.sql for condition in any_of))
     return " AND ".join([*([where.sql] if where else []), *([f"({either})"] if any_of else [])]) or None
 
 
 def carried(stream: Stream, name: str) -> dict[str, FieldType]:
-    """Return the columns beside the key's that the records of a pattern carry, sorted, with their types."""
+    """Return the columns, except the key's, that the records of a pattern carry; sorted, with their types."""
     return {c: stream.event_columns[c].type for c in sorted(_carried(stream.blocks(Pattern)[name]))}
 
 
@@ -74,7 +74,7 @@ def compared(pattern: Pattern) -> dict[str, set[str]]:
 
 
 def problems(stream: Stream) -> Iterator[Issue]:
-    """Yield what is wrong with the patterns of a stream, each of which is valid by itself."""
+    """Yield the problems of a stream's patterns. Each pattern is valid by itself."""
     yield from _keys(stream)
     for name, pattern in stream.blocks(Pattern).items():
         for issue in _problems(pattern, stream):
@@ -150,12 +150,12 @@ def _agreements(path: str, agreements: Sequence[Agreement], stream: Stream) -> I
 
 
 def _absent(pattern: Pattern, types: Mapping[str, FieldType]) -> Iterator[Issue]:
-    """Yield the forbidden records that every instance has, as a step always takes such a record."""
+    """Yield an issue for each forbidden record that every instance has, as a step always takes one."""
     elements = {step.id: number for _, number, step in pattern.placed()}
     for index, forbidden in enumerate(pattern.absent):
         first, last = forbidden.between
         for _, number, step in pattern.placed():
-            # The first record of the one step and the last one of the other are not in between.
+            # The first record of the one step and the last record of the other are not between them.
             between = step.times > forbidden.between.count(step.id) and (
                 elements[first] < number < elements[last] or step.id in forbidden.between
             )
@@ -179,7 +179,7 @@ def _condition(path: str, text: str, types: Mapping[str, FieldType]) -> Iterator
 
 
 def columns_read(stream: Stream) -> Iterator[BlockColumns]:
-    """Yield the event columns that each pattern needs, and of which events."""
+    """Yield the event columns that each pattern needs, with the conditions on the events that need them."""
     for name, pattern in stream.blocks(Pattern).items():
         where, any_step, steps = stream.where_of(pattern), takes(stream, name), conditions(stream, name)
         uses = [
@@ -195,7 +195,7 @@ def columns_read(stream: Stream) -> Iterator[BlockColumns]:
 
 
 def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
-    """Yield how far back the windows of each pattern reach."""
+    """Yield the time that the windows of each pattern reach back."""
     for name, pattern in stream.blocks(Pattern).items():
         yield f"the longest window of the pattern {name}", pattern.reach
 

@@ -1,4 +1,4 @@
-"""Counters of the work of finding matches, with the bound of theorem 2."""
+"""Counters of the work of a detector, with the bound of theorem 2 (Tolpin, section 4.2)."""
 
 import numpy as np
 
@@ -11,19 +11,20 @@ from transom.ledger.task_counters import TaskCounters
 
 LONGEST_BATCH, LONGEST_WINDOW = "longest_batch", "longest_window"
 MAX_KEYS = 2**31
-"""Larger than the code of any key of a task, so that an hour and a key make one number."""
+"""Larger than the code of any key of a task, so that one number can combine an hour and a key."""
 FAILED = "detector_ran"
-"""The check under which tasks note the failures of a detector."""
+"""The check for which tasks record the failures of a detector."""
 COUNTERS = (
     "windows", "detector_calls", "windows_skipped", "records_shown", "records_allowed", "windows_oversized",
     "records_oversized", LONGEST_WINDOW, LONGEST_BATCH, "detector_failures",
 )  # fmt: skip
-"""Windows that are not empty; those that the detector gets, and the others; the records that it gets, and
-their bound; windows at level 0 with a batch of more than 2L records, and their records."""
+"""Windows with records; calls of the detector, which are the windows that it gets; the other windows; records
+that it gets; the bound of these; windows at level 0 with a batch of more than 2L records; their records; the
+longest other window and the longest batch, in records; failures of the detector."""
 
 
 def hours_of(ends: Int64s) -> Int64s:
-    """Return the hours that windows end in, as numbers since the epoch."""
+    """Return the hours in which windows end, as numbers since the epoch."""
     return hour_of_end(ends) // HOUR_LENGTH
 
 
@@ -36,7 +37,11 @@ def set_max(counters: TaskCounters, name: str, hours: Int64s, amounts: Int64s) -
 
 
 class WorkCounter:
-    """Counts the windows of a task, level by level."""
+    """Counts the windows of a task, level by level.
+
+    Args:
+        counters: the counters of the task.
+    """
 
     def __init__(self, counters: TaskCounters, widening: Widening) -> None:
         self.counters, self._widening = counters, widening
@@ -61,8 +66,10 @@ class WorkCounter:
         set_max(self.counters, LONGEST_WINDOW, hours[~over], sizes[~over])
 
     def add_allowed(self) -> None:
-        """Count what theorem 2 allows, `2 R(4L) / t` per unit of time: for each key with a record in a window
-        of an hour, 4L records in each window of all levels that ends in the hour."""
+        """Count the records that theorem 2 allows, `2 * R(4 * L) / t` per unit of time.
+
+        Each key with a record in a window of an hour has 4L records in each window that ends in the hour.
+        """
         hours, keys = np.unique(
             _distinct(np.concatenate(self._hours_and_keys)) // MAX_KEYS, return_counts=True
         )
@@ -79,7 +86,7 @@ class WorkCounter:
 
 
 def _distinct(numbers: Int64s) -> Int64s:
-    """Return distinct numbers, ascending. Five times as fast as `np.unique`, which hashes."""
+    """Return distinct numbers, ascending: five times as fast as `np.unique`, which hashes."""
     ordered = np.sort(numbers)
     distinct: Int64s = ordered[np.append(True, np.diff(ordered) != 0)[: len(ordered)]]
     return distinct

@@ -44,7 +44,6 @@ def recompute(
 
     Args:
         records: key, time, and the value of each column or None.
-        level: the level.
         after: `f` is later than this time.
         until: `f` is not later than this time.
 

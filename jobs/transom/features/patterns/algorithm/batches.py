@@ -73,7 +73,6 @@ def keep_first_and_last(rows: KeyedRecords, length: int, max_records: int) -> Cu
     """Keep the first L and the last L records of each batch of a level.
 
     Args:
-        rows: the records of the next lower level.
         length: the length of a batch, in microseconds.
         max_records: L, at least 1.
 
@@ -127,8 +126,6 @@ def windows_to_detect(
 
     Args:
         rows: the rows of the level's batches.
-        level: the number of the level.
-        widening: the parameters of the windows.
         ranges: pairs `(a, b)` in microseconds: windows that end at `e` with `a < e <= b` are returned.
         opens: the records that may begin an instance, if the detector depends only on the records from the
             first to the last of an instance. Then each window is narrowed to the rows that may be part of a
@@ -176,9 +173,6 @@ def _narrowed(
     in the earlier one.
 
     Args:
-        time: the time of each row.
-        level: the number of the level.
-        widening: the parameters of the windows.
         windows: for each window the first row of the earlier and of the later batch, and the exclusive end.
         opens: as in `windows_to_detect`.
         closes: as in `windows_to_detect`.
@@ -245,9 +239,6 @@ def detect_matches(
     """Yield the minimal instances that belong to a level, some windows at a time.
 
     Args:
-        pattern: the pattern.
-        widening: the parameters of the windows.
-        level: the number of the level.
         windows: the windows of the level, narrowed, so that no window spans a cut.
         time: the times of the level's rows, as in `RecordWindows`.
         bits: the conditions that they meet, as in `RecordWindows`.
@@ -304,8 +295,6 @@ def belongs(widening: Widening, level: int, end: Int64s, first: Int64s, last: In
     begins after the first record.
 
     Args:
-        widening: the parameters of the windows.
-        level: the number of the level.
         end: the end of each window, in microseconds.
         first: the time of the first record of each match, inside its window.
         last: the time of the last record, inside the window.

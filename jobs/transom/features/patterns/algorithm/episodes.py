@@ -3,7 +3,7 @@
 An hour has the matches that are detected in it, `(hour, hour + 1 hour]`. They are joined with each other and
 with the episodes that are open before the hour, transitively:
 
-    open      [--a--]       [b]                 c: farther than `merge`
+    open      [--a--]       [b]                 [c] is farther than `merge`
     matches        [-x-]  [y]    [z]
     rows      [-------- a ---------]  [b] joined to a
 
@@ -101,7 +101,6 @@ def episodes(
         matches: the matches of these hours.
         stored: the rows of other hours in reach.
         hours: the hours to compute, ascending.
-        merging: the parameters.
     """
     matches, stored = (rows[np.argsort(rows["hour"], kind="stable")] for rows in (matches, stored))
     still_open = np.empty(0, DTYPE)

@@ -59,7 +59,6 @@ def smallest(pattern: EventPattern, records: RecordSequence) -> Instance:
     """Return the first instance, by its places, from the first to the last of the records.
 
     Args:
-        pattern: the pattern.
         records: at most as long as an instance may be, in time and in number.
 
     Raises:

@@ -47,7 +47,6 @@ class Element:
     """Steps in any order; usually one.
 
     Attributes:
-        steps: the steps.
         within: the maximal time from its first to its last record, in microseconds; None is no bound.
         gap: the minimal and the maximal time since the last record of the previous element, in microseconds;
             None is no bound.

@@ -66,8 +66,6 @@ class KeyWidening(Generic[R]):
     It stores the last finished batch of each level. Later windows need no more.
 
     Args:
-        widening: the parameters of the windows.
-        detect: the detector.
         begin: the start of the first interval, in microseconds; no record is earlier.
         work: counters to increase; new ones by default.
     """
@@ -132,8 +130,6 @@ def widen(
 
     Args:
         records: the records in their total order.
-        widening: the parameters of the windows.
-        detect: the detector.
         work: counters to increase; new ones by default.
     """
     if not records:

@@ -9,7 +9,7 @@ from transom.spec.stream import Stream
 FEATURE: Feature[Stream] = Feature(
     name="aggregates",
     block=Aggregation,
-    meaning="Blocks of figures over sliding windows.",
+    meaning="Measures of each key over sliding windows of several granularities.",
     noun="aggregate",
     rows="figures",
     doc="Events become figures over sliding windows.",

@@ -6,7 +6,7 @@ The records of a key are ordered by time, file and line. The meaning of a patter
   are one element; their records come in any order. A record serves one step.
 - An instance has `times` records of each step, lasts at most `within`, and spans at most `max_records`
   records of the pattern's stream, including those between its own.
-- Matches are the minimal instances: no other instance lies between the first and last record of one.
+- Matches are the minimal instances: none contains another one between its first and its last record.
 """
 
 import re

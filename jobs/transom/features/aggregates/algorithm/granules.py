@@ -2,8 +2,8 @@
 
 A *granule* is the summary of one key's records in a short interval that is aligned to the epoch: counts,
 sums in whole units of a column's resolution, and extremes. A window combines its granules. So each record is
-read once, and a further level costs the same whatever its range. For a window of level k that ends at `f`,
-and a function `g` of count, sum, minimum and maximum:
+read once, for any number of levels and any ranges. For a window of level k that ends at `f`, and a
+function `g` of count, sum, minimum and maximum:
 
     value = g({x : f - range_k <= time(x) < f})
 

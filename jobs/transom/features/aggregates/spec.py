@@ -173,8 +173,8 @@ class Fit(ShorthandModel):
 
 
 class Alert(ShorthandModel):
-    """A condition on rows of `aggregates`. Rows that meet it in consecutive hours are one finding. A text
-    alone is its `when`."""
+    """A condition on rows of `aggregates`. Rows of a level and key that meet it in consecutive hours are one
+    finding. A text alone is its `when`."""
 
     SHORT = ("when", (str,), {"type": "string", "description": "a condition on rows of `aggregates`"})
 

@@ -2,10 +2,10 @@
 
 A *granule* is the summary of one key's records in a short interval that is aligned to the epoch: counts,
 sums in whole units of a column's resolution, and extremes. A window combines its granules. So each record is
-read once, for any number of levels and any ranges. For a window of level k that ends at `f`, and a
-function `g` of count, sum, minimum and maximum:
+read once, for any number of levels and any ranges. For a window of level k that ends at `f`, and `agg` one of
+count, sum, minimum and maximum, the exact result is
 
-    value = g({x : f - range_k <= time(x) < f})
+    agg({x : f - range_k <= time(x) < f})
 
 Sums are exact if `max(|minimum|, |maximum|) * values < 2**62` (`ColumnSummary.exact`). Then every partial sum
 fits into int64, in any order of addition. A window meets this rule only if its granules do.

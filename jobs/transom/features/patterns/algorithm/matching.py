@@ -163,8 +163,8 @@ class _MinimalSearch:
             matched: the partial matches.
             places: the places of the records.
             used: the variables that they must agree with, with the value of each record.
-            low: the first possible place of the partial match's last record, for each record; raised to the
-                number of records that an instance may span.
+            low: for each record the first possible place of the partial match's last record; `max_records`
+                limits it further.
             high: the place after the last possible one.
 
         Returns:

@@ -4,7 +4,7 @@ The delay of a match is proportional to its duration (`widening`). The work is b
 than L records. The window over two batches has shown all matches inside them. Of the combined batch, only the
 first L and the last L records can form a match with other records.
 
-Each match is reported once, without a record of earlier ones, see `Widening.level_of`.
+Each match is reported once, and earlier ones need not be stored, see `Widening.level_of`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

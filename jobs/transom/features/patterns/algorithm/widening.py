@@ -62,7 +62,7 @@ class Widening:
         """Return the lowest level with a window that contains both records.
 
         A match belongs to the lowest i with `end_of(i, last) - 2 * t_i <= first`. So each match is reported
-        once, without a record of earlier ones.
+        once, and earlier ones need not be stored.
 
         Args:
             first: the time of the first record, in microseconds.

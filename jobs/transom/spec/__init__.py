@@ -1,1 +1,1 @@
-"""A stream's file: its core fields, its loader, and its errors."""
+"""The stream file: its core fields, its loader, and its errors."""

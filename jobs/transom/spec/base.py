@@ -16,7 +16,7 @@ from transom.spec.errors import Issue, IssuesError, nearest
 
 
 class Model(pydantic.BaseModel):
-    """A part of the specification: frozen, without unknown fields, and with rules between its fields."""
+    """Base of each part of the specification: frozen, without unknown fields, with rules between fields."""
 
     # The docstring of a field is its description in the JSON Schema, which editors show.
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -33,10 +33,10 @@ class Model(pydantic.BaseModel):
 
 
 class ShorthandModel(Model):
-    """A part that a file may also write in short, as the value of one of its fields."""
+    """A part that a stream file may also write as the value of one of its fields."""
 
     SHORT: ClassVar[tuple[str, tuple[type, ...], dict[str, Any]]]
-    """The field, the types of a value that is meant for it, and their JSON Schema."""
+    """The field, the Python types of such a value, and its JSON Schema."""
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -73,7 +73,7 @@ def _hour(value: Any) -> datetime:
 
 
 def finite(value: Any) -> Any:
-    """Return a finite number as it is; refuse also "0.5" and true, which pydantic would take for numbers."""
+    """Return a finite number unchanged. Refuse "0.5" and true, which pydantic would convert."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise ValueError(f"must be a number; got {value!r}")
     return value

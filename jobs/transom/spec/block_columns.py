@@ -1,4 +1,4 @@
-"""The event columns that a block needs, and in which events."""
+"""The event columns that a block needs, and the events in which it needs them."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,9 @@ class Use:
     """Columns that a block reads in events that meet a condition.
 
     Attributes:
+        columns: their names.
         where: the condition, as Spark SQL; None is every event.
-        decides: whether `where` itself reads the columns: then events for which it is null need them, too.
+        decides: whether `where` itself reads the columns. If so, events for which it is null need them too.
     """
 
     columns: frozenset[str]
@@ -31,7 +32,7 @@ class BlockColumns:
     Attributes:
         key: the columns that every event of the block must have.
         where: the condition on the events of the block, as Spark SQL; None is every event.
-        uses: the columns that it reads beside its key.
+        uses: the columns that it reads in addition to its key.
     """
 
     name: str
@@ -51,10 +52,10 @@ def sql_of(condition: Expression | None) -> str | None:
 
 
 def tested(condition: Expression | None) -> tuple[Use, ...]:
-    """Return the use that a block's own condition makes of columns."""
+    """Return the columns that a block's own condition reads; empty for None."""
     return () if condition is None else (Use(frozenset(condition.columns), condition.sql, decides=True),)
 
 
 def both(where: Expression | None, condition: Expression) -> str:
-    """Return the SQL of a condition on the events that meet another one."""
+    """Return the SQL of both conditions together; a `where` of None is every event."""
     return condition.sql if where is None else f"{where.sql} AND {condition.sql}"

@@ -1,4 +1,4 @@
-"""Checks of a stage's output: the built-in ones with their defaults, and those of a stream."""
+"""Checks of a stage's output: the built-in checks with their defaults, and those of a stream."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from transom.spec.errors import Issue, did_you_mean
 Severity = Literal["error", "incomplete", "warning"]
 
 MIN_LINES_FOR_SHARE = 20
-"""A file with fewer lines is not quarantined for its share of refused lines alone: the share means little."""
+"""A file with fewer lines is not quarantined for its share of rejected lines alone."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,13 @@ class BuiltIn:
     """A built-in check.
 
     Attributes:
+        stage: the stage whose output is checked.
         severity: the effect of a failure, unless the stream overrides it.
-        meaning: the rule in words.
-        at_most: the largest value that passes, if the check has a tolerance.
-        advice: a hint, if the check's name and values are not enough.
-        tolerance: the field with which a stream sets another tolerance.
-        mended: what a person has to fix after a failure, if that is not the data.
+        meaning: the rule, as text.
+        at_most: the largest value that passes; None for a check without a tolerance.
+        advice: a hint for messages, if the check's name and values are not enough.
+        tolerance: the field of `CheckSpec` that overrides `at_most`.
+        mended: what to fix after a failure; None is the data.
     """
 
     stage: str
@@ -89,72 +90,74 @@ OF_INGEST: Mapping[str, BuiltIn] = {
         advice="these events count in the first of the two hours: a log in UTC, or with offsets, tells"),
     "file_readable": BuiltIn("ingest", "incomplete", "a file is neither truncated nor corrupt"),
 }  # fmt: skip
-"""The built-in checks of ingest; those of features are in `features/<noun>/built_in_checks.py`."""
+"""The built-in checks of ingest. Those of features are in `features/<noun>/built_in_checks.py`."""
 
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(finite)]
 Rows = Annotated[StrictInt, Field(ge=0)]
 
 
 class RowBounds(Model):
-    """Bounds, inside, on the rows of an hour, of ingest on those of a file; one at least is given."""
+    """Inclusive bounds on the number of rows of an hour (for ingest, of a file). At least one is required."""
 
     at_least: Rows | None = None
-    """The fewest rows that pass."""
+    """The minimum number of rows."""
     at_most: Rows | None = None
-    """The most rows that pass."""
+    """The maximum number of rows."""
 
 
 class CheckSpec(Model):
-    """What a stream says of a check: one of its own, or a change of a built-in one by its name."""
+    """One of the stream's own checks, or a change of the built-in check with this name."""
 
     stage: str | None = None
-    """Whose output is checked; only for own checks, and required there."""
+    """The stage whose output is checked. Required for an own check; not allowed for a built-in one."""
     block: str | None = None
-    """Which block, where the stage has several; only for own checks of `aggregates`."""
+    """The checked block. Required if the stage has several; only for own checks of `aggregates`."""
     every: NonEmptyStr | None = None
-    """A condition on the rows; `share` of an hour's rows must meet it, of ingest `share` of a
-    file's. Rows for which it is null do not."""
+    """A condition. At least `share` of the rows of an hour (for ingest, of a file) must meet it. A row for
+    which it is null does not meet it."""
     share: Share | None = None
-    """How much of the rows must meet `every`, from 0 to 1; all where nothing is said."""
+    """The share of the rows that must meet `every`, from 0 to 1. Default: 1, all rows."""
     rows: RowBounds | None = None
-    """Bounds on the number of an hour's rows, of ingest on that of a file's."""
+    """Bounds on the number of rows of an hour (for ingest, of a file), in place of `every`."""
     severity: Severity | None = None
-    """What a failure does: error withholds the hour (of ingest the file), incomplete publishes it as
-    such, warning is recorded."""
+    """The effect of a failure. error quarantines the hour (for ingest, the file). incomplete publishes it as
+    incomplete. warning is only recorded. Default of an own check: error."""
     at_most: Share | None = None
-    """Another tolerance for a built-in check that has one, from 0 to 1."""
+    """Another tolerance, from 0 to 1, for a built-in check that has one."""
     hours: Annotated[StrictInt, Field(ge=1)] | None = None
-    """Of `hours_bounded`: in how many hours the events of a file may fall; each is published by itself."""
+    """For `hours_bounded`: the maximum number of hours that the events of a file may span."""
     off: StrictBool | None = None
-    """True leaves a built-in check out."""
+    """true disables a built-in check."""
 
 
 class WaiverSpec(Model):
-    """A failed check that a person lets pass, as long as it observes just this value."""
+    """Lets one failed check pass, as long as it observes exactly this value."""
 
     hour: Hour
-    """The hour that was withheld."""
+    """The quarantined hour."""
     stage: str
-    """Whose gate failed."""
+    """The stage of the failed check."""
     check: str
-    """The check's name."""
+    """The name of the failed check."""
     observed: Number
-    """The value that it saw."""
+    """The observed value of the failed check."""
     who: NonEmptyStr
-    """Who answers for it."""
+    """The person who is responsible for the waiver."""
     why: NonEmptyStr
-    """The reason."""
+    """The reason of the waiver."""
 
 
 @dataclass(frozen=True)
 class ResolvedCheck:
-    """One check of a stage, resolved from the built-in ones and the stream's file.
+    """One check of a stage, resolved from the built-in checks and the stream file.
 
     Attributes:
+        stage: the stage whose output is checked.
         block: the checked block; None is every block of the stage.
-        built_in: whether it is built in; then `every` and `rows` are None.
+        built_in: whether it is built in. If so, `every` and `rows` are None.
         at_most: the largest value that passes, for built-in checks with a tolerance.
-        every, share: the condition on the rows, and the share of them that must meet it.
+        every: the condition on the rows.
+        share: the share of the rows that must meet it, from 0 to 1.
         rows: bounds on the number of rows.
     """
 
@@ -170,7 +173,7 @@ class ResolvedCheck:
 
 
 def resolve(declared: Mapping[str, CheckSpec], built_in: Mapping[str, BuiltIn]) -> tuple[ResolvedCheck, ...]:
-    """Return every check of a stream: the built-in ones that are not off, then those of the stream."""
+    """Return every check of a stream: the built-in ones that are not off, then its own."""
     resolved = []
     for name, default in built_in.items():
         change = declared.get(name, CheckSpec())
@@ -206,11 +209,12 @@ def problems(
     feature: str,
     blocks: Sequence[str],
 ) -> Iterator[Issue]:
-    """Yield the problems of one check, but for its condition; paths are relative to it.
+    """Yield the problems of one check, except those of its condition; paths are relative to the check.
 
     Args:
-        stages: those that may have checks of the stream.
-        feature, blocks: the feature of the check's stage and its blocks.
+        stages: the stages that may have own checks.
+        feature: the feature of the check's stage.
+        blocks: the names of its blocks.
     """
     given = check.model_fields_set
     default = built_in.get(name)

@@ -1,4 +1,4 @@
-"""Unique columns: which records are duplicates, and which of them is kept."""
+"""Unique columns: which records are duplicates, and which one remains an event."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -23,12 +23,12 @@ _Preference = Annotated[str, AfterValidator(_preference), Field(json_schema_extr
 
 
 class Unique(ShorthandModel):
-    """Columns that make a record one, for logs that are shipped at least once or that tell a thing while it
-    goes on. A bare list in the file is its `columns`.
+    """Columns that identify a record, for logs that are shipped at least once or that report a thing several
+    times. A bare list in the file is its `columns`.
 
-    Of the records of one hour of event time that agree in all columns one stays, and the others are kept in
-    the table `duplicates`. Across hours nothing is compared: what an hour's rows are depends on that hour's
-    records alone. A record that lacks one of the columns is like no other.
+    Records of one hour of event time are duplicates if they agree in all columns. One of them remains an
+    event; the others go to the table `duplicates`. Records of different hours are not compared, so the rows
+    of an hour depend only on its records. A record that lacks one of the columns is no duplicate.
     """
 
     SHORT = (
@@ -36,19 +36,19 @@ class Unique(ShorthandModel):
         (list, tuple),
         {
             "type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1,
-            "description": "columns in which records agree that are one",
+            "description": "columns that identify a record",
         },
     )  # fmt: skip
 
     columns: Annotated[tuple[NonEmptyStr, ...], Field(min_length=1)]
-    """Columns, or event_time, in all of which records of one hour agree that are one."""
+    """Columns, or event_time. Records of one hour that agree in all of them are duplicates."""
     prefer: _Preference = "first"
-    """Which of them stays: first, by time, file and line; or `longest COLUMN`, the one of the largest value
-    of an integer or a number, such as longest duration, and the first of equal ones."""
+    """Which record remains an event: first, by time, file and line; or `longest COLUMN`, the one with the
+    largest value of an integer or number column, such as longest duration (the first of equal ones)."""
 
     @property
     def longest(self) -> str | None:
-        """The column whose largest value selects the record to keep; None if the first record is kept."""
+        """The column whose largest value selects the remaining record; None if the first record remains."""
         return None if self.prefer == "first" else self.prefer.removeprefix("longest ")
 
 

@@ -19,7 +19,7 @@ def expression(columns: Columns, read: Mapping[str, layout.Field], name: str) ->
     """Return the compiled expression of a derived column.
 
     Raises:
-        ExpressionError: it cannot be compiled over the columns that are not derived, and event_time.
+        ExpressionError: it is invalid over event_time and the columns that are not derived.
     """
     text = columns[name].is_
     assert text is not None
@@ -34,7 +34,7 @@ def expression(columns: Columns, read: Mapping[str, layout.Field], name: str) ->
 
 
 def field(columns: Columns, read: Mapping[str, layout.Field], name: str) -> layout.Field:
-    """Return name, type and resolution of a derived column; as declared if it cannot be compiled."""
+    """Return the name, type and resolution of a derived column; as declared if its expression is invalid."""
     column = columns[name]
     kind = column.type
     if "type" not in column.model_fields_set:

@@ -1,4 +1,4 @@
-"""Errors of a specification, as messages for people."""
+"""Errors of a specification, as messages for users."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ class Issue:
     Attributes:
         path: the field, as `aggregates.traffic.levels[1]`; "" is the whole file.
         message: the rule and the value.
-        needs: other parts of the file, as ("columns", "user"); if one is invalid, the problem is left out.
+        needs: other parts of the file, as ("columns", "user"). If one is invalid, the issue is dropped.
     """
 
     path: str
@@ -46,7 +46,8 @@ class SpecificationError(ValueError):
 
     Attributes:
         name: the file, or several separated by commas.
-        files: the files, each by itself.
+        files: the files, one by one.
+        problems: the broken rules.
     """
 
     def __init__(self, name: str, problems: Sequence[Issue], files: Sequence[str] = ()) -> None:
@@ -62,12 +63,16 @@ class SpecificationError(ValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most like this one; None if none is like it."""
+    """Return the known name most similar to a name; None if none is similar.
+
+    >>> nearest("colums", ["columns", "checks"])
+    'columns'
+    """
     return next(iter(get_close_matches(name.lower(), known, n=1)), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; nearest: x` for the known name most like this one, else the known names, for messages."""
+    """Return the end of a message: `; nearest: x` for a similar known name, else all known names."""
     names = list(known)
     if near := nearest(name, names):
         return f"; nearest: {near}"
@@ -93,12 +98,16 @@ def of_expression(path: str, error: ExpressionError, *needs: Location) -> Issue:
 
 
 def join(prefix: str, path: str) -> str:
-    """Return the path of a field inside another one."""
+    """Return the path of a field inside another one.
+
+    >>> join("aggregates.traffic", "levels"), join("levels", "[1]")
+    ('aggregates.traffic.levels', 'levels[1]')
+    """
     return prefix + path if not prefix or not path or path.startswith("[") else f"{prefix}.{path}"
 
 
 def item_path(several: Sequence[object], index: int) -> str:
-    """Return the path of one of several values below their field; "" for a single one, written bare."""
+    """Return the path of a value in a list; "" for a single value, which may be written without a list."""
     return f"[{index}]" if len(several) > 1 else ""
 
 

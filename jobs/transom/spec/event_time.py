@@ -34,27 +34,27 @@ Fields = Annotated[tuple[str, ...], BeforeValidator(_fields, json_schema_input_t
 
 
 class Time(Model):
-    """How `event_time` is made: of a record's fields (`column`), or of its line's number (`lines`)."""
+    """The source of `event_time`: fields of the record (`column`), or the number of its line (`lines`)."""
 
     column: Fields | None = None
-    """A declared column, a capture of the path, or else a path as in a column's `from`; or a list of these,
-    such as [date, time], whose texts are joined by a space."""
+    """A declared column, a capture of the path, or the path of a field as in a column's `from`. The texts of
+    a list, such as [date, time], are joined by a space."""
     plus: Paths | None = None
-    """The same, of a field in seconds that is added."""
+    """A field with seconds that are added to the time; named as in `column`, but never a list."""
     format: TimeFormat = "iso"
-    """One of iso, epoch, epoch_ms, epoch_us, epoch_ns, epoch_or_iso (seconds or milliseconds since 1970, or
-    iso, as each value is written), or a strptime format with the year."""
+    """iso, epoch, epoch_ms, epoch_us, epoch_ns, epoch_or_iso (each value is in seconds or milliseconds since
+    1970, or iso), or a strptime format with the year."""
     zone: Zone | None = None
-    """The IANA zone of times that do not say theirs; without it they are refused."""
+    """The IANA zone of times without an offset. Without it such times are rejected."""
     lines: Duration | None = None
-    """For a log without times: how much later each line is than the line before it."""
+    """For a log without times: the time from each line to the next."""
     from_: NonEmptyStr | None = Field(default=None, alias="from")
-    """With lines, the time of a file's first line: such as 2024-01-01T00:00, UTC unless it says an offset;
-    or name, the start of the stretch in the file's name."""
+    """With lines, required: the time of a file's first line, such as 2024-01-01T00:00 (UTC without an
+    offset), or name, the start of the period in the file's name."""
     interval: Duration | None = None
-    """For readings on a schedule: how far apart they are; it divides one hour."""
+    """For readings on a schedule: the time between two readings, a divisor of one hour."""
     on_duplicate_time: Literal["first", "last", "keep"] | None = None
-    """With interval, required: which of the readings of one interval stays, or keep for all of them."""
+    """With interval, required: which reading of a key in one interval remains an event; keep is all."""
 
     @field_validator("from_")
     @classmethod

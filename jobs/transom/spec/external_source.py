@@ -1,7 +1,7 @@
 """Sources of fills: rows of the stream itself, of another stream of the lake, or of any Delta table.
 
-For external tables the stream's file declares the needed columns with their types; whether they exist is
-checked when the table is read.
+For an external table the stream file declares the needed columns with their types. They are checked when the
+table is read.
 """
 
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ EVENTS, EVENT_TIME = "events", "event_time"
 
 
 class FillerColumn(ShorthandModel):
-    """A column of what fills frames. A bare text in the file is its type."""
+    """A column of the source of a fill. A bare text in the file is its type."""
 
     SHORT = ("type", (str,), {"type": "string"})
 
     type: FieldType = "string"
-    """What it holds; a table's column of another type is refused when it is read."""
+    """The type of its values. A table with a column of another type is refused when it is read."""
     from_: NonEmptyStr | None = Field(default=None, alias="from")
-    """What it is called there, where that is another name."""
+    """The name of the column in the source. Default: the same name."""
     resolution: Resolution | None = None
     """For a number, required: the step to which values are rounded, half to even, such as 0.001."""
 
@@ -38,20 +38,20 @@ class FillerColumn(ShorthandModel):
 
 
 class Filler(ShorthandModel):
-    """Where rows come from that fill frames. A bare text in the file is `block`."""
+    """The source of the rows that fill frames. A bare text in the file is `block`."""
 
     SHORT = ("block", (str,), {"type": "string"})
 
     block: Name | None = None
-    """Of the stream itself: events, or a block of `aggregates`, by its finest granules."""
+    """Rows of the stream itself: events, or the finest granules of this block of `aggregates`."""
     stream: Name | None = None
-    """Another stream of the lake, by its name: its events."""
+    """The name of another stream of the lake, whose events are the rows."""
     table: NonEmptyStr | None = None
-    """A Delta table: a path from the landing folder, an absolute one, or a URI."""
+    """A Delta table: a path relative to the landing folder, an absolute path, or a URI."""
     time: NonEmptyStr | None = None
-    """Of a table, its column that says when a row was; a timestamp."""
+    """For a table, required: the timestamp column with the time of a row."""
     columns: dict[Name, FillerColumn] = Field(default_factory=dict)
-    """Of a table or another stream, the columns that the fill reads, with their types."""
+    """For a table or another stream: the columns that the fill reads, with their types."""
 
     def _rules(self) -> Iterator[Issue]:
         places = [name for name in ("block", "stream", "table") if getattr(self, name) is not None]
@@ -70,7 +70,7 @@ class Filler(ShorthandModel):
 
     @property
     def outside(self) -> bool:
-        """Whether it is not the stream's own."""
+        """Whether the rows are from another stream or a table."""
         return self.block is None
 
     @property

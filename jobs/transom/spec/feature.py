@@ -1,4 +1,4 @@
-"""The interface of a feature: the kernel uses only this, and no feature's name.
+"""The interface of a feature. The kernel uses only this, and no feature's name.
 
 `transom.features.registry` lists the features, and `transom.spec.stream.stream_type` makes the type of a
 stream's file from the list. Airflow does this every half minute. So functions that need numpy, pyarrow,
@@ -30,13 +30,13 @@ def lazy(path: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class FindingOrder:
-    """Where findings of a kind come among others of the same severity.
+    """The rank of findings of a kind among others of the same severity.
 
     Attributes:
-        kind: as in the table `findings`.
-        place: the lower one comes first; a kind without an order has `USUAL_PLACE`.
-        urgent: a finding of high severity that still goes on comes before all others.
-        latest_first: of several the latest comes first, and not the earliest.
+        kind: the kind, as in the table `findings`.
+        place: the rank, lowest first; a kind without an order has `USUAL_PLACE`.
+        urgent: whether findings of high severity that still continue come before all others.
+        latest_first: whether later findings of the kind come before earlier ones.
     """
 
     kind: str
@@ -54,40 +54,40 @@ class Feature(Generic[S]):
     """One feature.
 
     Attributes:
-        name: the field of the stream's file that declares its blocks, and the stage that computes its tables.
+        name: the field of the stream file with its blocks, and the stage that computes its tables.
         block: the type of a block.
-        meaning: what its blocks are, for editors of stream files.
+        meaning: the description of the field in the JSON Schema.
         noun: the noun for one block.
         rows: the noun for its rows in findings.
         doc: the description of the stage, for its task in Airflow.
         outlets: the tables of results, which are Airflow assets for other DAGs.
-        optional_outlets: whether a stream has a table of `outlets`, for those that not every block makes.
+        optional_outlets: by table of `outlets` that not every block writes, whether a stream has it.
         script: the script for spark-submit; None is `jobs/<name>.py`.
         input_table: the table that exists if the stage has run, for stages that read its tables.
-        upstream: the stage whose gate has to pass first; a function of the stream.
+        upstream: the stage whose gate must pass first; a function of the stream.
         inherits: which of the stream's defaults, `key` and `where`, a block takes; a function of the block's
             raw data.
-        row_types: the column types of a block's rows, for a stream's own checks of the stage; returns None
-            for an invalid block. None itself: streams have no checks of this stage.
-        block_problems: the problems of a block by itself; paths are inside it.
-        problems: the problems of blocks that are valid by themselves.
+        row_types: the column types of a block's rows, for own checks of the stage; returns None for an
+            invalid block. If it is None itself, the stage has no own checks.
+        block_problems: the problems of one block; paths are relative to it.
+        problems: further problems of blocks that have none of these.
         columns_read: the event columns that its blocks need.
-        lookback: how far back each block reads state that expires, and a noun for this state.
+        lookback: a noun for the state that each block reads and that expires, and how far back it reads.
         fingerprints: for each table, the part of a block that determines its rows, as canonical JSON.
-        labels: the names of the fingerprints' keys in the stream's file.
-        optional_keys: by table, keys of the fingerprints that are only there if the block has them.
+        labels: the names in the stream file of the fingerprints' keys.
+        optional_keys: by table, the keys of fingerprints that blocks without the option omit.
         conditions: its conditions, for the warning about those that no row meets.
         checks: the built-in checks of its tables.
         definition: the stage with the tables of this feature, `ledger.stage.Stage`.
         findings: the path of its `findings.source.FindingSource`, as `module:name`.
-        gauges: values that the ledger stores for each run of the stage beside its counters.
-        audit: compares what an interval has published with an exact count; of a session, a stream, an
-            interval, the folder of the tables and a `ledger.freshness.Freshness`; one result a block.
-        counters: the counters of its runs that a person sees if they are not zero: singular and plural.
-        finding_order: the rank of its findings among others; None where the kind ranks with all others.
+        gauges: values that the ledger stores for each run of the stage, in addition to its counters.
+        audit: compares the published rows of an interval with an exact count; yields one result per block.
+            Its arguments: session, stream, interval, folder of the tables, `ledger.freshness.Freshness`.
+        counters: the counters of its runs that are printed if they are not zero: singular and plural.
+        finding_order: the rank of its findings among others; None is the usual rank.
         queries: the methods that `transom.api.Results` gets: the functions, as `module:name`, by the names of
             the methods. The first argument of each is an `engine.reader.Reader`.
-        render: prints the first rows of its results for `transom try`, of a stream and its folder.
+        render: prints the first rows of its results for `transom try`; of the stream and its folder.
         summary: one line about a block, for `transom check`.
         facts: one line about a block, for the DAG's page.
     """

@@ -1,7 +1,7 @@
 """Fingerprints: the parts of a specification that determine the rows of a table, as canonical JSON.
 
-A table is stale when its fingerprint changes. So a fingerprint has everything that changes rows and nothing
-else: no preset's name, title, unit or check. Durations are in microseconds, defaults are written out.
+A table becomes stale if its fingerprint changes. So a fingerprint contains everything that changes rows and
+nothing else: no preset's name, title, unit or check. Durations are in microseconds, defaults are explicit.
 """
 
 import json
@@ -15,7 +15,11 @@ from transom.spec.stream_fields import StreamFields
 
 
 def canonical(value: Any) -> str:
-    """Return JSON with sorted keys and no spaces: equal values give equal texts."""
+    """Return JSON with sorted keys and no spaces: equal values give equal texts.
+
+    >>> canonical({"b": 1, "a": [True, None]})
+    '{"a":[true,null],"b":1}'
+    """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -51,7 +55,7 @@ def ingest(stream: StreamFields) -> str:
     if time and time.interval and time.on_duplicate_time != "keep":
         every, key = microseconds(time.interval), sorted(stream.key)
         shape["ties"] = {"every": every, "ties": time.on_duplicate_time, "key": key}
-    # Keys of later features are left out if unused, so that older streams keep their fingerprint.
+    # Later keys are omitted if unused, so that older streams keep their fingerprint.
     if of_name := [name for name in stream.source.pattern.captures if name in layout.of_time]:
         shape["time_captures"] = of_name
     if time is not None and time.is_local:

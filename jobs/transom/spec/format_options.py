@@ -126,7 +126,7 @@ def _problems(format: str, options: Mapping[str, Any], known: Mapping[str, Rule]
 
 
 def _together(format: str, options: Mapping[str, Any]) -> Iterator[Issue]:
-    """Yield the problems of combinations of options that are valid by themselves."""
+    """Yield the problems of combinations of valid options."""
     if format == "regex":
         yield from _pattern(options.get("pattern"))
     elif format == "kv":
@@ -180,7 +180,7 @@ def _groups(pattern: str) -> tuple[str, ...] | None:
 
 
 def fields_of(format: str | None, options: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the fields that a record of a format has; None where only the files say so."""
+    """Return the fields of a record of a format; None if only the files determine them."""
     if format == "apache":
         return APACHE_FIELDS
     if format == "csv":
@@ -191,7 +191,7 @@ def fields_of(format: str | None, options: Mapping[str, Any]) -> tuple[str, ...]
 
 
 def has_field(path: str, format: str | None, options: Mapping[str, Any]) -> bool:
-    """Return whether a record of a format, or the text in it, may have a path."""
+    """Return whether a record of a format, or the text embedded in it, may have a field at a path."""
     known = fields_of(format, options)
     if known is None or path in known:
         return True

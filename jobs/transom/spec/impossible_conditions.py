@@ -1,8 +1,7 @@
 """Find conditions that no row can meet, by bounds of single columns.
 
 A condition narrows the domains of the columns that it compares. If a domain becomes empty, no row meets the
-condition. Parts that are not understood narrow nothing, so a condition that some row meets is never called
-impossible.
+condition. Other parts narrow nothing, so a condition that some row meets is never reported.
 """
 
 from collections.abc import Iterator
@@ -22,13 +21,13 @@ def impossible(stream: StreamFields) -> Iterator[str]:
 
 
 def own_where(stream: StreamFields, path: str, where: str | None) -> Iterator[Tested]:
-    """Yield the `where` of a block that takes events, unless it is the stream's."""
+    """Yield the `where` of a block that reads events, unless it is the stream's."""
     if where is not None and where != stream.where:
         yield Tested(f"{path}.where", where, event_domains(stream))
 
 
 def event_domains(stream: StreamFields) -> dict[str, Domain]:
-    """Return what is known of the columns of events: the kind of number, and what means no value."""
+    """Return the domains of the event columns: whole numbers, and no text that means no value."""
     known = {"event_time": Domain(null=False)}
     for name, field in stream.event_columns.items():
         if field.type == "integer":

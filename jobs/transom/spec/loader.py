@@ -1,4 +1,4 @@
-"""Make a stream of a file's data, and report all problems at once."""
+"""Create a stream from the data of a file, and report all problems at once."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -20,7 +20,8 @@ def parse(data: Mapping[str, Any], model: type[Stream], name: str = "stream") ->
     """Return the stream that a mapping declares.
 
     Args:
-        model: the type of a stream's file, as `stream_type` makes it.
+        data: the content of the file.
+        model: the type of the stream file, from `stream_type`.
         name: the file, for errors.
 
     Raises:
@@ -51,7 +52,7 @@ def _validate(data: Mapping[str, Any], model: type[Stream]) -> Stream | Validati
 def _fix_names(data: Mapping[str, Any], model: type[Stream]) -> tuple[Mapping[str, Any], list[Issue]]:
     """Rename each unknown field to the nearest one, if that is missing, else remove it.
 
-    So a misspelled name is reported once, and not again by everything that depends on the field.
+    So a misspelled name is reported once, not again for every part that depends on the field.
     """
     problems: list[Issue] = []
     while isinstance(error := _validate(data, model), ValidationError):
@@ -77,9 +78,9 @@ class _PartialSpec:
     """A stream's data without the invalid parts.
 
     Attributes:
-        named: the fields with named parts, each of which can be left out.
+        named: the fields with named parts, each of which can be removed.
         built_in: all built-in checks.
-        reported: the fields with reported problems; each is checked once.
+        reported: the fields with reported problems; each is reported once.
         removed: the removed parts.
     """
 
@@ -137,7 +138,7 @@ class _PartialSpec:
     def _source(self, source: Any, field: str | None) -> Any:
         """Return a source without an invalid field."""
         if not isinstance(source, Mapping) or field in (None, "path"):
-            # Its columns beside the declared ones are unknown.
+            # The captures of the path, which are columns, are unknown.
             self.removed |= {("source", "path"), ("columns",)}
             if isinstance(source, Mapping):
                 return {**source, "path": "unnamed/*"}

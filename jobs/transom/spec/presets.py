@@ -19,7 +19,7 @@ from transom.spec.yaml_file import read_mapping
 
 
 class Preset(Model):
-    """What a preset's file may say; see the same fields of `Stream` and `Source`."""
+    """The content of a preset's file; the fields are those of `Stream` and `Source`."""
 
     title: NonEmptyStr | None = None
     description: NonEmptyStr | None = None
@@ -32,7 +32,7 @@ class Preset(Model):
 
 
 def folder() -> Path:
-    """Return where the presets are: TRANSOM_PRESETS, else the folder beside this module."""
+    """Return the folder of the presets: TRANSOM_PRESETS, else `presets` next to this module."""
     return Path(os.environ.get("TRANSOM_PRESETS") or Path(__file__).with_name("presets"))
 
 
@@ -61,9 +61,9 @@ def read(name: str) -> dict[str, Any]:
 def with_defaults(data: Mapping[str, Any], features: Iterable[Feature[Any]] = ()) -> dict[str, Any]:
     """Return a stream's data with the preset's values and the blocks' defaults.
 
-    A column, a check, the time or unique of the stream replaces that of the preset as a whole; a column that
-    is null removes the preset's. The stream's options override single ones of the preset if the format is the
-    same. Validation refuses data of an unexpected type.
+    A column, a check, the time or unique of the stream replaces that of the preset as a whole. A column that
+    is null removes the preset's. If the format is the same, the options of both are merged, and the stream's
+    take precedence. Data of an unexpected type stays, for validation to refuse it.
 
     Raises:
         IssuesError: the preset is unknown or invalid, or a column is null that the preset does not have.

@@ -1,4 +1,4 @@
-"""The files of a stream: their paths, formats and columns, and where a record has values and times."""
+"""The files of a stream: their paths, their format, and the columns of their records."""
 
 import re
 from collections.abc import Iterator
@@ -62,63 +62,64 @@ TimeFormat = Annotated[str, AfterValidator(_time_format)]
 
 
 def zone_problems(format: str | None, zone: str | None) -> Iterator[Issue]:
-    """Yield what is wrong with the zone of times in a format."""
+    """Yield the problems of the zone of times in a format."""
     if format in EPOCHS and zone is not None:
         yield Issue("zone", f"times since the epoch have none; got {zone!r}")
 
 
 class EventTimeRange(Model):
-    """What a file may hold, relative to the time in its name; rows outside are refused.
+    """The event times that a file may contain, relative to the period in its name. Rows outside are rejected.
 
-    A file named for the hour `h` may hold `[h - before, h + 1 hour + after)`; one named for a longer
-    stretch, `[start - before, end + after)`; one named for less than an hour, what one named for that
-    hour may hold. A file without a time in its name may hold anything.
+    A file named for the hour `h` may contain `[h - before, h + 1 hour + after)`. A file named for a longer
+    period may contain `[start - before, end + after)`. A file named for less than an hour has the range of
+    its hour. A file without a time in its name may contain any time.
     """
 
     before: Duration = timedelta(days=1)
-    """How much earlier than its start."""
+    """How far before the start of the period."""
     after: Duration = timedelta(hours=1)
-    """How much later than its end."""
+    """How far after the end of the period."""
 
 
 class Source(Model):
     """The files of a stream."""
 
     path: Annotated[NonEmptyStr, AfterValidator(lambda path: PathPattern(path).text)]
-    """Where the files are: relative to the landing root, absolute, or a URI; with strftime directives for
-    their time (%Y-%m-%d/%H), {captures} that become columns, and * for what varies."""
+    """The path of the files: relative to the landing folder, absolute, or a URI. It may contain strftime
+    directives for a time (%Y-%m-%d/%H), {captures} that become columns, and * for any text."""
     zone: Zone = "UTC"
     """The IANA zone of the time in the path."""
     format: FormatName | None = None
-    """How a file is read; a preset may give it."""
+    """The format of the files. Required unless a preset sets it."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """What the format leaves open: variant of apache (combined, common) and of zeek (auto, tsv, json);
-    delimiter (a character, or blanks: any number of blanks and tabs), quote, header (true: the first line
-    names the columns; the number of the line that does; false; w3c), names, skip (how many lines come before
-    the records) and comment (how lines begin that are no records) of csv; records of json, the path of a list
-    such as Records[], also through lists in lists; pattern of regex, with named groups; separator, assign,
-    quote and lead of kv, the names of the words with which each line begins; lead of syscalls, the names of
-    the words before the call. embedded of json, csv, regex and kv, for a text that is itself a record: its
-    field, its format (json, regex, kv), and the options of that; its fields are then field.name."""
+    """Options of the format. apache: variant (combined, common). zeek: variant (auto, tsv, json). csv:
+    delimiter (a character, or blanks for any number of blanks and tabs), quote, header (true: the first line
+    names the columns; a number: that line does; false: none does; w3c), names (of the columns, with header
+    false), skip (the number of lines before the records), comment (the beginning of lines that are no
+    records). json: records (the path of a list, such as Records[], also through lists in lists). regex:
+    pattern (with named groups). kv: separator, assign, quote, lead (the names of a line's first words).
+    syscalls: lead (the names of the words before the call). json, csv, regex, kv: embedded (a text field that
+    is itself a record: its field, its format json, regex or kv, and the options of that; its fields are then
+    field.name)."""
     event_time_range: EventTimeRange = EventTimeRange()
-    """The times that a file may hold, beside the stretch in its name."""
+    """The event times that a file may contain, relative to the period in its name."""
     arrival_delay: Duration = timedelta(minutes=10)
-    """How long to wait after an hour's end before its files are taken to be there."""
+    """How long the DAG waits after an hour's end for its files. Later files are late."""
     expected_files: Annotated[StrictInt, Field(ge=1)] | None = None
-    """How many files an hour has; with fewer it is incomplete."""
+    """The number of files of an hour. With fewer files the hour is incomplete."""
     on_conflict: Literal["hold", "replace"] = "hold"
-    """What happens to a file that differs from what was ingested, other than by having grown: hold keeps
-    what stands and warns, replace takes the new content."""
-
+    """What happens to a file that differs from what was ingested, other than by having grown. hold: the
+    ingested rows stay, with a warning. replace: the new content is ingested."""
     name_time: Literal["start", "end"] = "start"
-    """Which time of the period that a file covers its name says; end goes with `covers`."""
+    """Which time of its period a file's name has; end requires `covers`."""
     covers: Duration | None = None
-    """How long the period of each file is, such as 5 minutes: a divisor of one hour, or whole hours. An hour
-    is incomplete until files cover all of it. Where nothing is said, a file covers what its name says: an
-    hour, a day."""
+    """The length of a file's period, such as 5 minutes: a divisor of one hour, or whole hours. If it is at
+    most an hour, an hour is incomplete until files cover all of it. Default: the period in the file's name,
+    such as an hour or a day, without this check."""
     equal_files: Literal["keep", "one"] = "keep"
-    """What becomes of files of equal bytes whose names differ where the path has a *, by more than packing
-    and rotation add (.gz, .zst, .1): keep, each counts; one, they count once, for deliveries that rename."""
+    """How files with equal bytes count if their names differ where the path has a *, by more than suffixes of
+    compression and rotation (.gz, .zst, .1). keep: each counts. one: they count once, for deliveries that
+    rename files."""
 
     def _rules(self) -> Iterator[Issue]:
         if self.format is not None:
@@ -144,7 +145,7 @@ class Source(Model):
 
     @property
     def periods_checked(self) -> bool:
-        """Whether an hour knows which files it needs: those of the periods that divide it."""
+        """Whether files must cover each hour: `covers` is at most an hour."""
         return self.covers is not None and self.covers <= HOUR
 
 
@@ -164,7 +165,7 @@ Resolution = Annotated[str, BeforeValidator(_resolution, json_schema_input_type=
 
 
 def resolution_problems(type: FieldType, resolution: str | None) -> Iterator[Issue]:
-    """Yield what is wrong with the resolution of a column: a number needs one, other types have none."""
+    """Yield the problems of the resolution of a column: a number needs one, other types have none."""
     if type == "number" and resolution is None:
         yield Issue("resolution", "is required for a number, such as 0.001")
     if type != "number" and resolution is not None:
@@ -172,31 +173,31 @@ def resolution_problems(type: FieldType, resolution: str | None) -> Iterator[Iss
 
 
 class Column(ShorthandModel):
-    """A column of the events: read from a record, or derived from the others (`is`). A bare text in the file
-    is its `from`."""
+    """A column of the events: read from a record, or derived from other columns (`is`). A bare text in the
+    file is its `from`."""
 
     SHORT = (
         "from",
         (str,),
-        {"type": "string", "minLength": 1, "description": "where the value stands in a record"},
+        {"type": "string", "minLength": 1, "description": "the path of the value in a record"},
     )
 
     from_: Paths | None = Field(default=None, alias="from")
-    """Where the value stands in a record; several with `|` between them, of which the first that the
-    record has is taken. The column's name where nothing is said."""
+    """The path of the value in a record, or several with `|` between them: the first one with a value
+    counts. Default: the column's name."""
     is_: NonEmptyStr | None = Field(default=None, alias="is")
-    """An expression over the other columns, the captures and event_time, such as orig_bytes + resp_bytes:
-    its value is the column's; a number is rounded to the resolution, and null beyond what a column holds."""
+    """An expression over the columns that are not derived, the captures and event_time, such as orig_bytes +
+    resp_bytes. A number is rounded to the resolution. A value that is too large for a column is null."""
     type: FieldType = "string"
-    """What the text is read as; a derived column has the type of its expression."""
+    """The type of the value. A derived column has the type of its expression."""
     unit: NonEmptyStr | None = None
-    """The unit of the value, for people."""
+    """The unit of the value, for readers of the stream file only."""
     resolution: Resolution | None = None
     """For a number, required: the step to which values are rounded, half to even, such as 0.001."""
     missing: tuple[str, ...] = ()
-    """Texts that mean that there is no value, such as -."""
+    """Texts that mean no value, such as -."""
     format: TimeFormat | None = None
-    """For a timestamp: iso (default), epoch, epoch_ms, epoch_us, epoch_ns or a strptime format."""
+    """For a timestamp: iso (default), another format of `time`, such as epoch_ms, or a strptime format."""
     zone: Zone | None = None
     """For a timestamp without an offset: its IANA zone."""
 
@@ -223,5 +224,5 @@ class Column(ShorthandModel):
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Return the schema: a path, a mapping, or null (not this column)."""
         schema = super().__get_pydantic_json_schema__(core, handler)
-        schema["anyOf"].append({"type": "null", "description": "leave the preset's column out"})
+        schema["anyOf"].append({"type": "null", "description": "remove the preset's column"})
         return schema

@@ -1,4 +1,4 @@
-"""A stream's file as one frozen, validated model."""
+"""The stream file as one frozen, validated model."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import GenericAlias
@@ -16,7 +16,7 @@ from transom.spec.stream_fields import StreamFields
 
 
 class Stream(StreamFields):
-    """A declared log; the blocks of features are fields of the type that `stream_type` makes of this one."""
+    """A validated stream file. `stream_type` adds the blocks of features as fields."""
 
     @model_validator(mode="before")
     @classmethod
@@ -32,19 +32,21 @@ class Stream(StreamFields):
 
 
 def stream_type(name: str, module: str, features: Iterable[Feature[Stream]]) -> type[Stream]:
-    """Return the type of a stream's file with the blocks of some features.
+    """Return the type of a stream file with the blocks of some features.
 
     Args:
-        name, module: the place of the type, so that its values can be pickled.
+        name: the name of the type.
+        module: the module that has it under this name, so that its values can be pickled.
+        features: the features, in the order in which their stages run.
     """
     features = tuple(features)
     fields: dict[str, Any] = {}
     for feature in features:
         blocks: Any = Field(default_factory=dict, description=feature.meaning)
         fields[feature.name] = (GenericAlias(dict, (Name, feature.block)), blocks)
-    model = create_model(name, __base__=Stream, __module__=module, __doc__="A declared log.", **fields)
+    model = create_model(name, __base__=Stream, __module__=module, __doc__="One kind of log.", **fields)
     model.features = features
-    # The order of fields for people: blocks come before the checks.
+    # In error messages and the JSON Schema, blocks come before the checks.
     declared = model.__pydantic_fields__
     own = [name for name in declared if name not in fields]
     at = own.index("checks")

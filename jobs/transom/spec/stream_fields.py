@@ -1,4 +1,4 @@
-"""The fields of a stream's file that no feature declares, validated one by one."""
+"""The fields of a stream file that no feature declares, validated one by one."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -26,66 +26,64 @@ B = TypeVar("B", bound=Model)
 
 
 class StreamFields(Model):
-    """What a stream's file declares beside the blocks of features, and what follows from it."""
+    """The fields of a stream file, except the blocks of features, and properties that depend on them."""
 
     features: ClassVar[tuple[Feature[Any], ...]] = ()
 
     name: Name
-    """The folder of its tables in the lake, and the id of its DAG."""
+    """The name of the stream: the folder of its tables in the lake, and the id of its DAG."""
     title: NonEmptyStr | None = None
-    """For people: the heading of the DAG's page. No table depends on it."""
+    """The heading of the DAG's page."""
     description: NonEmptyStr | None = None
-    """For people: the DAG's page opens with it."""
+    """The text at the top of the DAG's page."""
     owner: NonEmptyStr | None = None
-    """For people: the owner of the DAG."""
+    """The owner of the DAG."""
     tags: tuple[NonEmptyStr, ...] = ()
-    """Tags of the DAG, beside `transom`."""
+    """Tags of the DAG, in addition to `transom`."""
     preset: NonEmptyStr | None = None
-    """A known log, such as apache/combined or zeek/conn: defaults for format, options, columns, time and
-    checks."""
+    """A known kind of log, such as apache/combined or zeek/conn. It sets defaults for format, options,
+    columns, time, unique and checks."""
     source: Source
-    """The files: where they are, what their names say, how they are read."""
+    """The files of the stream: their paths, their periods and their format."""
     columns: dict[Name, Column] = Field(default_factory=dict)
-    """Columns of the events, by name, beside the preset's: where a value stands in a record, or more about
-    it; null leaves a column of the preset out. Captures of the path are added."""
+    """Columns of the events by name, in addition to those of the preset: the path of the value in a record,
+    or a mapping. null removes a column of the preset. The captures of the path are also columns."""
     time: Time | None = None
-    """How the time of an event is made."""
+    """The source of `event_time`. Required unless a preset sets it."""
     extra_fields: Literal["keep", "drop"] = "drop"
-    """What becomes of the fields that neither a column nor the time takes: drop, or keep, as JSON text in a
-    column rest."""
+    """What happens to fields that no column and no time uses: drop, or keep (as JSON in the column rest)."""
     unique: Unique | None = None
-    """Columns that make a record one; what repeats it is kept in the table duplicates."""
+    """Columns that identify a record. Duplicates go to the table duplicates."""
     key: tuple[str, ...] = ()
-    """The columns that a figure is for each value of; the default of the blocks."""
+    """The columns for whose values a block computes separately; the default of the blocks."""
     where: NonEmptyStr | None = None
     """A condition on the events, such as status >= 500; the default of the blocks."""
     checks: dict[Name, CheckSpec] = Field(default_factory=dict)
-    """Own checks, and changes of built-in ones."""
+    """Own checks and changes of built-in checks, by name."""
     waivers: tuple[WaiverSpec, ...] = ()
-    """Failed checks that somebody lets pass."""
+    """Failed checks that may pass."""
     repair_window: Duration = timedelta(days=2)
-    """How far around its interval a run repairs stale hours; whole hours."""
+    """How far around its interval a run computes stale hours again; whole hours."""
     retention: Duration | None = None
-    """How long private state is kept before the last hour that was asked for; whole hours, none is
-    for ever. State that an older hour needs is made again from the events. State that
-    other stages read is kept for ever."""
+    """The age, from the last requested hour, at which private state expires; whole hours. Default: never. State
+    that an older hour needs is computed again from the events. State that other stages read never expires."""
     start: Hour | None = None
     """The first hour, UTC, that the DAG may schedule."""
     until: Hour | None = None
-    """The end of the hours, exclusive, UTC, that the DAG may schedule."""
+    """The end, exclusive, UTC, of the hours that the DAG may schedule."""
     schedule: StrictBool = True
-    """Whether the DAG runs every hour by itself; false: only by hand."""
+    """Whether the DAG runs every hour by itself. false: users trigger it."""
     catchup: StrictBool = False
-    """Whether the DAG makes up for the hours since `start`."""
+    """Whether the DAG also runs the missed hours since `start`."""
     submit: Literal["per_stage", "single"] = "per_stage"
-    """How the DAG submits the stages: per_stage, each as an application of its own, or single, all in one,
-    which is quicker where hours are small. The gates are the same."""
+    """How the DAG submits the stages. per_stage: one Spark application for each. single: one for all, which
+    is faster if hours are small. The gates are the same."""
     chunk: Duration = timedelta(days=7)
-    """The length of the pieces in which a long interval is done; whole hours."""
+    """The length of the parts into which a run divides a long interval; whole hours."""
 
     @cached_property
     def event_columns(self) -> dict[str, layout.Field]:
-        """The columns of the events in order: declared ones, `rest` if it is kept, captures, as strings."""
+        """The columns of the events in order: declared ones, `rest`, captures as strings."""
         read = self.read_columns
         own = {name: read.get(name) or derived.field(self.columns, read, name) for name in self.columns}
         return own | read
@@ -106,7 +104,7 @@ class StreamFields(Model):
 
     @cached_property
     def event_types(self) -> dict[str, FieldType]:
-        """The types that conditions on events see: the columns, and `event_time`."""
+        """The types of what conditions on events may read: the columns, and `event_time`."""
         types: dict[str, FieldType] = {name: field.type for name, field in self.event_columns.items()}
         return types | {"event_time": "timestamp"}
 

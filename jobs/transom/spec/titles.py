@@ -9,8 +9,12 @@ from transom.spec.errors import Issue, did_you_mean
 
 @lru_cache
 def parts_of(title: str) -> list[tuple[str, str | None]]:
-    """Split a title into texts, each with the column that follows it, None at the end; raise a ValueError if
-    a brace is not closed, or has more than a name."""
+    """Split a title into texts, each with the column that follows it or None; raise a ValueError if a brace
+    is not closed or contains more than a name.
+
+    >>> parts_of("{client} is busy")
+    [('', 'client'), (' is busy', None)]
+    """
     try:
         parts = list(Formatter().parse(title))
     except ValueError:

@@ -23,8 +23,8 @@ EVENT_COLUMNS = ("hour", "event_time", "source_id", "source_line")
 def problems(stream: StreamFields) -> Iterator[Issue]:
     """Yield every broken rule, with full paths, in the order of the fields.
 
-    Fields that read a derived column are only checked if it is valid, and fields that read a block only if
-    every block is valid by itself.
+    If blocks have problems of their own, only these are yielded. If derived columns have problems, the fields
+    that may read one are not checked.
     """
     if of_blocks := list(_blocks(stream)):
         yield from of_blocks
@@ -114,7 +114,7 @@ def _around(place: str, text: str, records: str) -> Iterator[Issue]:
 
 
 def key_problems(place: str, key: tuple[str, ...], stream: StreamFields) -> Iterator[Issue]:
-    """Yield what is wrong with the columns of a key."""
+    """Yield the problems of the columns of a key."""
     for index, name in enumerate(key):
         if name not in stream.event_columns:
             yield no_column(f"{place}[{index}]", name, stream.event_columns)
@@ -135,7 +135,7 @@ def _checks(stream: StreamFields) -> Iterator[Issue]:
             types: Mapping[str, FieldType] | None = stream.event_types
             needs: tuple[Location, ...] = ()
             if feature is not None and feature.row_types is not None:
-                # If no block is named, the existing blocks determine it.
+                # If the check names no block, the existing blocks determine it.
                 types = feature.row_types(stream, check.block or blocks[0])
                 needs = (("key",), (feature.name,))
             if types is not None:  # else the block has problems of its own
@@ -180,7 +180,7 @@ def _times(stream: StreamFields) -> Iterator[Issue]:
 def condition_problems(
     place: str, text: str, types: Mapping[str, FieldType], *needs: Location
 ) -> Iterator[Issue]:
-    """Yield what is wrong with a condition over columns of these types."""
+    """Yield the problems of a condition over columns of some types."""
     try:
         condition(text, types)
     except ExpressionError as error:

@@ -1,4 +1,4 @@
-"""Domains of columns under a condition: whether a row can meet it, by bounds of single columns.
+"""Domains of columns under a condition: decide by bounds of single columns whether a row can meet it.
 
 See `transom.spec.impossible_conditions`.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from transom.spec.expressions.parser import parse
 
 EXACT = 2.0**53
-"""Below this every whole number is a double."""
+"""Every whole number below it is a double."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class Domain:
     """The values that a column may have: between two numbers, or one of some constants; or null.
 
     Attributes:
+        low: the smallest number.
+        high: the largest number.
         whole: whether values are whole numbers.
         among: the possible texts or truth values; None is any.
         null: whether it may be null.
@@ -47,7 +49,7 @@ class Domain:
         return not self.not_null or self.low > self.high or point or none
 
     def restricted(self, sign: str, other: "Domain") -> "Domain":
-        """Return the domain of values, without null, that compare so with some value of another domain."""
+        """Return the domain of values that compare by `sign` with some value of another domain; not null."""
         if self.whole != other.whole:
             # Spark compares both as doubles.
             low = other.low if abs(other.low) < EXACT else -inf
@@ -78,7 +80,7 @@ class Domain:
         return self.among if self.among is not None and len(self.among) == 1 else frozenset()
 
     def _up_to(self, bound: float, outside: bool) -> float:
-        """Return the greatest number up to a bound, or below it; infinity where there is none."""
+        """Return the greatest number up to a bound, or below it; infinity if the bound is infinite."""
         if isinf(bound):
             return inf
         if self.whole:
@@ -100,20 +102,25 @@ _NEGATED = {"eq": "neq", "neq": "eq", "lt": "gte", "lte": "gt", "gt": "lte", "gt
 
 
 def possible(text: str, domains: Domains) -> bool:
-    """Return whether a row may meet a condition, which compiles; also True if this is unknown."""
+    """Return whether a row may meet a valid condition; True also if this is unknown.
+
+    >>> possible("status > 5 and status < 5", {})
+    False
+    """
     tree = parse(text)
     narrowed = _narrowed(tree, domains, True)
-    # The second time with what later parts narrow.
+    # Again, as later parts may narrow the domains of earlier ones.
     return narrowed is not None and _narrowed(tree, narrowed, True) is not None
 
 
 @dataclass(frozen=True)
 class Tested:
-    """A condition of a stream's file.
+    """A condition in a stream file.
 
     Attributes:
         place: the path of its field.
-        domains: what is known of the columns that it reads.
+        text: the condition.
+        domains: the known domains of the columns that it reads.
         why: the reason, as text, if no row meets it.
     """
 
@@ -124,7 +131,7 @@ class Tested:
 
 
 def because(text: str, counts: Domains, why: str) -> str:
-    """Return the reason, where bounds of counts alone make a condition impossible."""
+    """Return `why` with a colon if the bounds of counts alone make a condition impossible, else ""."""
     by_itself = {name: Domain(whole=True, null=False) for name in counts}
     return f": {why}" if possible(text, by_itself) and not possible(text, counts) else ""
 

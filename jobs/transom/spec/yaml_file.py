@@ -24,8 +24,7 @@ _NAME = re.compile(
 class _Loader(yaml.SafeLoader):
     """The safe loader, with the rules of this module."""
 
-    # A table of this class, since adding a resolver to the parent's would change it for every user. PyYAML
-    # changes it in `add_implicit_resolver`.
+    # Own resolvers, since PyYAML's `add_implicit_resolver` would change those of the parent for every user.
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
     depth = 0
 
@@ -72,7 +71,7 @@ for _tag, _form, _first in (
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
-    """Return the mapping that a YAML file holds.
+    """Return the mapping in a YAML file.
 
     Raises:
         SpecificationError: the file cannot be read, or as `parse_mapping`.
@@ -89,7 +88,7 @@ def parse_mapping(content: bytes | str, name: str) -> dict[str, Any]:
     """Return the mapping in a text; `name` is for errors.
 
     Raises:
-        SpecificationError: it is larger than 256 KiB, no UTF-8, no YAML or no mapping, or breaks a rule of
+        SpecificationError: it is larger than 256 KiB, not UTF-8, not YAML or no mapping, or breaks a rule of
             this module.
     """
     problem = ""
@@ -114,6 +113,10 @@ def parse_mapping(content: bytes | str, name: str) -> dict[str, Any]:
 
 
 def declared_name(content: str) -> str | None:
-    """Return the name declared in the text of a stream's file, even if the rest is invalid."""
+    """Return the name declared in the text of a stream file, even if the rest is invalid.
+
+    >>> declared_name("name: web\\nsource: [")
+    'web'
+    """
     match = _NAME.search(content)
     return match["name"] if match else None

@@ -1,7 +1,7 @@
 """The expression language: a subset of standard SQL, checked here and compiled to Spark SQL.
 
-Text is in single quotes ('' is a quote, a backslash is a backslash); a column has its declared name. There
-are five types: string, integer (64 bits), number (double), boolean, timestamp (UTC).
+Texts have single quotes ('' is a quote, a backslash is a backslash); columns have their declared names. The
+types are string, integer (64 bits), number (double), boolean and timestamp (UTC).
 
 - `= <> < <= > >=`, `is [not] distinct from`, `is [not] null`, `is [not] true`, `and or not`,
   `[not] in (...)`, `[not] between ... and ...`, `[not] like`, `[not] ilike`, `rlike` with a constant
@@ -9,8 +9,8 @@ are five types: string, integer (64 bits), number (double), boolean, timestamp (
   `timestamp '2015-05-17 10:00:00'` (UTC without an offset)
 - the functions in `compiler.FUNCTIONS`
 
-Expressions never fail at run time, since one bad row must not stop an hour: a division by zero, a number that
-is too large and a failed cast give null. What Spark would refuse is refused here, with its position.
+Expressions never fail at run time, since one bad row must not stop an hour. A division by zero, a number that
+is too large and a failed cast return null. What Spark would refuse is refused here, with its position.
 """
 
 from collections.abc import Mapping
@@ -30,8 +30,9 @@ class Expression:
     """A compiled expression.
 
     Attributes:
-        text: the text in the stream's file.
+        text: the text in the stream file.
         sql: the Spark SQL, with every part in parentheses and every column in backticks.
+        type: the type of its values.
         columns: the columns that it reads, sorted.
     """
 
@@ -42,7 +43,7 @@ class Expression:
 
 
 def condition(text: str, columns: Mapping[str, FieldType]) -> Expression:
-    """Return the compiled expression; raise as `compile`, or if it is no boolean."""
+    """Return a compiled condition; raise an ExpressionError as `compile` does, or if it is no boolean."""
     expression = compile(text, columns)
     if expression.type != "boolean":
         got = type_with_article(expression.type)
@@ -53,9 +54,12 @@ def condition(text: str, columns: Mapping[str, FieldType]) -> Expression:
 def compile(text: str, columns: Mapping[str, FieldType]) -> Expression:
     """Return an expression over columns of the given types, as Spark SQL.
 
+    >>> compile("bytes / 2 > 1", {"bytes": "integer"}).sql
+    '(try_divide(`bytes`, 2L) > 1L)'
+
     Raises:
-        ExpressionError: it cannot be read, has what the language has not (subqueries, aggregates, windows,
-            stars, comments, ...), names what is not declared, or its types do not fit.
+        ExpressionError: it cannot be parsed, uses syntax outside of the language (subqueries, aggregates,
+            windows, stars, comments, ...), reads an undeclared column, or its types do not fit.
     """
     compiler = Compiler(text, columns)
     sql, kind = compiler.compile(parse(text))

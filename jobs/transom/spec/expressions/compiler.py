@@ -1,4 +1,4 @@
-"""Compile a syntax tree to Spark SQL: the allowed arguments of each node, its types, and its SQL."""
+"""Compile a syntax tree to Spark SQL: check the arguments and the types of each node, and write its SQL."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +36,7 @@ _SIMPLE: dict[str, tuple[str, str, tuple[FieldType, ...], FieldType | None]] = {
     "mod": ("%", "try_mod({}, {})", NUMERIC, None),
     "div": ("/", "try_divide({}, {})", NUMERIC, "number"),
     "dpipe": ("||", "({} || {})", ("string",), "string"),
-    # Spark's is 32 bits, whose product with another overflows.
+    # Spark's length has 32 bits; its product with another could overflow.
     "length": ("length", "CAST(length({}) AS BIGINT)", ("string",), "integer"),
     **{name: (name, f"{name}({{}})", ("string",), "string") for name in ("lower", "upper", "trim")},
     **{
@@ -44,9 +44,9 @@ _SIMPLE: dict[str, tuple[str, str, tuple[FieldType, ...], FieldType | None]] = {
         for name in ("startswith", "endswith", "contains")
     },
 }
-"""Nodes with operands of one type: the name for messages, the SQL, the types of the operands, and that of the
-result; None is the type of the operands."""
-# Set by the parser and without meaning here: Spark's greatest and least skip nulls anyway.
+"""Nodes with operands of one type: the name for messages, the SQL, the types of the operands, and the type of
+the result; None is the type of the operands."""
+# The parser sets them; they change nothing here: Spark's greatest and least skip nulls anyway.
 _HARMLESS = frozenset(("ignore_nulls", "safe", "typed", "coalesce", "_type"))
 _INTEGER = re.compile("[0-9]+")
 _DECIMAL = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -54,7 +54,7 @@ _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def quote(text: str) -> str:
-    """Return a Spark SQL literal. `$` is escaped, as Spark replaces `${name}` inside literals, too."""
+    """Return a Spark SQL literal. `$` is escaped, as Spark replaces `${name}` inside literals too."""
     safe = text.replace("\\", "\\\\").replace("'", "\\'")
     return "'" + "".join(c if c.isprintable() and c != "$" else _escape(c) for c in safe) + "'"
 
@@ -69,7 +69,11 @@ def type_with_article(kind: FieldType | None) -> str:
 
 
 class Compiler:
-    """One walk over a syntax tree; `used` are the columns that it reads."""
+    """One walk over a syntax tree.
+
+    Attributes:
+        used: the columns that it reads.
+    """
 
     def __init__(self, text: str, columns: Mapping[str, FieldType]) -> None:
         self.text, self.columns = text, columns
@@ -77,7 +81,7 @@ class Compiler:
         self._depth = 0
 
     def compile(self, node: Any) -> Typed:
-        """Return the SQL and the type of a node; raise an ExpressionError if the language has none."""
+        """Return the SQL and the type of a node; raise an ExpressionError if it is outside of the language."""
         if node.key not in _HANDLERS:
             from sqlglot import exp
 
@@ -115,7 +119,7 @@ class Compiler:
         return (written if written.isidentifier() else _WORD_START.sub("_", type(node).__name__)).lower()
 
     def _typed(self, node: Any, *kinds: FieldType, who: str) -> Typed:
-        """Compile a part of one of the types, any if there are none, or null; `who` is for messages."""
+        """Compile a part; refuse types other than `kinds` (any if empty) and null. `who` is for messages."""
         sql, kind = self.compile(node)
         if kinds and kind is not None and kind not in kinds:
             allowed = " or ".join(map(type_with_article, kinds))
@@ -125,7 +129,7 @@ class Compiler:
     def _alike(
         self, nodes: Iterable[Any], *kinds: FieldType, who: str, nulls: bool = True
     ) -> tuple[list[str], FieldType | None]:
-        """Compile parts of one type, where integers among numbers are numbers.
+        """Compile parts of one type; integers among numbers count as numbers.
 
         Args:
             nulls: whether a part may be a bare null.
@@ -339,7 +343,7 @@ class Compiler:
 
 
 def _start(node: Any) -> int:
-    """Return where a node starts in the expression; 0 if the parser does not know."""
+    """Return the position of a node in the expression; 0 if the parser does not record it."""
     return min((part.meta["start"] for part in node.walk() if "start" in part.meta), default=0)
 
 

@@ -6,8 +6,9 @@ from functools import cache
 from typing import Any, ClassVar
 
 MAX_LENGTH = 4000
+"""Maximum number of characters of an expression."""
 MAX_DEPTH = 20
-"""Limits of an expression: characters, and nesting of parentheses, cases or operators."""
+"""Maximum nesting of parentheses, cases and operators."""
 
 
 class ExpressionError(ValueError):
@@ -36,7 +37,7 @@ class ExpressionError(ValueError):
 
 def parse(text: str) -> Any:
     """Return the syntax tree; raise an ExpressionError if it is no expression, too long or too deep."""
-    # This import takes half a second, which a DAG file of a stream without expressions should not pay.
+    # This import takes half a second; a stream without expressions does not need it.
     from sqlglot import errors, exp, parser
     from sqlglot.tokenizer_core import TokenType
 
@@ -55,7 +56,7 @@ def parse(text: str) -> Any:
         raise ExpressionError(text, start, "a quote or a comment without its end") from None
     _check_tokens(text, tokens, TokenType)
     try:
-        # Errors have all of the text before their token, which tells the position.
+        # An error contains all of the text before its token, so its length is the position.
         trees = parser.Parser(error_message_context=MAX_LENGTH).parse_into(exp.Condition, tokens, text)
     except errors.ParseError as error:
         detail = error.errors[0]
@@ -100,7 +101,7 @@ def _check_tokens(text: str, tokens: Sequence[Any], kinds: Any) -> None:
         depth += opens - closes
         plain = token.token_type not in (kinds.STRING, kinds.IDENTIFIER)
         follows = tokens[index + 1].token_type if index + 1 < len(tokens) else None
-        # Without a parenthesis the parser takes it for a statement, and logs that.
+        # Without a parenthesis the parser would read a statement, and log that.
         if plain and token.text.lower() == "if" and follows != kinds.L_PAREN:
             raise ExpressionError(text, token.start, "if needs a parenthesis: if(condition, value, value)")
         # The parser would join two adjacent texts, as after a forgotten comma in a list.
@@ -111,7 +112,7 @@ def _check_tokens(text: str, tokens: Sequence[Any], kinds: Any) -> None:
 
 
 def _rule(message: str, token: str) -> str:
-    """Return the parser's message in the words of the language; `token` is where it stopped."""
+    """Return the message for an error of the parser; `token` is where it stopped."""
     missing = re.match(r"Expect(?:ing|ed) (\S+)", message)
     too_many = re.match(r"The number of provided arguments \((\d+)\) is greater than .* \((\d+)\)", message)
     if too_many is not None:

@@ -1,4 +1,4 @@
-"""Read the results of a stream from a lake, for notebooks and pages.
+"""Read the results of a stream from a lake, for notebooks and dashboards.
 
 web = read("lake", "schemas/streams/web.yaml")
 web.table("aggregates", start, end).to_pandas()
@@ -31,7 +31,7 @@ from transom.stream import Stream, load
 __all__ = ["RESULTS", "Finding", "Results", "StaleDataError", "UnknownKey", "read"]
 
 RESULTS = (*INGEST_OUTLETS, *(table for feature in FEATURES for table in feature.outlets), "findings")
-"""The tables of results, whose columns are documented; tables of state are private."""
+"""The tables of results. Tables of state are private."""
 
 
 def read(lake: str | PathLike[str], stream: str | PathLike[str] | Stream) -> "Results":
@@ -39,7 +39,7 @@ def read(lake: str | PathLike[str], stream: str | PathLike[str] | Stream) -> "Re
 
     Args:
         lake: the folder or address with the tables of streams.
-        stream: the stream or its file.
+        stream: the stream, or the path of its file.
 
     Raises:
         SpecificationError: the file is invalid.
@@ -51,12 +51,17 @@ def read(lake: str | PathLike[str], stream: str | PathLike[str] | Stream) -> "Re
 class Results(Reader):
     """The results of a stream in a lake.
 
-    It has the queries of all features as methods (`spec.feature.Feature.queries`): `dir` lists them, `help`
+    The queries of all features are its methods (`spec.feature.Feature.queries`): `dir` lists them, `help`
     describes each.
     """
 
     def table(self, name: str, start: datetime | None = None, end: datetime | None = None) -> pa.Table:
         """Return the rows of a table for the hours in `[start, end)`, fresh or not (see `transom status`).
+
+        Args:
+            name: one of `RESULTS`.
+            start: the first hour; None is no bound.
+            end: the end of the hours, exclusive; None is no bound.
 
         Raises:
             KeyError: it is no table of results.

@@ -1,6 +1,6 @@
-"""The specification of a stream: the content of a stream's file, validated.
+"""The specification of a stream: the content of a stream file, validated.
 
-`load` reads one; each model's docstring describes its fields. No Spark, no Airflow, no clock, no network.
+`load` reads a file; the models describe its fields. No Spark, no Airflow, no clock, no network.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from transom.spec.yaml_file import read_mapping
 __all__ = ["Issue", "SpecificationError", "Stream", "StreamFile", "load", "parse"]
 
 StreamFile = stream_type("StreamFile", __name__, FEATURES)
-"""The type of a stream's file, with the blocks of every feature."""
+"""The type of a stream file, with the blocks of every feature."""
 
 
 def load(path: str | Path, model: type[Stream] = StreamFile) -> Stream:

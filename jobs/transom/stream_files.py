@@ -1,4 +1,4 @@
-"""The stream files: schemas/streams, or the folder that TRANSOM_STREAMS names."""
+"""The stream files: in schemas/streams, or in the folder TRANSOM_STREAMS."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def folder() -> Path:
 def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:
     """Return the valid streams by file, and the errors of the other files.
 
-    All files that declare the same name are invalid: it is the stream's folder in the lake and the id of its
+    Files that declare the same name are all invalid: it is the stream's folder in the lake and the id of its
     DAG.
     """
     valid: dict[Path, Stream] = {}
@@ -38,7 +38,7 @@ def streams() -> tuple[dict[Path, Stream], list[SpecificationError]]:
 
 
 def names_of(error: SpecificationError) -> list[str]:
-    """Return the names of the streams with invalid files: the declared ones, else those of the files."""
+    """Return the names of the streams in invalid files: the declared names, else the files' names."""
     names = []
     for file in map(Path, error.files):
         try:

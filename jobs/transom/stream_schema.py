@@ -1,6 +1,6 @@
-"""Write the JSON Schema of a stream's file: `python -m transom.stream_schema schemas/stream.schema.json`.
+"""Write the JSON Schema of a stream file: `python -m transom.stream_schema schemas/stream.schema.json`.
 
-It has the rules of single fields, for editors. Rules between fields are beyond a schema.
+It contains the rules of single fields, for editors. A schema cannot express rules between fields.
 """
 
 import json
@@ -19,14 +19,14 @@ class _Schema(GenerateJsonSchema):
     """Pydantic's schema, with defaults as a file writes them."""
 
     def encode_default(self, dft: Any) -> Any:
-        """Return a default as JSON; pydantic's durations are no text that a file may hold."""
+        """Return a default as JSON. Durations have the form of a stream file, not pydantic's."""
         if isinstance(dft, tuple):
             return [self.encode_default(item) for item in dft]
         return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
 
 
 def schema_text(model: type[Stream]) -> str:
-    """Return the JSON Schema of a stream's file, the same text every time."""
+    """Return the JSON Schema of a stream file; equal models give equal texts."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **model.model_json_schema(by_alias=True, mode="validation", schema_generator=_Schema),

@@ -14,13 +14,13 @@ from transom.core.intervals import HOUR_LENGTH
 
 
 def concat_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
-    """Return all rows of batches, each column in one chunk; None if there is no row."""
+    """Return all rows of batches as a table with one chunk per column; None if there is no row."""
     nonempty = [batch for batch in batches if batch.num_rows]
     return pa.Table.from_batches(nonempty).combine_chunks() if nonempty else None
 
 
 def rebatch(batches: Iterable[pa.RecordBatch], min_rows: int) -> Iterator[pa.Table]:
-    """Yield all rows of batches in tables of at least `min_rows` rows, except the last one."""
+    """Yield all rows of batches in tables of at least `min_rows` rows; the last one may have fewer."""
     pending: list[pa.RecordBatch] = []
     for batch in batches:
         pending.append(batch)
@@ -32,7 +32,7 @@ def rebatch(batches: Iterable[pa.RecordBatch], min_rows: int) -> Iterator[pa.Tab
 
 
 def by_value(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.Table]:
-    """Yield the rows of each value of an integer column. The batches are sorted by it."""
+    """Yield a table for each value of an integer column, by which the batches are sorted."""
     pieces: list[pa.RecordBatch] = []
     for batch in filter(len, batches):
         edges = np.flatnonzero(np.diff(batch[name].to_numpy())) + 1
@@ -47,14 +47,19 @@ def by_value(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.Table]
 
 
 def encode_keys(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
-    """Return a dense code for each row's key, and the first row of each code."""
+    """Return a dense code for the key of each row, and the first row of each code.
+
+    >>> codes, firsts = encode_keys(pa.table({"host": ["b", "a", "b"]}), ["host"])
+    >>> codes.tolist(), firsts.tolist()
+    ([0, 1, 0], [0, 1])
+    """
     count = table.num_rows
     codes = np.zeros(count, dtype=np.int64)
     for number, name in enumerate(key):
         column = _equal_as_in_spark(table[name]).combine_chunks().dictionary_encode(null_encoding="encode")
         codes = codes * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
         if number:
-            # Dense again at once, so that the product of many columns cannot overflow.
+            # Dense after each column, so that the product of many columns cannot overflow.
             codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
     firsts = np.zeros(1 + codes.max(initial=-1), dtype=np.int64)
     # Backwards, so that the first row of a code is written last.
@@ -63,7 +68,7 @@ def encode_keys(table: pa.Table, key: Sequence[str]) -> tuple[Int64s, Int64s]:
 
 
 def ranks(column: pa.ChunkedArray) -> Int64s:
-    """Return a number for each text, in the order of the texts."""
+    """Return the rank of each text among the distinct texts, shape (rows,)."""
     encoded = column.combine_chunks().dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order), dtype=np.int64)
@@ -98,7 +103,8 @@ def build_batches(count: int, columns: Mapping[str, Any], schema: pa.Schema) -> 
     """Yield batches of a schema with `count` rows.
 
     Args:
-        columns: arrays, lists of values, or one value for all rows; missing ones are null.
+        count: the number of rows.
+        columns: by name arrays, lists of values, or one value for all rows; missing columns are null.
     """
     if not count:
         return
@@ -116,7 +122,11 @@ def build_batches(count: int, columns: Mapping[str, Any], schema: pa.Schema) -> 
 
 
 def lists(flat: Int64s, count: int) -> pa.Array:
-    """Return numbers as `count` lists of equal length."""
+    """Return numbers as `count` lists of equal length.
+
+    >>> lists(np.arange(4), 2).to_pylist()
+    [[0, 1], [2, 3]]
+    """
     length = len(flat) // count
     return pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * length, pa.int32()), pa.array(flat))
 
@@ -138,7 +148,8 @@ def overlaps_any(start: Int64s, end: Int64s, hours: Int64s) -> Any:
     """Return which windows overlap any of the hours.
 
     Args:
-        start, end: of windows `[start, end)`, in microseconds.
+        start: the starts of the windows, in microseconds.
+        end: their ends, exclusive, in microseconds.
         hours: ascending, in microseconds.
     """
     if not len(hours):

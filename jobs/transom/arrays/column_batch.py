@@ -1,4 +1,4 @@
-"""Rows as columns of equal length, and the numbers that mean no value."""
+"""Rows as columns of equal length, and int64 values with a special meaning."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
@@ -8,15 +8,14 @@ import numpy as np
 from transom.core.exact_sums import Bools
 
 MISSING = np.iinfo(np.int64).min
-"""No time, no value."""
-
-
+"""Means no time or no value."""
 FAR_FUTURE = np.iinfo(np.int64).max
+"""A time after all others."""
 
 
 @dataclass(frozen=True)
 class ColumnBatch:
-    """Rows stored as columns."""
+    """Rows stored as columns: the fields of a subclass are arrays of equal length."""
 
     def take(self, rows: Any) -> Self:
         """Return some of the rows."""

@@ -1,8 +1,8 @@
 """Queries on many ranges of one array at a time: positions by bisection, extremes by doubling.
 
-`first_at_least` and `first_of_range` find for each of many positions how far a condition holds. The searches
-run side by side, each in a number of steps that is the logarithm of its result. Each block of `2^k` positions
-is summarised by one number, from two blocks of `2^(k-1)`. Larger blocks are only made while some search
+`first_at_least` and `first_of_range` find for each of many positions how far a condition is true. All
+searches advance together; each takes O(log n) steps for a distance of n positions. A block of `2^k` positions is
+summarised by one number, from two blocks of `2^(k-1)`. Larger blocks are only computed while some search
 passes a whole block.
 """
 
@@ -14,15 +14,19 @@ import numpy as np
 from transom.core.exact_sums import Int64s
 
 NO_VALUE = -1
-"""The maximum of an empty range; all values are above it."""
+"""The maximum of an empty range. It is below all values."""
 Through = Callable[[Int64s, Sequence[Int64s], Int64s], Any]
-"""Whether searches pass a block. Arguments: the searches, the blocks, the positions."""
+"""Returns whether searches pass a block. Arguments: the searches, the blocks, the positions."""
 Join = Callable[[Any, Any], Any]
 """Combines the summaries of two blocks."""
 
 
 def segmented_searchsorted(values: Int64s, low: Int64s, high: Int64s, bound: Int64s) -> Int64s:
     """Return the first position in each range `[low, high)` with a value of at least `bound`, else `high`.
+
+    >>> ranges = np.array([0, 2]), np.array([2, 4])
+    >>> segmented_searchsorted(np.array([1, 5, 2, 3]), *ranges, np.array([4, 4])).tolist()
+    [1, 4]
 
     Args:
         values: ascending within each range.
@@ -37,7 +41,12 @@ def segmented_searchsorted(values: Int64s, low: Int64s, high: Int64s, bound: Int
 
 
 def expand_ranges(first: Int64s, stop: Int64s) -> tuple[Int64s, Int64s]:
-    """Return every position of each range `[first, stop)`: the number of its range, and the position."""
+    """Return every position of each range `[first, stop)`: the number of its range, and the position.
+
+    >>> owner, position = expand_ranges(np.array([5, 0]), np.array([7, 1]))
+    >>> owner.tolist(), position.tolist()
+    ([0, 0, 1], [5, 6, 0])
+    """
     lengths = stop - first
     owner = np.repeat(np.arange(len(first)), lengths)
     offset = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -55,7 +64,9 @@ def first_of_range(low: Int64s, high: Int64s, start: Int64s, stop: Int64s, below
     `start` reaches `below`, else `stop`.
 
     Args:
-        low, high: their difference fits into an int64.
+        low: the lower values.
+        high: the upper values; `high - low` fits into an int64.
+        below: the spread to reach.
     """
     lowest, highest = low[np.minimum(start, len(low) - 1)], high[np.minimum(start, len(low) - 1)]
 
@@ -72,7 +83,7 @@ def extreme(values: Int64s, start: Int64s, stop: Int64s, join: Join, empty: int 
     """Return the largest or the smallest value of each range `[start, stop)`.
 
     Args:
-        values: one array, or several of equal length as rows, which `join` combines at once.
+        values: shape (n,), or (k, n) for `k` rows that `join` combines together.
         join: maximum or minimum.
         empty: the result for an empty range.
     """

@@ -1,4 +1,4 @@
-"""Sorted moments of many keys, and searches among them."""
+"""Sorted moments of many keys, and searches in them."""
 
 import numpy as np
 
@@ -9,7 +9,8 @@ def sort_by_key_and_time(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int
     """Return the order of moments by key and then by time, and the keys and times in this order.
 
     Args:
-        key: codes, from 0 up.
+        key: codes, from 0 up, shape (rows,).
+        time: moments in microseconds, shape (rows,).
     """
     if not len(time):
         none = np.empty(0, dtype=np.int64)
@@ -19,7 +20,7 @@ def sort_by_key_and_time(key: Int64s, time: Int64s) -> tuple[Int64s, Int64s, Int
     if span * keys >= MAX_EXACT_SUM:
         order: Int64s = np.lexsort([time, key])
         return order, key[order], time[order]
-    # Sorting one number takes a third of the time of two, and key and time are computed back from it.
+    # Sorting one number takes a third of the time of sorting two; key and time follow from it.
     number = key * span + (time - origin)
     order = np.argsort(number)
     of_key = np.repeat(np.arange(keys), np.bincount(key))
@@ -30,8 +31,8 @@ class SortedIndex:
     """A search index over moments of keys.
 
     Args:
-        key: codes, from 0 up.
-        time: of each moment, in microseconds; ordered by key and then by time.
+        key: codes, from 0 up, shape (rows,).
+        time: moments in microseconds, shape (rows,); the rows are ordered by key and then by time.
     """
 
     def __init__(self, key: Int64s, time: Int64s) -> None:
@@ -44,7 +45,7 @@ class SortedIndex:
         self._numbers = key * self._span + self._within(time)
 
     def first_after(self, key: Int64s, moment: Int64s) -> Int64s:
-        """Return the position of the first moment of a key after a given one; else the end of the key."""
+        """Return the position of the first moment of each key after a given one; else the end of the key."""
         first: Int64s = np.searchsorted(self._numbers, key * self._span + self._within(moment), side="right")
         return first
 
@@ -56,7 +57,11 @@ class SortedIndex:
 
 
 def this_or_next(flags: Bools) -> Int64s:
-    """Return for each row the first row with a flag, from itself on; the number of rows if there is none."""
+    """Return for each row the first row with a flag, from itself on; the number of rows if there is none.
+
+    >>> this_or_next(np.array([False, True, False])).tolist()
+    [1, 1, 3]
+    """
     at = np.where(flags, np.arange(len(flags)), len(flags))
     positions: Int64s = np.minimum.accumulate(at[::-1])[::-1]
     return positions

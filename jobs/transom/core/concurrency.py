@@ -1,4 +1,4 @@
-"""Run jobs in threads and yield their results in order. Useful where the work releases Python's lock."""
+"""Run jobs in threads and yield their results in order. Useful for jobs that release Python's lock."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -9,11 +9,14 @@ T = TypeVar("T")
 
 
 def ordered_map(jobs: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
-    """Yield what jobs return, in the order of the jobs; an exception is raised in its job's turn.
+    """Yield the results of jobs, in the order of the jobs; an exception is raised in its job's turn.
 
     Args:
-        jobs: at most `threads` more are started than results were yielded. This bounds the memory.
-        threads: at least 1; with 1 the jobs run in the caller's thread.
+        jobs: functions; at most `threads + 1` results wait at a time, which bounds the memory.
+        threads: the number of threads, at least 1; with 1 the jobs run in the caller's thread.
+
+    >>> list(ordered_map([lambda: "a", lambda: "b"], threads=2))
+    ['a', 'b']
     """
     if threads == 1:
         yield from (job() for job in jobs)

@@ -1,4 +1,4 @@
-"""Durations as people write them, a whole number and a unit: `5 minutes`, `1 h`, `90 s`, `2 days`."""
+"""Durations as text: a whole number and a unit, such as `5 minutes`, `1 h`, `90 s`, `2 days`."""
 
 import re
 from datetime import timedelta
@@ -25,7 +25,10 @@ _PATTERN = r"^\s*[0-9]+\s*(" + "|".join(sorted(_UNITS)) + r")\s*$"
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the duration that a text such as `5 minutes` or `1 h` means; case does not matter.
+    """Return the duration of a text such as `5 minutes` or `1 h`; case does not matter.
+
+    >>> parse_duration("5 min")
+    datetime.timedelta(seconds=300)
 
     Raises:
         ValueError: no whole number, no unit, an unknown unit (with the nearest known one), or more than the
@@ -47,7 +50,11 @@ def parse_duration(text: str) -> timedelta:
 
 
 def format_duration(length: timedelta) -> str:
-    """Return a duration, zero or more, in the largest unit below weeks that divides it: `90 seconds`."""
+    """Return a duration, zero or more, in the largest unit below weeks that divides it.
+
+    >>> format_duration(timedelta(seconds=90))
+    '90 seconds'
+    """
     if length < timedelta(0):
         raise ValueError(f"a duration must not be negative; got {length}")
     if not length:
@@ -58,7 +65,11 @@ def format_duration(length: timedelta) -> str:
 
 
 def format_duration_long(length: timedelta) -> str:
-    """Return a duration of whole seconds for people, as `3 days 13 hours 20 minutes`."""
+    """Return a duration of whole seconds in several units.
+
+    >>> format_duration_long(timedelta(hours=85, minutes=20))
+    '3 days 13 hours 20 minutes'
+    """
     parts = []
     for unit in (_DAY, _HOUR, _MINUTE, _SECOND):
         number, length = divmod(length, unit)
@@ -67,13 +78,17 @@ def format_duration_long(length: timedelta) -> str:
 
 
 def format_bytes(count: int) -> str:
-    """Return a number of bytes in the largest fitting unit, such as `3.6 GiB`."""
+    """Return a number of bytes in the largest fitting unit.
+
+    >>> format_bytes(3 * 2**29)
+    '1.5 GiB'
+    """
     power = min(max(count.bit_length() - 1, 0) // 10, 4)
     return f"{count / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
 def microseconds(length: timedelta) -> int:
-    """Return a duration as the whole number of microseconds that it is."""
+    """Return a duration in microseconds."""
     return length // timedelta(microseconds=1)
 
 
@@ -97,11 +112,11 @@ Duration = Annotated[
 
 
 def _some(shifts: tuple[timedelta, ...]) -> tuple[timedelta, ...]:
-    # Where pydantic checks the length, a list with one wrong item gets a second problem.
+    # If pydantic checked the length, a list with one wrong item would have a second problem.
     if not shifts:
         raise ValueError("must have at least 1; got []")
     return shifts
 
 
 Shifts = Annotated[tuple[Duration, ...], AfterValidator(_some), Field(json_schema_extra={"minItems": 1})]
-"""How long ago, one or several durations."""
+"""One or several durations: how long ago."""

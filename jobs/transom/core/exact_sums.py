@@ -1,4 +1,4 @@
-"""The bound below which sums of int64 are exact, so that their order does not matter."""
+"""The bound below which sums of int64 cannot overflow, so that their order does not matter."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,4 +7,4 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 MAX_EXACT_SUM = 2**62
-"""A sum is exact if its terms' magnitudes add up to less than this."""
+"""A sum is exact if the magnitudes of its terms add up to less than this."""

@@ -8,11 +8,14 @@ _ROTATION = re.compile(
 )
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _ADDRESS = re.compile(rf"(?<![0-9])(?<![0-9]\.){_OCTET}(?:\.{_OCTET}){{3}}$")
-"""An IPv4 address at the end of a name: it identifies a host, and its last part is no rotation number."""
+"""An IPv4 address at the end of a name. It identifies a host; its last part is no rotation number."""
 
 
 def split_name(path: str) -> tuple[str, str]:
     """Return a path without its compression and rotation suffixes, and the rotation suffix.
+
+    >>> split_name("web/access.log.2.gz")
+    ('web/access.log', '.2')
 
     Paths with the same first result belong to the same file: `access.log`, `access.log.1`, `access.log.2.gz`
     and `access.log-20240506.zst`. A number elsewhere, as in `web1.log` or `web.1.log`, is part of the name.
@@ -30,6 +33,9 @@ def split_name(path: str) -> tuple[str, str]:
 
 def may_be_host(plain: str, rotation: str) -> bool:
     """Return whether a rotation suffix may also be the number of a host: `syslog.1` and `node.1` look alike.
+
+    >>> may_be_host("logs/node", ".1"), may_be_host("logs/access.log", ".1")
+    (True, False)
 
     Such a number counts as rotation, but equal files under two such names are reported, not skipped silently.
     """

@@ -19,12 +19,17 @@ class HourSet(Set[datetime]):
 
     @classmethod
     def of(cls, hours: Iterable[datetime]) -> "HourSet":
-        """Return the set of some hours."""
+        """Return the set of some hours.
+
+        >>> hours = HourSet.of(moment_of(number) for number in (3, 0, 1))
+        >>> len(hours), len(hours.intervals)
+        (3, 2)
+        """
         return hours if isinstance(hours, cls) else cls(merge_hours(hours))
 
     @classmethod
     def of_numbers(cls, numbers: Int64s) -> "HourSet":
-        """Return the set of hours by their numbers since the epoch, ascending and without repeats."""
+        """Return the set of hours with some numbers since the epoch, ascending and without repeats."""
         runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
         return cls(Interval(moment_of(int(run[0])), moment_of(int(run[-1]) + 1)) for run in runs if len(run))
 

@@ -47,9 +47,15 @@ def parse_time(text: str) -> datetime:
 def parse(text: str, place: str = "") -> datetime:
     """Return the hour of an ISO 8601 text, in UTC; without an offset it is UTC: `2015-05-17T10:00`.
 
+    >>> format_hour(parse("2015-05-17T12:00+02:00"))
+    '2015-05-17T10:00'
+
     Args:
-        text: a time that is on the hour in UTC; else a ValueError with place, rule and value is raised.
-        place: the name of the argument; "" is none.
+        text: a time that is on the hour in UTC.
+        place: the name of the argument, for the error; "" is none.
+
+    Raises:
+        ValueError: the text is no such time.
     """
     prefix = f"{place}: " if place else ""
     try:
@@ -118,7 +124,11 @@ class Interval:
         return (self.start + index * HOUR for index in range(len(self)))
 
     def widen(self, before: timedelta = timedelta(0), after: timedelta = timedelta(0)) -> "Interval":
-        """Return the interval extended by two durations, zero or more, rounded outward to whole hours."""
+        """Return the interval extended by two durations, zero or more, rounded outward to whole hours.
+
+        >>> str(Interval.parse("2015-05-17T10:00", "2015-05-17T12:00").widen(before=timedelta(minutes=90)))
+        '[2015-05-17T08:00, 2015-05-17T12:00)'
+        """
         for place, value in (("before", before), ("after", after)):
             if value < timedelta(0):
                 raise ValueError(f"{place}: must not be negative; got {value}")
@@ -149,7 +159,7 @@ def _require_zone(place: str, value: datetime) -> None:
 
 
 def format_hours(hours: Iterable[datetime]) -> str:
-    """Return hours in words: `2015-05-17T10:00 to 2015-05-17T12:00, 2015-05-18T01:00`; ends are exclusive."""
+    """Return hours as text: `2015-05-17T10:00 to 2015-05-17T12:00, 2015-05-18T01:00`; ends are exclusive."""
     hours = set(hours)
     words = ["files without an hour"] if UNKNOWN_HOUR in hours else []
     for interval in merge_hours(hours - {UNKNOWN_HOUR}):

@@ -1,4 +1,4 @@
-"""Where things are: one place for every folder and file outside the package.
+"""Locations of the folders and files outside of the package.
 
 A checkout has `schemas`, `dags` and `jobs`, and keeps Java, jars and settings in `.transom`. An installed
 package works in the current folder, and keeps them in the user's data folder.

@@ -1,4 +1,4 @@
-"""Values of the ledger for each partition: its key, its state, and the results of its checks."""
+"""Records of the ledger about a partition: its key, its state, and the results of its checks."""
 
 import hashlib
 import json
@@ -18,14 +18,14 @@ MISSING_DIGEST = "unmade"
 """The digest of a required partition that is not computed yet; no computed digest equals it."""
 BITS = 128
 EXTERNAL_STAGE = "filler"
-"""The stage, in a snapshot, of tables that are not the stream's own (`transom.engine.external`)."""
+"""The stage, in a snapshot, of other streams' and external tables (`transom.engine.external`)."""
 TableKey = tuple[str, str, str]
-"""A stage, a block and its table."""
+"""A stage, a block and a table."""
 SOURCE_STAGE = "ingest"
 """The first stage. A request for an hour of it is also a request to every downstream stage."""
 PREVIOUS_VERSION, PREVIOUS_RUN = "previous_version", "previous_run"
 PREVIOUS_STATUS, PREVIOUS_REASON, PREVIOUS_REASONS = "previous_status", "previous_reason", "previous_reasons"
-"""Keys under which a claim stores the state that it replaces; the last three unless that was published."""
+"""Keys under which a claim stores the previous state; the last three only if that was not published."""
 INHERITED_INCOMPLETE = "incomplete hours, first"
 """Text for an hour that is incomplete only because its inputs are."""
 CARRIED_INCOMPLETE = f"earlier {INHERITED_INCOMPLETE}"
@@ -36,7 +36,7 @@ WITHHELD_FILE = "withheld, the finding of"
 
 @dataclass(frozen=True, order=True)
 class PartitionKey:
-    """The key of a partition; its text is that in the cause of a blocked partition."""
+    """The key of a partition. Its text is used in the reason of a blocked partition."""
 
     stage: str
     block: str
@@ -48,7 +48,7 @@ class PartitionKey:
 
     @property
     def series(self) -> TableKey:
-        """Its table of its block."""
+        """The partition's stage, block and table."""
         return self.stage, self.block, self.table
 
     @property
@@ -63,11 +63,12 @@ class PartitionState:
 
     Attributes:
         complete: False if something is missing: a file, or an hour that this one is computed from.
-        digest: of the published rows, as they should be (`transom.storage.digest`).
-        input_hashes: a hash for each input of the rows; None if unknown. While the partition is being
-            written: the hashes of its previous rows, and where these are.
-        rows: the number of published rows; 0 if they are damaged, and unreadable or missing.
-        reason: why the partition is quarantined, blocked, expired, damaged or incomplete, for people.
+        run_id: the run that wrote this state.
+        digest: the expected digest of the published rows (`transom.storage.digest`).
+        input_hashes: a hash for each input of the rows; None if unknown. While a run writes the partition:
+            the hashes of the previous rows, and the `PREVIOUS_*` keys.
+        rows: the number of published rows; 0 if damaged rows are unreadable or missing.
+        reason: why the partition is quarantined, blocked, expired, damaged or incomplete, as text.
         reasons: the same as data; empty if expired or damaged.
         requested: False if the hour was never requested: its rows come from files of other hours.
     """
@@ -100,7 +101,7 @@ class PartitionState:
 
     @property
     def has_own_gap(self) -> bool:
-        """Whether it lacks something for another reason than earlier hours of its own table."""
+        """Whether it is incomplete for another reason than earlier hours of its own table."""
         carried = bool(self.reasons) and all(reason.kind == "earlier" for reason in self.reasons)
         return not self.complete and not carried
 
@@ -152,8 +153,8 @@ def partition_hash(
 
     Args:
         state: None if the hour is not computed yet.
-        own: whether the reader is a later hour of the same table; gaps of earlier hours do not count for it.
-        requested: whether an hour without rows differs, for the reader, from one that nobody requested.
+        own: whether the reader is a later hour of the same table. It ignores gaps of earlier hours.
+        requested: whether the reader distinguishes an hour without rows from one that was never requested.
     """
     digest = MISSING_DIGEST if state is None else state.digest
     complete = state is None or not (state.has_own_gap if own else not state.complete)

@@ -40,7 +40,11 @@ _HOLE = re.compile(r"%(?P<part>.?)|\{(?P<capture>[^{}/]*)\}|(?P<star>\*+)|(?P<br
 
 
 def split_scheme(path: str) -> tuple[str, str]:
-    """Return a URI's scheme, with its `://`, and the rest; "" and the path where it is no URI."""
+    """Return a URI's scheme, with its `://`, and the rest; for a path without a scheme "" and the path.
+
+    >>> split_scheme("s3://bucket/web.log")
+    ('s3://', 'bucket/web.log')
+    """
     scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path)
     return (scheme[0], path[scheme.end() :]) if scheme else ("", path)
 
@@ -51,8 +55,9 @@ class Match:
 
     Attributes:
         captures: the text of each `{name}`.
-        start, end: the period that the name's time means, UTC, the end exclusive; None without a time.
-        unit: the finest part of the time, None without a time.
+        start: the start of the period of the name's time, UTC; None without a time.
+        end: its end, exclusive; None without a time.
+        unit: the finest part of the time; None without a time.
         varies: the text of each `*`, without compression and rotation suffixes.
         empty: the captures with an empty text, which is an error.
     """
@@ -73,11 +78,16 @@ class Match:
 class PathPattern:
     """A compiled pattern.
 
+    >>> match = PathPattern("web/{host}/%Y-%m-%d/%H.log").match("web/a1/2024-05-06/07.log")
+    >>> match.captures, str(match.start)
+    ({'host': 'a1'}, '2024-05-06 07:00:00+00:00')
+
     Attributes:
         base: the longest leading folder without a placeholder; all files of the stream are below it. "" if a
             relative pattern has none.
         captures: the names of the captures, in order of appearance.
-        unit: the finest part of the time, None if the pattern has no time.
+        unit: the finest part of the time; None if the pattern has no time.
+        text: the pattern, as written.
     """
 
     def __init__(
@@ -86,8 +96,9 @@ class PathPattern:
         """Compile a pattern.
 
         Args:
+            text: the pattern.
             zone: the IANA zone of its time parts.
-            covers: the length of a file's period; that of the finest time part if None.
+            covers: the length of a file's period; None is the length of the finest time part.
             ends: whether the time in a name is the end of the period; then `covers` is required.
 
         Raises:
@@ -112,7 +123,7 @@ class PathPattern:
         return f"PathPattern({self.text!r}, {self._zone.key!r})"
 
     def match(self, path: str) -> Match | None:
-        """Match a path, which starts where the pattern does; return None if it is no file of the stream.
+        """Return the parts of a path that starts where the pattern does; None for no file of the stream.
 
         A name whose time does not exist (month 13) is no match. A local hour that a clock change repeats is a
         period of two hours. A skipped local hour is read as if the clock did not change.

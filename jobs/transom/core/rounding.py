@@ -1,4 +1,4 @@
-"""Round doubles to whole steps, half to even, as a person rounds the written decimal.
+"""Round doubles to whole steps, half to even, as the written decimals are rounded.
 
 A step such as 0.001 is no double. So `value / step` can miss a half that the decimal hits: 0.5015 would
 become 0.501. A value therefore means the shortest decimal of its double, which for up to 15 digits is the
@@ -15,16 +15,24 @@ from transom.core.exact_sums import Bools, Int64s
 
 Doubles = npt.NDArray[np.float64]
 LARGEST = 2.0**54
-"""More steps are not rounded; no caller needs as many."""
+"""Values of more steps are not rounded; no caller needs them."""
 
 
 def ratio(resolution: str) -> tuple[int, int]:
-    """Return a step as numerator and denominator."""
+    """Return a step as numerator and denominator.
+
+    >>> ratio("0.001")
+    (1, 1000)
+    """
     return Decimal(resolution).as_integer_ratio()
 
 
 def steps(values: Doubles, step: tuple[int, int]) -> tuple[Int64s, Bools]:
-    """Return the steps of each value, and which values are finite and at most `LARGEST` steps."""
+    """Return the steps of each value, and which values are finite and at most `LARGEST` steps.
+
+    >>> steps(np.array([0.5015]), ratio("0.001"))[0].tolist()
+    [502]
+    """
     up, down = step
     with np.errstate(invalid="ignore", over="ignore"):
         multiplied = values * down
@@ -45,9 +53,14 @@ def steps(values: Doubles, step: tuple[int, int]) -> tuple[Int64s, Bools]:
 
 
 def mean(total: Int64s, values: Int64s, step: tuple[int, int]) -> Doubles:
-    """Return means from sums in steps; NaN where there is no value.
+    """Return means; NaN where there is no value.
 
     Correctly rounded if `total * up` and `values * down` fit into 53 bits, else off by at most 3 roundings.
+
+    Args:
+        total: sums, in steps.
+        values: the numbers of values.
+        step: the step, as numerator `up` and denominator `down`.
     """
     up, down = step
     with np.errstate(invalid="ignore", divide="ignore"):

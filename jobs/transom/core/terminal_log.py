@@ -10,15 +10,16 @@ from contextlib import contextmanager
 def terminal_log(
     prefix: str = "", to_stderr: bool = False, rewrite: Callable[[str], str] = str
 ) -> Iterator[None]:
-    """Print what the package logs to the terminal, and nowhere else.
+    """Print the log messages of the package to the terminal, and nowhere else.
 
     Args:
-        to_stderr: whether all messages go to standard error, and not errors alone.
-        rewrite: changes each message, which then follows the prefix.
+        prefix: the beginning of each line.
+        to_stderr: whether all messages go to standard error, not only errors.
+        rewrite: changes each message before the prefix is added.
     """
 
     class Handler(logging.Handler):
-        """Prints messages alone, as people read them; the level only says where."""
+        """Prints only the messages; the level selects the output."""
 
         def emit(self, record: logging.LogRecord) -> None:
             file = sys.stderr if to_stderr or record.levelno >= logging.ERROR else sys.stdout

@@ -18,14 +18,18 @@ _COLLECTED: ContextVar[dict[str, list[Mapping[str, object]]] | None] = ContextVa
 
 
 def plain(value: object) -> str:
-    """Return a value as text on one line, of printable characters."""
+    """Return a value as text on one line, of printable characters.
+
+    >>> plain(None), plain(0.1 + 0.2), plain(2.0)
+    ('-', '0.3', '2')
+    """
     if value is None:
         return "-"
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%dT%H:%M:%S" if value.second or value.microsecond else "%Y-%m-%dT%H:%M")
     if isinstance(value, float):
         whole = value.is_integer() and abs(value) < 2**53
-        # A sum has two decimals, however large it is.
+        # A sum has two decimals, independent of its size.
         digits = max(6, len(f"{abs(value):.0f}") + 2) if isfinite(value) and abs(value) < 2**53 else 6
         return str(int(value)) if whole else f"{value:.{digits}g}"
     return escape_control_chars(str(value))

@@ -1,7 +1,7 @@
 """Decompress stored bytes: gzip and zstd.
 
-The output of a broken file depends on its bytes alone, not on the pieces that a store returns: decompressors
-get steps of a fixed size. A truncated file gives all bytes that can be decompressed, a corrupt one those
+The output of a broken file depends only on its bytes, not on the pieces that a store returns: decompressors
+get steps of a fixed size. A truncated file yields all bytes that can be decompressed, a corrupt one those
 before the break. A zstd file loses its last blocks, those of 1 KiB of stored bytes, at least one.
 """
 
@@ -13,19 +13,19 @@ from typing import BinaryIO
 import zstandard
 
 READ = 2**20
-"""Stored bytes per read: a remote store should get few requests."""
+"""Stored bytes per read, many, so that a remote store gets few requests."""
 
 PIECE = 2**18
-"""Bytes of the largest output piece, except for zstd."""
+"""Maximum number of bytes of an output piece, except for zstd."""
 
 GZIP_STEP = 2**16
-"""Stored bytes per step of gzip: the unused rest of a step is copied for each member."""
+"""Stored bytes per step of gzip, few, as the unused rest of a step is copied for each member."""
 
 ZSTD_STEP = 2**10
-"""Stored bytes per step of zstd, which returns their whole output: at most 128 KiB for four bytes."""
+"""Stored bytes per step of zstd, which returns the whole output of a step: up to 128 KiB per four bytes."""
 
 WINDOW = 2**27
-"""The largest window of a zstd frame, which is kept in memory: the default limit of the `zstd` command."""
+"""Maximum window of a zstd frame, in bytes of memory: the default limit of the `zstd` command."""
 
 
 class CorruptFile(Exception):
@@ -43,9 +43,13 @@ class CorruptFile(Exception):
 def decompress(source: BinaryIO, name: str) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file.
 
+    >>> from io import BytesIO
+    >>> b"".join(decompress(BytesIO(zlib.compress(b"a line", wbits=31)), "web.log.gz"))
+    b'a line'
+
     Args:
         source: the stored bytes; a read may return fewer bytes than requested.
-        name: its suffix tells the compression (.gz, .zst; any other is none).
+        name: the file's name. Its suffix selects the compression (.gz, .zst; others are not compressed).
 
     Raises:
         CorruptFile: after all bytes before the break were yielded.

@@ -1,8 +1,8 @@
 """Parse delimited text: CSV with or without a header, W3C's extended log format, and Zeek's TSV.
 
-A record is a line. Arrow splits lines, whole columns at a time. Lines with a carriage return or a byte order
-mark, which Arrow interprets differently, and separators of several bytes or of line ends are split singly.
-Arrow would close a quote that is open at the end of its line in a later line, so such lines are found first.
+A record is a line. Arrow splits lines, whole columns at a time. It interprets a carriage return and a byte
+order mark differently, and has no separators of several bytes or of line ends; such lines are split one by
+one. A quote that is open at the end of its line would extend into later lines, so Arrow gets no such line.
 """
 
 import re
@@ -19,10 +19,10 @@ from transom.formats.record_format import BLANKS, RecordFormat
 from transom.formats.rejections import Int64s, Mask, Rejections, mask, take_indices
 
 SEPARATOR = re.compile(r"\\x([0-9a-fA-F]{2})")
-"""The form of a character of Zeek's separator."""
+"""An escaped character of Zeek's separator."""
 FIELDS = "#Fields:"
-"""The beginning of the line of W3C's format that names the fields. Blanks separate the names, independent of
-the delimiter."""
+"""The beginning of the line of W3C's format that names the fields. Blanks separate the names, with any
+delimiter."""
 ONCE = "a header that has this name once; else name the columns by `header: false`, `names` and `skip`"
 """The expected header, for a header that names a used column twice."""
 
@@ -30,7 +30,10 @@ ONCE = "a header that has this name once; else name the columns by `header: fals
 class Separated:
     """A rule that splits a line into values.
 
-    A quote counts at the beginning of a value, and extends to the next quote that is not doubled.
+    A quote only counts at the beginning of a value, and extends to the next quote that is not doubled.
+
+    >>> Separated(",", '"').split_line('a,"b, c",')
+    ['a', 'b, c', '']
     """
 
     def __init__(self, separator: str, quote: str | None = None) -> None:
@@ -39,7 +42,7 @@ class Separated:
         Args:
             separator: the text between values. With a quote, `BLANKS` means any number of blanks and tabs,
                 also around the line; then an empty value must be quoted.
-            quote: the character around values; None for none.
+            quote: the character around values; None if values have no quotes.
         """
         self._padded = None
         if separator == BLANKS and quote is not None:
@@ -88,12 +91,12 @@ class Separated:
     ) -> dict[str, pa.Array]:
         """Return the values of lines, a column for each name.
 
-        Null if a line is refused, empty or null, and for names that are not selected.
+        Values are null in lines that are refused, empty or null, and for names that are not selected.
 
         Args:
-            text: lines, without line ends.
-            names: of the values, in order; of equal names the last one counts.
-            selected: the names to read; None for all.
+            text: lines, without line ends, shape (lines,).
+            names: the names of the values, in order; of equal names the last one counts.
+            selected: the names to read; None is all.
             unset: the text that means no value.
             refused: receives the lines with another number of values (`field_count`), and those with a quote
                 that is open at the end (`unterminated_quote`).
@@ -174,9 +177,10 @@ class Delimited(Parser):
     """Delimited values under names, by default with header lines that begin with `#`, anywhere in a file.
 
     Attributes:
-        names: of the values of the following lines; None if no line has named them.
-        unset: the text of a value that means no value.
-        empty: the text of a value that means the empty text; None if there is no such text.
+        names: the names of the values of the following lines; None if no line has named them.
+        unset: the text that means no value.
+        empty: the text that means the empty text; None if there is no such text.
+        has_header: whether lines of the file name the values.
     """
 
     unset = ""
@@ -239,9 +243,8 @@ class Delimited(Parser):
 class Csv(Delimited):
     """Delimited values; a line of the file names the columns.
 
-    If that line cannot be read, the file has no header. A quote counts at the beginning of a value, and
-    extends to the next quote that is not doubled. An empty value is null, also in quotes, as some files quote
-    every value. The lines of `skip`, those above the one that names the columns, and those that begin with
+    If that line cannot be read, the file has no header. For quotes see `Separated`. An empty value is null, also
+    in quotes, as some files quote every value. The lines of `skip`, those above the one that names the columns, and those that begin with
     `comment` are header lines.
     """
 
@@ -261,7 +264,7 @@ class Csv(Delimited):
         self._line = 0
 
     def header_starts(self, text: pa.Array) -> Int64s:
-        """Return where a comment or the line that names the columns may begin."""
+        """Return the lines at which comments or the line with the names may begin."""
         comments = np.zeros(len(text), dtype=bool)
         if self._comment:
             comments = mask(pc.starts_with(text, self._comment))
@@ -272,7 +275,7 @@ class Csv(Delimited):
         return starts
 
     def read_header(self, line: str | None) -> bool:
-        """Return whether a line is no record, and read the names in it."""
+        """Return whether a line is a header line, and read the names in it."""
         is_comment = self._comment != "" and line is not None and line.startswith(self._comment)
         if self._skipped:
             self._skipped -= 1
@@ -302,7 +305,7 @@ class W3c(Delimited):
 
 
 class ZeekTsv(Delimited):
-    """Zeek's tab-separated logs. A header line anywhere applies from there on."""
+    """Zeek's tab-separated logs. A header line may be anywhere and applies to the lines after it."""
 
     unset, empty = "-", "(empty)"
 

@@ -1,8 +1,8 @@
 """Parse a record in a text field of another record, such as JSON in a container's log line.
 
 The option `embedded: {field: log, format: json}` names the field. Its fields are then `log.level` and so on,
-as if the text were an object. A text of another form has none of them, such as `{} items` or `{not json}`:
-logs mix both kinds of lines. JSON that ends too early is refused, so that truncated lines are noticed.
+as if the text were an object. A text of another form, such as `{} items` or `{not json}`, has no fields:
+logs mix both kinds of lines. JSON that ends too early is refused, so that truncated lines are reported.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -33,9 +33,11 @@ class _Texts:
     """The result of the outer parser for some lines.
 
     Attributes:
+        records: the fields of the lines.
+        refused: the lines that the outer parser refuses.
         all: the text field of each line.
-        rows: the lines whose text is of the form.
-        strings: the texts of these.
+        rows: the lines whose text may be a record.
+        strings: the texts of these lines.
     """
 
     records: ParsedRecords
@@ -51,10 +53,12 @@ class Embedded(Parser):
     def __init__(
         self, layout: RecordFormat, embedded: EmbeddedFormat, make: Callable[[RecordFormat], Parser]
     ) -> None:
-        """Read a layout with the option.
+        """Create the parser of a layout with the option.
 
         Args:
-            make: makes the parser of a layout without it.
+            layout: the layout.
+            embedded: the value of the option.
+            make: creates the parser of a layout without it.
         """
         self.embedded = embedded
         self.outer_layout, self.inner_layout = _layouts(layout, embedded)
@@ -64,7 +68,7 @@ class Embedded(Parser):
         self._tried: tuple[pa.Array, _Texts] | None = None
 
     def __copy__(self) -> "Embedded":
-        """Return a copy for another thread: parsers cache what they read last."""
+        """Return a copy for another thread: parsers cache their last result."""
         clone = object.__new__(Embedded)
         clone.__dict__ |= self.__dict__
         clone.outer, clone.inner, clone._tried = copy(self.outer), copy(self.inner), None
@@ -80,7 +84,7 @@ class Embedded(Parser):
         return self.outer.bodies(text)
 
     def parts(self, text: pa.Array) -> Iterator[pa.Array]:
-        """Yield runs of lines that both parsers read in one way."""
+        """Yield parts of lines, each of which both parsers read in one way."""
         for part in self.outer.parts(text):
             texts = self._texts(part)
             ends = np.cumsum([len(inner) for inner in self.inner.parts(texts.strings)])
@@ -121,7 +125,7 @@ class Embedded(Parser):
         return _Texts(records, refused, strings, rows, _single_lines(trimmed.take(pa.array(rows))))
 
     def _joined(self, texts: _Texts, parse: ParseFunction, refused: Rejections) -> ParsedRecords:
-        """Join both records of each line; refuse lines whose text begins in its form and breaks it."""
+        """Join both records of each line; refuse lines whose text begins like a record and breaks off."""
         field, prefix = self.embedded.field, self.embedded.prefix
         inner_refused = Rejections.none(len(texts.rows))
         inner = parse(texts.strings, inner_refused)
@@ -142,7 +146,7 @@ class Embedded(Parser):
         return ParsedRecords({**texts.records.fields, **fields}, remainder)
 
     def _rest(self, texts: _Texts, inner: ParsedRecords, indices: pa.Array) -> pa.Array:
-        """Return the fields of each line that no column takes; those of the text below the field's name."""
+        """Return the fields of each line that no column uses; those of the text below the field's name."""
         outer_rest = texts.records.rest
         if outer_rest is None:
             outer_rest = rest_of(texts.records.fields, self.outer_layout.paths, len(indices))
@@ -171,7 +175,7 @@ class EmbeddedDrift(FieldDrift):
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Unknown names of both; none of the texts if a column has them whole."""
+        """Unknown names of both; none of the texts if a column has the whole text."""
         embedded, outer, inner = self._parser.embedded, self._parser.outer.drift, self._parser.inner.drift
         of_texts = () if embedded.field in self.paths else inner.unknown
         names = (*outer.unknown, *(f"{embedded.prefix}{name}" for name in of_texts))
@@ -189,7 +193,7 @@ class EmbeddedDrift(FieldDrift):
 
 
 def _single_lines(texts: pa.Array) -> pa.Array:
-    """Return texts, of which those over several lines are written in one if they are JSON."""
+    """Return texts; JSON over several lines is written in one line."""
     several = np.flatnonzero(mask(pc.match_substring(texts, "\n")))
     if not len(several):
         return texts

@@ -1,10 +1,10 @@
 """Compute the time of each event from fields of its record, or from the number of its line.
 
-A local time in the hour that repeats when clocks go back means two instants; the order of lines resolves it.
-Consecutive lines with such times are a run. While the times of a run do not go back by half of the repeated
-period, they cannot be resolved. If they go back once, the lines before are in the first hour and the later
-ones in the second. Equal times are no such sign, even in a log with one line per hour: two events may have
-the same time. Only the event's time is resolved; columns of type `timestamp` always mean the first instant.
+A local time in the hour that repeats when clocks go back means two instants. The order of lines resolves it:
+consecutive lines with such times are a run. If the times of a run go back once, by at least half of the
+repeated period, the lines before are in the first hour and the later ones in the second. Else they cannot be
+resolved. Equal times are no step back, even in a log with one line per hour: two events may have the same
+time. Only the event's time is resolved; columns of type `timestamp` always mean the first instant.
 """
 
 from bisect import bisect_right
@@ -28,14 +28,14 @@ _OFFSET = r"[T ].*(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2}){0,2})$"
 _MICROSECOND = timedelta(microseconds=1)
 _YEAR = np.int64(365 * 86_400_000_000)
 MAX_ADDED = 1e9
-"""Maximum of the seconds that a field may add to a time: about thirty years."""
+"""Limit of the seconds that a field may add to a time: about thirty years."""
 ADDED = f"fewer than {MAX_ADDED:.0f} seconds"
 FieldReader = Callable[[Sequence[str]], pa.Array]
 """Returns for each line the first value at the paths."""
 
 
 def repeats(text: pa.Array, micros: Int64s, form: str, zone: str) -> Int64s:
-    """Return the shift of each time to its second instant; 0 if it means one instant only.
+    """Return the shift of each time to its second instant, in microseconds; 0 if it means one instant only.
 
     Args:
         text: the texts of the times, shape (rows,).
@@ -58,7 +58,7 @@ def repeats(text: pa.Array, micros: Int64s, form: str, zone: str) -> Int64s:
 def _second_hours(zone: str, year: int) -> tuple[tuple[int, int], ...]:
     """Return the periods of a year in which a zone's clocks repeat times: start and length, in microseconds.
 
-    Steps of a day find the day, bisection the second.
+    Search the day in steps of a day, and the second by bisection.
     """
     place = ZoneInfo(zone)
 
@@ -81,7 +81,7 @@ class Order:
 
     Attributes:
         ambiguous: the number of unresolved times.
-        first_line: the line of the first of them, None if there is none.
+        first_line: the line of the first unresolved time; None if there is none.
     """
 
     ambiguous: int = 0
@@ -136,8 +136,8 @@ def by_fields(
     """Return the times from fields; refuse lines without one (`missing_time`, `bad_time`, ...).
 
     Returns:
-        The times, those of a repeated hour in the first one; and the shift of each in microseconds if it
-        means the second one. The shifts are None if no time is in a repeated hour.
+        The times, where a time in a repeated hour is its first instant; and the shift of each to its second
+        instant, in microseconds. The shifts are None if no time is in a repeated hour.
     """
     time = layout.time
     text = read(time.paths)
@@ -171,7 +171,10 @@ def by_lines(rule: TimeByLineNumber, start: datetime | None, lines: Int64s, refu
     """Return the times from the numbers of the lines; refuse impossible ones (`bad_time`).
 
     Args:
+        rule: the step and the start.
         start: the start of the period in the file's name.
+        lines: the numbers of the lines, from 1, shape (rows,).
+        refused: receives the refused lines.
 
     Raises:
         ValueError: times count from the name, and `start` is None.
@@ -181,7 +184,7 @@ def by_lines(rule: TimeByLineNumber, start: datetime | None, lines: Int64s, refu
         if start is None:
             raise ValueError("times count from the file's name, which has none")
         first = (start - EPOCH) // timedelta(microseconds=1)
-    # A step may exceed 64 bits. All lines after the limit are refused alike.
+    # A step may exceed 64 bits. All lines after the limit are refused.
     line_limit = (LIMIT - first) // rule.step + 2
     micros = first + (np.minimum(lines, line_limit) - 1) * min(rule.step, 2 * LIMIT)
     bad = out_of_range(micros)

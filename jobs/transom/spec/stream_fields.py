@@ -65,8 +65,8 @@ class StreamFields(Model):
     repair_window: Duration = timedelta(days=2)
     """How far around its interval a run computes stale hours again; whole hours."""
     retention: Duration | None = None
-    """The age, from the last requested hour, at which private state expires; whole hours. Default: never. State
-    that an older hour needs is computed again from the events. State that other stages read never expires."""
+    """The age, from the last requested hour, at which private state expires; whole hours. Default: never.
+    State that an older hour needs is computed again from the events. State that other stages read remains."""
     start: Hour | None = None
     """The first hour, UTC, that the DAG may schedule."""
     until: Hour | None = None

@@ -81,7 +81,7 @@ class Compiler:
         self._depth = 0
 
     def compile(self, node: Any) -> Typed:
-        """Return the SQL and the type of a node; raise an ExpressionError if it is outside of the language."""
+        """Return the SQL and the type of a node; raise an ExpressionError if it is not in the language."""
         if node.key not in _HANDLERS:
             from sqlglot import exp
 

@@ -1,8 +1,8 @@
 """Queries on many ranges of one array at a time: positions by bisection, extremes by doubling.
 
 `first_at_least` and `first_of_range` find for each of many positions how far a condition is true. All
-searches advance together; each takes O(log n) steps for a distance of n positions. A block of `2^k` positions is
-summarised by one number, from two blocks of `2^(k-1)`. Larger blocks are only computed while some search
+searches advance together; each takes O(log n) steps for a distance of n positions. A block of `2^k` positions
+is summarised by one number, from two blocks of `2^(k-1)`. Larger blocks are only computed while some search
 passes a whole block.
 """
 

@@ -243,9 +243,9 @@ class Delimited(Parser):
 class Csv(Delimited):
     """Delimited values; a line of the file names the columns.
 
-    If that line cannot be read, the file has no header. For quotes see `Separated`. An empty value is null, also
-    in quotes, as some files quote every value. The lines of `skip`, those above the one that names the columns, and those that begin with
-    `comment` are header lines.
+    If that line cannot be read, the file has no header. For quotes see `Separated`. An empty value is null,
+    also in quotes, as some files quote every value. The lines of `skip`, those above the one that names the
+    columns, and those that begin with `comment` are header lines.
     """
 
     def __init__(self, layout: RecordFormat) -> None:

@@ -1,4 +1,4 @@
-"""Split decompressed bytes into lines, in blocks of bounded size, and decode the lines; compute digests."""
+"""Split decompressed bytes into lines, in blocks of bounded size; decode the lines; compute digests."""
 
 import hashlib
 import re
@@ -15,17 +15,16 @@ from transom.formats.decompress import CorruptFile, decompress
 from transom.formats.rejections import Int64s, Rejections, mask, null_where
 
 BLOCK = 8 * 2**20
-"""Decompressed bytes of a block that is parsed at a time."""
+"""Decompressed bytes after which a block ends."""
 
 LONGEST = 2**20
-"""Bytes of the longest line that is parsed; a longer one is refused."""
+"""Maximum number of bytes of a line; a longer line is refused."""
 
 MAX_RAW_BYTES = 16 * 2**20
 """Maximum number of stored bytes of a refused line."""
 
 LINES = 2**17
-"""Lines that are parsed at a time: a block can have millions of empty ones, which take hundreds of bytes
-each."""
+"""Lines after which a block ends: millions of empty lines would fit, which take hundreds of bytes each."""
 
 NUL_AT_START = re.compile(rb"(?:\A|(?<=\n))\0+")
 """NUL bytes at the start of a line, in a text that begins with a line."""
@@ -42,10 +41,10 @@ class ByteStats:
     """Counters and digests of the bytes of a file.
 
     Attributes:
-        known: lengths of prefixes to digest.
-        size: decompressed bytes so far.
+        known: the lengths of the prefixes to digest, in bytes.
+        size: the number of decompressed bytes so far.
         nul_bytes: the number of removed NUL bytes.
-        broken: kind and message of a break; None if there is none.
+        broken: the kind and the message of a break; None if there is none.
         prefix_digests: the digest of each prefix, by length.
     """
 
@@ -89,11 +88,12 @@ def decompressed(source: BinaryIO, name: str, stats: ByteStats) -> Iterator[byte
 def without_nul_bytes(pieces: Iterable[bytes], stats: ByteStats) -> Iterator[bytes]:
     """Yield the pieces of a file without the NUL bytes with which its lines begin, and count these.
 
-    A log that is truncated while it is written begins with such bytes, and a log of a machine that lost power
-    has some where blocks were not written. They contain nothing and may be longer than any line.
+    A log that is truncated while it is written begins with such bytes. A log of a machine that lost power has
+    them where blocks were not written. They contain nothing and may be longer than any line.
 
     Args:
-        stats: receives their number; a file with nothing else is broken.
+        pieces: the decompressed bytes.
+        stats: receives the number of NUL bytes; a file with nothing else is broken.
     """
     at_start = True
     for piece in pieces:
@@ -111,10 +111,11 @@ def without_nul_bytes(pieces: Iterable[bytes], stats: ByteStats) -> Iterator[byt
 
 @dataclass(frozen=True)
 class ByteBlock:
-    """Whole lines, of which only the file's last may lack its line end.
+    """Whole lines; only the last line of the file may lack its line end.
 
     Attributes:
-        dropped: bytes missing from the only line of the block, before its last byte; 0 for none.
+        data: the bytes.
+        dropped: the number of bytes missing from the only line of the block, before its last byte.
     """
 
     data: bytes
@@ -124,9 +125,9 @@ class ByteBlock:
 def blocks(pieces: Iterable[bytes], size: int, max_raw: int = MAX_RAW_BYTES) -> Iterator[ByteBlock]:
     """Yield blocks, cut after a line end about every `size` bytes, or earlier if the lines are short.
 
-    A line with more than `max_raw` bytes is a block of its own, with these bytes and its last one, which may
-    be a carriage return; the others are dropped. So the buffer has at most `size + max_raw` bytes and a few
-    pieces.
+    A line with more than `max_raw` bytes is a block of its own. Its first `max_raw` bytes stay, and its last
+    one, which may be a carriage return; the others are dropped. So the buffer has at most `size + max_raw`
+    bytes and a few pieces.
 
     Args:
         pieces: the bytes, in any pieces.
@@ -173,8 +174,12 @@ def read_blocks(source: BinaryIO, name: str, stats: ByteStats, size: int) -> Ite
 
 
 def split(block: ByteBlock) -> tuple[pa.Array, Int64s]:
-    """Return a block's lines, as bytes without line ends and without dropped bytes; and their lengths in
-    bytes, with dropped bytes."""
+    """Return the lines of a block, as bytes without line ends, and their lengths, with dropped bytes.
+
+    >>> lines, lengths = split(ByteBlock(b"first\\r\\nlast"))
+    >>> lines.to_pylist(), lengths.tolist()
+    ([b'first', b'last'], [5, 4])
+    """
     data = block.data.removesuffix(b"\n")
     lines = pc.split_pattern(pa.array([data], pa.large_binary()), "\n").values
     if b"\r" in data:
@@ -185,7 +190,11 @@ def split(block: ByteBlock) -> tuple[pa.Array, Int64s]:
 
 
 def join_lines(lines: pa.Array) -> bytes:
-    """Join lines, none of them null, to bytes with a line end after each."""
+    """Join lines, none of them null, to bytes with a line end after each.
+
+    >>> join_lines(pa.array(["first", "last"]))
+    b'first\\nlast\\n'
+    """
     # An additional empty line gives the last one its end.
     ended = pa.concat_arrays([lines, pa.array([""])])
     [text] = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(ended)], pa.int32()), ended), "\n")
@@ -208,9 +217,9 @@ class Text:
     """Lines, or records in place of lines.
 
     Attributes:
-        strings: the texts; null for one that is refused before parsing.
-        raw: the stored text of refused ones.
-        refused: those that are refused before parsing.
+        strings: the texts; null for lines that are refused before parsing.
+        raw: the bytes to store if a line is refused.
+        refused: the lines that are refused before parsing.
     """
 
     strings: pa.Array
@@ -219,8 +228,8 @@ class Text:
 
 
 def decode(block: ByteBlock, longest: int = LONGEST) -> Text:
-    """Return a block's lines as strings, null for one that has more than `longest` bytes, has NUL bytes or is
-    not UTF-8. Refuse these and empty lines."""
+    """Return the lines of a block as strings, null for a line that has more than `longest` bytes, has NUL
+    bytes or is not UTF-8. Refuse these and empty lines."""
     text, lengths = split(block)
     refused = Rejections.none(len(text))
     refused.add(lengths == 0, "empty")
@@ -254,13 +263,13 @@ def _utf8(text: pa.Array, refused: Rejections) -> pa.Array:
 
 
 def raw_text(line: bytes) -> bytes:
-    r"""Return the text of a refused line in UTF-8; bytes that are no text become \xNN.
+    r"""Return the text of a refused line in UTF-8; bytes that are not UTF-8 become \xNN.
 
     >>> raw_text(b"caf\xe9")
     b'caf\\xe9'
     """
-    # In parts, to save memory: an invalid byte takes four characters, and a single rare character makes all
-    # characters of a Python text take four bytes.
+    # In parts, to save memory: an invalid byte takes four characters, and one rare character makes each
+    # character of a Python text take four bytes.
     decoder = getincrementaldecoder("utf-8")("backslashreplace")
     text = bytearray()
     for start in range(0, len(line[:MAX_RAW_BYTES]), LONGEST):

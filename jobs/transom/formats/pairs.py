@@ -1,8 +1,8 @@
 """Parse lines of pairs of names and values, `a=1 b="two words"`, and traces of calls.
 
-A pair is a word with an assign that has a name before it; other words are no pairs. A value that begins with
-a quote extends to the next quote that is neither doubled nor escaped by a backslash; a backslash escapes a
-quote or a backslash. Text after the quote up to the separator belongs to the value. An empty value is no
+A pair is a word with a name before an assign; other words are no pairs. A value that begins with a quote
+extends to the next quote that is neither doubled nor escaped by a backslash. A backslash escapes a quote or a
+backslash. Text after the quote up to the separator belongs to the value. An empty value is no
 value.
 """
 
@@ -38,7 +38,9 @@ class Pairs:
 
     Attributes:
         lines: the number of lines.
-        rows: the line of each pair, from 0; pairs of a line are in order.
+        rows: the line of each pair, from 0, shape (pairs,); pairs of a line are in order.
+        names: the name of each pair.
+        values: the value of each pair; null if it is empty.
         unterminated: lines with a quote that is open at the end; they have no pairs.
     """
 
@@ -60,7 +62,7 @@ class Pairs:
         return set(self._encoded[0])
 
     def field(self, name: str) -> pa.Array:
-        """Return the first value of a name in each line."""
+        """Return the first value of a name in each line, null if there is none."""
         known, codes = self._encoded
         if name not in known:
             return pa.nulls(self.lines, pa.string())
@@ -97,7 +99,7 @@ class Pairs:
 
 
 class PairParser(Parser):
-    """Base of formats of pairs: leading words by position, and fields that only the lines name."""
+    """Base of the formats of pairs: leading words by position, and fields named by the lines."""
 
     def __init__(self, layout: RecordFormat) -> None:
         super().__init__(layout)
@@ -131,7 +133,7 @@ class PairParser(Parser):
         return pairs
 
     def pairs(self, text: pa.Array) -> Pairs:
-        """Return the pairs of lines; null has none."""
+        """Return the pairs of lines; a null line has none."""
         odd = self._surely_odd(text)
         data = _joined(text, odd)
         letters = np.frombuffer(data, dtype=np.uint8)
@@ -224,8 +226,8 @@ class KeyValue(PairParser):
     """Fields by name; if a line has a name twice, the first counts.
 
     The words of `lead` are fields by position: the first words of the line, between separators; quotes and
-    assigns are ordinary letters there. Other words that are no pairs, such as flags, are left out. A line
-    without any pair after them is refused.
+    assigns are ordinary letters there. Other words that are no pairs, such as flags, are ignored. A line
+    without any pair after the `lead` is refused.
     """
 
     def __init__(self, layout: RecordFormat) -> None:
@@ -256,7 +258,7 @@ class Syscalls(PairParser):
     """Fields: the words of `lead`, `call`, `return`, and each argument by its name.
 
     A value may be quoted, as in `kv`. If a line has an argument twice, the first counts; an argument with the
-    name of another field is left out. The return extends to the line's end.
+    name of another field is ignored. The return extends to the line's end.
     """
 
     def __init__(self, layout: RecordFormat) -> None:

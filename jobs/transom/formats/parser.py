@@ -1,4 +1,4 @@
-"""The base of a format: from lines to records, the names in them, and the rest that no column takes."""
+"""The base of the parsers: from lines to records, the names in them, and the rest that no column uses."""
 
 import json
 from abc import ABC, abstractmethod
@@ -15,11 +15,11 @@ from transom.formats.record_format import RecordFormat
 from transom.formats.rejections import Int64s, Mask, Rejections, null_where
 
 MAX_NAMES = 100
-"""Maximum number of unknown names of a file, the first ones in sorted order."""
+"""Maximum number of unknown names of a file: the first ones in sorted order."""
 LONGEST_NAME = 200
-"""Unknown names are cut to this number of characters."""
+"""Maximum number of characters of an unknown name; the others are cut."""
 CONTROL = "[\x00-\x1f]"
-"""The characters that JSON must escape, beside the quote and the backslash."""
+"""The characters that JSON must escape, in addition to the quote and the backslash."""
 
 
 class FieldDrift:
@@ -31,7 +31,7 @@ class FieldDrift:
     """
 
     def __init__(self, layout: RecordFormat, nested: bool = False) -> None:
-        """Create it empty. With `nested`, paths lead through objects, whose names count as known."""
+        """Create it empty. With `nested`, paths lead through objects; the names of these count as known."""
         self._columns = {field.name: field.paths for field in layout.fields}
         self.paths = layout.paths
         parts = {path[:at] for path in self.paths for at, letter in enumerate(path) if letter == "."}
@@ -48,7 +48,7 @@ class FieldDrift:
 
         Args:
             names: the names of fields, and declared paths with a value.
-            declared: whether the specification names them, so that none can be unknown.
+            declared: whether the specification has these names, so that none can be unknown.
         """
         with self._lock:
             self.any_record = True
@@ -106,7 +106,7 @@ class Parser(ABC):
         return frozenset()
 
     def header_starts(self, text: pa.Array) -> Int64s:
-        """Return which lines, beside the first, may begin a run of header lines."""
+        """Return the lines, in addition to the first, that may begin a run of header lines."""
         return np.empty(0, dtype=np.int64)
 
     def read_header(self, line: str | None) -> bool:
@@ -114,13 +114,13 @@ class Parser(ABC):
         return False
 
     def bodies(self, text: pa.Array) -> Iterator[tuple[int, int]]:
-        """Yield the start and the end of the lines between header lines, which are read before."""
+        """Yield the start and the end of each range between header lines, after reading these."""
         for start, end in pairwise(sorted({0, *self.header_starts(text).tolist(), len(text)})):
             headers = takewhile(self.read_header, (line.as_py() for line in text[start:end]))
             yield start + sum(1 for _ in headers), end
 
     def parts(self, text: pa.Array) -> Iterable[pa.Array]:
-        """Return consecutive parts of lines, each of which `parse` reads in one way."""
+        """Return the lines in consecutive parts, each of which `parse` reads in one way."""
         return [text]
 
     @abstractmethod
@@ -133,16 +133,25 @@ class Parser(ABC):
 
 
 def run_starts(flags: Mask) -> Int64s:
-    """Return the first line of each run of lines with a flag."""
+    """Return the first line of each run of lines with a flag.
+
+    >>> run_starts(np.array([True, True, False, True])).tolist()
+    [0, 3]
+    """
     return np.flatnonzero(flags & ~np.r_[False, flags[:-1]])
 
 
 def rest_of(fields: Mapping[str, pa.Array], declared: frozenset[str], rows: int) -> pa.Array:
-    """Return the undeclared fields of each line as JSON; null if none has a value."""
+    """Return the undeclared fields of each line as JSON; null if none has a value.
+
+    >>> fields = {"client": pa.array(["a", "b"]), "agent": pa.array(["curl", None])}
+    >>> rest_of(fields, frozenset({"client"}), rows=2).to_pylist()
+    ['{"agent":"curl"}', None]
+    """
     parts = [json_members(f",{json_name(name)}", fields[name]) for name in sorted(fields.keys() - declared)]
     if not parts:
         return pa.nulls(rows, pa.string())
-    # Arrow's join that skips nulls returns no row if there are only nulls.
+    # Arrow's join that skips nulls would return no row if there are only nulls.
     joined = pc.binary_join_element_wise(*(pc.fill_null(part, "") for part in parts), "")
     return json_objects(pc.utf8_slice_codeunits(joined, 1))
 

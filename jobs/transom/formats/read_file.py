@@ -35,10 +35,10 @@ class Chunk:
     """The rows of some lines.
 
     Attributes:
-        events: event_time, the layout's fields, the rest if it is kept, source_line.
+        events: event_time, the layout's fields, rest with `keep_rest`, source_line.
         rejected: source_line, raw, reason, column, detail.
-        shifts: the microseconds to add to each event's time if it means the second one of a repeated hour;
-            None if no time is in a repeated hour, or the order of lines is already applied.
+        shifts: the microseconds from the time of each event to its second instant in a repeated hour; None if
+            no time is in a repeated hour, or the order of lines is already applied.
     """
 
     events: pa.RecordBatch
@@ -53,15 +53,20 @@ class FileSummary:
     If lines contain records (`records` of json), each record counts as a line.
 
     Attributes:
-        sha256: of the decompressed bytes, as far as they are readable.
-        columns: field names from a header, sorted; empty for formats without one.
-        broken: why it could not be read to its end.
+        sha256: the digest of the decompressed bytes, as far as they are readable.
+        bytes: their number.
+        lines: the number of lines.
+        header_lines: the number of header lines.
+        accepted: the number of events.
+        rejected: the number of rejected lines.
+        columns: the field names in header lines, sorted; empty for formats without header lines.
+        broken: why the file cannot be read to its end; None if it can.
         prefix_digests: the digest of the first n bytes, for each requested length.
-        unknown: names of fields that no column and no time uses, sorted, at most 100; for JSON the top-level
-            names.
-        absent: declared columns without a path in any record; empty for a file without records.
+        unknown: the names of fields that no column and no time uses, sorted, at most 100; for JSON the
+            top-level names.
+        absent: the declared columns without a path in any record; empty for a file without records.
         ambiguous: the number of events with a time in a repeated hour that cannot be resolved.
-        ambiguous_line: the line of the first of them.
+        ambiguous_line: the line of the first such event; None if there is none.
         nul_bytes: the number of skipped NUL bytes at the beginning of lines.
     """
 
@@ -96,14 +101,15 @@ def read_file(
     """Read a file to its end.
 
     Args:
-        source: the stored bytes; the suffix of `name` tells the compression (.gz, .zst).
-        span: rows outside are refused; None for no bound.
-        start: the start of the period in the file's name, from which times by lines may count.
+        source: the stored bytes.
+        name: the file's name; its suffix selects the compression (.gz, .zst).
+        layout: the format, the columns and the time.
+        span: the span of its times, outside of which rows are refused; None is no bound.
+        start: the start of the period in the file's name, for times by line number.
         captures: the captures of the file's path, for times.
-        known: decompressed lengths at which to compute a prefix digest.
-        block: decompressed bytes that are parsed at a time; no result depends on it.
-        threads: the number of threads, each of which parses a block at a time, at least 1; no result depends
-            on it.
+        known: the lengths, in decompressed bytes, of the prefixes to digest.
+        block: decompressed bytes that are parsed at a time; it bounds the memory. No result depends on it.
+        threads: the number of threads, at least 1, each of which parses one block. No result depends on it.
 
     Yields:
         Chunks in the order of the lines, then one FileSummary.
@@ -152,10 +158,12 @@ def _resolved(chunk: Chunk, order: Order) -> Chunk:
 
 @dataclass
 class _File:
-    """The state of a file that is being read, which the parsing of the next lines depends on.
+    """The state of a file that is being read. The parsing of the next lines depends on it.
+
+    Attributes not listed are arguments of `read_file`.
 
     Attributes:
-        layout, span, start, captures: as in `read_file`.
+        stats: the counters and digests of the file's bytes.
         lines: the number of lines so far.
         headers: the number of header lines among them.
     """
@@ -176,7 +184,7 @@ class _File:
         self.parser = None if self.layout.format == "zeek" else make_parser(self.layout)
 
     def jobs(self, source: BinaryIO, name: str, block: int) -> Iterator[Callable[[], list[Chunk]]]:
-        """Yield jobs, each of which parses a range of lines, at any time; header lines are read in
+        """Yield jobs, each of which parses a range of lines and may run later. Header lines are read in
         between."""
         incomplete = b""
         path = self.layout.options.get("records")
@@ -201,7 +209,7 @@ class _File:
         filled = [] if self.parser else np.flatnonzero(pc.binary_length(lines.raw)).tolist()
         if filled:
             self.parser = make_parser(self.layout, lines.raw[filled[0]].as_py())
-        # Empty lines are refused alike by all parsers.
+        # All parsers refuse empty lines alike.
         parser = self.parser or make_parser(self.layout)
         texts = [lines] if path is None else explode_records(lines, str(path), around(self.layout.paths))
         for text in texts:
@@ -213,7 +221,7 @@ class _File:
             self.lines += len(text.strings)
 
     def _chunks(self, text: Text, start: int, end: int, first: int, parser: Parser) -> list[Chunk]:
-        """Parse some lines of a text that is numbered from `first`, in parts that are parsed in one way."""
+        """Parse a range of lines of a text whose lines are numbered from `first`, in the parser's parts."""
         chunks = []
         for part in parser.parts(text.strings[start:end]):
             end = start + len(part)
@@ -229,7 +237,7 @@ class _File:
         records = parser.parse(strings, refused)
         values, shifts = self._typed(records, lines, refused)
         if not all(pa.types.is_string(field.type) for field in records.fields.values()):
-            # Arrow drops the text of a number, but messages must not depend on the neighbours of a line.
+            # Arrow drops the text of a number, but messages must not depend on neighbouring lines.
             again = np.flatnonzero(refused.any & ~before)
             if len(again):
                 retried = Rejections.none(len(again))
@@ -290,7 +298,7 @@ def _in_span(
     time: pa.Array, shifts: Int64s | None, span: Span, refused: Rejections
 ) -> tuple[pa.Array, Int64s | None]:
     """Refuse times outside of a file's span. Resolve times in a repeated hour if only one of both instants is
-    in it."""
+    inside."""
     start, end = ((moment - EPOCH) // MICROSECOND for moment in (span.start, span.end))
     micros = int64s(time)
     inside = (micros >= start) & (micros < end)

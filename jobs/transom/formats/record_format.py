@@ -1,7 +1,7 @@
 """The input of a parser: a log's format, its columns and the source of its times.
 
-A validated stream file is reduced to a `RecordFormat`. Parsers know nothing else about a stream, so they can
-be tested, and sent to executors, on their own. This module loads no Arrow.
+A validated stream file is reduced to a `RecordFormat`. Parsers need nothing else of a stream, so they can be
+tested and sent to executors without it. This module does not import Arrow.
 """
 
 from collections.abc import Mapping
@@ -15,22 +15,20 @@ NUMERIC: tuple[FieldType, ...] = ("integer", "number")
 FormatName = Literal["apache", "zeek", "csv", "json", "regex", "kv", "syscalls"]
 
 EPOCHS: Mapping[str, int] = {"epoch": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000, "epoch_ns": 1_000_000_000}
-"""Times as numbers since 1970, and the number of units per second."""
+"""Times as numbers since 1970: the number of units per second."""
 NANOSECONDS = "epoch_ns"
-"""An epoch that does not fit into a double: whole nanoseconds, cut to microseconds, like the digits of ISO
-8601."""
+"""An epoch that does not fit into a double: whole nanoseconds, truncated to microseconds, as is ISO 8601."""
 DOUBLES: Mapping[str, int] = {form: unit for form, unit in EPOCHS.items() if form != NANOSECONDS}
 """The epochs that are read as doubles."""
 EPOCH_OR_ISO = "epoch_or_iso"
-"""Seconds or milliseconds since 1970, or ISO 8601, depending on each text: Zeek's settings allow all
-three."""
+"""Seconds or milliseconds since 1970, or ISO 8601, as each text has it: Zeek's settings allow all three."""
 
 BLANKS = "blanks"
 """The delimiter of values with any number of blanks and tabs between them, as in aligned columns."""
 CALL, RETURN = "call", "return"
-"""The fields of each line of `syscalls`, beside its arguments."""
+"""The fields of each line of `syscalls`, in addition to its arguments."""
 REST = "rest"
-"""The column with the fields of a record that no column and no time takes."""
+"""The column with the fields of a record that no column and no time uses."""
 EMBEDDED_FORMATS: tuple[FormatName, ...] = ("json", "regex", "kv")
 """The formats of an embedded text."""
 
@@ -45,14 +43,14 @@ class Field:
             name, or for JSON names joined by dots (`Records.user.name`). A name that contains dots
             (`id.orig_h`) is tried whole first.
         type: the type of the values.
-        resolution: for numbers, the positive step, as decimal text ("0.001"), to which values are
-            rounded half-even, above 2**50 of which a number is refused; integers have "1", and are refused
-            above 2**53.
-        missing: texts that mean "no value", beside those of the format (Zeek's unset field). For numbers,
-            equal numbers count, however they are written (-1, -1.0).
+        resolution: for numbers, the step to which values are rounded, half to even, as decimal text
+            ("0.001"). A number of more than 2**50 steps is refused. Integers have "1"; above 2**53 they are
+            refused.
+        missing: texts that mean "no value", in addition to that of the format (Zeek's unset field). For
+            numbers, equal numbers count in any spelling (-1, -1.0).
         time_format: for timestamps, a strptime format, or `epoch`, `epoch_ms`, `epoch_us`, `epoch_ns`, `iso`,
             `epoch_or_iso`.
-        zone: for timestamps without an offset, their IANA zone.
+        zone: for timestamps without an offset, the IANA zone.
     """
 
     name: str
@@ -65,14 +63,18 @@ class Field:
 
 
 def is_local(form: str, zone: str | None) -> bool:
-    """Return whether times of a form may be local ones of a zone whose clocks change."""
+    """Return whether times of a form may be local times of a zone whose clocks change.
+
+    >>> is_local("iso", "Europe/Berlin"), is_local("epoch", "Europe/Berlin"), is_local("iso", "UTC")
+    (True, False, False)
+    """
     has_offset = form.startswith("epoch") or "%z" in form or "%Z" in form
     return zone not in (None, "UTC") and not has_offset
 
 
 @dataclass(frozen=True)
 class TimeByLineNumber:
-    """Times of a log without times: each line is later than the previous one by the same step.
+    """Times for a log without times: each line is later than the previous one by the same step.
 
     Attributes:
         step: microseconds, positive.
@@ -89,14 +91,14 @@ class EventTime:
     """The source of `event_time` (UTC, microseconds) in a record.
 
     Attributes:
-        paths: the field, as in `Field.paths`; not necessarily a declared column.
-        plus: paths of a field in seconds that is added (Zeek's `duration`); a missing one adds zero.
+        paths: the paths of the field, as in `Field.paths`; it need not be a declared column.
+        plus: the paths of a field with seconds to add (Zeek's `duration`); a missing value adds zero.
         time_format: as in `Field.time_format`.
-        zone: the zone of times without an offset; None refuses them (`no_zone`). A local time that
-            a clock change skips is refused (`no_such_local_time`); one that it repeats is
-            resolved by the order of lines (`event_time.Order`).
-        more: paths of further fields, whose texts are appended to the first one's with spaces.
-        by_lines: the time by the number of the line; then the other fields are not used.
+        zone: the zone of times without an offset; None refuses them (`no_zone`). A local time that a clock
+            change skips is refused (`no_such_local_time`). For one that it repeats, the order of lines
+            decides (`event_time.Order`).
+        more: the paths of further fields, whose texts are appended with spaces.
+        by_lines: the rule for times by line number; if set, the other attributes are not used.
     """
 
     paths: tuple[str, ...]
@@ -113,21 +115,20 @@ class RecordFormat:
 
     Attributes:
         format: the parser's name.
-        options: of the format, all optional. csv: `delimiter` (","; `BLANKS`), `header` (True:
-            the first line that is not empty; a number: that line, from 1; False needs `names`; "w3c": lines
-            with `#` anywhere, of which `#Fields:` names them), `names` (list of column names), `quote` ('"'),
-            `skip` (0: the number of lines before the records), `comment` (the beginning of lines that are no
-            records; none). apache: `variant` ("combined" or "common"; combined accepts both). zeek: `variant`
-            ("auto", the default, by the first line that is not empty; "tsv", "json"). json: `records` (the
-            path, ending in [], of the list of records in a line, through lists in lists; without it a
-            line is a record). regex:
-            `pattern` (with named groups; required). kv: `separator` (blanks and tabs), `assign` ("="),
-            `quote` ('"'), `lead` (names of a line's first words; none). syscalls: `lead` (names of the words
-            before the call's; none). json, csv, regex and kv: `embedded`, a mapping of `field`, a text that
-            is itself a record, its `format` (json, regex or kv), and the options of that.
-        fields: the declared columns, in order. Captures of the path are not among them.
+        options: the options of the format, with their defaults. csv: `delimiter` (","; also `BLANKS`),
+            `quote` ('"'), `header` (True: the first line that is not empty names the columns; a number: that
+            line, from 1; False: none, `names` is required; "w3c": header lines begin with `#`, and
+            `#Fields:` names the columns), `names` (a list), `skip` (0; the number of lines before the
+            records), `comment` (none; the beginning of lines that are no records). apache: `variant`
+            ("combined", which accepts both; or "common"). zeek: `variant` ("auto", by the first line that is
+            not empty; or "tsv", "json"). json: `records` (none; the path, ending in [], of the list of
+            records in a line, through lists in lists). regex: `pattern` (required; with named groups). kv:
+            `separator` (blanks and tabs), `assign` ("="), `quote` ('"'), `lead` (none; the names of a line's
+            first words). syscalls: `lead` (none; the names of the words before the call). json, csv, regex
+            and kv: `embedded` (none; the mapping of an `EmbeddedFormat`).
+        fields: the declared columns, in order, without captures of the path.
         time: the source of event times.
-        keep_rest: whether other fields of a record are kept, in a column `rest`.
+        keep_rest: whether the other fields of a record go to the column `rest`.
     """
 
     format: FormatName
@@ -149,7 +150,7 @@ class RecordFormat:
 
 @dataclass(frozen=True)
 class Span:
-    """The half-open interval `[start, end)`, UTC; a file's rows outside are refused."""
+    """The half-open interval `[start, end)`, UTC, of a file's times. Rows outside are refused."""
 
     start: datetime
     end: datetime
@@ -176,7 +177,11 @@ class EmbeddedFormat:
 
 
 def embedded_format(options: Mapping[str, object]) -> EmbeddedFormat | None:
-    """Return the value of the option `embedded`; None if it is not set."""
+    """Return the value of the option `embedded`; None if it is not set.
+
+    >>> embedded_format({"embedded": {"field": "log", "format": "kv", "assign": ":"}})
+    EmbeddedFormat(field='log', format='kv', options={'assign': ':'})
+    """
     value = options.get("embedded")
     if not isinstance(value, Mapping) or "field" not in value or value.get("format") not in EMBEDDED_FORMATS:
         return None

@@ -1,7 +1,7 @@
-"""Parse lines with one regular expression with named groups over a whole block: any, or Apache's.
+"""Parse lines with a regular expression with named groups, whole blocks at a time: the stream's, or Apache's.
 
-For a line that does not match a pattern, the message shows where it stops: the remaining text, and the part
-of the pattern that does not match there.
+The message about a line that does not match shows the remaining text, and the part of the pattern that does
+not match there.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from transom.formats.regex_rules import beginnings, validate_regex
 from transom.formats.rejections import Int64s, Mask, Rejections, mask, null_where, take_indices
 
 MAX_SHOWN = 60
-"""Maximum number of shown characters of a part of the pattern."""
+"""Maximum number of characters of a part of the pattern in a message."""
 _QUOTED = r'(?:[^"\\]|\\.)*'
 COMMON = (
     r"^(?P<client>\S+) (?P<ident>\S+) (?P<user>.*?) \[(?P<time>[^\]]*)\] "
@@ -25,7 +25,7 @@ COMMON = (
 COMBINED = rf'(?: "(?P<referer>{_QUOTED})" "(?P<agent>{_QUOTED})")?'
 REQUEST = r"^(?P<method>[^ ]+) (?P<path>.*) (?P<protocol>HTTP/[0-9.]+)$"
 UNSET = {"ident", "user", "bytes", "referer", "agent"}
-"""The fields in which the format writes a dash for no value."""
+"""The fields in which a dash means no value."""
 
 
 class Regex(Parser):
@@ -38,22 +38,21 @@ class Regex(Parser):
         self._beginnings = beginnings(pattern)
 
     def parse(self, text: pa.Array, refused: Rejections) -> ParsedRecords:
-        """Return every group of every line as text; refuse lines that the pattern does not match as a
-        whole."""
+        """Return every group of every line as text; refuse lines that do not match as a whole."""
         groups = pc.extract_regex(text, self._line)
         unmatched = mask(pc.and_(pc.is_valid(text), pc.is_null(groups))) & ~refused.any
         if unmatched.any():
             self._refuse(text, unmatched, refused)
         fields = {name: null_where(pc.equal(text, ""), text) for name, text in named_groups(groups).items()}
         if not refused.any.all():
-            # The pattern decides which fields a line has: a group without a match is no drift.
+            # The pattern determines the fields of a line: a group without a match is no drift.
             self.drift.observe(fields, declared=True)
         return ParsedRecords(fields)
 
     def _refuse(self, lines: pa.Array, unmatched: Mask, refused: Rejections) -> None:
         """Refuse lines that the pattern does not match.
 
-        Of several alternatives the one that matches most of a line counts.
+        Of several alternatives, the message is about the one that matches most of a line.
         """
         rows = np.flatnonzero(unmatched)
         texts = lines.take(pa.array(rows))
@@ -77,7 +76,7 @@ class Regex(Parser):
 
 
 def named_groups(groups: pa.Array) -> dict[str, pa.Array]:
-    """Return the fields of structs by name."""
+    """Return the fields of an array of structs by name."""
     return {field.name: pc.struct_field(groups, field.name) for field in groups.type}
 
 
@@ -104,7 +103,7 @@ def _longest_beginning(texts: pa.Array, patterns: Sequence[str]) -> tuple[Int64s
 
 
 def _beginning(texts: pa.Array, rows: Int64s, pattern: str) -> pa.Array:
-    """Return what a pattern matches at the beginning of some texts, null for no match."""
+    """Return the match of a pattern at the beginning of some texts; null for no match."""
     # By position: a group of the pattern may have the same name.
     return pc.struct_field(pc.extract_regex(texts.take(pa.array(rows)), f"^(?P<text>{pattern})"), 0)
 

@@ -1,9 +1,9 @@
 r"""Check that all engines interpret the regular expressions of a specification alike.
 
 Arrow and Spark have their own engines (RE2 and Java's), and Python checks the text. So a pattern may only use
-what all of them support. RE2 needs one pass over a line for any pattern. Java's engine backtracks: a repeat
-of a repeat, such as `(a+)+`, could take exponential time there, and is refused. In patterns of the format
-`regex` it is allowed.
+syntax that all of them support. RE2 needs one pass over a line for any pattern. Java's engine backtracks: a
+repeat of a repeat, such as `(a+)+`, could take exponential time and is refused, except in patterns of the
+format `regex`, which only RE2 matches.
 """
 
 import re
@@ -14,11 +14,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 LONGEST = 10_000
-"""Characters of the longest pattern."""
+"""Maximum number of characters of a pattern."""
 MAX_REPEATS = 1000
-"""RE2's limit of repetitions of a part, multiplied over nested repeats."""
+"""RE2's limit of repetitions of a part; those of nested repeats are multiplied."""
 LARGEST = 200_000
-"""Maximum size of RE2's program for a pattern, in approximate steps; RE2's own limit is about 330,000."""
+"""Maximum size of RE2's program for a pattern, in estimated steps; RE2's own limit is about 330,000."""
 MAX_BOUNDED = 10
 """A repeat with a higher maximum counts as unbounded."""
 
@@ -70,9 +70,12 @@ class CheckedRegex:
 def validate_regex(text: str, linear: bool = True) -> CheckedRegex:
     """Check a pattern.
 
+    >>> validate_regex("(?P<client>[^ ]+) (a|b)")
+    CheckedRegex(text='(?P<client>[^ ]+) (?:a|b)', groups=('client',))
+
     Args:
         text: the pattern.
-        linear: whether RE2 is the engine, which has no lookaround and nothing else that needs more than one
+        linear: whether RE2 is the engine. It has no lookaround and nothing else that needs more than one
             pass, and repeats a part at most a thousand times.
 
     Raises:
@@ -130,9 +133,10 @@ class _Part(NamedTuple):
     """A part of a pattern.
 
     Attributes:
-        start, end: its position.
-        repeats: the maximum number of repetitions inside it, multiplied over nested repeats.
-        size: approximate size of RE2's program for it, with repeats written out.
+        start: the position of its first character.
+        end: the position after its last character.
+        repeats: the maximum number of repetitions inside it; those of nested repeats are multiplied.
+        size: the estimated size of RE2's program for it, with repeats written out.
         endless: whether it may consist of an unbounded repeat alone.
         empty: whether it may match the empty text.
     """
@@ -213,8 +217,7 @@ class _Walk:
         return _Part(start, token.end(), size=size, empty=zero_width)
 
     def refuse_unknown(self, start: int, written: str) -> None:
-        """Refuse flags that one of the engines does not support, and other syntax that RE2 does not
-        support."""
+        """Refuse flags that an engine does not support; if linear, also other syntax that RE2 lacks."""
         flags = re.fullmatch(r"\(\?([a-zA-Z-]*)[:)]", written)
         if flags and set(flags[1]) - set("ims-"):
             raise PatternError(start, f"of the flags, i, m and s are known here; got {flags[1]}")

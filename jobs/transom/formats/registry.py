@@ -1,4 +1,4 @@
-"""The formats of logs and their parsers."""
+"""The parser of each format."""
 
 from collections.abc import Callable
 
@@ -14,11 +14,11 @@ PARSERS: dict[FormatName, Callable[[RecordFormat], Parser]] = {
     "apache": Apache, "zeek": ZeekTsv, "csv": Csv, "json": JsonLines, "regex": Regex, "kv": KeyValue,
     "syscalls": Syscalls,
 }  # fmt: skip
-"""The parser of each format; `make_parser` adds those that depend on options."""
+"""The parser of each format; `make_parser` also considers the options."""
 
 
 def make_parser(layout: RecordFormat, first_line: bytes = b"") -> Parser:
-    """Return the parser of a layout; for Zeek's variant `auto` the first line that is not empty decides."""
+    """Return the parser of a layout. For Zeek's variant `auto`, the first line that is not empty decides."""
     embedded, options = embedded_format(layout.options), layout.options
     if embedded is not None:
         return Embedded(layout, embedded, lambda part: make_parser(part, first_line))

@@ -18,9 +18,9 @@ class Rejections:
     """The first reason why each line is refused; all arrays have the shape (lines,).
 
     Attributes:
-        reason: its name; None if the line is not refused, as the following ones.
-        column: the column whose value is refused.
-        detail: the message.
+        reason: the name of the reason; None if the line is not refused.
+        column: the column whose value is refused; None if it is the line.
+        detail: the message; None without one.
         any: whether the line is refused.
     """
 
@@ -31,7 +31,7 @@ class Rejections:
 
     @classmethod
     def none(cls, lines: int) -> "Rejections":
-        """Return an object without refusals."""
+        """Return an object of some lines, none of them refused."""
         reason, column, message = np.full((3, lines), None, dtype=object)
         return cls(reason, column, message, np.zeros(lines, dtype=bool))
 
@@ -51,7 +51,15 @@ class Rejections:
         values: pa.Array | None = None,
         expected: str | None = None,
     ) -> None:
-        """Refuse the lines of a mask that are not refused yet; `values` are for the messages."""
+        """Refuse the lines of a mask that are not refused yet.
+
+        Args:
+            where: the lines to refuse, shape (lines,).
+            reason: the name of the reason.
+            column: the column whose value is refused.
+            values: the refused values, for the messages, shape (lines,).
+            expected: the description of a valid value, for the messages.
+        """
         new = where & ~self.any
         if not new.any():
             return
@@ -75,13 +83,21 @@ class Rejections:
 
 
 def detail(reason: str, value: object | None, expected: str | None) -> str:
-    """Return the message for a refused line: the reason, the value, and what was expected."""
+    """Return the message for a refused line: the reason, the value, and the expected one.
+
+    >>> detail("bad_type", "n/a", "a number")
+    'bad type: n/a; expected a number'
+    """
     about = "" if value is None else f": {str(value)[:200]}"
     return reason.replace("_", " ") + about + ("" if expected is None else f"; expected {expected}")
 
 
 def mask(array: pa.Array) -> Mask:
-    """Return a boolean array as a numpy mask; null is false."""
+    """Return a boolean array as a numpy mask; null is false.
+
+    >>> mask(pa.array([True, None])).tolist()
+    [True, False]
+    """
     return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
@@ -92,14 +108,14 @@ def int64s(array: pa.Array) -> Int64s:
 
 
 def null_where(condition: Mask | pa.Array, values: pa.Array) -> pa.Array:
-    """Return values, with null in place of those that meet a condition."""
+    """Return values, with null where a condition is true."""
     condition = pa.array(condition) if isinstance(condition, np.ndarray) else condition
     return pc.if_else(condition, pa.scalar(None, values.type), values)
 
 
 def take_indices(rows: Int64s, lines: int) -> pa.Array:
-    """Return for each of some lines its index in `rows`, null if it is not there: `take` then spreads values
-    of these rows over all lines.
+    """Return the index of each line in `rows`, null if it is not in them: with it, `take` spreads values of
+    these rows over all lines.
 
     >>> take_indices(np.array([1, 2]), 4).to_pylist()
     [None, 0, 1, None]

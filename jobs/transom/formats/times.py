@@ -1,11 +1,10 @@
 """Convert times of logs to UTC microseconds, whole columns at a time.
 
 Local times need a zone. A time that a clock change skips is refused. A repeated one means the earlier instant
-here (see `event_time.Order`), unless letters of the zone (`%Z`, as CET and CEST) tell which.
+here (see `event_time.Order`), unless letters of the zone (`%Z`, such as CET and CEST) decide.
 
-Times of a fixed-width form are read from their bytes: Apache's have such a form, and few of them repeat in a
-busy log. Other spellings (a day of one digit, a month in capitals, a second that does not exist) are left to
-strptime.
+Times of a fixed-width form, such as Apache's, are read from their bytes: few of them repeat in a busy log.
+Other spellings (a day of one digit, a month in capitals, a second that does not exist) go to strptime.
 """
 
 import re
@@ -27,7 +26,7 @@ WIDTHS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "b": 3, "z": 5}
 """Bytes of each part; %b is an English month, as in Python without a locale."""
 MONTHS = pa.array(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"])
 YEARS = (1900, 2300)
-"""Logs have no other years. Near the years 1 and 9999, UTC may be outside of a datetime's range."""
+"""The first year, and the end, of fixed-width times. Near 1 and 9999, UTC may exceed a datetime's range."""
 TIMESTAMP = pa.timestamp("us", "UTC")
 LIMIT = (datetime(2262, 1, 1, tzinfo=UTC) - EPOCH).days * 86_400_000_000
 """The first instant, in microseconds, that does not fit into 64 bits of nanoseconds."""
@@ -41,14 +40,14 @@ LETTERS = "%Z"
 UNIVERSAL = ("UTC", "GMT")
 """Letters with one meaning everywhere."""
 REASONS = ("", "no_zone", "no_such_local_time", "no_such_zone", "bad_time")
-"""Why a text is no time, by code; 0 is for a time."""
+"""The reasons why a text is no time, by code; code 0 is a time."""
 BAD_TIME = REASONS.index("bad_time")
 EXPECTED = {
     "no_zone": "an offset, or a zone in the stream's file",
     "no_such_local_time": "a time that the zone's clocks show",
     "no_such_zone": "UTC, GMT, or letters that the zone in the stream's file goes by at that time",
 }
-"""What is expected instead; for `bad_time` it depends on the form."""
+"""The expected value by reason; for `bad_time` it depends on the form."""
 Codes = npt.NDArray[np.int8]
 
 
@@ -67,7 +66,7 @@ def _parts(form: str) -> dict[str, int] | None:
         parts[token if token[0] == "%" else f"{token}{at}"] = at
         at += WIDTHS.get(token[1:], 1)
     names = [token[1] for token in tokens if token[0] == "%"]
-    # A repeated part, or a single percent sign, is left to strptime.
+    # A repeated part, or a single percent sign, goes to strptime.
     valid = "".join(tokens) == form and form.isascii() and len(names) == len(set(names))
     known = set("YdHMS") <= set(names) <= WIDTHS.keys() and ("b" in names) != ("m" in names)
     return {**parts, "": at} if valid and known else None
@@ -77,12 +76,13 @@ def read_fixed_width(text: pa.Array, form: str, zone: str | None, micros: Int64s
     """Read the times that have exactly the fixed-width form.
 
     Args:
-        form: a strptime format; of one without a fixed width nothing is read.
-        zone: the zone of times without an offset; if it is not UTC, these are left to the plain reader.
-        micros: receives their instants.
+        text: the texts, shape (rows,).
+        form: a strptime format; without a fixed width, no time is read.
+        zone: the zone of times without an offset; if it is not UTC, these are not read.
+        micros: receives the instants, in microseconds since 1970, shape (rows,).
 
     Returns:
-        Which times were read; `micros` is unchanged for the others.
+        The times that were read, as a mask; `micros` is unchanged for the others.
     """
     was_read = np.zeros(len(text), dtype=bool)
     parts = _parts(form)
@@ -134,9 +134,18 @@ def read_fixed_width(text: pa.Array, form: str, zone: str | None, micros: Int64s
 def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Codes]:
     """Convert a column of texts, or of numbers if the form is an epoch.
 
+    >>> times, codes = instants(pa.array(["0", "x", None]), "epoch", None)
+    >>> times.null_count, [REASONS[code] for code in codes]
+    (2, ['', 'bad_time', ''])
+
+    Args:
+        text: the values, shape (rows,).
+        form: a format of `Field.time_format`.
+        zone: the zone of times without an offset; None refuses them.
+
     Returns:
-        The instants (timestamp us UTC, null for none), and the reason for each value that is no time, as an
-        index of `REASONS`. Both have the shape (rows,).
+        The instants (timestamp us UTC, null for no time), and the reason for each value that is no time, as
+        an index of `REASONS`. Both have the shape (rows,).
     """
     if form in DOUBLES:
         values, _ = numbers(text)
@@ -156,7 +165,7 @@ def instants(text: pa.Array, form: str, zone: str | None) -> tuple[pa.Array, Cod
 
 
 def describe(form: str, reason: str = "bad_time") -> str:
-    """Return the description of a valid time, for a value that is refused for a reason."""
+    """Return the description of a valid time, for a message with a reason."""
     if reason != "bad_time":
         return EXPECTED[reason]
     if form == NANOSECONDS:
@@ -166,12 +175,12 @@ def describe(form: str, reason: str = "bad_time") -> str:
 
 
 def out_of_range(micros: Int64s) -> Mask:
-    """Return which instants are before 1970, or not in a signed 64-bit number of nanoseconds."""
+    """Return which instants are before 1970 or from 2262 on, beyond 64 bits of nanoseconds."""
     return (micros < 0) | (micros >= LIMIT)
 
 
 def numbers(text: pa.Array) -> tuple[pa.Array, Mask]:
-    """Return doubles from texts (null for no number), or from numbers; and which texts are no numbers."""
+    """Return doubles from texts (null for no number) or from numbers, and which texts are no numbers."""
     if not pa.types.is_string(text.type):
         return text.cast(pa.float64(), safe=False), np.zeros(len(text), dtype=bool)
     fits = pc.match_substring_regex(text, NUMBER)
@@ -189,7 +198,7 @@ def _codes(bad: Mask) -> Codes:
 
 
 def _epoch_or_iso(text: pa.Array, zone: str | None) -> tuple[Int64s, Codes]:
-    """Return the instants of numbers since 1970 and of ISO texts, as each is written."""
+    """Return the instants of values that are numbers since 1970 or ISO texts."""
     values, is_text = numbers(text)
     floats = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
     millis = np.abs(floats) >= MILLIS_FROM
@@ -217,7 +226,7 @@ def _nanoseconds(text: pa.Array) -> tuple[Int64s, Codes]:
 def _written(text: pa.Array, form: str, zone: str | None) -> tuple[Int64s, Codes]:
     micros, codes = np.zeros(len(text), dtype=np.int64), np.zeros(len(text), dtype=np.int8)
     other = np.flatnonzero(~read_fixed_width(text, form, zone, micros))
-    # Logs repeat times: each distinct text is read once.
+    # Logs repeat times, so each distinct text is read once.
     distinct = text.take(pa.array(other)).dictionary_encode()
     read = [one_instant(value, form, zone) for value in distinct.dictionary.to_pylist()]
     read.append((0, None))
@@ -229,6 +238,9 @@ def _written(text: pa.Array, form: str, zone: str | None) -> tuple[Int64s, Codes
 
 def letters_of(text: str, form: str) -> str | None:
     """Return the letters of a zone at the `%Z` of the form, None if the form has no `%Z`.
+
+    >>> letters_of("2024-05-06 CEST", "%Y-%m-%d %Z")
+    'CEST'
 
     Raises:
         ValueError: the text has no word there.
@@ -243,7 +255,11 @@ def letters_of(text: str, form: str) -> str | None:
 
 
 def one_instant(text: str, form: str, zone: str | None) -> tuple[int, str | None]:
-    """Return a time in microseconds since 1970, and the reason if it is invalid."""
+    """Return a time in microseconds since 1970, and the reason if it is invalid, else None.
+
+    >>> one_instant("1970-01-01T00:00:01Z", "iso", None), one_instant("1970-01-01", "iso", None)
+    ((1000000, None), (0, 'no_zone'))
+    """
     try:
         letters = letters_of(text, form)
         form = form if letters is None else form.replace(LETTERS, letters)
@@ -256,7 +272,7 @@ def one_instant(text: str, form: str, zone: str | None) -> tuple[int, str | None
                 return 0, "no_zone"
             moment = moment.replace(tzinfo=ZoneInfo(zone), fold=0)
             if letters is not None and moment.tzname() != letters:
-                # In a repeated hour the letters tell which one it is.
+                # In a repeated hour the letters decide.
                 moment = moment.replace(fold=1)
                 if moment.tzname() != letters:
                     return 0, "no_such_zone"

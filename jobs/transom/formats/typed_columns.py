@@ -15,7 +15,7 @@ ARROW: dict[str, pa.DataType] = {
 }  # fmt: skip
 LARGEST_INTEGER = 2**53
 MAX_STEPS = 2**50
-"""A double with at most this number of steps is exact: two more operations err by 3/8 of a step."""
+"""A double of at most this number of steps is exact: two more operations err by 3/8 of a step."""
 INTEGER = r"^[+-]?[0-9]+$"
 INTEGERS = f"-{LARGEST_INTEGER} to {LARGEST_INTEGER}"
 TRUE, FALSE = ("true", "True", "TRUE", "T", "1"), ("false", "False", "FALSE", "F", "0")
@@ -25,8 +25,9 @@ def column(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
     """Convert one declared column.
 
     Args:
-        text: string values, or for JSON values of the type itself.
-        refused: receives the lines whose value does not parse (`bad_type`) or is too large or not finite
+        spec: the column.
+        text: its values as text, or for JSON also of the column's type, shape (lines,).
+        refused: receives the lines whose value has another type (`bad_type`), or is too large or not finite
             (`out_of_range`).
     """
     if spec.missing:
@@ -48,9 +49,9 @@ def column(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
 
 
 def _missing(spec: Field, text: pa.Array) -> Mask:
-    """Return which values mean no value: one of the texts, or for numbers an equal number.
+    """Return which values mean no value: those equal to one of the texts, or for numbers to its number.
 
-    JSON's numbers come without their text, and -1 and -1.0 are the same sentinel everywhere.
+    Numbers of JSON have no text; and -1 and -1.0 are the same sentinel in every format.
     """
     texts = text.cast(pa.string()) if pa.types.is_boolean(text.type) else text
     missing = np.zeros(len(text), dtype=bool)
@@ -84,7 +85,7 @@ def _integer(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
         other = pc.invert(pc.match_substring_regex(text, INTEGER))
         refused.add(mask(other), "bad_type", spec.name, text, "a whole number")
         whole = null_where(other, text)
-        # Longer than any number in range: a cast would raise for all.
+        # Longer than any number in range. A cast would raise an error for the whole column.
         long = mask(pc.greater(pc.utf8_length(pc.utf8_ltrim(pc.utf8_ltrim(whole, "+-"), "0")), 18))
         refused.add(long, "out_of_range", spec.name, text, INTEGERS)
         values = pc.replace_substring_regex(null_where(long, whole), r"^\+", "").cast(pa.int64())

@@ -1,8 +1,8 @@
-"""Parse JSON with an object per line: whole blocks with Arrow's reader, or line by line if that fails.
+"""Parse JSON with an object per line: whole blocks with Arrow's reader, or line by line if it fails.
 
 Arrow's reader requires that every line is well formed and every declared field has its type. A block that it
-rejects is halved until few lines remain with the faulty ones. These are read one by one, where any type is
-accepted as its JSON text. Both ways return the same rows. Messages about a refused value have its text, which
+rejects is halved until few lines remain with the faulty ones. These are read one by one, with a value of any
+type as its JSON text. Both ways return the same rows. Messages about refused values contain their text, which
 only the second way has.
 """
 
@@ -25,23 +25,23 @@ from transom.formats.rejections import Rejections
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _HEX = rb"[0-9a-fA-F]{2}"
 _HALF = re.compile(rb"(\\u[dD][89abAB]%b\\u[dD][c-fC-F]%b|\\[^u])|\\u[dD][89a-fA-F]%b" % (_HEX, _HEX, _HEX))
-"""Matches half a surrogate pair if the first group is empty."""
+"""Matches half of a surrogate pair if the first group is empty."""
 ALONE = 2048
-"""The smallest block that Arrow's reader gets: trying fewer lines costs more than it saves."""
+"""The block size up to which blocks are not halved: trying fewer lines costs more than it saves."""
 DEEPEST = 100
-"""The maximum nesting of arrays and objects; deeper lines are refused, since the limit of a reader depends on
-its stack."""
+"""Maximum nesting of arrays and objects. Deeper lines are refused, since the limit of a reader depends on its
+stack."""
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 SURROGATE = re.compile("[\ud800-\udfff]")
 NUMERIC = {NANOSECONDS: pa.int64(), EPOCH_OR_ISO: pa.float64()}
 """Time formats that may be texts or numbers, and the type of the numbers."""
 CUT_OFF = re.compile(r"|t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|[eE][+-]?|u[0-9A-Fa-f]{0,4}")
-"""The unreadable rest of JSON that was truncated."""
+"""Matches the unreadable rest of truncated JSON."""
 TYPES = {
     "string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(),
     "timestamp": pa.string(),
 }  # fmt: skip
-"""The type of each declared type in JSON; times since 1970 are numbers."""
+"""The Arrow type in JSON of each declared type; times since 1970 are numbers."""
 
 
 class JsonLines(Parser):
@@ -52,7 +52,7 @@ class JsonLines(Parser):
         self.drift = FieldDrift(layout, nested=True)
         self._keeps_rest = layout.keep_rest
         time = layout.time
-        # Parts of a joined time are texts.
+        # The parts of a joined time are texts.
         of_time = ("string", None) if time.more else ("timestamp", time.time_format)
         sources = [
             *((field.paths, field.type, field.time_format) for field in layout.fields),
@@ -77,7 +77,7 @@ class JsonLines(Parser):
         self._tried: tuple[pa.Array, Mapping[str, pa.Array] | None] | None = None
 
     def parts(self, text: pa.Array) -> Iterable[pa.Array]:
-        """Return runs of lines that are read the same way, halved until each is fast or small."""
+        """Return parts of lines that are read in one way, halved until each is fast or small."""
         if len(text) <= ALONE or self.read_fast(text) is not None:
             return [text]
         half = len(text) // 2
@@ -114,7 +114,7 @@ class JsonLines(Parser):
         return ParsedRecords({path: pa.array(values, pa.string()) for path, values in texts.items()}, rest)
 
     def read_fast(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
-        """Return the fields as Arrow's reader reads them, None if it cannot; the last result is cached."""
+        """Return the fields from Arrow's reader, None if it fails; the last result is cached."""
         if self._tried is None or self._tried[0] is not text:
             self._tried = text, self._fast(text)
         return self._tried[1]
@@ -122,7 +122,7 @@ class JsonLines(Parser):
     def _fast(self, text: pa.Array) -> Mapping[str, pa.Array] | None:
         if not self._schemas or text.null_count or not len(text):
             return None
-        # A line that begins and ends an object cannot run on into the next one.
+        # A line with both brackets of an object cannot extend into the next line.
         if not pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))).as_py():
             return None
         # Arrow's reader accepts these as numbers; JSON has no such values.
@@ -134,7 +134,7 @@ class JsonLines(Parser):
             brackets = pc.add(pc.count_substring(text, "["), pc.count_substring(text, "{"))
             if pc.max(brackets).as_py() > DEEPEST:
                 return None
-        # A nested object under a plain name is refused; one under a dotted path must be read slowly.
+        # Arrow refuses a nested object under a plain name; one under a dotted path must be read slowly.
         tables = (_table(data, schema) for schema in self._schemas)
         table = next((table for table in tables if table is not None), None)
         if table is None or table.num_rows != len(text):
@@ -165,13 +165,13 @@ def _record(index: int, line: str | None, refused: Rejections) -> dict[str, Any]
 
 
 def members(text: bytes) -> Mapping[str, msgspec.Raw]:
-    """Return the members of an object; of two with the same name the last.
+    """Return the members of an object; of members with the same name the last.
 
-    Half a surrogate pair, which is no character, becomes U+FFFD.
+    Half of a surrogate pair, which is no character, becomes U+FFFD.
 
     Raises:
-        msgspec.ValidationError: it is valid up to where it is no object.
-        msgspec.DecodeError: it is no JSON.
+        msgspec.ValidationError: the text is no object; what follows is not checked.
+        msgspec.DecodeError: the text is not JSON.
     """
     try:
         return _MEMBERS.decode(text)
@@ -187,17 +187,18 @@ def parse_json(line: str, around: int = 0) -> Any:
     """Parse a line of JSON, with numbers as `Raw` text.
 
     Args:
-        around: additional levels of nesting beside `DEEPEST`.
+        line: the text.
+        around: the number of additional levels, above `DEEPEST`.
 
     Raises:
-        ValueError: it is no JSON, or is nested too deeply; see `json_error_reason`.
+        ValueError: it is not JSON, or is nested too deeply; see `json_error_reason`.
     """
     refuse_too_deep(line, around)
     return _read(line)
 
 
 def refuse_too_deep(line: str, around: int) -> None:
-    """Raise ValueError if the arrays and objects of a line are nested more deeply than in `parse_json`."""
+    """Raise a ValueError if the arrays and objects of a line are nested too deeply; see `parse_json`."""
     if line.count("[") + line.count("{") > DEEPEST + around:
         brackets = re.findall(r"[\[\]{}]", STRING.sub("", line))
         depths = accumulate(1 if bracket in "[{" else -1 for bracket in brackets)
@@ -206,7 +207,7 @@ def refuse_too_deep(line: str, around: int) -> None:
 
 
 def json_error_reason(error: ValueError) -> str:
-    """Return why a line is no JSON, and where, counted from 1; the same in every Python version."""
+    """Return why a line is not JSON, and where, counted from 1; the same in every Python version."""
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
     message, at = error.msg, error.pos
@@ -219,8 +220,11 @@ def json_error_reason(error: ValueError) -> str:
 
 
 def is_broken(text: str) -> bool:
-    """Return whether a text is truncated JSON, or JSON that is nested too deeply; else it has another
-    form."""
+    """Return whether a text is JSON that is truncated or nested too deeply; other texts are no JSON.
+
+    >>> is_broken('{"a": [1'), is_broken("{not json}")
+    (True, False)
+    """
     try:
         parse_json(text)
     except json.JSONDecodeError as error:
@@ -232,7 +236,11 @@ def is_broken(text: str) -> bool:
 
 
 def value_at(record: dict[str, Any], path: str) -> Any:
-    """Return the value of an object at a path, None if it has none; a name with dots takes precedence."""
+    """Return the value of an object at a path, None if it has none; a name with dots takes precedence.
+
+    >>> value_at({"a": {"b": 1}}, "a.b"), value_at({"a.b": 2, "a": {"b": 1}}, "a.b")
+    (1, 2)
+    """
     holder = _holder(record, path)
     return holder and holder[0][holder[1]]
 
@@ -261,7 +269,7 @@ def _remove(record: dict[str, Any], path: str) -> None:
 
 
 def _refuse_constant(constant: str) -> Any:
-    """Refuse what Python reads and JSON does not have: NaN and the infinities."""
+    """Refuse NaN and the infinities, which Python reads and JSON does not have."""
     raise ValueError(f"{constant} is not JSON")
 
 
@@ -273,12 +281,16 @@ def _text(value: Any) -> str | None:
     if value is None:
         return None
     text = value if isinstance(value, str) else json_text(value)
-    # Half a surrogate pair is no character, and no UTF-8.
+    # Half of a surrogate pair is no character, and not UTF-8.
     return SURROGATE.sub("\ufffd", text)
 
 
 def json_text(value: Any, ordered: bool = False) -> str:
-    """Return a value's shortest JSON text, with numbers unchanged; with `ordered` names are sorted."""
+    """Return a value's shortest JSON text, with numbers unchanged; with `ordered`, names are sorted.
+
+    >>> json_text({"b": Raw("1.50"), "a": [True]}, ordered=True)
+    '{"a":[true],"b":1.50}'
+    """
     if isinstance(value, Raw):
         return value
     if isinstance(value, list):
@@ -290,7 +302,7 @@ def json_text(value: Any, ordered: bool = False) -> str:
 
 
 def _table(data: bytes, schema: pa.Schema) -> pa.Table | None:
-    """Return what Arrow reads of some objects; None where it refuses a line."""
+    """Return the table that Arrow reads from some objects; None if it refuses a line."""
     options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
     try:

@@ -1,8 +1,8 @@
 """Paths to records inside a line of JSON, and to values around them.
 
-`resourceLogs[].scopeLogs[].logRecords[]` leads through lists in lists to the records. A path that begins
-with `$.` leads from the line's object to an object around the record: `$.resourceLogs[].resource.name` is the
-name of the record's resource.
+`resourceLogs[].scopeLogs[].logRecords[]` leads through lists in lists to the records. A path that begins with
+`$.` leads from the line's object to a value around the record: `$.resourceLogs[].resource.name` is the name
+of the record's resource.
 """
 
 import re
@@ -16,8 +16,8 @@ RECORDS = re.compile(r"[^.\[\]]+(\.[^.\[\]]+)*\[\](\.[^.\[\]]+(\.[^.\[\]]+)*\[\]
 def lists_of(records: str) -> tuple[str, ...]:
     """Return the lists on the way to the records, each by its path in the object around it.
 
-    Args:
-        records: such as `Records[]` or `a.b[].c[]`, which is of the lists `a.b` and `c`.
+    >>> lists_of("a.b[].c[]")
+    ('a.b', 'c')
     """
     return tuple(part.removeprefix(".") for part in records.split("[]")[:-1])
 
@@ -30,12 +30,15 @@ def around(paths: Iterable[str]) -> list[str]:
 def level_of(path: str, records: str) -> tuple[int, str]:
     """Return the level of the object around a record to which a path leads, and the path in that object.
 
+    >>> level_of("$.a[].host.name", "a[].b[]")
+    (1, 'host.name')
+
     Args:
         path: a path that begins with `$.`.
         records: the path of the records.
 
     Returns:
-        0 for the line's object, 1 for the one in the first list, and so on, and the path there.
+        The level: 0 for the line's object, 1 for the object in the first list, and so on. And the path.
 
     Raises:
         ValueError: the path leads to no object around the records.
@@ -46,14 +49,14 @@ def level_of(path: str, records: str) -> tuple[int, str]:
     names = tuple(part.removeprefix(".") for part in through)
     valid = level < len(lists) and names == lists[:level] and inside.startswith(".") == bool(level)
     inside = inside.removeprefix(".")
-    # The list itself would be copied to each of its records.
+    # The list itself is refused: it would be copied to each of its records.
     if not valid or not inside or f"{lists[level]}.".startswith(f"{inside}."):
         raise ValueError(f"must lead to what stands around the records of {records}; got {path!r}")
     return level, inside
 
 
 def by_level(paths: Iterable[str], records: str) -> list[Mapping[str, str]]:
-    """Return the paths of each level, in its object, with the full path of each."""
+    """Return for each level the paths in its object, each with its full path."""
     levels: list[dict[str, str]] = [{} for _ in lists_of(records)]
     for path in paths:
         level, inside = level_of(path, records)

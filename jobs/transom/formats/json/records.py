@@ -1,7 +1,7 @@
 """Split lines of JSON that contain a list of records into a line for each record, with its original text.
 
-Each record is then parsed like a line. Values that columns take from objects around a record are written into
-the record, under their whole path.
+Each record is then parsed like a line. Values of objects around a record that columns use are written into
+the record, under their full path.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from transom.formats.rejections import Rejections, detail
 
 ONE_LINE = "an object a line, not one over several lines"
 MAX_AROUND = 2**16
-"""Maximum number of characters taken from around a record: each record of the list gets a copy."""
+"""Maximum number of characters from around a record: each record of the list gets a copy."""
 MAX_CHARACTERS = 2**25
 """Maximum number of characters of the records that are yielded together."""
 _LIST = msgspec.json.Decoder(list[Raw])
@@ -30,24 +30,25 @@ _Members = Mapping[str, Raw]
 _Row = tuple[str | None, bytes, str | None, str | None, str | None]
 """A record: its text, None if it is refused; its bytes; reason, column and detail of the refusal."""
 _Group = tuple[list[Raw], str]
-"""The records of one list, and the values taken from the objects around it, as members of an object."""
+"""The records of one list, and the values from the objects around it, as members of an object."""
 
 
 class NoRecords(ValueError):
-    """A value without a list at the path; the argument says what is there instead, if anything."""
+    """There is no list at the path. The argument describes the value that is there, if any."""
 
 
 def explode_records(lines: Text, path: str, around: Sequence[str] = ()) -> Iterator[Text]:
     """Yield the records of lines, in order, at most `LINES` at a time.
 
-    A line that is already refused, is no JSON (`bad_json`) or has no list at the path (`no_records`) counts
+    A line that is already refused, is not JSON (`bad_json`) or has no list at the path (`no_records`) counts
     as one record; an empty list counts as none.
 
     Args:
-        path: the option's value, `Records[]` or `detail.items[]`, or through lists in lists,
+        lines: the lines.
+        path: the option's value: `Records[]`, `detail.items[]`, or through lists in lists
             `resourceLogs[].scopeLogs[].logRecords[]`.
-        around: paths of values that each record takes from the objects around it, see `record_paths`; a
-            record that is an object gets a member with this name if there is a value.
+        around: paths of values around the record, see `record_paths`. A record that is an object gets a
+            member with this name if there is a value.
     """
     rows, characters = list[_Row](), 0
     for row in _rows(lines, path, by_level(around, path)):
@@ -87,7 +88,7 @@ def _rows(lines: Text, path: str, around_paths: Sequence[Mapping[str, str]]) -> 
 
 
 def _row(raw: bytes, around: str) -> _Row:
-    """Return a record with the members that it takes from around it."""
+    """Return a record with the members from around it."""
     record = raw.decode()
     if len(around) > MAX_AROUND:
         expected = f"at most {MAX_AROUND} characters from around a record"
@@ -109,9 +110,9 @@ def _groups(text: str, path: str, around_paths: Sequence[Mapping[str, str]]) -> 
         around_paths: the paths of values around the records, see `by_level`.
 
     Raises:
-        NoRecords: there is no list, or something else in its place; or with lists in lists, no object of an
+        NoRecords: there is no list, or another value in its place. With lists in lists: no object of an
             outer list has an inner one.
-        ValueError: it is no JSON, or is nested too deeply, not counting the path's own levels.
+        ValueError: the text is not JSON, or is nested too deeply, without the levels of the path.
     """
     depth, lists = path.count(".") + path.count("[]") + 1, lists_of(path)
     present, lacking = set[int](), set[int]()
@@ -144,7 +145,7 @@ def _groups(text: str, path: str, around_paths: Sequence[Mapping[str, str]]) -> 
     try:
         record = members(text.encode())
     except msgspec.DecodeError:
-        # Valid JSON, but no object?
+        # It may be JSON, but no object.
         parse_json(text, depth)
         raise NoRecords from None
     groups = list(collect(record, 0, "", {}))

@@ -2,8 +2,8 @@
 
 The output of a broken file depends only on its bytes, not on the pieces that a store returns: decompressors
 get steps of a fixed size. A truncated file yields all bytes that can be decompressed, a corrupt one those
-before the break. A broken zstd file also loses its last block, and at most the blocks
-of 1 KiB of stored bytes.
+before the break. A broken zstd file also loses its last block, and possibly others in
+the same KiB of stored bytes.
 """
 
 import zlib

@@ -26,7 +26,7 @@ class BuiltIn:
         at_most: the largest value that passes; None for a check without a tolerance.
         advice: a hint for messages, if the check's name and values are not enough.
         tolerance: the field of `CheckSpec` that overrides `at_most`.
-        mended: what to fix after a failure; None is the data.
+        mended: what to fix after a failure, if it is not the data.
     """
 
     stage: str
@@ -125,7 +125,7 @@ class CheckSpec(Model):
     at_most: Share | None = None
     """Another tolerance, from 0 to 1, for a built-in check that has one."""
     hours: Annotated[StrictInt, Field(ge=1)] | None = None
-    """For `hours_bounded`: the maximum number of hours that the events of a file may span."""
+    """For `hours_bounded`: the maximum number of different hours of the events of a file."""
     off: StrictBool | None = None
     """true disables a built-in check."""
 
@@ -144,7 +144,7 @@ class WaiverSpec(Model):
     who: NonEmptyStr
     """The person who is responsible for the waiver."""
     why: NonEmptyStr
-    """The reason of the waiver."""
+    """The reason for the waiver."""
 
 
 @dataclass(frozen=True)

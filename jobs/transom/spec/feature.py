@@ -1,7 +1,7 @@
 """The interface of a feature. The kernel uses only this, and no feature's name.
 
 `transom.features.registry` lists the features, and `transom.spec.stream.stream_type` makes the type of a
-stream's file from the list. Airflow does this every half minute. So functions that need numpy, pyarrow,
+stream file from the list. Airflow does this every half minute. So functions that need numpy, pyarrow,
 pyspark or deltalake are imported when they are called: `lazy("transom.features.frames.stage:definition")`.
 """
 
@@ -70,7 +70,7 @@ class Feature(Generic[S]):
         row_types: the column types of a block's rows, for own checks of the stage; returns None for an
             invalid block. If it is None itself, the stage has no own checks.
         block_problems: the problems of one block; paths are relative to it.
-        problems: further problems of blocks that have none of these.
+        problems: the other problems of blocks, if no block has problems by itself.
         columns_read: the event columns that its blocks need.
         lookback: a noun for the state that each block reads and that expires, and how far back it reads.
         fingerprints: for each table, the part of a block that determines its rows, as canonical JSON.

@@ -104,7 +104,7 @@ class Source(Model):
     event_time_range: EventTimeRange = EventTimeRange()
     """The event times that a file may contain, relative to the period in its name."""
     arrival_delay: Duration = timedelta(minutes=10)
-    """How long the DAG waits after an hour's end for its files. Later files are late."""
+    """How long the DAG waits after an hour's end for its files. Files that arrive after that are late."""
     expected_files: Annotated[StrictInt, Field(ge=1)] | None = None
     """The number of files of an hour. With fewer files the hour is incomplete."""
     on_conflict: Literal["hold", "replace"] = "hold"

@@ -79,6 +79,10 @@ def _second_hours(zone: str, year: int) -> tuple[tuple[int, int], ...]:
 class Order:
     """Resolves the times of a file, chunk by chunk, in the order of lines.
 
+    >>> times, shifts = np.array([10, 50, 20]), np.array([60, 60, 60])  # in minutes of a repeated hour
+    >>> Order().resolve(times, shifts, lines=np.array([1, 2, 3])).tolist()
+    [10, 50, 80]
+
     Attributes:
         ambiguous: the number of unresolved times.
         first_line: the line of the first unresolved time; None if there is none.

@@ -100,6 +100,14 @@ def read_file(
 ) -> Iterator[Chunk | FileSummary]:
     """Read a file to its end.
 
+    >>> from io import BytesIO
+    >>> from transom.formats.record_format import EventTime, Field
+    >>> layout = RecordFormat("kv", (Field("host", ("host",)),), EventTime(("t",)))
+    >>> source = BytesIO(b"t=2024-05-06T07:08:09Z host=a1\\nno pairs\\n")
+    >>> chunk, summary = read_file(source, "web.log", layout, None)
+    >>> chunk.events["host"].to_pylist(), chunk.rejected["reason"].to_pylist(), summary.lines
+    (['a1'], ['no_match'], 2)
+
     Args:
         source: the stored bytes.
         name: the file's name; its suffix selects the compression (.gz, .zst).

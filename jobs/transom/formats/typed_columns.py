@@ -24,6 +24,12 @@ TRUE, FALSE = ("true", "True", "TRUE", "T", "1"), ("false", "False", "FALSE", "F
 def column(spec: Field, text: pa.Array, refused: Rejections) -> pa.Array:
     """Convert one declared column.
 
+    >>> refused = Rejections.none(2)
+    >>> column(Field("bytes", ("bytes",), "integer"), pa.array(["12", "x"]), refused).to_pylist()
+    [12, None]
+    >>> refused.detail.tolist()
+    [None, 'bad type: x; expected a whole number']
+
     Args:
         spec: the column.
         text: its values as text, or for JSON also of the column's type, shape (lines,).

@@ -43,6 +43,11 @@ def explode_records(lines: Text, path: str, around: Sequence[str] = ()) -> Itera
     A line that is already refused, is not JSON (`bad_json`) or has no list at the path (`no_records`) counts
     as one record; an empty list counts as none.
 
+    >>> from transom.formats.lines import ByteBlock, decode
+    >>> lines = decode(ByteBlock(b'{"Records": [{"a": 1}, {"a": 2}]}'))
+    >>> [text.strings.to_pylist() for text in explode_records(lines, "Records[]")]
+    [['{"a": 1}', '{"a": 2}']]
+
     Args:
         lines: the lines.
         path: the option's value: `Records[]`, `detail.items[]`, or through lists in lists

@@ -2,9 +2,9 @@
 
 A local time in the hour that repeats when clocks go back means two instants. The order of lines resolves it:
 consecutive lines with such times are a run. If the times of a run go back once, by at least half of the
-repeated period, the lines before are in the first hour and the later ones in the second. Else they cannot be
-resolved. Equal times are no step back, even in a log with one line per hour: two events may have the same
-time. Only the event's time is resolved; columns of type `timestamp` always mean the first instant.
+repeated period, the run is resolved: the lines before are in the first hour, the later ones in the second.
+Equal times are no step back, even in a log with one line per hour: two events may have the same time.
+Only the event's time is resolved; columns of type `timestamp` always mean the first instant.
 """
 
 from bisect import bisect_right

@@ -104,7 +104,7 @@ class StreamFields(Model):
 
     @cached_property
     def event_types(self) -> dict[str, FieldType]:
-        """The types of what conditions on events may read: the columns, and `event_time`."""
+        """The types of the columns that conditions on events may read, with `event_time`."""
         types: dict[str, FieldType] = {name: field.type for name, field in self.event_columns.items()}
         return types | {"event_time": "timestamp"}
 

@@ -1,7 +1,7 @@
-"""Fills: the rows between the ends of frames (Grossniklaus, Maier, Moorthy and Tufte).
+"""Fills: the rows within frames (Grossniklaus, Maier, Moorthy and Tufte, section 4.5).
 
-A fill has the rows of `source` in `[start - lead, end + interval + lag)`, of the frame's key or of all, or in
-the same period of an earlier day.
+A fill has the rows of `source` with `start - lead - shift <= time(row) < end + lag - shift`, of the frame's
+key or of all. `end = last_time + interval` is the end of what the last reading covers.
 """
 
 from collections.abc import Iterator
@@ -20,35 +20,38 @@ from transom.spec.external_source import EVENTS, Filler
 REACH = timedelta(days=7)
 """The default of `reach` for frames of any length."""
 LONGEST = timedelta(days=3660)
+"""Maximum of `lead`, `lag` and `shift`."""
 
 
 class Fill(Model):
-    """A block of `fill`: what fills the frames of one kind."""
+    """A block of `fills`: the rows within the frames of one kind, and their aggregates."""
 
     frame: Name
-    """The kind of frame."""
+    """The block of `frames` whose frames are filled."""
     source: Filler = Filler(block=EVENTS)
-    """What fills it: events, or a block of `aggregates`, by its finest granules; or what is not the stream's
-    own: {stream: NAME, columns: ...}, {table: PATH, time: COLUMN, columns: ...}."""
+    """Where the rows come from: `events`, the finest granules of a block of `aggregates`, another stream
+    ({stream: NAME, columns: ...}), or a Delta table ({table: PATH, time: COLUMN, columns: ...})."""
     join_on: tuple[str, ...] | None = None
-    """The columns in which a frame and what fills it agree, of the frame's key; all of these where nothing is
-    said, [] for none."""
+    """Columns of the frame's key in which a frame and its rows agree. Default: all of the key; [] for
+    none."""
     where: NonEmptyStr | None = None
-    """A condition on what fills it, as loss > 1.5; of the stream's own events the stream's where nothing is
-    said."""
+    """A condition on the rows, such as loss > 1.5. Default for the stream's own events: the stream's
+    `where`."""
     lead: Duration = timedelta(0)
-    """How long before a frame's start what fills it begins."""
+    """How long before the frame's start rows count, up to 3,660 days. A longer `lead` reads more hours."""
     lag: Duration = timedelta(0)
-    """How long after its end what fills it goes on."""
+    """How long after the frame's end rows count, up to 3,660 days. A longer `lag` reads more hours."""
     shift: Shifts = (timedelta(0),)
-    """How long ago what fills it is looked for, as 24 hours: one, or several, each of which makes a row."""
+    """How long ago the rows were, such as 24 hours, up to 3,660 days: one or several. Each shift gives a row
+    of `fills`, and reads its hours."""
     combine: Combination | None = None
-    """What is made of the rows of several shifts, as one more row; of those whose stretch is covered."""
+    """With several shifts: how the rows that are covered completely are combined into one more row."""
     measures: dict[Name, MeasureText] = Field(default_factory=dict)
-    """What is told of the rows beside how many they are: sum, mean, min or max of a column, as sum(bytes)."""
+    """Aggregates of the rows, by the names of their columns: `sum`, `mean`, `min` or `max` of a column, such
+    as sum(bytes). The number of rows is always in `rows_matched`."""
     reach: Duration | None = None
-    """How much of a long frame is filled, the last of it; it shortens neither `lead` nor `lag`. Whole hours;
-    where nothing is said, as much as the frame can be long, or 7 days where it can be of any length."""
+    """Of a longer frame, only this last part is filled; `lead` and `lag` stay. Whole hours. Default: the
+    maximal length of a frame, or 7 days if there is none. A longer `reach` reads more hours."""
 
     def _rules(self) -> Iterator[Issue]:
         shifts = [format_duration(shift) for shift in self.shift]

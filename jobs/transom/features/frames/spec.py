@@ -1,8 +1,8 @@
 """Frames: periods of time that the data itself delimits (Grossniklaus, Maier, Moorthy and Tufte).
 
-Readings are a key's events, or the granules of an aggregation, in the order of their times. A frame goes
-from a reading to a later one, or has one reading. Its length includes the time that the last reading covers:
-`end - start + interval`.
+Readings are a key's events, or the granules of a block of aggregates, in the order of their times. A frame
+has one reading, or goes from a reading to a later one. Its length includes the time that the last reading
+covers: `length = last_time - start_time + interval`.
 """
 
 import re
@@ -28,15 +28,18 @@ _CONDITION = re.compile(
 )
 
 PARTITIONS = ("boundary", "delta", "aggregate")
-"""Kinds of which every reading is in a frame."""
+"""Kinds that leave no reading between frames."""
 
 
 class Condition(NamedTuple):
-    """The condition of an aggregate frame, such as sum(vehicles) > 100.
+    """The condition of an aggregate frame, such as `sum(vehicles) > 100`.
 
     Attributes:
-        column: None for the number of readings.
-        text: as in the stream's file.
+        function: the aggregate of the frame's readings.
+        column: its column; None for `count`, the number of readings.
+        compared: the comparison of the aggregate with the bound.
+        bound: in the column's unit.
+        text: the condition as in the stream file.
     """
 
     function: Function
@@ -74,94 +77,101 @@ AggregateCondition = Annotated[
 
 
 class Baseline(Model):
-    """A figure of the key's own past, which a predicate reads as `baseline`."""
+    """A value of the key's own past, which conditions read as `baseline`."""
 
     value: Name
-    """The column."""
+    """The column whose past values are read."""
     shift: Shifts
-    """How long ago, as 7 days: each a whole number of readings."""
+    """How long ago they are read, such as 7 days: one or several, each a multiple of the interval of the
+    readings, above 0."""
     combine: Combination = "median"
-    """What is made of the values of those times."""
+    """How the values of several shifts become one."""
     missing: Literal["skip", "zero"] = "skip"
-    """What a time without a reading counts as: nothing, or 0 where its hour was asked for."""
+    """How a time without a reading counts: `skip`, not at all; `zero`, as 0 if its hour was requested."""
 
 
 class Frame(Model):
-    """A block of `frame`: what delimits stretches of time of each key."""
+    """A block of `frames`: what delimits a kind of frame, which is a period of time of a key."""
 
     title: NonEmptyStr | None = None
-    """For people: what is the matter, with columns of the key, start, end, records, peak or mean in
-    braces."""
+    """The title of a finding. It may name columns of the key, `start_time`, `last_time`, `records`,
+    `length_s`, `peak`, `peak_time` and `mean` in braces."""
     severity: Literal["high", "medium", "low"] = "medium"
-    """How bad it is."""
+    """The severity of the findings."""
     finding: StrictBool | None = None
-    """Whether frames are findings. Where nothing is said, those of a kind that leaves readings between them
-    are: threshold, trend and marked."""
+    """Whether frames are findings. Default: true for the kinds `threshold`, `trend` and `marked`."""
     source: Name | None = None
-    """The block of `aggregates` whose finest granules are the readings, with its key; the events where it is
-    not given."""
+    """The block of `aggregates` whose finest granules are the readings, with its key. Default: the events."""
     key: tuple[str, ...] = ()
-    """The columns of which every value has frames of its own; the stream's where nothing is said."""
+    """With events: the columns for whose values frames are computed separately. Default: the stream's
+    `key`."""
     only: NonEmptyStr | None = None
-    """Which events or granules are readings at all; of events the stream's `where` where nothing is said."""
+    """A condition on the events or granules that are readings. Default for events: the stream's `where`."""
     kind: FrameKind
-    """What delimits a frame: threshold, boundary, delta, aggregate, trend, or marked, by `starts_when` and
-    `ends_when` alone."""
+    """What delimits a frame: `where` (`threshold`), multiples of `step` (`boundary`), the range of the
+    values (`delta`), a `condition` on an aggregate (`aggregate`), a `direction` (`trend`), or only
+    `starts_when` and `ends_when` (`marked`)."""
     where: NonEmptyStr | None = None
-    """threshold: as long as this holds, as n > 120 or n > 3 * baseline + 20."""
+    """`threshold`: a frame lasts while this holds, such as n > 120 or n > 3 * baseline + 20."""
     extent: Literal["conservative", "liberal"] = "conservative"
-    """threshold: whether a frame is as long as it is known that `where` holds, or as long as it possibly
-    does, to the neighbouring readings that do not meet it."""
+    """`threshold`: whether a frame ends at its readings (`conservative`), or reaches to the readings before
+    and after it that do not meet `where` (`liberal`)."""
     baseline: Baseline | None = None
-    """A figure of the key's own past that conditions compare with; null where nothing is known of it."""
+    """A value of the key's own past that conditions read as `baseline`. It is null if nothing is known."""
     value: Name | None = None
-    """The column whose value delimits a frame, and whose mean and peak are told of it. Of a threshold it is
-    the one number that `where` reads, where nothing is said."""
+    """The column whose value delimits a frame, and whose `mean` and `peak` are reported. Default for a
+    `threshold`: the number that `where` reads, if it reads only one."""
     step: Number | None = None
-    """boundary: cut wherever the value crosses a multiple of this."""
+    """`boundary`: above 0. A frame ends when the value crosses a multiple of this."""
     below: Number | None = None
-    """delta: as long as the largest and the smallest value are less than this apart."""
+    """`delta`: above 0. A frame lasts while its largest and its smallest value differ by less than this."""
     condition: AggregateCondition | None = None
-    """aggregate: what the readings of a frame come to together, as sum(vehicles) > 100."""
+    """`aggregate`: a condition on the readings of a frame together, such as sum(vehicles) > 100."""
     span: Literal["minimal", "maximal"] | None = None
-    """aggregate: whether a frame ends as soon as the condition holds, or goes on as long as it does."""
+    """`aggregate`: whether a frame ends when the condition first holds (`minimal`), or lasts while it holds
+    (`maximal`)."""
     direction: Literal["increasing", "decreasing"] | None = None
-    """trend: whether each value is above the one before, or below."""
+    """`trend`: whether each value is above the one before (`increasing`), or below it (`decreasing`)."""
     starts_when: NonEmptyStr | None = None
-    """What else the first reading of a frame has to meet."""
+    """A condition that the first reading of a frame must also meet. It requires `when_open`."""
     ends_when: NonEmptyStr | None = None
-    """A reading that meets this is the last of its frame."""
+    """A reading that meets this condition is the last one of its frame."""
     when_open: WhenOpen | None = None
-    """What becomes of an open frame when a reading meets `starts_when`: it is closed and reported, or
-    dropped, and the next one begins; or it goes on."""
+    """With `starts_when`: what a reading that meets it does to an open frame. `report` and `drop` begin
+    another frame, and report or drop the open one; `continue` lets it go on."""
     min_length: Duration | None = None
-    """Frames that are shorter are not reported."""
+    """Shorter frames are not reported. Default: 0."""
     min_records: Annotated[StrictInt, Field(ge=1)] = 1
-    """Frames of fewer readings are not reported."""
+    """Frames with fewer readings are not reported."""
     max_length: Duration | None = None
-    """A frame is closed before it becomes longer, and the next reading begins another."""
+    """A frame closes before it gets longer, and the next reading begins another. Default: any length."""
     max_records: Annotated[StrictInt, Field(ge=1)] | None = None
-    """A frame is closed with so many readings."""
+    """A frame closes when it has this number of readings. Default: any number."""
     missing: Missing | None = None
-    """What a missing reading does: it closes the frame; or is passed over, if a later reading extends the
-    frame; or counts as one that does."""
+    """What a null value or a missing reading does to an open frame: `breaks` closes it, `bridged` skips the
+    reading, `satisfies` (`threshold` only) counts it as one that meets `where`. Default: `breaks` for
+    `threshold` and `trend`, else `bridged`."""
     known: Duration | None = None
-    """With `missing: satisfies`: how long a key that is silent is known, from its last reading on. A reading
-    that a known key misses may begin a frame, too; whole minutes. Replaces `idle`."""
+    """With `missing: satisfies`: how long after its last reading a silent key is known. A reading that a
+    known key misses may begin a frame. Whole minutes, up to 366 days; at least two readings, and `min_length`
+    and a reading. It replaces `idle`. A longer time reads and stores more state."""
     idle: Duration = IDLE
-    """A frame is closed where no reading has come for so long; whole minutes."""
+    """A frame closes after this time without a reading. Whole minutes, from 1 minute to 366 days. A longer
+    time reads more state."""
     on_duplicate_time: Literal["first", "last", "min", "max", "sum", "mean"] | None = None
-    """Of events: what is made of several of one key at one time; one of them, or their columns together."""
+    """With events, required: what several events of a key at one time become. `first` and `last` select one,
+    the others combine each column."""
     scheme: Literal["partition", "disjoint", "cover", "unconstrained"] | None = None
-    """How frames lie to each other: partition, each begins where the one before ended; disjoint, with others
-    between; cover, every reading is in one, and they may overlap; or unconstrained."""
+    """How frames of a key lie to each other: `partition`, each begins where the one before ended; `disjoint`,
+    readings may lie between them; `cover`, they may overlap, and each reading is in one; `unconstrained`,
+    they may overlap."""
     set: Literal["drained", "saturated"] | None = None
-    """Whether no frame could be left out, or none added, without a condition being broken."""
+    """Checks that no frame could be left out (`drained`), or added (`saturated`)."""
     longest: StrictBool = False
-    """Whether only the longest are told, of each key in each `period`."""
+    """Whether only the longest frames of a key in each `period` are reported."""
     period: Duration | None = None
-    """What a frame is longest in, or overlapping ones are looked for in: periods of this length since the
-    epoch; frames end with them. Whole hours."""
+    """With `longest` and overlapping frames: the length of the periods, counted from 1970, with which frames
+    end. Whole hours, up to 366 days. The last hour of a longer period reads more readings."""
 
     @property
     def is_finding(self) -> bool:
@@ -175,13 +185,15 @@ class Frame(Model):
 
     @property
     def gap(self) -> timedelta:
-        """The maximum time between neighbouring readings of a frame. Missing ones that may begin a frame
-        count; they come at least every hour."""
+        """The maximum time between neighbouring readings of a frame.
+
+        Missing readings count if they may begin a frame; one comes at least every hour.
+        """
         return self.idle if self.known is None else HOUR
 
     @property
     def rule(self) -> str:
-        """A description of what delimits a frame."""
+        """The text for what delimits a frame."""
         match self.kind:
             case "threshold":
                 rule = f"as long as {' '.join(str(self.where).split())}"

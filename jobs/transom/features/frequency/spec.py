@@ -1,4 +1,4 @@
-"""How often items are seen in a sliding window, by Count-Min sketches (Rivetti, Busnel and Mostefaoui)."""
+"""Frequent items of a sliding window, by Count-Min sketches (Rivetti, Busnel and Mostefaoui)."""
 
 import math
 from collections.abc import Iterator
@@ -16,64 +16,70 @@ from transom.spec.errors import Issue, find_duplicates
 
 Variant = Literal["perfect", "simple", "proportional", "splitter", "vanilla"]
 NEVER_BELOW = ("perfect", "vanilla")
-"""Variants without an estimate that is too small."""
+"""Variants whose estimate is never too small."""
 CHAINED = ("splitter", "vanilla")
 """Variants in which an hour is computed from the previous one."""
 MIN_SHARE = 1e-6
 """Smallest value of `tau` and `min_share`."""
 CAPACITY_FACTOR = 10
-"""The number of items that each hour keeps, as a multiple of `top`."""
+"""The minimum number of items that each hour keeps, as a multiple of `top`."""
 
 
 class Frequency(Model):
-    """A block of `frequency`: how often items are seen in the last hours."""
+    """A block of `frequency`: the most frequent items of the last hours, by a Count-Min sketch."""
 
     title: NonEmptyStr | None = None
-    """For people: what is the matter, with columns of the item, `since` and `window_end` in braces."""
+    """The title of a finding. It may name columns of the item, `since` and `window_end` in braces."""
     severity: Literal["high", "medium", "low"] = "low"
-    """How bad it is."""
+    """The severity of the findings."""
     finding: StrictBool = True
     """Whether heavy items are findings."""
     item: Annotated[tuple[str, ...], Field(min_length=1)]
-    """The columns that make an item, such as a path, or a pair of source and destination. A record that lacks
-    one of them has no item."""
+    """The columns of an item, such as a path, or a source and a target; at most 4,096 bytes together. A
+    record that lacks one of them has no item."""
     where: NonEmptyStr | None = None
-    """Which events are counted at all; the stream's where nothing is said."""
+    """A condition on the events that count. Default: the stream's `where`."""
     window: Duration
-    """How long the window is, which is reported every hour: whole hours."""
+    """The length of the window, in whole hours. It is reported every hour. A longer window reads more
+    hours."""
     tick: Duration
-    """How long a tick is, at whose ends the window moves: it divides an hour. Ticks count from 1970, in
-    UTC."""
+    """The length of a tick, the step of the window; it divides an hour. Ticks count from 1970, in UTC. A
+    longer tick needs fewer matrices; the window of `splitter` moves in coarser steps."""
     epsilon: Number
-    """By which share of the window's records an estimate may be too large, above 0 and below 1. A matrix has
-    e / epsilon columns, rounded up."""
+    """The error as a share of the window's records, above 0 and below 1. A matrix has ceil(e / epsilon)
+    columns: a larger value needs less memory."""
     delta: Number
-    """How likely it is larger still, above 0 and below 1. A matrix has log2(1 / delta) rows, rounded up."""
+    """The probability of a larger error, above 0 and below 1. A matrix has ceil(log2(1 / delta)) rows: a
+    larger value needs less memory."""
     variant: Variant = "perfect"
-    """How records that leave the window are forgotten: perfect, which keeps the ticks of the window; those of
-    the paper that keep less, simple, proportional and splitter; or never, vanilla."""
+    """How records that leave the window are forgotten: `perfect` keeps the ticks of the window; `simple`,
+    `proportional` and `splitter` are the paper's, and approximate; `vanilla` never forgets."""
     start: Hour | None = None
-    """The first hour, UTC, that counts; all where nothing is said. Splitter and vanilla depend on it."""
+    """With `splitter` and `vanilla`: the first hour that counts, in UTC. Default: the first requested
+    hour."""
     tau: Number = 0.05
-    """Of splitter: with how many of M / columns records a sub-cell is looked at, from 0.000001 to 1."""
+    """With `splitter`, from 0.000001 to 1: a sub-cell is compared when it has tau * M / columns of the
+    window's M records. A larger value needs less memory, and the error is larger."""
     mu: Number = 1.5
-    """Of splitter: by which factor rates may differ that are taken for one, 1 or more."""
+    """With `splitter`, 1 or more: rates that differ by at most this factor count as equal. A larger value
+    needs less memory, and the error is larger."""
     seed: StrictInt = 0
-    """Of the hashes."""
+    """The seed of the hashes, from 0 to 2^32 - 1."""
     top: Annotated[StrictInt, Field(ge=1, le=10_000)] = 20
-    """How many items are told of, the most frequent first."""
+    """How many items are reported, the most frequent first. Each hour keeps at least ten times as many."""
     min_share: Number = 0.05
-    """With which share of the window's records, by its estimate, an item is heavy, and a finding, whatever
-    its rank; from 0.000001 to 1."""
+    """The share of the window's records, by the estimate, from which an item is heavy: reported at any rank,
+    and a finding. From 0.000001 to 1; a smaller share keeps more items."""
     watch: tuple[ItemLiteral, ...] = ()
-    """Items that are counted exactly, and told of whenever the window has them, whatever their rank: of one
-    column its values, of several a list for each, in the order of the columns. Not of vanilla."""
+    """Items that are counted exactly, and reported at any rank in every window that has them: values of the
+    column, or lists with a value for each column. Not with `vanilla`."""
     memory: Annotated[StrictInt, Field(ge=1, le=8192)] = 1024
-    """How much memory, in MiB, the matrices and the items may take that a run looks at together."""
+    """The maximum memory, in MiB, of the matrices and items that a run needs at once. More allows larger
+    matrices and longer chunks."""
 
     @property
     def steps(self) -> int:
-        """The number of ticks of the window, N."""
+        """The number of ticks of the window, `N`."""
         return self.window // self.tick
 
     @property
@@ -83,12 +89,12 @@ class Frequency(Model):
 
     @property
     def exact_tau(self) -> Fraction:
-        """`tau` as it is written."""
+        """`tau` as in the stream file, without the rounding of a float."""
         return Fraction(str(self.tau))
 
     @property
     def exact_mu(self) -> Fraction:
-        """`mu` as it is written."""
+        """`mu` as in the stream file, without the rounding of a float."""
         return Fraction(str(self.mu))
 
     @property
@@ -103,13 +109,12 @@ class Frequency(Model):
 
     @property
     def capacity(self) -> int:
-        """The number of items that each hour keeps: enough for all with a share of `min_share` in the
-        hour."""
+        """The number of items that each hour keeps: all that have a share of `min_share` in it fit."""
         return max(CAPACITY_FACTOR * self.top, math.ceil(1 / Fraction(str(self.min_share))))
 
     @property
     def never_below(self) -> bool:
-        """Whether no estimate is too small."""
+        """Whether an estimate is never too small."""
         return self.variant in NEVER_BELOW
 
     def _rules(self) -> Iterator[Issue]:

@@ -1,5 +1,4 @@
-"""Persistent items: what comes back all the time, however rarely each time (Lahiri, Tirthapura and
-Chandrashekar)."""
+"""Persistent items: items that appear in most slots of a window (Lahiri, Tirthapura and Chandrashekar)."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -19,6 +18,7 @@ from transom.spec.errors import Issue, find_duplicates
 MAX_SLOTS = 20_000
 """Maximum number of slots of a window. Each tuple has a bit for each."""
 SEEDS = 2**32
+"""The number of seeds."""
 
 
 def _network(text: str) -> str:
@@ -30,72 +30,76 @@ def _network(text: str) -> str:
 
 
 class KnownTable(Model):
-    """A Delta table of items."""
+    """A Delta table of known items. If it changes, all hours are stale."""
 
     path: NonEmptyStr
-    """Where it is: a path from the landing folder, an absolute one, or a URI."""
+    """Its location: a path relative to the landing folder, an absolute path, or a URI."""
     columns: dict[Name, NonEmptyStr] = Field(default_factory=dict)
-    """Which columns of the item an item is known by, and what they are called there; where nothing is said
-    all of them, under their own names."""
+    """Columns of the item that are compared, with the names of the table's columns. Default: all, under
+    their own names."""
 
 
 class IgnoreList(Model):
-    """Items that are known, and no news."""
+    """Known items, which are not reported. They use memory as other items do."""
 
     items: tuple[ItemLiteral, ...] = ()
-    """Items: of one column its values, of several a list for each, in the order of the columns."""
+    """Items: values of the column, or lists with a value for each column."""
     networks: dict[Name, tuple[Annotated[str, AfterValidator(_network)], ...]] = Field(default_factory=dict)
-    """By a column of the item: networks, as 192.168.0.0/16, whose addresses are known."""
+    """Networks such as 192.168.0.0/16, by a column of the item with addresses."""
     table: KnownTable | None = None
     """A Delta table with a row for each known item."""
 
 
 class Budget(Model):
-    """How much may be remembered, from which epsilon follows."""
+    """A number of tuples, from which epsilon follows: `2 * instances * pairs / (slots * tuples)`."""
 
     tuples: Annotated[StrictInt, Field(ge=1)]
-    """Tuples, all instances together: a tuple is an item with a bit for each slot of the window, and about
-    a hundred bytes."""
+    """The expected number of tuples of all instances together. A tuple is an item with a bit for each slot of
+    the window, and about a hundred bytes. More tuples give a smaller epsilon."""
     pairs: Annotated[StrictInt, Field(ge=1)]
-    """How many pairs of an item and a slot in which it is seen a window has: what counting exactly would have
-    to remember."""
+    """The number of pairs in a window of an item and a slot that has it, which exact counting would
+    store."""
 
 
 class Persistence(Model):
-    """A block of `persistence`: items that are seen in most slots of a window."""
+    """A block of `persistence`: items that appear in most slots of a window."""
 
     title: NonEmptyStr | None = None
-    """For people: what is the matter, with columns of the item, `since` and `window_end` in braces."""
+    """The title of a finding. It may name columns of the item, `since` and `window_end` in braces."""
     severity: Literal["high", "medium", "low"] = "medium"
-    """How bad it is."""
+    """The severity of the findings."""
     finding: StrictBool = True
     """Whether persistent items are findings."""
     item: Annotated[tuple[str, ...], Field(min_length=1)]
-    """The columns that make an item, such as a client, or a pair of source and destination; what a derived
-    column says is one, too. A record that lacks one of them has no item."""
+    """The columns of an item, also derived ones, such as a client, or a source and a target; at most 4,096
+    bytes together. A record that lacks one of them has no item."""
     where: NonEmptyStr | None = None
-    """Which events are seen at all; the stream's where nothing is said."""
+    """A condition on the events that count. Default: the stream's `where`."""
     slot: Duration
-    """How long a slot is: it divides an hour, or is whole hours. Slots count from 1970, in UTC."""
+    """The length of a slot: it divides an hour, or is whole hours. Slots count from 1970, in UTC. A longer
+    slot has fewer pairs of an item and a slot, and is coarser."""
     window: Duration
-    """How long the window is: a whole number of slots. It is reported when a slot is over, of shorter ones
-    every hour."""
+    """The length of the window: whole slots, at most 20,000. It is reported every hour, or at the end of each
+    slot if that is later. A longer window has more pairs and reports later."""
     alpha: Number
-    """In which share of the window's slots an item is seen that is persistent, from 0 to 1."""
+    """The share of the window's slots in which a persistent item appears: above 0, at most 1."""
     epsilon: Number | None = None
-    """By how much the share of what is reported may be less: below alpha. The larger, the less is
-    remembered."""
+    """The tolerance of that share, below `alpha` and at least 2 / slots of the window. Items with a share
+    below `alpha - epsilon` are never reported. A larger value stores fewer tuples, and reports more items
+    between the two."""
     budget: Budget | None = None
-    """Instead of epsilon: how much may be remembered."""
+    """The number of tuples, instead of `epsilon`."""
     delta: Number = 0.05
-    """How likely a persistent item may be missed; the smaller, the more instances there are, each of which
-    remembers as much."""
+    """The probability that a persistent item is missed, above 0 and below 1. The sketch has
+    max(1, ceil(ln(1 / delta) / 2)) instances: a smaller value needs more memory."""
     seed: StrictInt = 0
-    """Of the first instance's hashes; others have those after it."""
+    """The seed of the first instance's hashes, from 0; the other instances have the next ones, below
+    2^32."""
     ignore: IgnoreList = IgnoreList()
     """Items that are not reported."""
     watch: tuple[ItemLiteral, ...] = ()
-    """Items that are counted exactly, and told of as long as they are in the window; as those of `ignore`."""
+    """Items that are counted exactly, and reported as long as they are in the window; in the form of
+    `ignore.items`. Each has a tuple for each slot."""
 
     @property
     def slots(self) -> int:
@@ -119,7 +123,7 @@ class Persistence(Model):
 
     @property
     def resolved_epsilon(self) -> Fraction:
-        """Epsilon as it is written, or the one with which as many tuples as in the budget are expected."""
+        """Epsilon as in the stream file, or the one with which the budget's number of tuples is expected."""
         if self.budget is None:
             return Fraction(str(self.epsilon))
         return Fraction(2 * self.instances * self.budget.pairs, self.slots * self.budget.tuples)

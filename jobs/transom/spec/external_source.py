@@ -20,7 +20,7 @@ EVENTS, EVENT_TIME = "events", "event_time"
 class FillerColumn(ShorthandModel):
     """A column of the source of a fill. A bare text in the file is its type."""
 
-    SHORT = ("type", (str,), {"type": "string"})
+    SHORT = ("type", (str,), {"type": "string", "description": "the column's type"})
 
     type: FieldType = "string"
     """The type of its values. A table with a column of another type is refused when it is read."""
@@ -40,7 +40,7 @@ class FillerColumn(ShorthandModel):
 class Filler(ShorthandModel):
     """The source of the rows that fill frames. A bare text in the file is `block`."""
 
-    SHORT = ("block", (str,), {"type": "string"})
+    SHORT = ("block", (str,), {"type": "string", "description": "`events`, or a block of `aggregates`"})
 
     block: Name | None = None
     """Rows of the stream itself: events, or the finest granules of this block of `aggregates`."""

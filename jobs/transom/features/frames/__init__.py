@@ -1,1 +1,1 @@
-"""Data-driven frames."""
+"""The feature `frames`: periods of time that the data of each key delimits."""

@@ -1,4 +1,4 @@
-"""What must hold of frames: they keep the rules of their kind, and count what lies between their ends."""
+"""Metrics and filters of the checks of frames: the rules of their kind, and their numbers of readings."""
 
 from collections.abc import Mapping
 
@@ -15,12 +15,12 @@ from transom.features.frames.resolve import ResolvedFrames
 COUNTED, MISCOUNTED = "frames_counted", "frames_miscounted"
 GROW, AWAY = "sums_grow", "values_leading_away"
 INEXACT = "(`mean` IS NULL) AND (`peak` IS NOT NULL)"
-"""Whether the mean of a frame with values is missing."""
+"""The condition, as Spark SQL, that the mean of a frame with values is missing."""
 
 
 def violates_rules(blocks: Mapping[str, ResolvedFrames]) -> str:
-    """Return in SQL whether a reported frame violates the rules of its kind or its lengths; null of other
-    rows."""
+    """Return the condition, as Spark SQL, that a reported frame violates the rules of its kind or its limits
+    of length."""
     cases = (f"(`block` = '{name}' AND NOT ({_rules_hold(block)}))" for name, block in blocks.items())
     return f"`row_kind` != 'state' AND ({' OR '.join(cases) or 'false'})"
 
@@ -47,7 +47,7 @@ def _rules_hold(block: ResolvedFrames) -> str:
 
 
 def moves_away_from_target(readings: Readings, block: ResolvedFrames) -> Int64s:
-    """Return the readings that move the sum of a minimal frame away from its target."""
+    """Return the rows of the readings that move the sum of a minimal frame away from its target."""
     kind = block.framing.kind
     if not isinstance(kind, Aggregate) or not kind.minimal or kind.function != "sum":
         return np.empty(0, dtype=np.int64)
@@ -55,11 +55,15 @@ def moves_away_from_target(readings: Readings, block: ResolvedFrames) -> Int64s:
 
 
 def miscounted(reports: FrameReports, readings: Readings, block: ResolvedFrames) -> Int64s:
-    """Return the frames whose number of readings in their hour or period is not the number between their
-    ends, or that have a reading that does not meet the threshold.
+    """Return the rows of the reports whose frame has wrong readings.
+
+    Its number of readings in the hour or period differs from the number between its ends, or one of them does
+    not meet the threshold.
 
     Args:
-        readings: of the same keys, in all hours of the reports at least.
+        reports: the reports.
+        readings: the readings of the same keys, at least in all hours of the reports.
+        block: the kind of frame.
     """
     present, every = readings.take(~readings.missing), block.framing.every
     index = SortedIndex(present.key, present.time)
@@ -70,6 +74,6 @@ def miscounted(reports: FrameReports, readings: Readings, block: ResolvedFrames)
     stop = np.maximum(index.first_after(reports.key, last), first)
     unmet, count = np.append(0, np.cumsum(~present.holds)), stop - first
     if block.framing.begins:
-        # A frame has every turn, with a missing reading or another.
+        # A frame has every turn, with or without a reading.
         count = np.maximum((last - reports.first) // every - (begin - reports.first - 1) // every, 0)
     return np.flatnonzero((count != reports.new) | (unmet[stop] != unmet[first]))

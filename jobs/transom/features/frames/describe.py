@@ -1,4 +1,4 @@
-"""Descriptions of a kind of frame."""
+"""Texts for a block of frames."""
 
 from transom.features.frames.input_columns import key
 from transom.features.frames.spec import Frame
@@ -22,16 +22,16 @@ LABELS = {
     "stretch": "`period`, `scheme` or `longest`",
     "types": "the type or resolution of a column",
 }
-"""Names of the keys of fingerprints, as in the stream's file."""
+"""The fields of the stream file, by the keys of fingerprints."""
 
 
 def summary(stream: Stream, name: str) -> str:
-    """Return what delimits a kind of frame, its key and its source."""
+    """Return the text for the rule of a block, its key and its source."""
     frame, by = stream.blocks(Frame)[name], ", ".join(key(stream, name)) or "nothing"
     return f"{frame.kind}, {frame.rule}, by {by}, of {frame.source or 'events'}"
 
 
 def facts(stream: Stream, name: str) -> str:
-    """Return what delimits a kind of frame."""
+    """Return the text for the kind and the rule of a block."""
     frame = stream.blocks(Frame)[name]
     return f"{frame.kind}: {frame.rule}"

@@ -1,4 +1,4 @@
-"""What the rest of transom knows of the feature."""
+"""The feature `frames`, as the rest of transom sees it."""
 
 from transom.features.aggregates.spec import Aggregation
 from transom.features.frames import (

@@ -14,12 +14,12 @@ from transom.spec.stream import Stream
 
 @dataclass(frozen=True, kw_only=True)
 class FrameFindings(EntityFindings):
-    """The findings of a kind of frame.
+    """Texts for the findings of a block of frames.
 
     Attributes:
-        rule: the description of what delimits one.
+        rule: the text for what delimits a frame.
         value: the name of the value's column, if any.
-        known: whether a missing reading may begin one.
+        known: whether a missing reading may begin a frame.
     """
 
     id: str = "frame_id"
@@ -42,7 +42,7 @@ class FrameFindings(EntityFindings):
             readings = f"no reading since {as_time(row['start_time'])}"
         if row["missing"]:
             readings += f", {row['missing']} missing{'' if self.known else ' between them'}"
-        # Readings may be without a value, and a frame without a reading.
+        # A reading may have no value, and a frame no reading.
         if self.value is not None and row["peak"] is not None:
             peak = f"at most {as_text(row['peak'])} at {as_time(row['peak_time'])}"
             value = f"{self.value}: {peak}, on average {as_decimal(rounded(row['mean'], 3))}"
@@ -50,7 +50,7 @@ class FrameFindings(EntityFindings):
 
 
 def templates(stream: Stream) -> Iterator[FrameFindings]:
-    """Yield the kinds of frames of a stream that are findings."""
+    """Yield the texts of the blocks of a stream whose frames are findings."""
     for name, frame in stream.blocks(Frame).items():
         if frame.is_finding:
             key = input_columns.key(stream, name)

@@ -1,5 +1,7 @@
-"""What of a block shapes the tables of frames, as canonical JSON. Its keys keep the names of earlier
-fingerprints: a renamed field makes no hour stale."""
+"""The parts of a block that determine the tables of frames, as canonical JSON.
+
+Its keys keep the names of earlier fingerprints, so that a renamed field makes no hour stale.
+"""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,18 +14,18 @@ from transom.spec.fingerprints import canonical, types_of
 from transom.spec.stream import Stream
 
 BASELINE = {"of": "value", "shift": "shift", "take": "combine", "missing": "missing"}
-"""Keys of a baseline, and its fields."""
+"""The fields of a baseline, by the keys of the fingerprint."""
 
 
 def open_frames(stream: Stream, name: str) -> str:
-    """Return what shapes the states and reports of a kind of frame."""
+    """Return what determines the states and reports of a block."""
     spec, measures = stream.blocks(Frame)[name], _measures(stream, name)
     key, read = input_columns.key(stream, name), input_columns.read(stream, name)
     columns = {measures[column].column if spec.source else column for column in read}
     baseline = spec.baseline.model_dump(mode="json") if spec.baseline else None
     kind = [spec.kind, spec.extent, spec.step, spec.below, str(spec.condition), spec.span, spec.direction]
     period = None if spec.period is None else microseconds(spec.period)
-    # A field that is left out where it is not set changes no fingerprint of streams without it.
+    # `known` is omitted if it is not set, so that streams without it keep their fingerprints.
     return canonical(
         ({} if spec.known is None else {"known": microseconds(spec.known)})
         | {
@@ -47,7 +49,7 @@ def open_frames(stream: Stream, name: str) -> str:
 
 
 def frames(stream: Stream, name: str) -> str:
-    """Return what shapes `frames` beside `open_frames`."""
+    """Return what determines `frames`, apart from `open_frames`."""
     key, value = input_columns.key(stream, name), input_columns.value(stream, name)
     measure = _measures(stream, name).get(value or "")
     column = measure.column if measure else value

@@ -1,4 +1,4 @@
-"""The columns, conditions and values that a kind of frame reads."""
+"""The columns, conditions and values that a block of frames reads."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,11 +17,11 @@ from transom.spec.value_domains import Tested, because
 
 BASELINE = "baseline"
 CONDITIONS = ("only", "where", "starts_when", "ends_when")
-"""The fields of a kind of frame that are conditions on its readings."""
+"""The fields of a block that are conditions on its readings."""
 
 
 def key(stream: Stream, name: str) -> tuple[str, ...]:
-    """Return the columns whose values have frames of their own."""
+    """Return the columns for whose values frames are computed separately."""
     frame = stream.blocks(Frame)[name]
     return frame.key if frame.source is None else stream.blocks(Aggregation)[frame.source].key
 
@@ -37,7 +37,7 @@ def every(stream: Stream, name: str) -> timedelta | None:
 def types(stream: Stream, name: str, field: str = "") -> dict[str, FieldType]:
     """Return the types of the columns of readings, for one of `CONDITIONS` or the values.
 
-    `only` selects the readings, so it cannot read a baseline, which is made of readings.
+    `only` selects the readings, so it cannot read a baseline, which is computed from readings.
     """
     frame = stream.blocks(Frame)[name]
     baseline: dict[str, FieldType] = {BASELINE: "number"} if frame.baseline and field != "only" else {}
@@ -45,8 +45,10 @@ def types(stream: Stream, name: str, field: str = "") -> dict[str, FieldType]:
 
 
 def source_types(stream: Stream, source: str | None) -> dict[str, FieldType]:
-    """Return the types of the columns of events, or of the granules of a block of aggregates: the key, and
-    the measures whose value a single granule has."""
+    """Return the types of the columns of events, or of the granules of a block of aggregates.
+
+    Granules have the key, and the measures that a single granule determines: all but `distinct`.
+    """
     if source is None:
         return dict(stream.event_types)
     block = stream.blocks(Aggregation)[source]
@@ -59,7 +61,7 @@ def source_types(stream: Stream, source: str | None) -> dict[str, FieldType]:
 
 
 def conditions(stream: Stream, name: str) -> dict[str, Expression]:
-    """Return the compiled conditions of a kind of frame, by their fields."""
+    """Return the compiled conditions of a block, by their fields."""
     frame = stream.blocks(Frame)[name]
     texts = {field: getattr(frame, field) for field in CONDITIONS}
     if frame.source is None and frame.only is None:
@@ -72,8 +74,7 @@ def conditions(stream: Stream, name: str) -> dict[str, Expression]:
 
 
 def value(stream: Stream, name: str) -> str | None:
-    """Return the column whose value delimits a frame, and whose mean and peak are reported; None if there is
-    none."""
+    """Return the column whose value delimits frames, and whose mean and peak are reported, if any."""
     frame = stream.blocks(Frame)[name]
     if frame.condition is not None:
         return frame.condition.column
@@ -85,7 +86,7 @@ def value(stream: Stream, name: str) -> str | None:
 
 
 def read(stream: Stream, name: str) -> list[str]:
-    """Return the columns that a kind of frame reads besides its key, sorted."""
+    """Return the columns that a block reads besides its key, sorted."""
     columns = {column for test in conditions(stream, name).values() for column in test.columns}
     columns |= _values_read(stream, name)
     return sorted(columns - {"event_time", BASELINE, *key(stream, name)})
@@ -98,7 +99,7 @@ def _values_read(stream: Stream, name: str) -> set[str]:
 
 
 def columns_read(stream: Stream) -> Iterator[BlockColumns]:
-    """Yield the columns of events that each kind of frame over events reads."""
+    """Yield the columns of events that each block of frames over events reads."""
     for name, frame in stream.blocks(Frame).items():
         if frame.source is not None:
             continue  # it reads granules
@@ -107,14 +108,14 @@ def columns_read(stream: Stream) -> Iterator[BlockColumns]:
         uses = [*tested(only), Use(frozenset(_values_read(stream, name)), sql_of(only))]
         for test in tests.values():
             columns = frozenset(test.columns) - {BASELINE}
-            # A baseline is no column of the events: which of them meet the condition is not known here.
+            # A baseline is no column of the events, so which of them meet the condition is unknown here.
             decides = BASELINE not in test.columns
             uses.append(Use(columns, both(only, test) if decides else sql_of(only), decides=decides))
         yield BlockColumns(name, frame.key, sql_of(only), tuple(uses))
 
 
 def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
-    """Yield how far back each kind of frame reads."""
+    """Yield how far back each block reads, with a text for why."""
     for name, frame in stream.blocks(Frame).items():
         yield f"the idle time of the frames {name}", frame.silence
         if frame.source is not None:
@@ -123,9 +124,9 @@ def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
 
 
 def all_conditions(stream: Stream) -> Iterator[Tested]:
-    """Yield the conditions of the kinds of frames."""
+    """Yield the conditions of the blocks."""
     for name, frame in stream.blocks(Frame).items():
-        # A reading that is missing is a null.
+        # The columns of a missing reading are null.
         of_granules = count_domains(stream, frame.source).items() if frame.source is not None else ()
         domains = {name: replace(of, null=True) for name, of in of_granules} or event_domains(stream)
         for field in CONDITIONS:

@@ -1,4 +1,4 @@
-"""How `transom try` shows frames: the longest of each kind."""
+"""Print the frames of a try: the longest of each block."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,14 +15,14 @@ from transom.spec.stream import Stream
 from transom.storage.tables import query
 
 ROWS = 5
-"""Frames of each kind that are shown."""
+"""Frames shown for each block."""
 LATEST = (
     "SELECT *, row_number() OVER (PARTITION BY frame_id ORDER BY hour DESC, fragment DESC) AS place FROM t"
 )
 
 
 def print_frames(stream: Stream, root: str) -> None:
-    """Print the longest frames of each kind in their last revision."""
+    """Print the longest frames of each block, each by its last fragment."""
     for name, frame in stream.blocks(Frame).items():
         key, value = input_columns.key(stream, name), input_columns.value(stream, name)
         count, rows = longest_frames(f"{root}/frames", key, name)
@@ -45,7 +45,7 @@ def print_frames(stream: Stream, root: str) -> None:
 
 
 def longest_frames(uri: str, key: Sequence[str], name: str) -> tuple[int, list[dict[str, Any]]]:
-    """Return the number of frames of a kind, and the longest in their last revision."""
+    """Return the number of frames of a block, and the longest, each by its last fragment."""
     if not DeltaTable.is_deltatable(uri):
         return 0, []
     order = ", ".join(["length_s DESC", "start_time", *(f'"{column}"' for column in key)])

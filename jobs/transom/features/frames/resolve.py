@@ -27,12 +27,13 @@ MEAN_STEPS = 2**20
 
 @dataclass(frozen=True)
 class FrameSource:
-    """Where the rows are that frames are made of, or filled with: events, or the granules of an aggregation.
+    """The source of the rows from which frames are computed, or with which they are filled.
 
-    A granule is a reading at its start. Its columns are the measures whose value a single granule has.
+    The rows are events, or the granules of a block of aggregates. A granule is a reading at its start. Its
+    columns are the measures that a single granule determines.
 
     Attributes:
-        over: the aggregation with the granules; None for events.
+        over: the block of aggregates with the granules; None for events.
         fields: the columns of events.
         filler: the table that is read instead of the stream's own events, if any.
     """
@@ -56,7 +57,7 @@ class FrameSource:
         return "aggregates", self.over.name, "granules"
 
     def unit(self, name: str) -> Unit:
-        """Return the unit of a number."""
+        """Return the unit of a numeric column."""
         if self.over is None:
             return Unit.of(self.fields[name])
         function, column = self.over.measures[name]
@@ -69,15 +70,18 @@ class FrameSource:
 
 @dataclass(frozen=True)
 class ResolvedFrames:
-    """One kind of frame of a stream, with everything that its columns are derived from.
+    """A block of frames, resolved against the columns of its stream.
 
     Attributes:
+        name: the name of the block.
+        spec: the block in the stream file.
         key: the Spark types of the columns of the key.
-        source: of the readings.
-        conditions: on the readings, as Spark SQL, by the fields of the stream's file.
+        source: the source of the readings.
+        conditions: the conditions on the readings, as Spark SQL, by the fields of the stream file.
         value: the column whose value delimits frames, if any.
-        unit: of the value.
+        unit: the unit of the value.
         read: the columns that are read besides the key.
+        framing: the parameters of the algorithm.
     """
 
     name: str
@@ -92,7 +96,7 @@ class ResolvedFrames:
 
     @property
     def picks(self) -> bool:
-        """Whether one of several events at one time is picked."""
+        """Whether one of several events at one time is selected."""
         return self.spec.on_duplicate_time in ("first", "last")
 
     @property
@@ -102,8 +106,8 @@ class ResolvedFrames:
 
     @property
     def period(self) -> int | None:
-        """The length of the periods that are framed by themselves, in hours; None if frames may go on from
-        hour to hour."""
+        """The length of the periods with which frames end, in hours; None if frames continue from hour to
+        hour."""
         return None if self.spec.period is None else self.spec.period // HOUR
 
     @property
@@ -126,8 +130,10 @@ class ResolvedFrames:
 
     @property
     def reads(self) -> tuple[InputRange, ...]:
-        """The hours of the readings' table that an hour reads: itself, or the period that it completes; and
-        those of the baseline."""
+        """The hours of the readings' table that an hour reads.
+
+        These are itself, or the period that it completes; and the hours of the baseline.
+        """
         # With `missing: zero` a requested hour without a reading counts as 0.
         zero = self.spec.baseline is not None and self.spec.baseline.missing == "zero"
         reads = []
@@ -138,7 +144,7 @@ class ResolvedFrames:
         return tuple(reads)
 
     def completes(self, hour: datetime) -> bool:
-        """Return whether a period ends with an hour; every hour does without periods."""
+        """Return whether a period ends with an hour; always True without periods."""
         return self.period is None or not ((micros(hour) // HOUR_LENGTH + 1) % self.period)
 
     @property
@@ -150,12 +156,12 @@ class ResolvedFrames:
         return back if self.completes(hour) else -1
 
     def hours_of(self, targets: Iterable[datetime]) -> list[datetime]:
-        """Return the hours whose readings some hours are computed from, ascending."""
+        """Return the hours whose readings the target hours are computed from, ascending."""
         return sorted(extend_back(filter(self.completes, targets), self._earlier))
 
 
 def frame_block_of(stream: Stream, name: str) -> ResolvedFrames:
-    """Return a kind of frame of the stream file, resolved against its columns."""
+    """Return a block of the stream file, resolved against the columns of the stream."""
     spec = stream.blocks(Frame)[name]
     source, value = FrameSource.of(stream, spec.source), input_columns.value(stream, name)
     unit = Unit((1, 1), True) if value is None else source.unit(value)

@@ -1,7 +1,7 @@
-"""Rows of a source as Spark reads them, and the readings of frames that they become.
+"""Rows of a source as Spark reads them, and the readings that are computed from them.
 
-Columns are as conditions see them, and numbers in whole steps. Of the readings of a key there is one at a
-time, with the results of conditions.
+Rows have their columns as conditions see them, and numbers in whole steps. A key has one reading at each
+time, with the results of the conditions.
 """
 
 from collections.abc import Collection, Iterable, Sequence, Set
@@ -24,9 +24,9 @@ from transom.storage.external_source import TIME
 TURN, MOMENT, VALUE = "__turn", "__moment", "__value"
 """Columns of readings; no column of a key has such a name."""
 FLAG_BITS = 4
-"""Bits of a moment for flags: no value, and what comes of the last three of `CONDITIONS`."""
+"""Bits of a moment for flags: no value, and the results of the last three of `CONDITIONS`."""
 ORDER = ("__time", "__place")
-"""The order of records of one turn, if the first or the last is picked; the place is file and line."""
+"""The order of records of one turn, if the first or the last is selected; the place is file and line."""
 LINE_BITS = 31
 """Bits of a place that count lines."""
 
@@ -37,7 +37,7 @@ def steps_column(name: str) -> str:
 
 
 def in_unit(steps: Column, unit: Unit) -> Column:
-    """Return a number of whole steps in its own unit."""
+    """Convert a number of whole steps to its unit."""
     up, down = (F.lit(float(number)) for number in unit.step)
     return steps if unit.is_whole else steps * up / down
 
@@ -45,8 +45,15 @@ def in_unit(steps: Column, unit: Unit) -> Column:
 def rows_of(
     source: FrameSource, table: DataFrame, key: Iterable[str], columns: Iterable[str], steps: Iterable[str]
 ) -> DataFrame:
-    """Return rows of the source's table: the key, `TIME`, some columns as conditions see them, and some
-    numbers in whole steps."""
+    """Return rows of the source's table.
+
+    Args:
+        source: the source.
+        table: its table.
+        key: the columns of the key.
+        columns: further columns, as conditions see them.
+        steps: numeric columns to return in whole steps, too, under `steps_column`.
+    """
     key, over = list(key), source.over
     names = [column for column in columns if column not in key and column != TIME]
     if over is None:
@@ -63,7 +70,7 @@ def rows_of(
 def _event_steps(source: FrameSource, name: str) -> Column:
     unit, column = source.unit(name), F.col(f"`{name}`")
     up, down = unit.step
-    # Tables of others may have values that are no number, or too large.
+    # External tables may have values that are NaN or too large.
     return column if unit.is_whole else F.rint(column.cast("double") * down / up).try_cast("bigint")
 
 
@@ -83,16 +90,17 @@ def _measure(over: AggregateBlock, name: str, in_steps: bool = False) -> Column:
 
 
 def in_hours(time: Column, hours: Iterable[datetime]) -> Column:
-    """Return whether a time, in microseconds, lies in one of some hours."""
+    """Return whether a time, in microseconds, is in one of some hours."""
     runs = ((micros(run.start), micros(run.end)) for run in merge_hours(hours))
     return reduce(Column.__or__, ((time >= start) & (time < end) for start, end in runs), F.lit(False))
 
 
 def reduce_values(values: Column, combine: Combination) -> Column:
-    """Return one value of an array, or null if it is empty.
+    """Combine the values of an array; null if it is empty.
 
     Args:
-        values: sorted, without nulls.
+        values: an array, sorted, without nulls.
+        combine: how they are combined.
     """
     count = F.size(values)
     match combine:
@@ -109,15 +117,15 @@ def reduce_values(values: Column, combine: Combination) -> Column:
 
 
 def order_of(block: ResolvedFrames) -> tuple[str, ...]:
-    """Return the columns of `ORDER` that distinguish records of one turn; none if no record is picked."""
+    """Return the columns of `ORDER` that order records of one turn; none if no record is selected."""
     return () if not block.picks else ORDER if block.framing.every > 1 else ORDER[1:]
 
 
 def readings_of(request: StepRequest, block: ResolvedFrames, targets: Sequence[datetime]) -> DataFrame:
     """Return the readings of some hours: the key, `MOMENT`, `VALUE` and the columns of `order_of`.
 
-    All are shuffled by key, at a cost per column. A time in microseconds leaves bits for the flags: the last
-    of Spark's is below 2^58.
+    Each column adds to the cost of the shuffle, so `MOMENT` has time and flags in one number. The latest time
+    of Spark in microseconds is below 2^58, which leaves bits for the flags.
     """
     rows = _read(request, block, set(targets) & _requested(request, block))
     if block.spec.baseline is not None:
@@ -141,7 +149,7 @@ def _requested(request: StepRequest, block: ResolvedFrames) -> Set[datetime]:
 
 
 def _read(request: StepRequest, block: ResolvedFrames, hours: Collection[datetime]) -> DataFrame:
-    """Return the columns that are read, of some hours, with the turn of each reading."""
+    """Return the rows of some hours with the columns that are read, and the turn of each reading."""
     table = request.pins.read(block.source.table[2], set(hours))
     more = ("source_id", "source_line") if block.picks else ()
     steps = block.read if block.spec.on_duplicate_time in ("sum", "mean") else filter(None, [block.value])
@@ -152,7 +160,7 @@ def _read(request: StepRequest, block: ResolvedFrames, hours: Collection[datetim
         return rows.withColumn(TURN, F.col(TIME))
     turn = granule(block.framing.every).alias(TURN)
     if block.picks:
-        # Files are ordered by a hash, as they have no order of their own; lines have one within a file.
+        # Files have no order of their own, so a hash orders them; lines have an order within a file.
         file = F.crc32(F.col("source_id").cast("binary"))
         place = file * F.lit(2**LINE_BITS) + F.least("source_line", F.lit(2**LINE_BITS - 1))
         return rows.withColumns({TURN: turn, ORDER[0]: F.unix_micros(TIME), ORDER[1]: place})
@@ -163,7 +171,7 @@ def _read(request: StepRequest, block: ResolvedFrames, hours: Collection[datetim
 
 
 def _combined(block: ResolvedFrames, name: str, in_steps: bool = False) -> Column:
-    """Return the combination of several values of a column at one time."""
+    """Combine several values of a column at one time."""
     how, steps = block.spec.on_duplicate_time, F.col(steps_column(name))
     if how in ("min", "max"):
         return (F.min if how == "min" else F.max)(steps if in_steps else f"`{name}`")
@@ -177,7 +185,7 @@ def _combined(block: ResolvedFrames, name: str, in_steps: bool = False) -> Colum
 def _with_baseline(
     request: StepRequest, block: ResolvedFrames, rows: DataFrame, targets: Sequence[datetime]
 ) -> DataFrame:
-    """Return rows with the combined readings of the same times of earlier days as `BASELINE`."""
+    """Return rows with the combined readings of the same key, each shift ago, as `BASELINE`."""
     assert block.spec.baseline is not None
     requested, keys, earlier = _requested(request, block), [*block.key, TURN], []
     for shift in block.shifts:

@@ -1,4 +1,4 @@
-"""Rules between the fields of one kind of frame, without the stream's columns."""
+"""Rules between the fields of a block of frames, independent of the stream's columns."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,7 +11,7 @@ from transom.spec.errors import Issue, find_duplicates
 
 MINUTE = timedelta(minutes=1)
 LONGEST = timedelta(days=366)
-"""The longest silence, and the longest period."""
+"""Maximum of `idle`, `known` and `period`."""
 OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "threshold": (("where",), ("extent", "value")),
     "boundary": (("value", "step"), ()),
@@ -20,7 +20,7 @@ OF_KIND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "trend": (("value", "direction"), ()),
     "marked": (("starts_when",), ("value",)),
 }
-"""The required and the optional fields of a kind, besides those of every kind."""
+"""The required and the optional fields of each kind, besides those of every kind."""
 _OWN = ("where", "extent", "value", "step", "below", "condition", "span", "direction")
 _APART = {
     "threshold": "readings that do not meet `where` are in no frame",
@@ -36,11 +36,11 @@ _NOT_KNOWN = {
 }
 """Fields that exclude `known`, and why."""
 OVERLAPPING = ("delta", "aggregate")
-"""Kinds of which a frame from one reading may overlap that from another."""
+"""Kinds whose frames may overlap if each reading begins one."""
 
 
 def problems(frame: Frame) -> Iterator[Issue]:
-    """Yield what is wrong with a kind of frame, with paths inside it."""
+    """Yield the problems of a block, with paths relative to it."""
     yield from _of_kind(frame)
     for name in ("step", "below"):
         value = getattr(frame, name)
@@ -86,7 +86,7 @@ def _lengths(frame: Frame) -> Iterator[Issue]:
 
 
 def _counts(frame: Frame) -> Iterator[Issue]:
-    """Yield a condition on the number of readings that no frame can meet."""
+    """Yield a problem if no frame can meet the condition on its number of readings."""
     condition = frame.condition
     if condition is None or condition.function != "count" or frame.span is None:
         return
@@ -173,7 +173,7 @@ def _period(frame: Frame) -> Iterator[Issue]:
 
 
 def _leaves_out(frame: Frame, minimum: str | None) -> str | None:
-    """Return why a reading may be in no frame."""
+    """Return why a reading may be in no frame, or None if every reading is in one."""
     if frame.kind in _APART:
         return _APART[frame.kind]
     if frame.span == "maximal":

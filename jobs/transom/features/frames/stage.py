@@ -1,7 +1,7 @@
-"""The frame stage: periods of time that the data itself delimits (Grossniklaus, Maier, Moorthy and Tufte).
+"""The stage `frames`: periods of time that the data itself delimits (Grossniklaus, Maier, Moorthy and Tufte).
 
-`open_frames` has the state of every key after each hour, from which later hours go on, and the reports of the
-hour. `frames`, the result, has the reports.
+`open_frames` has the state of every key after each hour, from which later hours continue, and the reports of
+the hour. `frames`, the result, has the reports.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ VERSION = 1
 
 
 def definition(stream: Stream) -> Stage:
-    """Return the frame stage of a stream."""
+    """Return the stage `frames` of a stream."""
     blocks = {name: frame_block_of(stream, name) for name in stream.blocks(Frame)}
     key = {name: kind for block in blocks.values() for name, kind in block.key.items()}
     state, parts = Table.load("open_frames"), {}

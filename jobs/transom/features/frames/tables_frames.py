@@ -1,4 +1,4 @@
-"""The reported frames, as people read them."""
+"""The table `frames`: the reports of `open_frames` in the units of the stream file."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from transom.ledger.stage import BlockTask, StepRequest, StepResult
 
 
 def frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -> StepResult:
-    """Return the reports of every kind's target hours."""
+    """Return the reports of every block's target hours."""
     tasks = []
     for name, targets in request.targets.items():
         rows = request.pins.read(TABLE, targets)
@@ -25,8 +25,8 @@ def frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -> Ste
 def _to_output(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
     key = quoted(block.key)
     up, down = map(float, block.unit.step)
-    # As text that distinguishes a null from every value, and one column from the next; a time in full, as
-    # JSON has milliseconds.
+    # JSON distinguishes a null from every value, and one column from the next. It has times in milliseconds,
+    # so these become numbers of microseconds.
     of_key = [
         F.unix_micros(column) if kind == "timestamp" else column
         for column, kind in zip(key, block.key.values(), strict=True)
@@ -53,7 +53,7 @@ def _to_output(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
 
 
 def _overlapping(rows: DataFrame, blocks: list[ResolvedFrames]) -> list[DataFrame]:
-    """Return by block and hour how many rows of `frames` begin before the previous frame ends, of kinds that
+    """Return by block and hour how many frames begin before the previous one ends, for blocks whose frames
     cannot overlap."""
     apart = [block for block in blocks if not block.overlap]
     if not apart:

@@ -1,4 +1,4 @@
-"""State and reports of each key's frames, hour by hour: a chain, by one vectorised pass over many keys.
+"""State and reports of each key's frames. Hours form a chain; one vectorised pass advances many keys.
 
 An hour is computed from its readings and from the states of earlier hours, as far back as a frame may stay
 open without a reading (`transom.features.frames.algorithm.vectorised`). `frames` has the reports.
@@ -45,7 +45,7 @@ from transom.storage.tables import Table
 
 TABLE = "open_frames"
 AT_A_TIME = 2**17
-"""Readings of whole keys that are processed together; of one key, of whole hours."""
+"""Maximum number of readings that are processed together, if they are of several keys or hours."""
 STATE, PARTIAL, FINAL = "state", "partial", "final"
 STATE_COLUMN = "__state"
 STATE_COLUMNS = tuple(name for name in OpenFrameState.none().columns() if name != "key")
@@ -53,7 +53,7 @@ TIMES = ("hour", "first", "last", "before", "first_null", "last_null", "start", 
 
 
 def open_frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -> StepResult:
-    """Return the states and the reports of the target hours of every kind of frame."""
+    """Return the states and the reports of the target hours of every block."""
     tasks = []
     for name, targets in request.targets.items():
         block, turns, earlier = blocks[name], 0, set[datetime]()
@@ -77,7 +77,7 @@ def open_frames_of(request: StepRequest, blocks: Mapping[str, ResolvedFrames]) -
 
 
 def _state_column(rows: DataFrame, block: ResolvedFrames) -> DataFrame:
-    """Return the states of hours in one column, so that readings have one that is null."""
+    """Return the states of hours in one column, so that readings have only one null in addition."""
     columns = {name: F.unix_micros(name) if name in TIMES else F.col(name) for name in STATE_COLUMNS}
     columns["fragments"] = F.col("fragment")
     numbers = [
@@ -93,9 +93,10 @@ class FrameBuilder:
     """Computes the rows of a task's keys from their readings and earlier states.
 
     Attributes:
+        block: the kind of frame.
         runs: the hours to compute as ranges, in microseconds, ascending.
-        schema: of the rows; tasks do not read descriptions.
-        turns: the number of missing readings that a key may have in an hour, and in the hours before it that
+        schema: the schema of the rows, as tasks do not read table descriptions.
+        turns: the number of missing readings that a key may have in an hour and in the hours before it that
             were not requested; 0 if these begin no frame.
     """
 
@@ -118,7 +119,7 @@ class FrameBuilder:
             table, codes = table.filter(pc.invert(stored)), codes[~is_state]
         readings = _readings(table, codes, self.block)
         for first, stop in _key_ranges(readings.key, len(firsts), self.turns):
-            # Codes from 0, so that a code and a time fit into one number.
+            # Codes start from 0, so that a code and a time fit into one number.
             some = readings.take(slice(*np.searchsorted(readings.key, [first, stop])))
             some = replace(some, key=some.key - first)
             known = states.take((states.key >= first) & (states.key < stop))
@@ -130,7 +131,7 @@ class FrameBuilder:
                     self._count_wrong(reports, some, some_keys, counters)
                     kind = pc.if_else(pa.array(reports.final), FINAL, PARTIAL)
                     yield from self._rows(reports.columns(), kind, some_keys)
-                    # No value is null in the table.
+                    # If there is no value, `low` is null in the table.
                     low = np.where(state.low == FAR_FUTURE, MISSING, state.low)
                     changed = {"low": low, "fragment": state.fragments}
                     yield from self._rows(state.columns() | changed, STATE, some_keys)
@@ -146,7 +147,7 @@ class FrameBuilder:
         )
         counters.add(AWAY, hours, counts)
         for hour, first, count in zip(hours.tolist(), firsts.tolist(), counts.tolist(), strict=True):
-            # The first of each hour, as the tasks of a run keep them, too.
+            # The first ones of each hour, as the driver keeps no more either.
             for row in away[first : first + min(count, NOTES)].tolist():
                 time, key = np.datetime64(int(readings.time[row]), "us"), _key_text(keys, readings.key[row])
                 counters.note(GROW, hour, f"{time} {key}: {readings.value[row]} steps")
@@ -154,7 +155,7 @@ class FrameBuilder:
     def _count_wrong(
         self, reports: FrameReports, readings: Readings, keys: pa.Table, counters: TaskCounters
     ) -> None:
-        """Count frames that have not the readings that lie between their ends."""
+        """Count frames whose readings differ from those between their ends."""
         for row in miscounted(reports, readings, self.block).tolist():
             hour, first = int(reports.hour[row]) // HOUR_LENGTH, np.datetime64(int(reports.first[row]), "us")
             counters.add(MISCOUNTED, [hour], [1])
@@ -164,7 +165,7 @@ class FrameBuilder:
     def _advanced(
         self, readings: Readings, states: OpenFrameState, key_count: int
     ) -> Iterator[tuple[FrameReports, OpenFrameState]]:
-        """Yield reports and states, one range of hours after the other."""
+        """Yield the reports and states of one range of hours after the other."""
         block = self.block
         for begin, until in self._ranges(readings, key_count):
             inside = readings.take((readings.time >= begin) & (readings.time < until))
@@ -211,7 +212,8 @@ def _key_ranges(key: Int64s, count: int, extra: int) -> Iterator[tuple[int, int]
     """Yield ranges of keys that are processed together: up to `AT_A_TIME` readings, or one key.
 
     Args:
-        key: of each reading, ascending.
+        key: the key of each reading, ascending.
+        count: the number of keys.
         extra: the number of further readings of each key.
     """
     numbers = np.arange(count + 1)
@@ -225,12 +227,12 @@ def _key_ranges(key: Int64s, count: int, extra: int) -> Iterator[tuple[int, int]
 
 
 def _readings(table: pa.Table, codes: Int64s, block: ResolvedFrames) -> Readings:
-    """Return the readings by key and time, one at a time."""
+    """Return the readings by key and time, one for each time of a key."""
     order, key, moment = sort_by_key_and_time(codes, int64s(table[MOMENT]))
     value = table[VALUE].combine_chunks().fill_null(MISSING).to_numpy(zero_copy_only=False)[order]
     time = moment >> FLAG_BITS
     if block.picks and ((np.diff(key) == 0) & (np.diff(time) == 0)).any():
-        # Ties in place are broken by value and flags, so that the pick does not depend on the order of rows.
+        # Value and flags break ties in place, so that the result does not depend on the order of rows.
         places = [int64s(table[name])[order] for name in reversed(order_of(block))]
         turns = np.lexsort([moment, value, *places, time, key])
         differs = (np.diff(key[turns]) != 0) | (np.diff(time[turns]) != 0)
@@ -248,5 +250,5 @@ def _states(rows: pa.ChunkedArray, codes: Int64s) -> OpenFrameState:
 
 
 def schema_of(block: ResolvedFrames) -> pa.Schema:
-    """Return the schema of the rows of a kind of frame."""
+    """Return the schema of the rows of a block."""
     return Table.load(TABLE).declare(key=block.key).block_schema()

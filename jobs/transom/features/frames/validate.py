@@ -1,4 +1,4 @@
-"""Validate kinds of frames against the columns of the stream and the blocks of aggregates."""
+"""Validate blocks of frames against the columns of the stream and the blocks of aggregates."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -19,19 +19,19 @@ FRAME_COLUMNS = (
     "hour", "frame_id", "start_time", "last_time", "length_s", "records", "missing", "new_records",
     "fragment", "state", "peak", "peak_time", "mean",
 )  # fmt: skip
-"""Columns of `frames` besides block and key."""
+"""Columns of `frames`, without block and key."""
 OPEN_FRAME_COLUMNS = (
     "row_kind", "first", "last", "value", "held", "before", "start", "end", "length", "values", "total",
     "low", "high", "exact", "new", "nulls", "first_null", "last_null",
 )  # fmt: skip
-"""Columns of `open_frames` besides these."""
+"""Columns of `open_frames` that `frames` does not have."""
 REPORTED_COLUMNS = ("start_time", "last_time", "records", "length_s", "peak", "peak_time", "mean")
 """Columns of a frame that a title may name, besides the key's."""
 _AT_KNOWN_TIMES = "needs readings at known times: of a block of `aggregates`, or with time.interval"
 
 
 def problems(stream: Stream) -> Iterator[Issue]:
-    """Yield what is wrong with the frames of a stream, each of which is sound by itself."""
+    """Yield the problems of the blocks of a stream, each of which is valid by itself."""
     blocks = stream.blocks(Aggregation)
     for name, frame in stream.blocks(Frame).items():
         place, source = f"frames.{name}", frame.source
@@ -40,7 +40,7 @@ def problems(stream: Stream) -> Iterator[Issue]:
             yield Issue(f"{place}.source", message, (("aggregates", source),))
             continue
         if source is not None and not output_columns.sound(stream, source):
-            continue  # its readings are not known
+            continue  # the columns of its readings are unknown
         unsound = list(_key(place, name, frame, stream))
         yield from unsound
         if unsound and source is not None:
@@ -118,10 +118,12 @@ def _values(place: str, name: str, frame: Frame, stream: Stream) -> Iterator[Iss
 
 
 def _scheduled(place: str, frame: Frame, apart: timedelta | None) -> Iterator[Issue]:
-    """Yield lengths that readings on a schedule cannot have.
+    """Yield problems of lengths that are impossible at the interval of the readings.
 
     Args:
-        apart: the interval of the readings.
+        place: the path of the block.
+        frame: the block.
+        apart: the interval of the readings; None without a schedule.
     """
     if apart is None:
         if frame.known is not None:

@@ -79,8 +79,8 @@ class Persistence(Model):
     """The length of a slot: it divides an hour, or is whole hours. Slots count from 1970, in UTC. A longer
     slot has fewer pairs of an item and a slot, and is coarser."""
     window: Duration
-    """The length of the window: whole slots, at most 20,000. It is reported every hour, or at the end of each
-    slot if that is later. A longer window has more pairs and reports later."""
+    """The length of the window: whole slots, at most 20,000. It is reported every hour, or with slots of
+    several hours at the end of each slot. A longer window has more pairs, and items are reported later."""
     alpha: Number
     """The share of the window's slots in which a persistent item appears: above 0, at most 1."""
     epsilon: Number | None = None

@@ -1,4 +1,4 @@
-"""What delimits frames: the kinds of frames, and their limits."""
+"""Kinds of frames and their parameters (Grossniklaus, Maier, Moorthy and Tufte, sections 4.1 to 4.4)."""
 
 import math
 from collections.abc import Callable
@@ -16,44 +16,65 @@ COMPARED: dict[Compared, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A frame lasts while a predicate holds. A liberal one extends to the neighbours that do not satisfy it,
-    the last reading before it and the first one after it."""
+    """A frame lasts while a predicate holds.
+
+    Attributes:
+        liberal: whether the frame extends to the last reading before it and the first one after it, if these
+            do not satisfy the predicate.
+    """
 
     liberal: bool = False
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """A frame lies between two multiples of a step: cut where `floor(value / step)` changes."""
+    """A frame lasts while `floor(value / step)` stays the same.
+
+    Attributes:
+        step: above 0, in whole units of the values.
+    """
 
     step: Fraction
 
 
 @dataclass(frozen=True)
 class Delta:
-    """A frame lasts while `max(value) - min(value) < below`."""
+    """A frame lasts while `max(value) - min(value) < below`.
+
+    Attributes:
+        below: above 0, in whole units of the values.
+    """
 
     below: int
 
 
 @dataclass(frozen=True)
 class Trend:
-    """A frame lasts while each value is above the previous one, or below it if `rising` is False."""
+    """A frame lasts while each value is above the previous one.
+
+    Attributes:
+        rising: if False, each value is below the previous one.
+    """
 
     rising: bool = True
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A frame depends on `function(values) compared bound`.
+    """A frame depends on a condition: `function(values) compared bound`.
 
-    In whole numbers: the measure, `sign` times the value of the function, is at least `min_measure`.
-    Sums and counts add up, and so does `q sum - p count`, for an average that is compared with `p / q`.
+    In whole numbers the condition is `sign * function(values) >= min_measure`. For an average that is
+    compared with `p / q`, the function is `q * sum - p * count`, which adds up as sums and counts do.
 
     Attributes:
-        bound: in the values' units.
-        minimal: the frame ends with the first reading with which this holds and the frame is long enough;
-            else it lasts while this holds.
+        function: the aggregate of the frame's values.
+        compared: the comparison with the bound.
+        bound: in whole units of the values; for a count, a number of readings.
+        minimal: if True, the frame ends with the first reading with which the condition holds and the frame
+            is long enough; else it lasts while the condition holds.
+
+    >>> Aggregate("sum", "<", Fraction(7, 2), minimal=False).min_measure  # -sum >= -3
+    -3
     """
 
     function: Function
@@ -73,7 +94,7 @@ class Aggregate:
 
     @property
     def is_existential(self) -> bool:
-        """Whether a condition on an extreme holds as soon as one reading meets it; else all must meet it."""
+        """Whether one reading that meets a condition on an extreme is enough; else all must meet it."""
         return (self.function == "max") is (self.sign > 0)
 
     @property
@@ -96,16 +117,20 @@ class FrameSpec:
     """Parameters that delimit frames.
 
     Attributes:
+        kind: the kind of frame.
         every: the time that a reading covers, in microseconds; 1 without a schedule.
         scheduled: whether a turn of `every` without a reading is a missing reading.
-        missing: the effect of a missing reading on the open frame. It breaks it; or is bridged, if a later
-            reading extends the frame; or satisfies the condition, and belongs to the frame even if the next
-            reading ends it.
-        idle: a frame closes if no reading comes for this time, in microseconds.
-        min_time, min_records: shorter frames are not reported.
-        max_time, max_records: a frame closes before it would become longer; None is any length.
-        when_open: what happens to an open frame when a reading starts another one (appendix A): it is
-            reported or dropped, and the reading opens the next one; or it continues.
+        missing: the effect of a missing reading on the open frame. `breaks` closes it; `bridged` skips the
+            reading if a later one extends the frame; `satisfies` counts it as one that meets the condition,
+            so it belongs to the frame even if the next reading ends it.
+        idle: a frame closes after this time without a reading, in microseconds. A longer time reads state of
+            more hours.
+        min_time: shorter frames are not reported; in microseconds, 0 or more.
+        min_records: frames with fewer readings are not reported; 1 or more.
+        max_time: a frame closes before it gets longer, in microseconds; None for any length.
+        max_records: a frame closes with this number of readings; None for any number.
+        when_open: the effect of a reading that starts a frame on an open one (appendix A). `report` and
+            `drop` let it open the next frame, and report or drop the open one; `continue` has no effect.
         begins: whether a missing reading that satisfies may also begin a frame and count in it, from the
             first reading of a key until it was silent for `idle`. Requires a threshold, a schedule, no
             condition of a start and no number of readings.

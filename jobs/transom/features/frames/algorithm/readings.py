@@ -1,7 +1,7 @@
 """Readings of many keys at once, and the state of each key's open frame.
 
-The future of an open frame depends on a few figures only. So the state of a key becomes one row in front of
-its readings, as if the open frame were one reading.
+The end of an open frame depends on a few aggregates of its readings. So the state of a key becomes one row
+before its readings, as if the open frame were one reading.
 """
 
 from dataclasses import dataclass, fields
@@ -23,7 +23,12 @@ class Readings(ColumnBatch):
 
     Attributes:
         key: codes, ascending.
-        value: `MISSING` for no value.
+        time: in microseconds, ascending for each key.
+        value: in whole units; `MISSING` for no value.
+        missing: whether the reading has nothing that the kind can use.
+        holds: whether a threshold's predicate holds.
+        starts: whether the condition of a start holds.
+        ends: whether the condition of an end holds.
     """
 
     key: Int64s
@@ -37,13 +42,16 @@ class Readings(ColumnBatch):
 
 @dataclass(frozen=True)
 class FrameFigures(ColumnBatch):
-    """What is in frames, or in parts of them.
+    """Aggregates of the readings of frames, or of parts of them.
 
     Attributes:
-        records, missing, values: the numbers of readings, of missing ones between them, and of values.
-        total, low, high: the sum, the minimum and the maximum of the values; `FAR_FUTURE` and `MISSING` are
-            the extremes of none.
-        peak: the time of the first maximum, or `MISSING`.
+        records: the number of readings that are not missing.
+        missing: the number of missing readings between them.
+        values: the number of values.
+        total: the sum of the values.
+        low: the smallest value; `FAR_FUTURE` if there is none.
+        high: the largest value; `MISSING` if there is none.
+        peak: the time of the first largest value, or `MISSING`.
     """
 
     records: Int64s
@@ -56,13 +64,19 @@ class FrameFigures(ColumnBatch):
 
     @property
     def figures(self) -> dict[str, Int64s]:
-        """The figures by name."""
+        """The aggregates by name."""
         return {field.name: getattr(self, field.name) for field in fields(FrameFigures)}
 
 
 @dataclass(frozen=True)
 class Nulls(ColumnBatch):
-    """Null readings between two moments: their number, and the times of the first and the last."""
+    """Null readings between two moments.
+
+    Attributes:
+        nulls: their number.
+        first_null: the time of the first one, or `MISSING`.
+        last_null: the time of the last one, or `MISSING`.
+    """
 
     nulls: Int64s
     first_null: Int64s
@@ -70,7 +84,7 @@ class Nulls(ColumnBatch):
 
     @classmethod
     def between(cls, index: SortedIndex, key: Int64s, after: Int64s, before: Int64s) -> "Nulls":
-        """Return those of each key between two moments, both exclusive."""
+        """Return the null readings of each key between two moments, both exclusive."""
         start, stop = index.first_after(key, after), index.first_after(key, before - 1)
         nonempty, time = start < stop, np.append(index.time, MISSING)
         return cls(stop - start, *(time[np.where(nonempty, at, -1)] for at in (start, stop - 1)))
@@ -86,12 +100,14 @@ class Nulls(ColumnBatch):
 class OpenFrameState(Nulls, FrameFigures):
     """The state of keys after their readings: a row per key, or one for each hour of a key.
 
-    The figures are those of the open frame; the null readings are those since its last reading.
+    The aggregates are those of the open frame; the null readings are those since its last reading.
 
     Attributes:
+        key: codes.
         hour: the start of the last hour with a reading.
-        last, value, held: time and value of the last reading that is not missing, and whether it satisfied a
-            predicate.
+        last: the time of the last reading that is not missing.
+        value: its value.
+        held: whether it satisfied the predicate.
         first: the time of the open frame's first reading; `MISSING` if none is open.
         before: the time of the earlier neighbour to which a liberal extent reaches, or `MISSING`.
         fragments: the number of partial frames reported so far.
@@ -109,14 +125,16 @@ class OpenFrameState(Nulls, FrameFigures):
 
 @dataclass(frozen=True)
 class ReadingRows(OpenFrameState):
-    """The readings of each key after one row for its state. None is missing, unless missing ones may begin a
-    frame. The row of a reading is the state of a frame with this reading alone.
+    """The readings of each key after one row for its state.
+
+    No reading is missing, unless missing ones may begin a frame. The row of a reading is the state of a frame
+    with this reading alone.
 
     Attributes:
         own: whether a row is a reading.
-        time: of the reading; in a state's row, its last turn.
+        time: the time of the reading; in a state's row, its last turn.
         opens: whether the row begins a frame if none is open.
-        starts: the same by the condition of a start alone.
+        starts: whether the condition of a start holds.
         ends: whether the row ends a frame.
     """
 
@@ -187,7 +205,7 @@ def with_missing(framing: FrameSpec, state: OpenFrameState, readings: Readings, 
     """Return the readings with the missing ones, for frames that a missing reading may begin.
 
     A key is known from its first reading until it was silent for `idle`. Each turn that it misses in this
-    time is a missing reading. These are not stored: they follow from the time of the key's last reading.
+    time is a missing reading. Missing readings are not stored: they follow from the key's last reading.
 
     Args:
         state: at most one row per key, earlier than its readings.

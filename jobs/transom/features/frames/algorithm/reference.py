@@ -1,9 +1,11 @@
-"""Frames, record by record (Grossniklaus, Maier, Moorthy and Tufte, section 4).
+"""Frames, record by record (Grossniklaus, Maier, Moorthy and Tufte, sections 4.1 to 4.4 and appendix A).
 
 A frame is a time interval that the data itself delimits. A framing function (definition 5) takes one reading
 of a key at a time. It opens a frame, extends the open one, or closes it; at most one is open. A frame starts
 and ends at the times of its first and its last reading. Its length includes the time that the last reading
-covers: `end - start + every`.
+covers:
+
+    length = end - start + every
 
 A reading is missing if it has no value, or did not come in its turn. A missing reading begins no frame unless
 the specification allows it.
@@ -39,7 +41,8 @@ class Reading(NamedTuple):
         value: in whole units; None for no value, which a threshold frame allows.
         missing: whether it has nothing that the kind can use.
         holds: whether a threshold's predicate holds.
-        starts, ends: whether separate conditions of a start and of an end hold, if there are any.
+        starts: whether the condition of a start holds; True if there is none.
+        ends: whether the condition of an end holds.
     """
 
     time: int
@@ -75,10 +78,11 @@ class FramedReadings:
     """A frame and its contents.
 
     Attributes:
-        readings: those that are not missing; all of them if missing ones may begin a frame.
-        latest: the time of the last reading, or of a final missing one, if missing ones satisfy.
+        readings: the readings that are not missing; all if missing ones may begin a frame.
+        latest: the time of the last reading; of a last missing one, if missing ones satisfy.
         missing: the number of missing readings; without a schedule only null readings count.
-        before, after: the times of the neighbours that a liberal extent reaches to.
+        before: the time of the reading before it to which a liberal extent reaches, or None.
+        after: the time of the reading after it to which a liberal extent reaches, or None.
         closed: when it was closed, in microseconds; None while it is open.
     """
 
@@ -123,7 +127,7 @@ class FramedReadings:
         return self.length(framing.every) >= framing.min_time and self.records >= framing.required_records
 
     def is_valid(self, framing: FrameSpec) -> bool:
-        """Return whether it counts when closed: it is long enough, and a minimal aggregate is reached."""
+        """Return whether it counts when closed: it is long enough, and meets a minimal condition."""
         kind = framing.kind
         unmet = isinstance(kind, Aggregate) and kind.minimal and not _holds(kind, self.values)
         return self.long_enough(framing) and not unmet
@@ -133,7 +137,10 @@ class FrameReport(NamedTuple):
     """The report of a frame in an hour.
 
     Attributes:
+        hour: the start of the hour, in microseconds.
+        state: `partial` while the frame is open.
         fragment: the number of the report of this frame, from 1.
+        frame: the frame at the end of the hour.
     """
 
     hour: int
@@ -232,11 +239,15 @@ class _Framer:
 
 
 def framed(framing: FrameSpec, readings: Iterable[Reading], until: int) -> list[FramedReadings]:
-    """Return the frames of a key's readings as of `until`; the open one comes last.
+    """Return the frames of a key's readings up to `until`; the open one comes last.
 
     Args:
         readings: ascending, all before `until`.
         until: in microseconds, a multiple of `every`.
+
+    >>> slow = [Reading(time, holds=time in (1, 2, 5)) for time in range(7)]
+    >>> [(frame.start, frame.end) for frame in framed(FrameSpec(Threshold()), slow, 7)]
+    [(1, 2), (5, 5)]
     """
     framer = _Framer(framing)
     frames = [frame for reading in readings for frame in framer.take(reading)]
@@ -251,10 +262,10 @@ def frames_of_period(
     """Return the frames of a key's readings in a period, including those that are open at its end.
 
     Args:
-        until: the end of the period.
-        overlap: whether every reading may begin a frame (section 4.2: cover, unconstrained). Frames inside
-            another one are left out; of minimal ones those that contain another one. If False, the first
-            reading after a frame begins the next.
+        until: the end of the period, in microseconds.
+        overlap: whether every reading may begin a frame (section 4.2: cover, unconstrained). A frame inside
+            another one is dropped; if frames are minimal, the containing one is. If False, the first reading
+            after a frame begins the next.
     """
     if not overlap:
         return [frame for frame in framed(framing, readings, until) if frame.is_valid(framing)]
@@ -277,12 +288,14 @@ def frames_of_period(
 def reports(
     framing: FrameSpec, readings: list[Reading], hours: Iterable[int], hour: int
 ) -> Iterator[FrameReport]:
-    """Yield the reports of a key's frames hour by hour: `final` in the hour in which a frame closes,
-    `partial` in each hour in which an open frame gets a reading, if it is long enough.
+    """Yield the reports of a key's frames hour by hour.
+
+    A frame is `final` in the hour in which it closes. An open frame that is long enough is `partial` in each
+    hour in which it gets a reading.
 
     Args:
-        hours: the starts of all hours, ascending.
-        hour: the length of an hour.
+        hours: the starts of all hours, in microseconds, ascending.
+        hour: the length of an hour, in microseconds.
     """
     fragments: dict[int, int] = {}
     for begin in hours:

@@ -1,8 +1,13 @@
-"""Frames of many keys at once (Grossniklaus, Maier, Moorthy and Tufte).
+"""Frames of many keys at once (Grossniklaus, Maier, Moorthy and Tufte, sections 4.1 to 4.4).
 
-For every reading it is known where a frame would end. Which readings begin a frame follows along the chain
-from the first of each key. Kinds whose cuts depend on neighbours alone need no chain. The state of a key is
-one row before its readings, so the result does not depend on how readings are cut into runs.
+The end of a frame is computed for every reading as its beginning. The readings that begin a frame form a
+chain from the first one of each key. Kinds whose cuts depend on neighbours alone need no chain. The state of
+a key is one row before its readings.
+
+Guarantee: the frames equal those of `reference.framed` over the key's whole history. They do not depend on
+the runs in which hours are computed.
+
+Cost: `O((n + k) log n)` time and `O(n + k)` memory, for `n` readings and `k` keys with a state.
 """
 
 from dataclasses import dataclass, replace
@@ -28,15 +33,17 @@ from transom.features.frames.algorithm.readings import (
 
 @dataclass(frozen=True)
 class FrameReports(FrameFigures):
-    """The reports of frames by hour. `low` of no value is `MISSING`.
+    """The reports of frames by hour. `low` is `MISSING` if there is no value.
 
     Attributes:
+        key: codes.
         hour: the start of the hour.
         fragment: the number of the report of this frame, from 1.
         final: whether it is closed.
-        first: the time of its first reading, from which the frame's id is made.
-        start, end: its start and end, including the extent.
-        length: of its readings with the missing ones between them, in microseconds.
+        first: the time of its first reading, from which the frame's id is derived.
+        start: its start, including the extent.
+        end: its end (inclusive), including the extent.
+        length: the length without the extent, in microseconds.
         exact: whether the sum is exact.
         new: the number of its readings in the hour; missing ones count if they may begin a frame.
     """
@@ -56,19 +63,21 @@ class FrameReports(FrameFigures):
 def advance(
     framing: FrameSpec, state: OpenFrameState, readings: Readings, begin: int, until: int
 ) -> tuple[FrameReports, OpenFrameState]:
-    """Advance the framing of many keys from hour to hour.
+    """Advance the frames of many keys from hour to hour.
 
     Args:
-        state: after earlier readings: at most one row per key, its latest, ordered by key.
-        readings: of the hours.
-        begin, until: the interval of whole hours, in microseconds.
+        framing: the parameters of the frames.
+        state: the latest state of each key before `begin`, at most one row per key, ordered by key.
+        readings: the readings of the hours.
+        begin: the start of the first hour, in microseconds.
+        until: the end of the last hour, in microseconds.
 
     Returns:
         The reports of these hours, by key and time; and the state after each hour of every key with a reading
         in it.
 
     Raises:
-        OverflowError: sums that cut frames do not fit into 62 bits.
+        OverflowError: a sum that decides where a frame ends does not fit into 62 bits.
     """
     readings, nulls = _present(framing, readings)
     if framing.begins:
@@ -86,9 +95,12 @@ def period_frames(
     """Return the frames of a period, all reported in its last hour. Open frames end with the period.
 
     Args:
-        begin, until: the period, in microseconds.
+        framing: the parameters of the frames.
+        readings: the readings of the period.
+        begin: the start of the period, in microseconds.
+        until: its end, in microseconds.
         overlap: whether every reading may begin a frame, or only the first one after a frame.
-        longest: whether only the longest frames of each key are reported, all of equal length.
+        longest: whether only the longest frames of each key are reported; all, if several are longest.
 
     Raises:
         OverflowError: as `advance`.
@@ -118,7 +130,7 @@ class _Advance:
     """The frames of some rows.
 
     Args:
-        overlap: of a period, whether every reading may begin a frame; None for frames that are cut at hours.
+        overlap: for a period, whether every reading may begin a frame; None for frames that are cut at hours.
     """
 
     def __init__(
@@ -160,8 +172,10 @@ class _Advance:
         return both.take(np.lexsort([both.fragment, both.first, both.key]))
 
     def _closing(self) -> tuple[Int64s, Bools]:
-        """Return when each frame closes; if no reading closed it yet, when it will close without one. And
-        whether a reading closes it; else it is complete, or time has passed."""
+        """Return when each frame closes, and whether a reading closes it.
+
+        A frame that no reading has closed yet closes when it is complete, or by the passing of time.
+        """
         framing, rows, frames, boundaries = self.framing, self.rows, self.frames, self.boundaries
         last = frames.stop - 1
         latest, next_time = rows.time[last], boundaries.next_time[last]
@@ -201,8 +215,8 @@ class _Advance:
         return enough & (pieces.records >= self.framing.required_records)
 
     def _final(self, pieces: HourlyFragments, fragment: Int64s) -> tuple[FrameReports, Bools]:
-        """Return closed frames, and which of them are reported. The piece of each is its last, with the hour
-        of the report."""
+        """Return closed frames, and whether each is reported. Its piece is the last one, with the report's
+        hour."""
         rows, framing, kind = self.rows, self.framing, self.framing.kind
         end, late = rows.time[pieces.last], np.minimum(self.frames.stop, len(rows.key) - 1)
         if framing.missing == "satisfies":
@@ -271,7 +285,7 @@ class _Advance:
         known = (row >= 0) & (rows.key[latest] == key) & recent
         key, hour, row = key[known], hour[known], row[known]
 
-        # The piece that ends with a row, if its frame is open; else -1, which reads the value for none.
+        # The piece that ends with a row, if its frame is open; else -1, the index of the value for none.
         ended = frames.completed[pieces.frame] & (frames.stop[pieces.frame] - 1 == pieces.last)
         open_piece = np.full(len(rows.key), -1)
         open_piece[pieces.last[~ended]] = np.flatnonzero(~ended)
@@ -300,8 +314,10 @@ class _Advance:
 
 
 def _not_contained(stop: Int64s, minimal: bool) -> Bools:
-    """Return which frames lie inside no other one; for minimal ones, which contain no other one. Frames
-    ascend by their start, and no two are equal."""
+    """Return whether each frame is inside no other one; for minimal frames, whether it contains no other one.
+
+    Frames ascend by their start, and no two are equal.
+    """
     if minimal:
         nearest = np.minimum.accumulate(stop[::-1])[::-1]
         return np.append(stop[:-1] < nearest[1:], True)[: len(stop)]

@@ -1,1 +1,1 @@
-"""Frames filled by between-joins against other tables."""
+"""The feature `fills`: the rows within frames, and their aggregates, by between-joins."""

@@ -1,13 +1,13 @@
-"""The between-join on DataFrames: match rows with the intervals that contain their time, in no nested loop.
+"""The between-join on DataFrames: match rows with intervals that contain their time, without nested loops.
 
     between_join(outages, flows, on=("start", "end", "at"), by=["router"], lead=minutes(5),
                  how={"flows": "count", "sent": "sum(bytes)", "largest": "max(bytes)"})
 
-returns every outage with the number of flows of the same router, from five minutes before its start to its
-end. Spark compares every row with every interval of its key for such a condition. Here, vectorised passes
-match them (`transom.features.fills.algorithm.vectorised`), and partial aggregates are merged. Up to
-`BROADCAST_LIMIT` intervals are broadcast to the rows. Else rows and intervals are partitioned by key and by
-slice of time, so that a key with most of the rows is split like any other.
+returns every outage with the number and the bytes of the flows of its router, from five minutes before its
+start to its end. Spark compares every row with every interval of its key for such a condition. Here,
+vectorised passes match them (`transom.features.fills.algorithm.vectorised`), and partial aggregates are
+merged. Up to `BROADCAST_LIMIT` intervals are broadcast to the rows. More are partitioned with the rows, by
+key and by slice of time, so that a key with most of the rows is split like any other.
 """
 
 import re
@@ -35,18 +35,19 @@ from transom.engine.hours import quoted
 from transom.features.fills.algorithm.vectorised import Between
 
 BROADCAST_LIMIT = 2**18
-"""The maximum number of intervals that are broadcast."""
+"""Maximum number of intervals that are broadcast."""
 SLICES = 32
-"""The maximum number of slices of time."""
+"""Maximum number of slices of time."""
 MIN_INTERVALS_PER_SLICE = 8
-"""The minimum length of a slice, in mean lengths of an interval."""
+"""Minimum length of a slice, in mean lengths of an interval."""
 FROM, TO, _SLICE, _COUNT = "__from", "__to", "__slice", "__count"
 _FRAME, _ROW = "__frame", "__row"
 AT_A_TIME = 2**18
-"""Matches in a batch of a task."""
+"""Approximate number of matches in a batch of a task."""
 ROWS_AT_A_TIME = 2**22
-"""Rows that a task sorts at once."""
+"""Maximum number of rows that a task sorts at once."""
 WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+"""Types of whole numbers."""
 Aggregate = tuple[str, str | None]
 """A function and its column; `count` has none."""
 _AGGREGATE = re.compile(r"\s*(count|sum|mean|min|max)\s*(?:\(\s*(\w+)\s*\))?\s*")
@@ -63,29 +64,33 @@ def between_join(
     shift: timedelta = timedelta(0),
     how: Literal["rows"] | Mapping[str, str] = "rows",
 ) -> DataFrame:
-    """Join each frame with the rows in `[start - lead - shift, end + lag - shift)`, or with their aggregates.
+    """Join each frame with its rows, or with their aggregates.
 
-    Frames may overlap or contain each other. A frame without a row appears with aggregates, and does not with
-    rows. A frame or a row whose time or key is null has no match.
+    A row belongs to a frame with the same values of `by` if
+
+        start - lead - shift <= time < end + lag - shift
+
+    Frames may overlap or contain each other. A frame without a row is returned with aggregates, but not with
+    `how="rows"`. A frame or a row whose time or key is null has no match.
 
     Args:
         frames: intervals, with the columns of `by`.
-        rows: to be matched.
+        rows: the rows to match, with the columns of `by`.
         on: the columns with an interval's start and end, and a row's time; timestamps.
         by: columns of both that must be equal; if empty, all rows are matched with every frame.
-        lead: how long before a frame its rows begin.
-        lag: how long after it they end; `end` itself is outside with a lag of 0.
-        shift: how long ago the rows are: the same period of an earlier day.
-        how: `rows`: a row for each match, with the frame's columns and then the row's without those of `by`.
-            Or aggregates by the names of their columns: `count`, or `sum`, `mean`, `min` or `max` of a
-            column, as `sum(bytes)`. Sums and means take whole numbers and are exact; nulls are skipped.
+        lead: how long before a frame's start rows count.
+        lag: how long after a frame's end rows count; with 0, `end` itself is outside.
+        shift: how long ago the rows were, such as a day for the same time of the day before.
+        how: `rows` for a row for each match, with the frame's columns and then the row's without those of
+            `by`. Or aggregates by the names of their columns: `count`, or `sum`, `mean`, `min` or `max` of a
+            column, such as `sum(bytes)`. Sums and means take whole numbers and are exact; nulls are skipped.
 
     Returns:
         The frames' columns and those of `how`, sorted by key, start and end.
 
     Raises:
-        ValueError: a column is missing or has another type, or is in both without being in `by`; or an
-            aggregate is invalid.
+        ValueError: a column is missing or has another type, a column outside `by` is in both (with `rows`),
+            or an aggregate is invalid.
     """
     start, end, time = on
     _check(frames, rows, on, by)
@@ -144,7 +149,9 @@ def aggregate_between(
     spans: DataFrame, rows: DataFrame, time: str, by: Sequence[str], aggregates: Mapping[str, Aggregate]
 ) -> DataFrame:
     """Return intervals `[FROM, TO)`, in microseconds, with the aggregates of their rows, in any order.
-    Nothing is checked."""
+
+    The arguments are not validated.
+    """
     intervals, rows = _matchable(spans, rows, time, by)
     intervals = intervals.select(*quoted(by), FROM, TO).distinct()
     figures = {
@@ -192,14 +199,19 @@ def aggregate_between(
 def _matchable(
     spans: DataFrame, rows: DataFrame, time: str, by: Sequence[str]
 ) -> tuple[DataFrame, DataFrame]:
-    """Return the intervals and the rows that can match: no time and no key is null."""
+    """Return the intervals and the rows that can match: not empty, and without a null time or key."""
     keys = [F.col(f"`{name}`").isNotNull() for name in by]
     nonempty, timed = F.col(FROM) < F.col(TO), F.col(f"`{time}`").isNotNull()
     return spans.where(reduce(and_, keys, nonempty)), rows.where(reduce(and_, keys, timed))
 
 
 class _Slices(NamedTuple):
-    """Slices of time of equal length, in microseconds."""
+    """Slices of time of equal length.
+
+    Attributes:
+        low: the start of the first slice, in microseconds.
+        width: the length of a slice, in microseconds.
+    """
 
     low: int
     width: int
@@ -210,7 +222,7 @@ class _Slices(NamedTuple):
 
 
 def _within(rows: DataFrame, low: int | None, high: int | None) -> DataFrame:
-    """Return the rows in `[low, high)`; none if these are None, as there is no interval."""
+    """Return the rows in `[low, high)`; none if both are None, as there is no interval."""
     return rows.where((F.col(FROM) >= F.lit(low)) & (F.col(FROM) < F.lit(high)))
 
 
@@ -221,8 +233,10 @@ def _sliced(
     join: Callable[[_Slices, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: T.StructType | str,
 ) -> DataFrame:
-    """Return the results of a function of the intervals and the rows of each key and slice of time. The time
-    of a row is its `FROM`."""
+    """Return the results of a function of the intervals and the rows of each key and slice of time.
+
+    The time of a row is its `FROM`.
+    """
     bounds = intervals.agg(F.min(FROM), F.max(TO), F.avg(F.col(TO) - F.col(FROM))).first()
     low, high, mean = (0, 0, 1) if bounds is None or bounds[0] is None else bounds
     # Much longer than the mean interval, so that few intervals are in two slices.
@@ -253,7 +267,7 @@ class _Matches:
     """Intervals and rows that are joined at once.
 
     Attributes:
-        intervals: cut at slices, if there are any.
+        intervals: the intervals; those of slices may be repeated, one row for each slice.
         rows: the positions of the rows in the table, by key and then by time.
         between: the matches, as ranges of `rows`.
     """
@@ -264,7 +278,7 @@ class _Matches:
 
     @classmethod
     def of(cls, table: pa.Table, by: Sequence[str], slices: _Slices | None = None) -> "_Matches":
-        """Return the matches in a table that has both."""
+        """Return the matches in a table that has both intervals and rows."""
         is_interval = pc.is_valid(table[TO]).to_numpy(zero_copy_only=False)
         pieces, rows = np.flatnonzero(is_interval), np.flatnonzero(~is_interval)
         key, time = encode_keys(table, by)[0], int64s(table[FROM])
@@ -288,7 +302,7 @@ def _pair_batches(
         return
     matches = _Matches.of(table, by, slices)
     counts = matches.between.count()
-    # As many intervals at a time as have so many matches; or one.
+    # Intervals with about `AT_A_TIME` matches at a time, or one interval.
     cuts = np.flatnonzero(np.diff((np.cumsum(counts) - counts) // AT_A_TIME)) + 1
     for first, stop in pairwise([0, *cuts.tolist(), len(counts)]):
         interval, row = matches.between.take(slice(first, stop)).pairs()
@@ -304,11 +318,13 @@ def _figure_batches(
     intervals: pa.Table | _Slices,
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the figures of each interval that has rows in a task.
+    """Yield the partial aggregates of each interval that has rows in a task.
 
     Args:
-        figures: by column.
-        intervals: all that there are; or the slices of those that come with the rows.
+        by: columns that must be equal.
+        figures: the names of the partial aggregates, by column.
+        intervals: all intervals; or the slices, if the batches have the intervals.
+        batches: the rows of the task.
     """
     slices = intervals if isinstance(intervals, _Slices) else None
     for rows in rebatch(batches, ROWS_AT_A_TIME if slices is None else sys.maxsize):

@@ -1,4 +1,4 @@
-"""The checks that transom makes of fills, with their severities and bounds."""
+"""The checks of fills, with their severities and rules."""
 
 from transom.spec.checks import BuiltIn
 

@@ -1,4 +1,4 @@
-"""What must hold of fills: they have the rows that a plain filter finds."""
+"""Metrics of the checks of fills: their numbers of rows, compared with a plain filter."""
 
 from functools import reduce
 from operator import and_
@@ -11,15 +11,16 @@ from transom.features.fills.resolve import FillBlock
 from transom.storage.external_source import TIME
 
 SAMPLED = 2
-"""Fills of an hour that are counted again; which ones depends on the hour alone."""
+"""Number of fills of an hour that are counted again; the selection depends on the hour alone."""
 
 
 def counted_again(fills: DataFrame, rows: DataFrame, block: FillBlock) -> DataFrame:
-    """Return by block and hour how many of a few fills have not as many rows as a plain filter finds.
+    """Return by block and hour how many of a few fills have a wrong number of rows, by a plain filter.
 
     Args:
         fills: rows of `fills`.
-        rows: that fill them: the columns of `join_on`, and `TIME`.
+        rows: the rows that fill them: the columns of `join_on`, and `TIME`.
+        block: the fill.
     """
     own = fills.where((F.col("block") == block.name) & F.col("shift_s").isNotNull())
     chance = F.xxhash64("frame_id", "fragment", "shift_s")
@@ -44,7 +45,7 @@ def counted_again(fills: DataFrame, rows: DataFrame, block: FillBlock) -> DataFr
     joined = rows.select(*quoted(block.join_on), TIME).join(F.broadcast(sample), matches, "right")
     counts = joined.groupBy("block", "hour", "__fill", "rows_matched").agg(F.count(TIME).alias("__count"))
     wrong = (F.col("__count") != F.col("rows_matched")).cast("bigint").alias("wrong")
-    # An hour that is not sampled has a 0, too: the result must not depend on the run.
+    # Every hour has a row, so that the result does not depend on the run.
     hours = own.select("block", "hour", F.lit(0).cast("bigint").alias("wrong"))
     both = hours.unionByName(counts.select("block", "hour", wrong))
     return both.groupBy("block", "hour").agg(F.sum("wrong").alias("fills_miscounted"))

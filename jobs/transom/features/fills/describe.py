@@ -1,4 +1,4 @@
-"""Descriptions of a fill."""
+"""Texts for a block of fills."""
 
 from datetime import timedelta
 
@@ -20,11 +20,11 @@ LABELS = {
     "reach": "`reach`",
     "types": "the type or resolution of a column",
 }
-"""Names of the keys of fingerprints, as in the stream's file."""
+"""The fields of the stream file, by the keys of fingerprints."""
 
 
 def summary(stream: Stream, name: str) -> str:
-    """Return what fills which frames."""
+    """Return the text for the frames of a fill, its source, shifts and measures."""
     fill = stream.blocks(Fill)[name]
     measures = ", ".join(fill.measures) or "how many rows"
     shifts = " and ".join(map(format_duration, fill.shift))
@@ -33,6 +33,6 @@ def summary(stream: Stream, name: str) -> str:
 
 
 def facts(stream: Stream, name: str) -> str:
-    """Return what fills which frames."""
+    """Return the text for the frames of a fill and its source."""
     fill = stream.blocks(Fill)[name]
     return f"{fill.frame}, from {fill.source}"

@@ -1,4 +1,4 @@
-"""What the rest of transom knows of the feature."""
+"""The feature `fills`, as the rest of transom sees it."""
 
 from transom.features.fills import built_in_checks, describe, fingerprints, input_columns, validate
 from transom.features.fills.spec import Fill
@@ -8,7 +8,7 @@ from transom.spec.stream import Stream
 FEATURE: Feature[Stream] = Feature(
     name="fills",
     block=Fill,
-    meaning="What lies between the ends of frames, in the log or in its past.",
+    meaning="The rows within frames, or within the same period some time ago, and their aggregates.",
     noun="fill",
     rows="fills",
     doc="Frames are filled with what lies between their ends, in the log or in its past.",

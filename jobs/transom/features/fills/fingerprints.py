@@ -1,5 +1,7 @@
-"""What of a block shapes the table of fills, as canonical JSON. Its keys keep the names of earlier
-fingerprints: a renamed field makes no hour stale."""
+"""The parts of a block that determine the table of fills, as canonical JSON.
+
+Its keys keep the names of earlier fingerprints, so that a renamed field makes no hour stale.
+"""
 
 from collections.abc import Set
 from typing import Any
@@ -15,7 +17,7 @@ from transom.spec.stream import Stream
 
 
 def fills(stream: Stream, name: str) -> str:
-    """Return what shapes `fills` besides the frames."""
+    """Return what determines `fills`, apart from the frames."""
     spec, where = stream.blocks(Fill)[name], input_columns.where(stream, name)
     by = input_columns.by(stream, name)
     over, every = input_columns.over(spec), frame_columns.every(stream, spec.frame)
@@ -43,7 +45,7 @@ def fills(stream: Stream, name: str) -> str:
 
 
 def _filler(spec: Filler, read: Set[str]) -> Any:
-    """Return what shapes rows from outside the stream: which table, and the columns that are read of it."""
+    """Return what determines the rows of a source: its name, and of an external one the columns read."""
     if not spec.outside:
         return spec.block
     columns = {name: column.field(name) for name, column in spec.columns.items() if name in read}

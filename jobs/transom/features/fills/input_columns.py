@@ -57,7 +57,7 @@ def reach(stream: Stream, name: str) -> timedelta:
     frame = stream.blocks(Frame)[fill.frame]
     longest = frame.period
     if longest is None and frame.max_length is not None:
-        # A liberal extent adds the time to the neighbours.
+        # A liberal extent adds the time to the neighbours on both sides.
         longest = frame.max_length + (2 * frame.gap if frame.extent == "liberal" else timedelta(0))
     return fill.reach or -(-(longest or REACH) // HOUR) * HOUR
 
@@ -66,7 +66,7 @@ def columns_read(stream: Stream) -> Iterator[BlockColumns]:
     """Yield the columns of events that each fill from events reads."""
     for name, fill in stream.blocks(Fill).items():
         if fill.source.block != EVENTS:
-            continue  # it reads granules, or another table
+            continue  # it reads granules or an external table
         test = where(stream, name)
         measured = {measure.column for measure in fill.measures.values() if measure.column is not None}
         uses = (*tested(test), Use(frozenset(measured), sql_of(test)))
@@ -74,7 +74,7 @@ def columns_read(stream: Stream) -> Iterator[BlockColumns]:
 
 
 def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
-    """Yield how far back each fill reads."""
+    """Yield how far back each fill reads, with a text for why."""
     frames = stream.blocks(Frame)
     for name, fill in stream.blocks(Fill).items():
         if fill.frame in frames and fill.source.block in stream.blocks(Aggregation):

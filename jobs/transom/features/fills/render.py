@@ -1,4 +1,4 @@
-"""How `transom try` shows fills: of the frames that it shows."""
+"""Print the fills of a try: those of the longest frames."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from transom.storage.tables import query
 
 
 def print_fills(stream: Stream, root: str) -> None:
-    """Print what fills the longest frames, by each shift and by all of them."""
+    """Print the fills of the longest frames: a row for each shift, and the combined row."""
     uri = f"{root}/fills"
     for name, fill in stream.blocks(Fill).items():
         key = frame_columns.key(stream, fill.frame)
@@ -23,7 +23,7 @@ def print_fills(stream: Stream, root: str) -> None:
             continue
         ids = ", ".join(f"'{frame['frame_id']}'" for frame in frames)
         sql = f"SELECT * FROM t WHERE block = '{name}' AND frame_id IN ({ids})"
-        # The row of all shifts comes last.
+        # The combined row comes last.
         fills = sorted(
             query(DeltaTable(uri), sql).to_pylist(),
             key=lambda row: (row["shift_s"] is None, row["shift_s"] or 0),

@@ -1,4 +1,4 @@
-"""The fills of a stream, resolved against its columns: what fills which frames, and which hours are read."""
+"""The fills of a stream, resolved against its columns: frames, source, and the hours that are read."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,15 +22,17 @@ class FillBlock:
     """One fill of a stream, resolved against its columns.
 
     Attributes:
-        frame: the kind of frame that it fills.
-        source: of the rows that fill it.
-        join_on: the columns that must be equal in both.
+        name: the name of the block.
+        frame: the block of frames that it fills.
+        source: the source of the rows.
+        join_on: the columns that must be equal in a frame and its rows.
         where: a condition on the rows, as Spark SQL.
-        lead, lag: how much earlier and later than a frame rows may be, in microseconds.
-        shifts: how long ago, in microseconds.
+        lead: how long before a frame rows count, in microseconds.
+        lag: how long after a frame rows count, in microseconds.
+        shifts: how long ago the rows were, in microseconds.
         combine: how several shifts are combined, if they are.
-        measures: the function and the column of each.
-        kinds: their Spark types.
+        measures: the function and the column of each measure.
+        kinds: the Spark types of the measures.
         reach: the number of last hours of a frame that are filled.
     """
 
@@ -54,8 +56,10 @@ class FillBlock:
 
     @property
     def reads(self) -> tuple[InputRange, ...]:
-        """The hours of the source that an hour reads, for each shift. Its frames end with the hour at the
-        latest, and may have ended long before."""
+        """The hours of the source that an hour reads, for each shift.
+
+        Its frames end with the hour at the latest, and at the earliest `frame.delay` hours before it.
+        """
         back = self.frame.delay + self.reach
         return tuple(
             InputRange(
@@ -69,7 +73,7 @@ class FillBlock:
         )
 
     def hours_of(self, targets: Iterable[datetime]) -> set[datetime]:
-        """Return the hours that some hours read."""
+        """Return the hours of the source that the target hours read."""
         spans = [read.span(hour) for hour in targets for read in self.reads]
         return {hour for first, last in spans for hour in Interval(first, last + HOUR).hours()}
 
@@ -94,7 +98,7 @@ def fill_block_of(stream: Stream, name: str, frames: Mapping[str, ResolvedFrames
 
 
 def _source(stream: Stream, name: str, fill: Fill) -> FrameSource:
-    """Return the stream's own rows, or another table with its absolute path."""
+    """Return the stream's own rows, or an external table with its absolute path."""
     spec = fill.source
     if not spec.outside:
         return FrameSource.of(stream, input_columns.over(fill))

@@ -1,4 +1,4 @@
-"""The fill stage: frames filled with the rows between their ends, in a log or in its past."""
+"""The stage `fills`: the rows within frames, or some time ago, and their aggregates."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ VERSION = 1
 
 
 def definition(stream: Stream) -> Stage:
-    """Return the fill stage of a stream."""
+    """Return the stage `fills` of a stream."""
     frames = {name: frame_block_of(stream, name) for name in stream.blocks(Frame)}
     blocks = {name: fill_block_of(stream, name, frames) for name in stream.blocks(Fill)}
     parts = {

@@ -1,7 +1,7 @@
 """The rows and aggregates that fill the frames of an hour.
 
 An hour fills the frames that it reports, each fragment as a whole. So a fill depends on its frame's row and
-on the hours that it reads, and late events of these recompute it.
+on the hours that it reads. Late events of these hours make it stale.
 """
 
 from collections.abc import Iterable, Mapping
@@ -61,8 +61,8 @@ def _periods(frames: DataFrame, block: FillBlock, required: Iterable[datetime]) 
 def _rows(
     request: StepRequest, block: FillBlock, periods: DataFrame, required: Iterable[datetime]
 ) -> DataFrame:
-    """Return rows that may lie in the periods: the columns of `join_on`, the time, and the measured columns
-    in whole steps."""
+    """Return the rows that may be in the periods: the columns of `join_on`, the time, and the measured
+    columns in whole steps."""
     source, key = block.source, block.join_on
     bounds = periods.agg(F.min(FROM), F.max(TO)).first()
     low, high = (0, 0) if bounds is None or bounds[0] is None else bounds
@@ -111,8 +111,8 @@ def _fills(block: FillBlock, periods: DataFrame, rows: DataFrame, required: Iter
 
 
 def _disjoint_periods(periods: DataFrame) -> DataFrame:
-    """Return the covered periods of all shifts of a row of a frame, each without what an earlier one has, so
-    that a row counts once."""
+    """Return the covered periods of all shifts of a row of a frame, each without its overlap with earlier
+    ones, so that a row counts once."""
     of_row = Window.partitionBy("hour", "frame_id", "fragment").orderBy(FROM, TO)
     earlier = F.max(TO).over(of_row.rowsBetween(Window.unboundedPreceding, -1))
     covered = periods.where(F.col("__covered") >= 1)
@@ -121,7 +121,7 @@ def _disjoint_periods(periods: DataFrame) -> DataFrame:
 
 
 def _coverage(required: Iterable[datetime]) -> Column:
-    """Return the share of a period that lies in some hours."""
+    """Return the share of a period that is in some hours."""
     covered = F.lit(0)
     for run in merge_hours(required):
         end, start = F.least(TO, F.lit(micros(run.end))), F.greatest(FROM, F.lit(micros(run.start)))
@@ -130,7 +130,7 @@ def _coverage(required: Iterable[datetime]) -> Column:
 
 
 def _combine_shifts(fills: DataFrame, block: FillBlock, combine: Combination) -> DataFrame:
-    """Return one row for all shifts of a row of a frame: of those with a coverage of 1."""
+    """Return one row for all shifts of a row of a frame, with the values of those with a coverage of 1."""
     whole, own = F.col("coverage") >= 1, ~F.col("__apart")
     keys = ["hour", "frame_id", *block.frame.key, "fragment"]
     measured = {name: F.collect_list(F.when(own & whole, F.col(f"`{name}`"))) for name in block.kinds}

@@ -17,12 +17,13 @@ from transom.spec.validate import condition_problems
 FILL_COLUMNS = (
     "hour", "frame_id", "fragment", "shift_s", "start_time", "end_time", "rows_matched", "coverage", "state",
 )  # fmt: skip
-"""Columns of `fills` besides block, key and measures."""
+"""Columns of `fills`, without block, key and measures."""
 RESERVED = ("block", *FILL_COLUMNS)
+"""Names that no measure and no column of the key may have."""
 
 
 def problems(stream: Stream) -> Iterator[Issue]:
-    """Yield what is wrong with the fills of a stream, each of which is sound by itself."""
+    """Yield the problems of the fills of a stream, each of which is valid by itself."""
     seen: dict[str, tuple[str, FieldType]] = {}
     frames, blocks = stream.blocks(Frame), stream.blocks(Aggregation)
     for name, fill in stream.blocks(Fill).items():
@@ -39,7 +40,7 @@ def problems(stream: Stream) -> Iterator[Issue]:
             yield Issue(f"{place}.source.stream", f"{stream.name} is this stream; its rows are {EVENTS}")
             continue
         if not _is_known(block, stream):
-            continue  # the columns of the source are not known
+            continue  # the columns of the source are unknown
         key: tuple[str, ...] = ()
         if frame is not None and _is_known(frame.source, stream):
             key = frame_columns.key(stream, fill.frame)
@@ -58,8 +59,8 @@ def problems(stream: Stream) -> Iterator[Issue]:
 
 
 def _is_known(block: str | None, stream: Stream) -> bool:
-    """Return whether the columns of granules, or of events, are known; else the block's own problems say why
-    not."""
+    """Return whether the columns of granules, or of events, are known; if not, the block has problems of its
+    own."""
     return block is None or (block in stream.blocks(Aggregation) and output_columns.sound(stream, block))
 
 

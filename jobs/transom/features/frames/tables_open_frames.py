@@ -147,7 +147,7 @@ class FrameBuilder:
         )
         counters.add(AWAY, hours, counts)
         for hour, first, count in zip(hours.tolist(), firsts.tolist(), counts.tolist(), strict=True):
-            # The first ones of each hour, as the driver keeps no more either.
+            # Only the first ones of each hour: `note` keeps no more.
             for row in away[first : first + min(count, NOTES)].tolist():
                 time, key = np.datetime64(int(readings.time[row]), "us"), _key_text(keys, readings.key[row])
                 counters.note(GROW, hour, f"{time} {key}: {readings.value[row]} steps")

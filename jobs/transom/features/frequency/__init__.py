@@ -1,1 +1,1 @@
-"""Windowed Count-Min sketches."""
+"""The feature `frequency`: the most frequent items of sliding windows, by Count-Min sketches."""

@@ -1,7 +1,7 @@
 """Compare frequencies with an exact count of the same windows.
 
-It measures the error of a sketch, and how often it exceeds `epsilon` of the records, which variants that
-forget as they go do not exclude.
+The audit measures the error of a sketch, and how often it exceeds `epsilon` of the records. Variants that
+forget approximately have no bound for that.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,9 +53,13 @@ def result_of(block: str, variant: str, windows: int, counts: Mapping[str, int])
     """Return the audit of a block.
 
     Args:
-        counts: `items`; `records`; the sum and the maximum, `error` and `most`, of the differences between
-            estimates and true counts; estimates too large by `epsilon` of the other items' records or more,
-            `beyond`; those too small, `below`; and reported items with a true count `outside` their bounds.
+        block: the name of the block.
+        variant: its variant.
+        windows: the number of windows.
+        counts: `items`; `records`; `error`, the sum of the differences between estimates and true counts;
+            `most`, their maximum; `beyond`, the estimates too large by `epsilon` of the other items' records
+            or more; `below`, those too small; `outside`, the reported items whose true count is outside their
+            bounds.
     """
     items = max(counts["items"], 1)
     rates = {"mean_error": counts["error"] / items, "beyond_epsilon": counts["beyond"] / items}
@@ -96,7 +100,7 @@ def _compare(
     firsts: Int64s,
     is_reported: Bools,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the counts of some items in the window of each sketch; an `items.audit.Comparison`."""
+    """Yield `COUNTS` of some items in the window of each sketch; an `items.audit.Comparison`."""
     shape = block.shape
     keys = bytes_of(rows.select(list(block.item)).take(pa.array(firsts)))
     columns = columns_of(keys, shape)

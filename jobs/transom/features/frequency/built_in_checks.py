@@ -1,4 +1,4 @@
-"""The checks of frequency, with their severities."""
+"""The checks of frequency, with their severities and rules."""
 
 from transom.features.items.built_in_checks import item_checks
 

@@ -15,10 +15,10 @@ UNSOUND = (
 
 
 def excess_sub_cells(blocks: Mapping[str, FrequencyBlock]) -> Callable[[Mapping[str, Any]], float]:
-    """Return a metric: the number of sub-cells above the maximum.
+    """Return a metric: the number of sub-cells above the maximum of `splitter`.
 
     A row has at most `c2 / tau` complete sub-cells if the number of records in the window is constant (lemma
-    1), and `(1 + ln M) c2 / tau` if it grows to M. Each cell also has the oldest and the newest.
+    1), and `(1 + ln M) c2 / tau` if it grows to M. Each cell also has an oldest and a newest one.
     """
 
     def of(row: Mapping[str, Any]) -> float:

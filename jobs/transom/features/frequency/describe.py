@@ -1,4 +1,4 @@
-"""A block of frequency in words."""
+"""Texts for a block of frequency."""
 
 from transom.core.durations import format_duration
 from transom.core.terminal import counted
@@ -20,11 +20,11 @@ LABELS = {
     "heavy": "`min_share`",
     "types": "the type or resolution of a column",
 }
-"""The names of the fingerprints' keys in the stream's file."""
+"""The fields of the stream file, by the keys of fingerprints."""
 
 
 def summary(stream: Stream, name: str) -> str:
-    """Return what is counted, and the error of an estimate."""
+    """Return the text for the item of a block, its window, its matrix and the error of an estimate."""
     block = stream.blocks(Frequency)[name]
     shape = block.shape
     error = "too small or too large, nobody knows by how much but of items that are kept"
@@ -43,6 +43,6 @@ def summary(stream: Stream, name: str) -> str:
 
 
 def facts(stream: Stream, name: str) -> str:
-    """Return the item of a block, its window and its variant."""
+    """Return the text for the item of a block, its window and its variant."""
     block = stream.blocks(Frequency)[name]
     return f"{', '.join(block.item)}, in {format_duration(block.window)}, {block.variant}"

@@ -9,7 +9,7 @@ from transom.spec.stream import Stream
 FEATURE: Feature[Stream] = Feature(
     name="frequency",
     block=Frequency,
-    meaning="How often items are seen in the last hours.",
+    meaning="The most frequent items of a sliding window, by a Count-Min sketch.",
     noun="frequency",
     rows="sketches",
     doc="Events become how often items are seen, in little memory.",

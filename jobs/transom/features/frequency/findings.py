@@ -22,14 +22,14 @@ class HeavyFindings(ItemFindings):
     reach: int = 0
 
     def seen(self, row: Row) -> str:
-        """Return the item's number and share of records, and its rank."""
+        """Return the text for the item's number of records and its rank."""
         share = as_decimal(rounded(100.0 * row["estimate"] / max(row["window_records"], 1), 1))
         records = f"{row['estimate']} of {row['window_records']} {self.window}"
         return f"about {records}, {share} %; place {row['rank']}"
 
 
 def templates(stream: Stream) -> Iterator[HeavyFindings]:
-    """Yield the blocks of a stream whose items are findings."""
+    """Yield the texts of the blocks of a stream whose items are findings."""
     for name, block in stream.blocks(Frequency).items():
         if block.finding:
             vanilla, last = block.variant == "vanilla", format_duration_long(block.window)

@@ -10,7 +10,7 @@ from transom.spec.stream import Stream
 
 
 def tick_matrices(stream: Stream, name: str) -> str:
-    """Return what determines the matrices of a block, and the items that are kept."""
+    """Return what determines the matrices of a block, and its kept items."""
     block = stream.blocks(Frequency)[name]
     own = {"tick": microseconds(block.tick), "matrix": _matrix(block), "kept": block.capacity}
     return canonical(item_fingerprints.of_events(stream, block) | own)

@@ -1,4 +1,4 @@
-"""Queries of the window of an hour, answered without Spark."""
+"""Queries of the window of an hour, without Spark."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,9 +31,10 @@ class Answer:
     """How often an item occurs in a window.
 
     Attributes:
-        estimate: by the sketch, within the bounds.
-        low, high: lower and upper bounds.
-        margin: the estimate is too large by more than this with probability `delta` at most; None if there is
+        estimate: the sketch's estimate, limited to the bounds.
+        low: the lower bound.
+        high: the upper bound.
+        margin: the estimate is too large by more than this with probability at most `delta`; None if there is
             no such bound.
         records: the number of records in the window, of all items.
     """
@@ -46,11 +47,11 @@ class Answer:
 
 
 def frequency(reader: Reader, sketch: str, item: Any, at: datetime) -> Answer:
-    """Return how often any item occurs in the window that ends at a time, without Spark (Rivetti, Busnel and
-    Mostefaoui, listings 2.1 to 3.4).
+    """Return how often any item occurs in the window that ends at a time (Rivetti, Busnel and Mostefaoui,
+    listings 2.1 to 3.4).
 
     Args:
-        sketch: a block of `frequency`.
+        sketch: the name of a block of `frequency`.
         item: a value for each of its columns, as a tuple or list in their order; or the value of its only
             column.
         at: the end of the window, exclusive: the end of an hour, with a zone.
@@ -80,15 +81,16 @@ def frequency(reader: Reader, sketch: str, item: Any, at: datetime) -> Answer:
 def sketch(reader: Reader, sketch: str, at: datetime) -> WindowSketch:
     """Return the sketch of the window of a block that ends at a time.
 
-    It can be added to others of the same shape, hashes, window and end, such as those of other streams
-    (section 3.5), and estimates the count of any item.
+    It estimates the count of any item. Sketches of the same shape, seed, variant, tick, window and end can be
+    added, such as those of other streams (section 3.5).
 
     Args:
-        sketch: the name of a block.
-        at: the end of its window, a full hour.
+        sketch: the name of a block of `frequency`.
+        at: the end of the window, exclusive: the end of an hour, with a zone.
 
     Raises:
-        ValueError, StaleDataError: as of `frequency`.
+        ValueError: the block does not exist, or the time is not the end of an hour.
+        StaleDataError: as for `frequency`.
     """
     block, last = _window(reader.stream, sketch, at)
     return Hours(block, _read(reader, block, last, "FALSE")).sketch(number_of(last))
@@ -106,7 +108,7 @@ def _window(stream: Stream, sketch: str, at: datetime) -> tuple[FrequencyBlock, 
 
 
 def _read(reader: Reader, block: FrequencyBlock, last: datetime, is_item: str) -> pa.Table:
-    """Return the rows of a window as `combine_rows`, and of items those that meet a condition in SQL."""
+    """Return the rows of a window in the form of `combine_rows`, with the items that meet a SQL condition."""
     hours = [last - back * HOUR for back in range(block.back, -1, -1)]
     partitions = [PartitionKey("frequency", block.name, "tick_matrices", hour) for hour in hours]
     if block.chained:
@@ -123,7 +125,11 @@ def _read(reader: Reader, block: FrequencyBlock, last: datetime, is_item: str) -
 
 
 def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]:
-    """Return the values of a queried item, or raise a ValueError."""
+    """Return the values of a queried item.
+
+    Raises:
+        ValueError: it is no valid item of the block.
+    """
     values = tuple(item) if isinstance(item, tuple | list) else (item,)
     if len(values) != len(block.item):
         raise ValueError(f"item: must have a value for each of {', '.join(block.item)}; got {item!r}")
@@ -133,7 +139,7 @@ def _values(item: Any, block: FrequencyBlock, stream: Stream) -> tuple[Any, ...]
 
 
 def combine_rows(block: FrequencyBlock, rows: pa.Table, cells: pa.Table | None) -> pa.Table:
-    """Return the rows of `tick_matrices`, and of chained variants those of `cells`, in the form of
+    """Return rows of `tick_matrices`, and for chained variants of `cells`, in the form of
     `windows.rows_of_windows`."""
     columns = {name: rows[name] for name in ("row_kind", "records", *block.item)}
     table = pa.table({"hour": _hour_numbers(rows), "counters": rows["cells"], **columns})

@@ -1,4 +1,4 @@
-"""Print the frequent items of a try: those of the last report of each block."""
+"""Print the most frequent items of a try: those of the last report of each block."""
 
 import typer
 from deltalake import DeltaTable

@@ -14,7 +14,7 @@ from transom.spec.stream import Stream
 from transom.storage.tables import SPARK_TYPES
 
 EVER = 24 * 366 * 100
-"""Hours that vanilla looks back for cells."""
+"""Hours back that vanilla reads cells."""
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,20 @@ class FrequencyBlock:
     """A block of frequency, with types and units.
 
     Attributes:
+        name: the name of the block.
         item: the columns of an item, with their Spark types.
-        where: which events are counted, as Spark SQL; None is all.
+        where: a condition on the events that count, as Spark SQL; None for all events.
         shape: the shape of a matrix.
-        variant, tau, mu, top: as of `spec.Frequency`.
-        tick: the length of a tick, in microseconds: it divides an hour.
-        steps, hours: the number of ticks and of hours of the window.
+        variant: as in `spec.Frequency`.
+        tick: the length of a tick, in microseconds; it divides an hour.
+        steps: the number of ticks of the window.
+        hours: the number of hours of the window.
         back: the number of hours before an hour that its window is computed from.
-        start: the first hour that counts, in microseconds since 1970; None is any.
+        start: the first hour that counts, in microseconds since 1970; None for any.
+        tau: as in `spec.Frequency`.
+        mu: as in `spec.Frequency`.
         watched: items that are counted exactly.
+        top: as in `spec.Frequency`.
         capacity: the number of items that each hour keeps.
         min_share: the minimum share of the records of a heavy item.
     """
@@ -59,7 +64,7 @@ class FrequencyBlock:
 
     @property
     def cells_back(self) -> int:
-        """The number of hours back that cells count. Cells from before a window have no record in it."""
+        """The number of hours back that cells are read. Cells from before a window have no record in it."""
         return EVER if self.variant == "vanilla" else self.hours
 
     @property
@@ -74,7 +79,7 @@ class FrequencyBlock:
 
 
 def frequency_block_of(stream: Stream, name: str) -> FrequencyBlock:
-    """Return a block of the stream file, resolved."""
+    """Return a block of the stream file, resolved against the columns of the stream."""
     block = stream.blocks(Frequency)[name]
     where = stream.where_of(block)
     return FrequencyBlock(

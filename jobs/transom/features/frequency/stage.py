@@ -1,4 +1,4 @@
-"""The tables of frequency (Rivetti, Busnel and Mostefaoui)."""
+"""The stage `frequency` and its tables (Rivetti, Busnel and Mostefaoui)."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ VERSION = 4
 
 
 def definition(stream: Stream) -> Stage:
-    """Return the tables of frequency of a stream."""
+    """Return the stage `frequency` of a stream."""
     blocks = {name: frequency_block_of(stream, name) for name in stream.blocks(Frequency)}
     step = partial(item_step, stream, NAME)
     chained = {name: block for name, block in blocks.items() if block.chained}

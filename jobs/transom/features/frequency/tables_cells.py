@@ -1,7 +1,7 @@
-"""Cells that depend on all records since the start, at the end of each hour: a chain.
+"""The table `cells`: cells that depend on all records since the start, at the end of each hour.
 
-Those of splitter are advanced tick by tick (`transom.features.frequency.algorithm.splitter`). Those of
-vanilla are the sum of all matrices.
+Hours form a chain. The cells of `splitter` advance tick by tick
+(`transom.features.frequency.algorithm.splitter`); those of `vanilla` are the sum of all matrices.
 """
 
 from collections import defaultdict
@@ -38,7 +38,7 @@ VALUES = ("counters", "least", "most")
 VALUE_SCHEMA = pa.schema(
     [*((name, pa.int64()) for name in NUMBERS), *((name, pa.list_(pa.int64())) for name in VALUES)]
 )
-"""Rows of `cell_values`."""
+"""The schema of `cell_values`."""
 Tick = tuple[int, int, Int64s]
 """The number of a tick, its records, and its matrix, flat."""
 
@@ -61,13 +61,14 @@ def cells_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[date
 
 @dataclass(frozen=True)
 class MatrixState:
-    """The cells at the end of an hour, by its number.
+    """The cells at the end of an hour.
 
     Attributes:
-        counters: of vanilla: the matrix, flat.
-        sub_cells: of splitter.
-        ticks: of splitter: the records of each tick of the window, the oldest first.
-        records: of the window; of vanilla all.
+        hour: the number of the hour since 1970.
+        counters: with `vanilla`, the matrix, flat.
+        sub_cells: with `splitter`, the sub-cells.
+        ticks: with `splitter`, the records of each tick of the window, the oldest first.
+        records: the records of the window; with `vanilla`, all records.
     """
 
     hour: int
@@ -93,7 +94,7 @@ class CellUpdater(ChainTask):
                 state = self._advanced(state, hour, ticks.get(hour, []))
                 tally.add(SUB_CELLS, [hour], [int(state.sub_cells.lengths.sum())])
                 tally.add(WINDOW, [hour], [state.records])
-                # No rows without records, as if the task had no row.
+                # Without records there are no rows, as if the task had read none.
                 if state.records:
                     yield from self._rows(state)
             last = {state.hour: state}
@@ -105,7 +106,7 @@ class CellUpdater(ChainTask):
         return MatrixState(hour, counters, SubCells.none(cells), ticks, 0)
 
     def _ticks(self, table: pa.Table) -> Mapping[int, list[Tick]]:
-        """Return the ticks that count, in order, by the numbers of their hours."""
+        """Return the ticks from the start on, ascending, by the numbers of their hours."""
         rows = table.filter(pc.is_valid(table["tick"]))
         starts, matrices = int64s(rows["tick"]), rows["counters"]
         ticks: dict[int, list[Tick]] = defaultdict(list)
@@ -174,15 +175,21 @@ class CellUpdater(ChainTask):
 
 
 def cell_values(rows: DataFrame, block: FrequencyBlock) -> DataFrame:
-    """Return rows of `cells` as `VALUE_SCHEMA`; windows read many hours, each of which may have many
-    sub-cells."""
+    """Return the values of the cells of rows of `cells`, as `VALUE_SCHEMA`.
+
+    Windows read many hours, each of which may have many sub-cells, so Spark's tasks reduce them.
+    """
     rows = rows.select(hour_number(), F.col("row").alias("number"), "records", "sub_cells", *LISTS)
     return rows.mapInArrow(partial(values_of_rows, block), from_arrow_schema(VALUE_SCHEMA))
 
 
 def values_of_rows(block: FrequencyBlock, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the value of each cell, in the unit of the variant, and its bounds, in records; from rows of
-    `cells` with the numbers of their hours and rows."""
+    """Yield the value of each cell, in the unit of the variant, and its bounds, in records.
+
+    Args:
+        block: the block.
+        batches: rows of `cells`, with the numbers of their hours and rows.
+    """
     for batch in batches:
         for place in range(batch.num_rows):
             row = pa.Table.from_batches([batch.slice(place, 1)])

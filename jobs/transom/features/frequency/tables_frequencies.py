@@ -1,7 +1,7 @@
-"""The most frequent items in the window of each hour, and the watched ones.
+"""The table `frequencies`: the most frequent items in the window of each hour, and the watched ones.
 
-The candidates of a window are the items that its hours have kept. Which items were heavy in the previous
-report makes the hours a chain.
+The candidates of a window are the items that its hours have kept. Hours form a chain, as each needs the heavy
+items of the previous report.
 """
 
 import math
@@ -32,7 +32,7 @@ from transom.ledger.task_counters import TaskCounters
 
 TABLE = "frequencies"
 NONE = -1
-"""No time, for an item that is not heavy."""
+"""The time `since` of an item that is not heavy."""
 
 
 def frequencies_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[datetime]) -> BlockTask:
@@ -70,7 +70,13 @@ class FrequencyReporter(ChainTask):
     def _report(
         self, hours: Hours, hour: int, heavy: Mapping[int, int]
     ) -> tuple[Iterator[pa.RecordBatch], dict[int, int]]:
-        """Return an hour's rows, and since when its items are heavy; `heavy` is that of the previous hour."""
+        """Return an hour's rows, and the time since when each of its heavy items is heavy.
+
+        Args:
+            hours: the hours and their items.
+            hour: the number of the hour.
+            heavy: the same times of the previous hour.
+        """
         block, end = self.block, (hour + 1) * HOUR_LENGTH
         # Vanilla still counts an item after it has left the window.
         previous = np.array([*heavy], dtype=np.int64) if block.variant == "vanilla" else NO_ITEMS

@@ -1,4 +1,4 @@
-"""The records of each hour: a Count-Min matrix for each of its ticks, and its most frequent items.
+"""The table `tick_matrices`: a Count-Min matrix for each tick of an hour, and its most frequent items.
 
 Spark counts each item by tick. Each task hashes its items once and adds their counts to a matrix for each
 tick, as a node of a distributed sketch. Then the matrices of all tasks are added.
@@ -36,7 +36,7 @@ from transom.ledger.task_counters import TaskCounters
 
 TABLE = "tick_matrices"
 WHOLE, TICK, ITEM, OTHERS = "hour", "tick", "item", "others"
-"""Kinds of rows: the matrix of the hour, that of a tick, a kept item, and what is known of all others."""
+"""Kinds of rows: the matrix of the hour, the matrix of a tick, a kept item, and all other items."""
 
 
 def tick_matrices_of(request: StepRequest, block: FrequencyBlock, targets: Sequence[datetime]) -> BlockTask:
@@ -50,7 +50,7 @@ def tick_matrices_of(request: StepRequest, block: FrequencyBlock, targets: Seque
 
 
 def count_by_tick(events: DataFrame, block: FrequencyBlock) -> DataFrame:
-    """Return the counts of each item in each tick, as `count_items`; ticks by their number in the hour."""
+    """Return the counts of each item in each tick, as `count_items`. Ticks are numbered within the hour."""
     tick = F.expr(f"(unix_micros(event_time) - unix_micros(hour)) div {block.tick}L").alias("tick")
     return count_items(events, block.item, block.where, block.watched, tick)
 
@@ -58,7 +58,7 @@ def count_by_tick(events: DataFrame, block: FrequencyBlock) -> DataFrame:
 def partial_schema(block: FrequencyBlock) -> pa.Schema:
     """Return the schema of `partial_matrices`."""
     kept = [field for field in item_schema(TABLE, block.item) if field.name not in ("hour", "tick")]
-    # A key of the shuffle cannot be null, as columns of items are in rows of other kinds.
+    # A key of the shuffle cannot be null, but columns of items are null in rows of other kinds.
     numbers = [(HOUR_NUMBER, pa.int64()), ("place", pa.int64())]
     return pa.schema([*kept, *numbers, ("watched", pa.bool_()), ("long", pa.bool_())])
 
@@ -66,8 +66,10 @@ def partial_schema(block: FrequencyBlock) -> pa.Schema:
 def partial_matrices(
     block: FrequencyBlock, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield, for each hour of a task, a matrix for each tick, the most frequent items, and the largest count
-    of the others, from all counts of some items."""
+    """Yield the partial rows of each hour, from all counts of a task's items.
+
+    These are a matrix for each tick, the most frequent items, and the largest count of the others.
+    """
     table = concat_batches(batches)
     if table is None:
         return
@@ -157,8 +159,8 @@ def _of_kind(rows: pa.Table, kind: str) -> pa.Table:
 def _kept(
     block: FrequencyBlock, items: pa.Table, records: Int64s, keys: Sequence[Any], watched: Bools
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the rows of the items that an hour keeps, the watched ones and the top others, and the row
-    of the rest."""
+    """Return the rows of the items that an hour keeps, watched ones and the top others, and the row of the
+    rest."""
     others = np.flatnonzero(~watched)
     top, left_out = top_k(records[others], [keys[place] for place in others.tolist()], block.capacity)
     places = np.concatenate([np.flatnonzero(watched), others[top]])

@@ -1,4 +1,4 @@
-"""Rules of blocks of frequency: the columns of their items, and their memory."""
+"""Validate blocks of frequency: the columns of their items, and their memory."""
 
 import math
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from transom.spec.errors import Issue
 from transom.spec.stream import Stream
 
 RESERVED = (
-    # Columns of `frequencies` and `tick_matrices` beside those of the item.
+    # Columns of `frequencies` and `tick_matrices`, without the item.
     "hour", "block", "window_end", "spell_id", "rank", "estimate", "low", "high", "window_records",
     "error_bound", "max_unreported", "watched", "change", "state", "entered", "since", "row_kind", "tick",
     "records", "other_item_count", "cells",
-    # Columns of what is computed with them.
+    # Columns of intermediate rows.
     "long", "place", "counters", "number", "least", "most",
 )  # fmt: skip
 NUMBER, SUB_CELL, ITEM = 8, 56, 100
@@ -35,8 +35,8 @@ def _memory(place: str, block: Frequency, stream: Stream) -> Iterator[Issue]:
     """Yield a problem if a task needs too much memory.
 
     A task has the matrices of the ticks of an hour, or of the hours of a run and of the window before them.
-    If hours form a chain, it has all ticks of a run with the cells at one hour's end, and then the values of
-    the cells at the end of each hour.
+    If hours form a chain, a task has all ticks of a run and the cells at the end of one hour, and another one
+    the values of the cells at the end of each hour.
     """
     ticks, hours = HOUR // block.tick, (stream.chunk + 2 * stream.repair_window) // HOUR
     run = f"a chunk of {format_duration(stream.chunk)}"
@@ -70,6 +70,6 @@ def _memory(place: str, block: Frequency, stream: Stream) -> Iterator[Issue]:
 
 
 def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
-    """Yield how far back each window reaches."""
+    """Yield how far back each window reaches, with a text for why."""
     for name, block in stream.blocks(Frequency).items():
         yield f"the window of frequency {name}", (block.back + 1) * HOUR

@@ -1,4 +1,4 @@
-"""The windows of hours, from the matrices and the kept items of their hours."""
+"""The window that ends with an hour, from the matrices and the kept items of its hours."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -35,10 +35,13 @@ HEAVY = "heavy"
 def rows_of_windows(
     pins: PinnedTables, block: FrequencyBlock, read: Iterable[datetime], hours: Iterable[datetime]
 ) -> DataFrame:
-    """Return all rows of the windows that end with `hours`, with the numbers of their hours.
+    """Return all rows of the windows that end with some hours, with the numbers of their hours.
 
     Args:
+        pins: the tables.
+        block: the block.
         read: the hours of the windows.
+        hours: the last hour of each window.
     """
     of_block = F.col("block") == block.name
     kinds = [tick_matrices.ITEM, tick_matrices.OTHERS, *([] if block.chained else [tick_matrices.WHOLE])]
@@ -53,8 +56,14 @@ def rows_of_windows(
 
 @dataclass(frozen=True)
 class CellState:
-    """The records of a window, or of vanilla all, and its cells, flat: counters in the unit of the variant,
-    and lower and upper bounds of the records of each."""
+    """The cells of a window, flat.
+
+    Attributes:
+        records: the records of the window; with `vanilla`, all records.
+        counters: the value of each cell, in the unit of the variant.
+        low: the lower bound of each cell's records.
+        high: the upper bound of each cell's records.
+    """
 
     records: int
     counters: Int64s
@@ -67,9 +76,9 @@ class Window(WindowCandidates):
     """A window and its candidates.
 
     Attributes:
-        estimate: of each candidate, by the sketch, within its bounds.
-        records: of the window.
-        margin: the estimate of each is too large by more than this with probability delta at most; None if
+        estimate: the sketch's estimate of each candidate, limited to its bounds.
+        records: the records of the window.
+        margin: the estimate of each is too large by more than this with probability at most `delta`; None if
             there is no such bound.
     """
 
@@ -78,8 +87,10 @@ class Window(WindowCandidates):
     margin: Floats | None
 
     def ranked(self) -> "Window":
-        """Return the same for items that may be in the window: the larger estimate comes first, then the
-        larger `low`, then the smaller code."""
+        """Return the window with the candidates that may be in it, by rank.
+
+        The larger estimate comes first, then the larger `low`, then the smaller code.
+        """
         order = np.lexsort([self.item, -self.low, -self.estimate])
         order = order[self.high[order] > 0]
         columns = ("item", "low", "high", "estimate", *([] if self.margin is None else ["margin"]))
@@ -90,18 +101,19 @@ class Hours:
     """The hours that windows are computed from, and their items.
 
     Args:
+        block: the block.
         table: the rows of `rows_of_windows`, and rows of the kind `HEAVY`.
 
     Attributes:
         items: the columns of each item, in the order of `order_keys`.
         keys: the bytes of each item.
-        watched: the items that are watched.
+        watched: the codes of the watched items.
         top_items: the items that hours have kept.
         hours: the numbers of hours with a matrix, ascending.
-        sums: the sum of the matrices up to each hour, shape (hours + 1, rows, columns).
-        records: the same of their records.
-        cell_states: of chained variants: the cells at the end of hours.
-        heavy: by hour before a run of target hours: since when each item is heavy.
+        sums: the sum of the matrices before each hour, and of all, shape (hours + 1, rows, columns).
+        records: the sums of their records, shape (hours + 1,).
+        cell_states: for chained variants, the cells at the end of hours, by their numbers.
+        heavy: since when each heavy item is heavy, by the number of an hour before a run of target hours.
     """
 
     def __init__(self, block: FrequencyBlock, table: pa.Table) -> None:
@@ -145,6 +157,7 @@ class Hours:
         """Return the window that ends with an hour.
 
         Args:
+            hour: the number of the last hour.
             others: further candidates, kept by an hour or not.
         """
         block = self.block
@@ -165,7 +178,7 @@ class Hours:
                 self._sketch(hour, state.records, bound).estimates(keys) for bound in (state.low, state.high)
             )
             seen = replace(seen, high=np.minimum(seen.high, upper))
-            # `lower` exceeds the truth by the margin of a sketch that forgets nothing too early, at most.
+            # `lower` exceeds the count by at most the margin of a sketch that forgets nothing too early.
             margin = np.minimum(margin + np.maximum(estimate - lower, 0), sketch.records)
         estimate = np.clip(estimate, seen.low, seen.high)
         return Window(**vars(seen), estimate=estimate, records=sketch.records, margin=margin)
@@ -181,8 +194,10 @@ class Hours:
         return self._sketch(hour, records, self._shared(self.sums, hour), block.hours)
 
     def totals_off(self, hour: int) -> int:
-        """Return the number of rows of a window's matrix whose sum differs from the window's records; of
-        splitter, those whose bounds exclude the records."""
+        """Return the number of rows of a window's matrix whose sum differs from the window's records.
+
+        With `splitter`, these are the rows whose bounds exclude the records.
+        """
         sketch = self.sketch(hour)
         low = high = sketch.counts
         records: Any = sketch.records
@@ -204,7 +219,7 @@ class Hours:
         return WindowSketch(block.shape, block.variant, block.tick, block.steps, now, records, scale, counts)
 
     def _shared(self, sums: Any, hour: int) -> Any:
-        """Return the window's sum over hours, in parts of the number of its hours."""
+        """Return the window's sum over hours, in units of `1 / hours`, for the hours of the window."""
         parts = shares(self.block.variant, self.block.hours, hour)
         return sum(share * self._between(sums, first, last) for first, last, share in parts)
 
@@ -218,7 +233,7 @@ def _sorted(table: pa.Table, kind: str) -> pa.Table:
 
 
 def _cell_states(block: FrequencyBlock, table: pa.Table) -> dict[int, CellState]:
-    """Return the cells of chained variants, by hours."""
+    """Return the cells of chained variants, by the numbers of their hours."""
     if not block.chained:
         return {}
     rows = table.filter(pc.is_valid(table["number"]))

@@ -1,13 +1,14 @@
 """DistCM: nodes sketch their own records, and a coordinator adds the matrices that they send (Rivetti, Busnel
 and Mostefaoui, section 3.5).
 
-Each of k nodes sends its matrix, rounded to whole records, after every `epsilon N` of its records:
+Each of k nodes sends its matrix, rounded to whole records, after every `epsilon N` of its records. Guarantee
+for each cell, and cost in bits sent in a window:
 
     |sum of the nodes' cells - the coordinator's cell| <= k (epsilon N + 1/2)
-    O(k / epsilon^2 log 1/delta log N) bits are sent in a window
+    O(k / epsilon^2 log 1/delta log N)
 
-This does not hold for Simple: a matrix that restarts loses more at once than it receives. Spark's partitions
-are nodes that send once, at the end, so nothing is lacking.
+This does not hold for Simple, whose matrix loses all records at once. Spark's partitions are nodes that send
+once, at the end, so the coordinator's matrix is complete.
 """
 
 from collections.abc import Sequence
@@ -22,12 +23,12 @@ class DistributedCountMin:
     """The nodes and their coordinator.
 
     Args:
-        nodes: sketches of one shape and window.
+        nodes: sketches of the same shape, window and variant.
         every: a node sends its matrix after this number of its records, `epsilon N`; 1 or more.
 
     Attributes:
         sent: the number of matrices sent.
-        bits: the number of binary digits of all their cells.
+        bits: the total number of binary digits of their cells.
     """
 
     def __init__(self, nodes: Sequence[WindowedCountMin], every: int) -> None:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 SEEDS = 2**32
+"""The number of seeds."""
 WIDEST = 2**32
 """Maximum number of columns."""
 TAU, MU = Fraction(1, 20), Fraction(3, 2)
-"""Parameters of Splitter in the paper's evaluation."""
+"""Default parameters of Splitter, as in the paper's evaluation."""
 UNIT = 2**24
-"""Splitter counts in `1 / UNIT` of a record."""
+"""Steps of a record: Splitter counts in `1 / UNIT` of a record."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +19,12 @@ class Shape:
     """The shape of a matrix. Matrices of the same shape can be added.
 
     Attributes:
-        rows: number of rows, c1.
-        columns: number of columns, c2.
-        seed: of the hashes, from 0 up to 2^32.
+        rows: the number of rows, `c1`; 1 or more. More rows make large errors rarer.
+        columns: the number of columns, `c2`; 1 to 2^32. More columns make errors smaller.
+        seed: the seed of the hashes, from 0 to 2^32 - 1.
+
+    >>> Shape.for_error(epsilon=0.01, delta=0.01)
+    Shape(rows=7, columns=272, seed=0)
     """
 
     rows: int
@@ -35,8 +39,16 @@ class Shape:
 
     @classmethod
     def for_error(cls, epsilon: float, delta: float, seed: int = 0) -> "Shape":
-        """Return the shape with estimates at most `epsilon M` too large, except with probability `delta`.
-        Both are above 0 and below 1."""
+        """Return the shape with `P(estimate - f >= epsilon * M) <= delta` for an item's count f of M records.
+
+        Args:
+            epsilon: above 0 and below 1; a larger value has fewer columns.
+            delta: above 0 and below 1; a larger value has fewer rows.
+            seed: the seed of the hashes.
+
+        Raises:
+            ValueError: a value is out of range.
+        """
         for name, value in (("epsilon", epsilon), ("delta", delta)):
             if not 0 < value < 1:
                 raise ValueError(f"{name} must be above 0 and below 1; got {value:g}")
@@ -44,7 +56,7 @@ class Shape:
 
     @property
     def epsilon(self) -> float:
-        """The largest error of an estimate, as a share of the records: `e / c2`."""
+        """The error of an estimate as a share of the records: `e / c2`."""
         return math.e / self.columns
 
     @property

@@ -1,22 +1,24 @@
 """Count-Min sketches of the last N steps, record by record (Rivetti, Busnel and Mostefaoui, sections 2.2 to
 3.3 and 3.6).
 
-Every row of a matrix has its own hash, which assigns each item to a column; a record adds 1 to its item's
+Every row of a matrix has its own hash, which assigns each item to a column. A record adds 1 to its item's
 cell in each row. The estimate of an item's count f is the smallest of its cells. For a matrix of M records,
 
-    rows c1 = ceil(log2(1 / delta)), columns c2 = ceil(e / epsilon)
-    f <= estimate;  P(estimate - f >= epsilon (M - f)) <= delta
+    rows c1 = ceil(log2(1 / delta)),  columns c2 = ceil(e / epsilon)
+    f <= estimate,  P(estimate - f >= epsilon (M - f)) <= delta
+
+A record and an estimate cost `O(c1)` each, and a matrix `c1 c2` numbers.
 
 A step is a record (count-based windows), or a tick of time with its records (time-based). The window of step
-t is the steps `t - N + 1` to `t`. The variants differ in what they forget:
+t is the steps `t - N + 1` to `t`. The variants differ in how they forget:
 
-    Vanilla       nothing: M is the number of all records
-    Perfect       the records that leave the window. It stores the whole window.
-    Simple        everything, at each step that is divisible by N
-    Proportional  the same, but it keeps the previous window's matrix and subtracts an N-th of it at each step
-    Splitter      `transom.features.frequency.algorithm.splitter_reference`
+    Vanilla       never forgets: M is the number of all records
+    Perfect       stores the window, and subtracts the records that leave it
+    Simple        forgets everything at each step that is divisible by N
+    Proportional  keeps the matrix of that step instead, and subtracts an N-th at each step
+    Splitter      see `transom.features.frequency.algorithm.splitter_reference`
 
-The last three have no such bound. All except Splitter are sums of the matrices of ticks
+The bounds hold for Vanilla and Perfect. All except Splitter are sums of the matrices of ticks
 (`transom.features.frequency.algorithm.tick_matrices`).
 """
 
@@ -31,7 +33,7 @@ from transom.features.frequency.algorithm.row_hashes import columns
 
 
 class Cell(NamedTuple):
-    """A cell of the matrix."""
+    """A cell of the matrix, by its row and column from 0."""
 
     row: int
     column: int
@@ -49,12 +51,19 @@ def cells_of(shape: Shape, item: bytes) -> list[Cell]:
 class WindowedCountMin(ABC):
     """A sketch of the last N steps.
 
-    Records are added by `update`, where each is a step; or by `update_sample`, followed by `update_tick` at
-    the end of the tick, so that their order within a tick does not matter. Estimates are as of the last step.
+    `update` adds a record as a step of its own. `update_sample` adds it to the current tick, which
+    `update_tick` ends; the order of records within a tick does not matter. Estimates are as of the last step.
 
     Args:
+        shape: the shape of the matrix.
         steps: the number of steps of the window, N; 1 or more.
-        step: the number of the step before the first.
+        step: the number of the step before the first one.
+
+    >>> sketch = Perfect(Shape.for_error(epsilon=0.01, delta=0.01), steps=2)
+    >>> for item in (b"a", b"a", b"b"):
+    ...     sketch.update(item)
+    >>> sketch.estimate(b"a")  # of the last two records
+    1
     """
 
     def __init__(self, shape: Shape, steps: int, step: int = -1) -> None:
@@ -84,7 +93,7 @@ class WindowedCountMin(ABC):
 
     @abstractmethod
     def _forget(self) -> None:
-        """Subtract what expires with the new step."""
+        """Subtract the records that expire with the new step."""
 
     @abstractmethod
     def _count(self, counts: Counts) -> None:
@@ -100,7 +109,7 @@ class WindowedCountMin(ABC):
 
 
 class Vanilla(WindowedCountMin):
-    """Never forgets (listing 2.1). Counts all records; the window's steps do not matter."""
+    """Never forgets (listing 2.1): counts all records, independent of the number of steps."""
 
     def __init__(self, shape: Shape, steps: int = 1, step: int = -1) -> None:
         super().__init__(shape, steps, step)
@@ -136,7 +145,7 @@ class Perfect(Vanilla):
 
 
 class Simple(Vanilla):
-    """Restarts at each step that is divisible by N (listing 3.2)."""
+    """Forgets everything at each step that is divisible by N (listing 3.2)."""
 
     def _forget(self) -> None:
         if self.step % self.steps == 0:
@@ -144,8 +153,7 @@ class Simple(Vanilla):
 
 
 class Proportional(Vanilla):
-    """Subtracts the matrix of the window before the last step divisible by N, in N equal parts, one at each
-    step (listing 3.3)."""
+    """Keeps the matrix of each step divisible by N, and subtracts an N-th at each step (listing 3.3)."""
 
     def __init__(self, shape: Shape, steps: int, step: int = -1) -> None:
         super().__init__(shape, steps, step)

@@ -1,11 +1,11 @@
-"""The hashes of the rows of a Count-Min sketch: they give an item's column in each row.
+"""The hashes of the rows of a Count-Min sketch, which assign an item to a column in each row.
 
     x = m mod P        m the lower 64 bits of MurmurHash3 (x64, 128 bits) of the item's bytes, P = 2^61 - 1
     h_i(x) = ((a_i x + b_i) mod P) mod c2
 
-This is 2-universal (Carter and Wegman): two items with different `x` share a column with probability at most
-`1 / c2`. With the lower and the upper 64 bits of the same hash of the row's number, from 0 up, as 8 bytes in
-little-endian order,
+The `h_i` are 2-universal (Carter and Wegman): two items with different `x` share a column with probability at
+most `1 / c2`. Let `lower` and `upper` be the 64-bit halves of the same hash of the row's number, from 0 up,
+as 8 bytes in little-endian order. Then
 
     a_i = 1 + lower mod (P - 1),    b_i = upper mod P
 
@@ -27,11 +27,12 @@ from transom.features.frequency.algorithm.params import Shape
 BITS = 61
 PRIME = 2**BITS - 1
 Words = npt.NDArray[np.uint64]
+"""Unsigned 64-bit numbers."""
 
 
 @lru_cache(maxsize=64)
 def multipliers(rows: int, seed: int) -> tuple[tuple[int, int], ...]:
-    """Return `a` and `b` of each row."""
+    """Return the multiplier `a` and the summand `b` of each row."""
     pairs = []
     for row in range(rows):
         lower, upper = mmh3.hash64(row.to_bytes(8, "little"), seed, x64arch=True, signed=False)
@@ -40,7 +41,11 @@ def multipliers(rows: int, seed: int) -> tuple[tuple[int, int], ...]:
 
 
 def columns(item: bytes, shape: Shape) -> tuple[int, ...]:
-    """Return the column of an item in each row."""
+    """Return the column of an item in each row.
+
+    >>> len(columns(b"/robots.txt", Shape(rows=3, columns=100)))
+    3
+    """
     x = mmh3.hash64(item, shape.seed, x64arch=True, signed=False)[0] % PRIME
     return tuple((a * x + b) % PRIME % shape.columns for a, b in multipliers(shape.rows, shape.seed))
 
@@ -65,7 +70,7 @@ def _line(x: Words, a: int, b: int) -> Words:
     a1, a0 = np.uint64(a >> 32), np.uint64(a & (2**32 - 1))
     x1, x0 = x >> half, x & low
     middle, lowest = a1 * x0 + a0 * x1, a0 * x0
-    # 2^32 times the middle: its upper bits, from the 29th on, come round to the lowest.
+    # 2^32 times the middle: modulo P, its bits from the 29th on become the lowest.
     upper, rest = middle >> np.uint64(BITS - 32), middle & np.uint64(2 ** (BITS - 32) - 1)
     total = (a1 * x1 << np.uint64(3)) + upper + (rest << half) + _partly(lowest) + np.uint64(b)
     return _folded(total)

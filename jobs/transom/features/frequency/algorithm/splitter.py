@@ -1,9 +1,15 @@
 """Splitter for all cells of a matrix at once, tick by tick (Rivetti, Busnel and Mostefaoui, section 3.4; cell
 by cell: `transom.features.frequency.algorithm.splitter_reference`).
 
-Each tick updates the cells with records; the others are not touched. The counter of a sub-cell is a whole
-number of `1 / UNIT` of a record. It changes when records come, never when it is read: so the state depends on
-the records alone.
+A tick updates only the cells that it has records for. The counter of a sub-cell is a whole number of
+`1 / UNIT` of a record. It changes when records arrive, never when it is read, so the state depends on the
+records alone.
+
+Guarantee: `bounds` holds for every cell, and values equal those of `splitter_reference.FixedPointSplitter`.
+
+Cost: `O(c1 c2)` for each tick, and amortised `O(log s)` for each cell with records, for `s` sub-cells. Memory
+is `O(s)`, where `s <= c1 c2 (1 / tau + 2)` if the number of records in the window, M, is constant, and
+`s <= c1 c2 ((1 + ln M) / tau + 2)` if it grows.
 """
 
 import math
@@ -19,6 +25,7 @@ from transom.features.frequency.algorithm.params import MU, TAU, UNIT
 MAX_EXACT_RECORDS = 2**37
 """With fewer records in a window, every sum is exact."""
 FIELDS = ("counter", "first_step", "last_step", "total", "partly_expired")
+"""The attributes of a sub-cell."""
 INITIAL_ROOM = 4
 """Minimum room for further sub-cells."""
 
@@ -29,9 +36,11 @@ class SubCells:
 
     Attributes:
         lengths: the number of sub-cells of each cell.
-        counter: the records that it had when its cell last got records, in `1 / UNIT` of a record.
-        first_step, last_step, total, partly_expired: as of `splitter_reference.SubCell` at that time; the
-            last is 1 or 0.
+        counter: the records of the sub-cell when its cell last got records, in `1 / UNIT` of a record.
+        first_step: its first step that had not expired at that time.
+        last_step: the step of its last record.
+        total: all records that it counted.
+        partly_expired: 1 if some of its records had expired at that time, else 0.
     """
 
     lengths: Int64s
@@ -53,9 +62,12 @@ class SplitterCells:
 
     Args:
         sub_cells: the initial sub-cells.
-        columns: the number of columns of the matrix.
-        steps: of the window, N.
-        tau, mu: as of `splitter_reference.SplitterListing`.
+        columns: the number of columns of the matrix, `c2`.
+        steps: the number of steps of the window, N.
+        tau: a sub-cell counts until it has this share of `M / c2` records; above 0, at most 1. A larger value
+            has fewer sub-cells and a larger error.
+        mu: rates that differ by at most this factor count as equal. A larger value has fewer sub-cells and a
+            larger error.
     """
 
     def __init__(
@@ -79,7 +91,7 @@ class SplitterCells:
         """Add the records of a tick.
 
         Args:
-            now: the number of the tick, ascending. Ticks without a record may be left out.
+            now: the number of the tick, ascending. Ticks without a record may be skipped.
             counts: the number of records for each cell.
             records: the number of records in the window that ends with the tick, M.
 
@@ -158,7 +170,7 @@ class SplitterCells:
         return similar
 
     def sub_cells(self, now: int) -> SubCells:
-        """Return the sub-cells at a tick, without those before its window."""
+        """Return the sub-cells at the end of a tick, without those that have left its window."""
         cells = np.flatnonzero(self._lengths)
         remaining, place = self._lengths[cells], self._oldest[cells]
         of_cells, places = [], []
@@ -178,8 +190,13 @@ class SplitterCells:
 
 
 def values(sub_cells: SubCells, now: int, steps: int) -> Int64s:
-    """Return the value of each cell in the window of N steps that ends with a tick, in `1 / UNIT` of a
-    record."""
+    """Return the value of each cell in the window that ends with a tick, in `1 / UNIT` of a record.
+
+    Args:
+        sub_cells: the sub-cells at the end of the tick.
+        now: the number of the tick.
+        steps: the number of steps of the window, N.
+    """
     start = now - steps + 1
     counters = np.where(sub_cells.last_step < start, 0, sub_cells.counter)
     partly = (sub_cells.first_step < start) & (start <= sub_cells.last_step)
@@ -190,8 +207,14 @@ def values(sub_cells: SubCells, now: int, steps: int) -> Int64s:
 
 
 def bounds(sub_cells: SubCells, now: int, steps: int, records: int) -> tuple[Int64s, Int64s]:
-    """Return lower and upper bounds of the number of records of each cell in the same window, which has M
-    records."""
+    """Return lower and upper bounds of each cell's number of records in the window that ends with a tick.
+
+    Args:
+        sub_cells: the sub-cells at the end of the tick.
+        now: the number of the tick.
+        steps: the number of steps of the window, N.
+        records: the number of records in the window, M.
+    """
     start = now - steps + 1
     inside = sub_cells.last_step >= start
     whole = inside & (sub_cells.first_step >= start) & (sub_cells.partly_expired == 0)
@@ -200,13 +223,13 @@ def bounds(sub_cells: SubCells, now: int, steps: int, records: int) -> tuple[Int
 
 
 def _remaining(counter: Int64s, first_step: Int64s, last_step: Int64s, start: int) -> Int64s:
-    """Return the share of sub-cells from a step on, at a steady rate."""
+    """Return the part of each counter from a step on, at a steady rate."""
     share = (last_step - start + 1) / (last_step - first_step + 1)
     return np.rint(counter * share).astype(np.int64)
 
 
 def _of_cells(sub_cells: SubCells, of_sub_cells: Int64s) -> Int64s:
-    """Return the sum of each cell."""
+    """Return the sum over the sub-cells of each cell."""
     sums, stops = np.append(0, np.cumsum(of_sub_cells)), np.cumsum(sub_cells.lengths)
     totals: Int64s = sums[stops] - sums[stops - sub_cells.lengths]
     return totals

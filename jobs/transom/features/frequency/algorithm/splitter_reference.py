@@ -4,18 +4,20 @@ record (Rivetti, Busnel and Mostefaoui, section 3.4).
 A cell is a queue of sub-cells. Each has counted an interval of steps, and its records are assumed to be
 evenly spread. Records that leave the window are subtracted from the oldest sub-cell at its rate. The newest
 one counts until it has `tau M / c2` records. Then it is merged into the previous one if their rates differ by
-a factor of at most `mu`. Beside the oldest and the newest of each cell there are at most `c1 c2 / tau`
+a factor of at most `mu`. Besides the oldest and the newest of each cell, there are at most `c1 c2 / tau`
 sub-cells if the number of records in the window, M, is constant, and `1 + ln M` times as many if it grows.
 
-`SplitterListing`, the paper's listing, retracts every cell at every step. `Splitter` has the same values, and
-brings a cell up to date just before it is read, at an amortised cost of `O(log 1/delta)` per record.
+`SplitterListing`, the paper's listing, retracts every cell at every step. `Splitter` has the same values. It
+updates a cell just before it is read, at an amortised cost of `O(log 1/delta)` per record.
 
-Unlike in the paper, sub-cells also store their total number of records. This gives bounds:
+Unlike in the paper, sub-cells also store their total number of records. If the oldest one has partly expired,
+this gives bounds:
 
-    sub-cells but the oldest <= records of the cell in the window <= these and all records of the oldest
+    low = sum of the other sub-cells
+    low <= records of the cell in the window <= min(low + total of the oldest, M)
 
-and at most M. An item's count is at most the upper bound of any of its cells. If rates are steady, sub-cells
-are always merged and the bounds are wide.
+An item's count is at most the upper bound of any of its cells. If rates are steady, sub-cells are always
+merged and the bounds are wide.
 """
 
 import math
@@ -35,11 +37,11 @@ class SubCell:
     """An interval of steps of a cell.
 
     Attributes:
-        counter: the records that are not expired, in the unit of the sketch.
-        first_step: the first step that is not expired.
+        counter: the records that have not expired, in the unit of the sketch.
+        first_step: the first step that has not expired.
         last_step: the step of its last record.
         total: all records that it counted.
-        partly_expired: whether some records are expired.
+        partly_expired: whether some records have expired.
     """
 
     counter: Any
@@ -50,13 +52,12 @@ class SubCell:
 
     @property
     def rate(self) -> Any:
-        """The average count per step."""
+        """The mean count per step."""
         return self.counter / (self.last_step - self.first_step + 1)
 
 
 def error(previous: SubCell, last: SubCell) -> Any:
-    """Return the factor by which the rates of two sub-cells differ (listing 3.5): the larger over the
-    smaller.
+    """Return the larger rate of two sub-cells divided by the smaller one (listing 3.5).
 
     The previous one is assumed to last until the other begins.
     """
@@ -68,15 +69,19 @@ class SplitterListing(WindowedCountMin):
     """Updates every cell at every step (listing 3.4), with exact fractions.
 
     Args:
-        tau: a sub-cell counts until it has this share of `M / c2` records; above 0, at most 1. Smaller values
-            give more sub-cells.
-        mu: rates that differ by at most this factor count as equal; above 0, usually 1 or more. Larger values
-            give fewer sub-cells.
+        shape: the shape of the matrix.
+        steps: the number of steps of the window, N.
+        step: the number of the step before the first one.
+        tau: a sub-cell counts until it has this share of `M / c2` records; above 0, at most 1. A larger value
+            has fewer sub-cells and a larger error.
+        mu: rates that differ by at most this factor count as equal; above 0, usually 1 or more. A larger
+            value has fewer sub-cells and a larger error.
     """
 
     unit: Fraction | int = Fraction(1)
-    """Counters are in this fraction of a record."""
+    """Counters are in `1 / unit` of a record."""
     rate_type: type[Fraction] | type[float] = Fraction
+    """The type of `mu`."""
 
     def __init__(
         self, shape: Shape, steps: int, step: int = -1, tau: Fraction = TAU, mu: Fraction = MU
@@ -128,11 +133,11 @@ class SplitterListing(WindowedCountMin):
             self._add(self.sub_cells[cell], count, complete)
 
     def _complete(self) -> Fraction | int:
-        """Return the counter from which on a sub-cell is complete."""
+        """Return the counter with which a sub-cell is complete."""
         return self.tau * self.records * self.unit / self.shape.columns
 
     def _add(self, queue: deque[SubCell], count: int, complete: Fraction | int) -> None:
-        """Add records to the newest sub-cell, or after it if it is complete."""
+        """Add records to the newest sub-cell, or to a new one if it is complete."""
         now, last = self.step, queue[-1] if queue else None
         if last is not None and last.counter < complete:
             last.last_step = now
@@ -157,8 +162,10 @@ class SplitterListing(WindowedCountMin):
         return Fraction(sum(sub.counter for sub in queue)) / self.unit
 
     def bounds(self, item: bytes) -> tuple[Fraction, Fraction]:
-        """Return the smallest lower and the smallest upper bound of an item's cells, in records; its count is
-        at most the second."""
+        """Return the smallest lower and the smallest upper bound of an item's cells, in records.
+
+        The item's count is at most the upper bound.
+        """
         of_cells = [self.bounds_of(cell) for cell in cells_of(self.shape, item)]
         return min(low for low, _ in of_cells), min(high for _, high in of_cells)
 
@@ -179,7 +186,7 @@ class SplitterListing(WindowedCountMin):
 
 
 class Splitter(SplitterListing):
-    """Updates cells when a record comes or when they are read; cells without records are not stored."""
+    """Updates a cell when it gets a record or is read; cells without records are not stored."""
 
     def _forget(self) -> None:
         pass
@@ -195,14 +202,16 @@ class Splitter(SplitterListing):
             first.partly_expired = True
 
     def _remaining(self, first: SubCell, steps: int) -> Any:
-        """Return the counter of a sub-cell for its last steps, which are in the window."""
+        """Return the counter of a sub-cell for its last steps, those in the window."""
         return first.rate * steps
 
 
 class FixedPointSplitter(Splitter):
-    """Rounds counters to `1 / UNIT` of a record, and has rates as doubles: equal to the last bit to
-    `transom.features.frequency.algorithm.splitter`. Fractions would grow without bound if a sub-cell gets
-    records while others of it leave the window."""
+    """Rounds counters to `1 / UNIT` of a record, and computes with doubles.
+
+    Its values equal those of `transom.features.frequency.algorithm.splitter` to the last bit. Exact fractions
+    grow without bound if a sub-cell gets records while others of its records leave the window.
+    """
 
     unit = UNIT
     rate_type = float

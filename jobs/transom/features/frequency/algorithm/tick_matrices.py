@@ -4,12 +4,12 @@ Mostefaoui, sections 3.1 to 3.3 and 3.6; record by record: `transom.features.fre
 The matrix of a tick is a sum over its records, in any order, and the matrix of a window at tick t is a sum of
 these:
 
-    Perfect       those of the window, t - N + 1 to t
-    Simple        those since the last tick s that is divisible by N, s included
-    Proportional  the same, and of the N ticks before s the share 1 - (t - s + 1) / N
+    Perfect       ticks t - N + 1 to t
+    Simple        ticks s to t, where s is the last one divisible by N
+    Proportional  ticks s to t, and the share 1 - (t - s + 1) / N of the N ticks before s
 
-So each window reads at most 2 N ticks and does not depend on the previous window. Estimates of Proportional
-are stored as whole numbers of `1 / N`.
+So each window reads at most 2 N ticks and does not depend on the previous window. Matrices of Proportional
+count in `1 / N` of a record.
 """
 
 import numpy as np
@@ -19,12 +19,15 @@ from transom.features.frequency.algorithm.params import Shape
 
 
 def shares(variant: str, steps: int, now: int) -> list[tuple[int, int, int]]:
-    """Return the shares of ticks that make a window at a tick: the first and the last tick, and their share
-    in parts of N.
+    """Return the ticks that a window sums: the first and the last tick of each range, and its share of N.
 
     Args:
-        variant: perfect, simple or proportional.
-        steps: of the window, N.
+        variant: `perfect`, `simple` or `proportional`.
+        steps: the number of ticks of the window, N.
+        now: the number of its last tick, t.
+
+    >>> shares("proportional", steps=4, now=5)  # 2/4 of ticks 0 to 3, and all of ticks 4 and 5
+    [(0, 3, 2), (4, 5, 4)]
     """
     if variant == "perfect":
         return [(now - steps + 1, now, steps)]
@@ -38,9 +41,10 @@ def matrices_of(shape: Shape, columns: Int64s, times: Int64s, tick: Int64s, tick
     """Return a matrix for each tick, shape (ticks, rows, columns).
 
     Args:
+        shape: the shape of each matrix.
         columns: the column of each count's item in each row, shape (rows, counts).
         times: the counts.
-        tick: the tick of each count, from 0 up.
+        tick: the tick of each count, from 0 to `ticks - 1`.
         ticks: the number of ticks.
 
     Raises:

@@ -1,13 +1,15 @@
 """Find the most frequent items of a window without a count for each item.
 
-Each hour stores the exact counts of its top items, and the largest count of an item that it left out. So for
-each item, independent of any sketch,
+Each hour stores the exact counts of its top items, and the largest count of an item that it dropped. So for
+each item with count f, independent of any sketch,
 
     kept <= f <= kept + unseen
 
 where `kept` is the sum of its stored counts in the hours of the window, and `unseen` the sum of the largest
-left-out counts of the other hours. An item that no hour stored can be missed if `unseen` exceeds the lower
-bound of the last of the top.
+dropped counts of the other hours. An item that no hour stored can be missed only if the `unseen` of all hours
+exceeds the lower bound of the last reported item.
+
+An hour with n distinct items takes `O(n log k)` time and stores k of them. A larger k tightens the bounds.
 """
 
 import heapq
@@ -20,6 +22,7 @@ import numpy as np
 from transom.core.exact_sums import Int64s
 
 NO_ITEMS: Int64s = np.zeros(0, dtype=np.int64)
+"""Codes of no items."""
 
 
 def top_k(records: Int64s, keys: Sequence[Any], k: int) -> tuple[Int64s, int]:
@@ -27,7 +30,13 @@ def top_k(records: Int64s, keys: Sequence[Any], k: int) -> tuple[Int64s, int]:
     of the others, or 0.
 
     Args:
-        keys: of each item, which break ties: smaller ones come first.
+        records: the number of records of each item.
+        keys: the key of each item; of items with equal records, those with smaller keys come first.
+        k: the number of items to return; 1 or more.
+
+    >>> places, dropped = top_k(np.array([5, 1, 3, 3]), "abcd", 2)
+    >>> places.tolist(), dropped
+    ([0, 2], 3)
     """
     if len(records) <= k:
         return np.arange(len(records)), 0
@@ -45,11 +54,11 @@ class HourlyTopItems:
     """The top items of hours.
 
     Attributes:
-        item: codes, from 0 up, in the order of their keys.
-        hour: the number of the hour of each, ascending.
+        item: the code of each stored item, from 0 up, in the order of their keys.
+        hour: the number of its hour, ascending.
         records: its count in the hour.
         hours: the numbers of all hours with records, ascending.
-        left_out: for each of these, the largest count of an item that is not stored.
+        left_out: for each hour of `hours`, the largest count of an item that it dropped.
     """
 
     item: Int64s
@@ -62,6 +71,8 @@ class HourlyTopItems:
         """Return the candidates of a window with their bounds.
 
         Args:
+            first: the number of the first hour.
+            last: the number of the last hour.
             always: items that are stored in every hour in which they occur.
             others: further candidates, stored or not.
         """
@@ -84,8 +95,9 @@ class WindowCandidates:
 
     Attributes:
         item: codes, ascending.
-        low, high: lower and upper bounds of each count.
-        unseen: upper bound of the count of any other item.
+        low: the lower bound of each count.
+        high: the upper bound of each count.
+        unseen: the upper bound of the count of any other item.
     """
 
     item: Int64s

@@ -1,11 +1,11 @@
 """A finished Count-Min sketch of a window, with estimates and addition (Rivetti, Busnel and Mostefaoui,
 section 3.5).
 
-The sum of the nodes' matrices is the matrix of one node with all records. Only Splitter differs, as it
-depends on the rates at each node. With the bounds of its cells, added over the nodes:
+The sum of the matrices of several nodes is the matrix of one node with all records. Only Splitter differs, as
+it depends on the rates at each node. With the bounds of its cells, added over the nodes:
 
     low <= records of the cell in the window <= high
-    |cell of the sum - cell of one| <= (high - low) of the nodes + (high - low) of the one
+    |cell of the sum - cell of one node| <= (high - low) of the nodes + (high - low) of the one node
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from transom.features.frequency.algorithm.row_hashes import columns_of
 
 
 class UnmergeableError(ValueError):
-    """Two sketches that cannot be added."""
+    """Two sketches cannot be added."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class WindowSketch:
         return replace(self, records=self.records + other.records, counts=self.counts + other.counts)
 
     def _format_field(self, field: str) -> tuple[str, str]:
-        """Return the name and the value of an attribute, for people."""
+        """Return the name and the value of an attribute, for messages."""
         tick = timedelta(microseconds=self.tick)
         labels = {
             "tick": ("ticks", format_duration(tick)),
@@ -86,11 +86,16 @@ class WindowSketch:
         return labels.get(field, (field, str(getattr(self, field))))
 
     def estimates(self, items: Sequence[bytes]) -> Int64s:
-        """Return the estimated count of each item: the smallest of its cells, rounded."""
+        """Return the estimated count of each item: the smallest of its cells, rounded.
+
+        Args:
+            items: the bytes of each item, as `transom.features.persistence.algorithm.item_slot_hash`
+                describes them.
+        """
         return self.estimates_at(columns_of(items, self.shape))
 
     def estimates_at(self, columns: Int64s) -> Int64s:
-        """Return the same for items with known columns, shape (rows, items)."""
+        """Return the estimates of items, from their columns in each row, shape (rows, items)."""
         smallest = self.counts[np.arange(self.shape.rows)[:, None], columns].min(axis=0)
         # Round half to even, as in the listings.
         whole, rest = np.divmod(smallest, self.scale)

@@ -1,1 +1,1 @@
-"""Items: what persistence and frequency share."""
+"""Items: the shared parts of `persistence` and `frequency`."""

@@ -1,7 +1,7 @@
 """Compare reported items with an exact count of the same windows.
 
 The audit reads all events of the windows, so it is no part of an hourly run. The ledger records it as a run
-whose cause is `audit`.
+with the trigger `audit`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,10 +21,13 @@ from transom.engine.hours import quoted
 from transom.spec.stream import Stream
 
 Comparison = Callable[[pa.Table, Int64s, Int64s, Bools], Iterator[dict[str, Any]]]
-"""Yields the counts of some items, window by window, from all their rows, the code of each row's item, the
-first row of each code, and whether each row is a reported one."""
+"""Yields the counts of some items, window by window.
+
+Its arguments are all rows of the items, the code of each row's item, the first row of each code, and whether
+each row is a reported one.
+"""
 MAXIMA = ("most",)
-"""The counts of which the largest is taken; others are added up."""
+"""Counts whose maximum over the windows is reported; others are added."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,12 @@ class AuditResult:
     """The audit of a block.
 
     Attributes:
+        block: the name of the block.
         windows: the number of windows.
-        counts: over all windows and their items.
+        counts: the counts over all windows and their items.
         rates: shares and means of the counts.
         sound: whether the guarantees that do not depend on chance hold.
-        text: all of this for people.
+        text: the result as a text.
     """
 
     block: str
@@ -59,6 +63,8 @@ def audit_block(
     """Yield the audit of the windows that end with some hours, if there are any.
 
     Args:
+        stream: the stream, for the length of a chunk.
+        hours: the last hours of the windows, ascending.
         count: returns the counts of the windows of a chunk of hours.
         result: returns the audit of a number of windows with these counts.
     """
@@ -75,10 +81,11 @@ def compare(
     """Return the counts of all items.
 
     Args:
-        counted: what an exact count has of the items.
-        reported: what is reported of them, with `low`, which no row lacks.
+        counted: rows of an exact count of the items.
+        reported: the reported rows, each with `low`.
         item: the columns of an item.
-        names: of the counts.
+        comparison: compares the rows of some items.
+        names: the names of the counts.
     """
     columns = list(item)
 

@@ -1,4 +1,4 @@
-"""Bytes of items and slots, as `persistence.algorithm.item_slot_hash` describes them; and rows of bytes."""
+"""Bytes of items and slots, as described in `persistence.algorithm.item_slot_hash`; and rows of bytes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,9 +29,9 @@ def bytes_of(items: pa.Table, slots: Int64s | None = None) -> Sequence[bytes]:
 
 
 def order_keys(items: pa.Table) -> Sequence[Any]:
-    """Return keys that order items with equal numbers of records: their columns as text.
+    """Return keys that order items with equal numbers of records: their columns as text, in UTF-8.
 
-    Texts are ordered by UTF-8 bytes, numbers as text, so 10 comes before 9.
+    Numbers are ordered as text, too, so 10 comes before 9.
     """
     texts = [_text(column).to_pylist() for column in items.columns]
     return texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
@@ -45,7 +45,7 @@ def binary(rows: Bytes) -> pa.Array:
 
 
 def rows_of(column: pa.Array, width: int) -> Bytes:
-    """Return values of `width` bytes each as rows; none is null."""
+    """Return values of `width` bytes each, without nulls, as rows."""
     return np.frombuffer(b"".join(column.to_pylist()), dtype=np.uint8).reshape(-1, width)
 
 

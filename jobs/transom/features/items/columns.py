@@ -1,4 +1,4 @@
-"""Items in rows of Spark and of its tasks."""
+"""Items as columns of Spark's rows and of its tasks' tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -21,7 +21,7 @@ from transom.ledger.task_counters import NOTES, TaskCounters
 HOUR_NUMBER = "__hour"
 """The column with the number of a row's hour since 1970."""
 BEGINNING = 60
-"""Characters shown of an item that is too long."""
+"""Maximum number of characters of a text of an item that is too long."""
 
 
 def count_items(
@@ -37,10 +37,12 @@ def count_items(
     An item is `long` if its texts have more than `LONGEST` bytes. Its row has only their beginnings.
 
     Args:
-        item: the Spark type of each column. Events without one of them are skipped.
-        where: which events count, as Spark SQL; None is all.
+        events: the events.
+        item: the Spark type of each column of an item. Events without one of them are skipped.
+        where: a condition on the events that count, as Spark SQL; None for all events.
+        watched: watched items, each with a value for every column.
         period: an expression over an event's time.
-        aggregates: further columns over the events of a row.
+        aggregates: further aggregates of the events of a row.
     """
     if where is not None:
         events = events.where(F.expr(where))
@@ -60,7 +62,7 @@ def count_items(
 
 
 def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:
-    """Return whether an item is one of the given ones, each with a value for every column."""
+    """Return whether an item is among some items, each with a value for every column."""
     names = list(item)
     same = (
         reduce(and_, (F.col(f"`{name}`") == F.lit(value) for name, value in zip(names, values, strict=True)))
@@ -70,7 +72,7 @@ def is_among(item: Iterable[str], items: Iterable[Sequence[Any]]) -> Column:
 
 
 def without_long(rows: pa.Table, item: Iterable[str], tally: TaskCounters, check: str) -> pa.Table:
-    """Return the rows of `count_items` without items that are too long; count these, and note them for a
+    """Return the rows of `count_items` without items that are too long. Count these, and note them for a
     check."""
     is_long = pc.fill_null(rows["long"], False)
     if not pc.any(is_long).as_py():
@@ -80,7 +82,7 @@ def without_long(rows: pa.Table, item: Iterable[str], tally: TaskCounters, check
     tally.add(LONG, hours, int64s(long["records"]))
     items = pc.binary_join_element_wise(*(long[name].cast(pa.string()) for name in item), ", ")
     for hour in np.unique(hours).tolist():
-        # The first ones of each hour, as the tasks of a run keep them.
+        # Only the first ones of each hour: `note` keeps no more.
         for text in sorted(items.filter(pa.array(hours == hour)).unique().to_pylist())[:NOTES]:
             tally.note(check, hour, text)
     return rows.filter(pc.invert(is_long)).combine_chunks()

@@ -1,4 +1,4 @@
-"""Findings of items: one for each period in which an item qualifies."""
+"""Findings of items: one for each spell of an item."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ class ItemFindings(EntityFindings):
     """Texts for the items of a block.
 
     Attributes:
-        gone, gone_exactness: the text for an item that no longer qualifies, and its exactness.
-        window: the records or slots that are counted.
+        gone: the text for an item that no longer qualifies.
+        gone_exactness: the exactness of that text.
+        window: the text for the records or slots that are counted.
     """
 
     id: str = "spell_id"
@@ -30,14 +31,14 @@ class ItemFindings(EntityFindings):
 
     @abstractmethod
     def seen(self, row: Row) -> str:
-        """Return the count of an item that still qualifies."""
+        """Return the text for the count of an item that still qualifies."""
 
     def evidence(self, row: Row) -> list[str]:
-        """Return the item's count; an item that no longer qualifies has none."""
+        """Return the text for the item's count; an item that no longer qualifies has none."""
         return [f"{self.gone} up to {as_time(row['window_end'])}" if row["low"] is None else self.seen(row)]
 
     def exactness(self, row: Row) -> str:
-        """Return the bounds of the count."""
+        """Return `exact`, the bounds of the count, or `gone_exactness`."""
         low, high = row["low"], row["high"]
         if low is None:
             return self.gone_exactness
@@ -45,7 +46,13 @@ class ItemFindings(EntityFindings):
 
 
 def common(name: str, block: ItemBlock, is_so: str) -> dict[str, Any]:
-    """Return the fields of `ItemFindings` that follow from a block; `is_so` is the predicate of its title."""
+    """Return the fields of `ItemFindings` that follow from a block.
+
+    Args:
+        name: the name of the block.
+        block: the block.
+        is_so: the predicate of the default title.
+    """
     item = ", ".join(f"{{{column}}}" for column in block.item)
     titled = block.title or f"{name}: {item} {is_so}, since {{since}}"
     return {"block": name, "severity": block.severity, "item": block.item, "titled": titled}

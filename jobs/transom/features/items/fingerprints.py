@@ -1,4 +1,4 @@
-"""The parts of fingerprints that blocks of items have in common."""
+"""The parts of fingerprints that `persistence` and `frequency` share."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def of_events(stream: Stream, block: ItemBlock) -> dict[str, Any]:
 
 
 def of_state(stream: Stream, block: ItemBlock) -> dict[str, Any]:
-    """Return what determines a table of items that is computed from such a table."""
+    """Return what determines a table of items that is computed from another table of items."""
     return {
         "item": list(block.item),
         "watch": sorted(listed(block.watch), key=repr),

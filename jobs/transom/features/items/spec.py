@@ -1,4 +1,4 @@
-"""Items in lists of the stream's file."""
+"""Items in lists of the stream file."""
 
 from typing import Annotated, Any
 
@@ -25,4 +25,4 @@ def _value_or_values(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
 
 
 ItemLiteral = Annotated[Value | Item, WrapValidator(_value_or_values)]
-"""An item of a list: one value, or a value for each of several columns."""
+"""An item of a list: the value of its only column, or a list with a value for each column."""

@@ -16,12 +16,12 @@ LONG = "items_long"
 
 
 def item_table(name: str, items: Iterable[Mapping[str, str]]) -> Table:
-    """Return a table of the items of some blocks, each with its columns and their Spark types."""
+    """Return a table for some blocks of items, each given by its columns with their Spark types."""
     return Table.load(name).declare(item={column: kind for item in items for column, kind in item.items()})
 
 
 def item_schema(name: str, item: Mapping[str, str]) -> pa.Schema:
-    """Return the schema of one block's rows in a table of items."""
+    """Return the schema of the rows of one block in a table of items."""
     return item_table(name, [item]).block_schema()
 
 
@@ -40,9 +40,12 @@ def item_step(
     request, a block and its target hours. It is imported when it is called, as it needs Spark.
 
     Args:
-        blocks: the resolved blocks; a table without any removes the rows of former blocks.
-        reads: the inputs of a block, from its name and itself.
-        zero: the built-in checks, each with its metric, which must be 0.
+        stream: the stream.
+        stage: the name of the stage.
+        table: the name of the table.
+        blocks: the resolved blocks; without any, the step removes the rows of former blocks.
+        reads: returns the inputs of a block, from its name and itself.
+        zero: the metric of each built-in check, which must be 0.
         options: further arguments of `TableStep`.
     """
     task = lazy(f"transom.features.{stage}.tables_{table}:{table}_of")

@@ -1,4 +1,4 @@
-"""Rules for blocks of items: the item's columns, `where`, lists of items, titles."""
+"""Validate blocks of items: the item's columns, `where`, lists of items, titles."""
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -14,8 +14,15 @@ from transom.spec.value_domains import Tested
 
 
 class ItemBlock(Protocol):
-    """A block with the columns of an item, the condition of the events that count, items that are always
-    reported, and the severity and title of its findings."""
+    """A block of `persistence` or `frequency`.
+
+    Attributes:
+        item: the columns of an item.
+        where: a condition on the events that count.
+        watch: items that are always reported.
+        severity: the severity of its findings.
+        title: their title.
+    """
 
     item: tuple[str, ...]
     where: str | None
@@ -25,20 +32,20 @@ class ItemBlock(Protocol):
 
 
 TYPES: dict[FieldType, type] = {"string": str, "integer": int, "boolean": bool}
-"""Column types whose values can be written in the stream's file."""
+"""Column types whose values can be written in the stream file."""
 LONGEST = 4096
 """Maximum number of bytes of an item's texts."""
 REPORTED_COLUMNS = ("since", "window_end")
-"""Columns that a title may name beside the item's."""
+"""Columns that a title may name, besides the item's."""
 
 
 def with_article(kind: str) -> str:
-    """Return a type with its article."""
+    """Return the name of a type with its article."""
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 def listed(items: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Return items of a list, each with a value for every column."""
+    """Return the items of a list as tuples with a value for every column."""
     return [item if isinstance(item, tuple) else (item,) for item in items]
 
 
@@ -48,7 +55,10 @@ def problems(
     """Yield the problems of a block that is valid by itself, and return whether its item is valid.
 
     Args:
-        reserved: column names that the block's tables use themselves.
+        place: the path of the block.
+        block: the block.
+        stream: the stream.
+        reserved: names of other columns of the block's tables.
         called: the noun for the tables' rows, for messages.
     """
     issues = list(_item(place, block.item, stream, reserved, called))
@@ -81,7 +91,7 @@ def _item(
 
 
 def list_problems(path: str, items: tuple[Any, ...], item: Sequence[str], stream: Stream) -> Iterator[Issue]:
-    """Yield the problems of listed items, whose columns are valid."""
+    """Yield the problems of the items of a list. Their columns are valid."""
     for index, values in enumerate(listed(items)):
         at = f"{path}[{index}]"
         if len(values) != len(item):
@@ -93,9 +103,12 @@ def list_problems(path: str, items: tuple[Any, ...], item: Sequence[str], stream
 def value_problems(
     values: Iterable[Any], item: Iterable[str], stream: Stream, types: Mapping[FieldType, type]
 ) -> Iterator[str]:
-    """Yield why an item cannot have these values, a value for each column.
+    """Yield why an item cannot have these values.
 
     Args:
+        values: a value for each column.
+        item: the columns.
+        stream: the stream.
         types: the types of values, by the types of columns that can be used.
     """
     valid = True
@@ -119,7 +132,7 @@ def value_problems(
 
 
 def columns_read(stream: Stream, blocks: Mapping[str, ItemBlock]) -> Iterator[BlockColumns]:
-    """Yield the columns of blocks. An event may lack a column of an item: then it has no item."""
+    """Yield the columns that blocks read. An event that lacks a column of an item has no item."""
     for name, block in blocks.items():
         where = stream.where_of(block)
         uses = (*tested(where), Use(frozenset(block.item), sql_of(where)))

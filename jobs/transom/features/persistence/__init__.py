@@ -1,1 +1,1 @@
-"""Persistent items by sliding sketches."""
+"""The feature `persistence`: items that appear in most slots of a window, by a sampling sketch."""

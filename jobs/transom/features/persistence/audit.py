@@ -45,10 +45,12 @@ def result_of(block: str, windows: int, counts: Mapping[str, int]) -> AuditResul
     """Return the audit of a block, with the paper's rates.
 
     Args:
+        block: the name of the block.
+        windows: the number of windows.
         counts: `items`; `pairs` of an item and a slot, which an exact count stores; `tuples`; `persistent`
-            items, and those of them that are `missed`; `transient` ones, which are not persistent, and those
-            of them that are `named_wrongly`; reported items with a persistence `below` the guarantee; and
-            items with a persistence `beyond` their bounds.
+            items; `missed`, persistent items without a report; `transient` items, which are not persistent;
+            `named_wrongly`, transient items with a report; `below`, reported items with a persistence below
+            the guarantee; `beyond`, items with a persistence outside their bounds.
     """
     rates = {
         "false_negatives": counts["missed"] / max(counts["persistent"], 1),

@@ -1,4 +1,4 @@
-"""The checks of persistence, with their severities."""
+"""The checks of persistence, with their severities and rules."""
 
 from transom.features.items.built_in_checks import item_checks
 

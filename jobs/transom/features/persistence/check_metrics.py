@@ -12,18 +12,18 @@ from transom.features.persistence.resolve import PersistenceBlock
 
 PAIRS, STARTS, MISCOUNTED = "pairs", "tuples_started", "tuples_miscounted"
 DEVIATIONS = 6
-"""Allowed difference from the expected number of tuples, in standard deviations, plus this number. An hour
-exceeds it with a probability of 10^-8 or less."""
+"""Allowed difference from the expected number of tuples: this number of standard deviations, plus this
+number. An hour exceeds it with a probability of at most 10^-8."""
 
 
 def excess_tuples(blocks: Mapping[str, PersistenceBlock]) -> Callable[[Mapping[str, Any]], float]:
-    """Return a metric: by how much the number of tuples started in an hour is off, beyond chance."""
+    """Return a metric: how far the number of tuples started in an hour is beyond the allowed difference."""
 
     def of(row: Mapping[str, Any]) -> float:
         tracking = blocks[row["block"]].tracking
         tau, trials = float(tracking.params.tau), row[PAIRS] * tracking.params.instances
         off = row[STARTS] - trials * tau
-        # Pairs of a slot that began in an earlier hour may have been counted there: too few is no error then.
+        # Pairs of a slot that began in an earlier hour may have started tuples there, so too few is no error.
         off = abs(off) if tracking.length <= HOUR_LENGTH else off
         return float(max(0.0, off - DEVIATIONS * (sqrt(trials * tau * (1 - tau)) + 1)))
 
@@ -56,7 +56,7 @@ def outside(blocks: Mapping[str, PersistenceBlock]) -> str:
 
 
 def violates_window(blocks: Mapping[str, PersistenceBlock]) -> str:
-    """Return the condition, as Spark SQL, that an item's numbers are impossible in its window, or too small
+    """Return the condition, as Spark SQL, that an item's values are impossible in its window, or too small
     for a report."""
 
     def sound(block: PersistenceBlock) -> str:

@@ -1,4 +1,4 @@
-"""A block of persistence in words."""
+"""Texts for a block of persistence."""
 
 from transom.core.durations import format_duration
 from transom.features.persistence.spec import Persistence
@@ -14,11 +14,11 @@ LABELS = {
     "ignore": "`ignore`",
     "types": "the type or resolution of a column",
 }
-"""The names of the fingerprints' keys in the stream's file."""
+"""The fields of the stream file, by the keys of fingerprints."""
 
 
 def summary(stream: Stream, name: str) -> str:
-    """Return which items count as persistent, and the share of pairs that start a tuple."""
+    """Return the text for the slots of a persistent item, and the share of pairs that start a tuple."""
     block = stream.blocks(Persistence)[name]
     params = block.params
     instances = f"{params.instances} instance{'' if params.instances == 1 else 's together'}"
@@ -32,7 +32,7 @@ def summary(stream: Stream, name: str) -> str:
 
 
 def facts(stream: Stream, name: str) -> str:
-    """Return the item of a block, and the share of slots that makes it persistent."""
+    """Return the text for the item of a block, and the share of slots that makes it persistent."""
     block = stream.blocks(Persistence)[name]
     window = f"the slots of {format_duration(block.slot)} in {format_duration(block.window)}"
     return f"{', '.join(block.item)}, in {block.alpha:g} of {window}"

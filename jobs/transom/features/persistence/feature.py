@@ -9,7 +9,7 @@ from transom.spec.stream import Stream
 FEATURE: Feature[Stream] = Feature(
     name="persistence",
     block=Persistence,
-    meaning="Items that are there all the time, however rarely each time.",
+    meaning="Items that appear in most slots of a window, however rarely in each.",
     noun="persistence",
     rows="sketches",
     doc="Events become items that are there all the time, in little memory.",

@@ -22,12 +22,12 @@ class PersistentFindings(ItemFindings):
     )  # fmt: skip
 
     def seen(self, row: Row) -> str:
-        """Return in how many slots an item is seen."""
+        """Return the text for the item's number of slots and of records."""
         about = as_decimal(rounded(row["estimate"], 1))
         return f"in {row['low']} to {row['high']} of {self.window}, about {about}; {row['records']} records"
 
     def evidence(self, row: Row) -> list[str]:
-        """Return the slots and the time between them."""
+        """Return the item's count, the picture of its slots, and the times between contacts."""
         gaps = ""
         if row["gap_mean_s"] is not None:
             mean, deviation = rounded(row["gap_mean_s"], 1), rounded(100 * (row["gap_cv"] or 0.0), 1)
@@ -39,14 +39,14 @@ class PersistentFindings(ItemFindings):
 
 
 def templates(stream: Stream) -> Iterator[PersistentFindings]:
-    """Yield the blocks of a stream whose items are findings."""
+    """Yield the texts of the blocks of a stream whose items are findings."""
     for name, block in stream.blocks(Persistence).items():
         if block.finding:
             window = f"{block.slots} slots of {format_duration_long(block.slot)}"
             yield PersistentFindings(
                 **common(name, block, "is there again and again"),
                 gone=f"no more in enough of the {window}",
-                # Of longer slots not every hour reports.
+                # With slots of several hours, not every hour reports.
                 reach=max(block.slot // HOUR - 1, 0),
                 window=window,
             )

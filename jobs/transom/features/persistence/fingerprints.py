@@ -11,7 +11,7 @@ from transom.spec.stream import Stream
 
 
 def tuples(stream: Stream, name: str) -> str:
-    """Return what determines the tuples of a block, and the items that are reported."""
+    """Return what determines the tuples of a block, and its reported items."""
     block = stream.blocks(Persistence)[name]
     seeds = {"seeds": [block.seed, block.instances]}
     return canonical(item_fingerprints.of_events(stream, block) | _window(block) | seeds)
@@ -33,7 +33,7 @@ def persistent_items(stream: Stream, name: str) -> str:
 
 
 def _window(block: Persistence) -> dict[str, Any]:
-    """Return what both depend on: equal tuples are judged by alpha and epsilon."""
+    """Return what determines both tables: alpha and epsilon select the reported items of equal tuples."""
     return {
         "slots": [microseconds(block.slot), block.slots],
         "shares": [str(block.params.alpha), str(block.params.epsilon)],

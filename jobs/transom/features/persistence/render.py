@@ -1,4 +1,4 @@
-"""Print the persistent items of a try: those that the last report of each block names."""
+"""Print the persistent items of a try: those of the last report of each block that has any."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,11 +17,11 @@ from transom.storage.tables import in_hours_sql, query
 ROWS = 10
 """Items shown for each block."""
 WIDE = 48
-"""Maximum number of characters for the slots of a window. If it has more slots, several share one."""
+"""Maximum number of characters for the slots of a window. If there are more slots, several share one."""
 
 
 def print_persistent_items(stream: Stream, root: str) -> None:
-    """Print the items of each block's last report that names any, the most persistent first."""
+    """Print the items of each block's last report that has any, the most persistent first."""
     for name, block in stream.blocks(Persistence).items():
         last, rows = _latest(root, block, name)
         together = _slots_per_character(block.slots)
@@ -40,7 +40,7 @@ def print_persistent_items(stream: Stream, root: str) -> None:
         order = "from old to new" + ("" if together == 1 else f", {together} slots each, - in some")
         columns = [*block.item, "slots", "estimate", "since", "records", "gap, s", "spread", order]
         end = f"{rows[0]['window_end']:%Y-%m-%dT%H:%M}"
-        # Findings are of all reports, also of items that the last one no longer names.
+        # Findings come from all reports, also for items that are not in the last one.
         if rows[0]["hour"] < last:
             end += f" (the last report that names any; none is named at {format_hour(last + HOUR)})"
         count = f"the first {ROWS} of {len(rows)}" if len(rows) > ROWS else f"{len(rows)}"
@@ -64,7 +64,7 @@ def _latest(root: str, block: Persistence, name: str) -> tuple[datetime, list[di
 
 
 def _drawn(slots: str) -> str:
-    """Return the slots of a window, one or several in a character: `-` if the item is in some of them."""
+    """Return a character for one or several slots of a window: `-` if the item is in only some of them."""
     width = _slots_per_character(len(slots))
     parts = (slots[place : place + width] for place in range(0, len(slots), width))
     return "".join(part[0] if len({*part}) == 1 else "-" if "1" in part else "0" for part in parts)

@@ -21,13 +21,15 @@ class PersistenceBlock:
     """A block of persistence, with types and units.
 
     Attributes:
+        name: the name of the block.
         item: the columns of an item, with their Spark types.
-        where: which events are seen, as Spark SQL; None is all.
-        seeds: of the hash of each instance.
+        where: a condition on the events that count, as Spark SQL; None for all events.
+        tracking: the parameters of the algorithm.
+        seeds: the seed of the hash of each instance.
         watched: items that are counted exactly.
         ignored: items that are not reported.
-        networks: by a column of the item: networks whose addresses are not reported.
-        known_table: a table of items that are not reported.
+        networks: networks whose addresses are not reported, by a column of the item.
+        known_table: a table of items that are not reported, if any.
         back: the number of hours back that state is read.
     """
 
@@ -44,7 +46,7 @@ class PersistenceBlock:
 
 
 def persistence_block_of(stream: Stream, name: str) -> PersistenceBlock:
-    """Return a block of the stream file, resolved."""
+    """Return a block of the stream file, resolved against the columns of the stream."""
     block = stream.blocks(Persistence)[name]
     where, table = stream.where_of(block), block.ignore.table
     known_table = None

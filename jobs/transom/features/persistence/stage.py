@@ -1,4 +1,4 @@
-"""The tables of persistence (Lahiri, Tirthapura and Chandrashekar)."""
+"""The stage `persistence` and its tables (Lahiri, Tirthapura and Chandrashekar)."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ VERSION = 4
 
 
 def definition(stream: Stream) -> Stage:
-    """Return the tables of persistence of a stream."""
+    """Return the stage `persistence` of a stream."""
     blocks = {name: persistence_block_of(stream, name) for name in stream.blocks(Persistence)}
     step = partial(item_step, stream, NAME)
     is_outside, is_unsound = check_metrics.outside(blocks), check_metrics.violates_window(blocks)

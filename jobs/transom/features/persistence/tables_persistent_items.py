@@ -1,4 +1,4 @@
-"""The items that an hour's report names, as people read them."""
+"""The table `persistent_items`: the items of each hour's report, in the units of the stream file."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -85,8 +85,7 @@ def _to_output(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
 def add_slots(
     block: PersistenceBlock, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows without the addresses of ignored networks, and with the estimate and a character for each
-    slot."""
+    """Yield rows with the estimate and a character for each slot, without addresses of ignored networks."""
     table = concat_batches(batches)
     if table is None:
         return

@@ -1,6 +1,6 @@
-"""The tuples at the end of each hour, and the items that its report names.
+"""The table `tuples`: the tuples at the end of each hour, and the items of its report.
 
-Hours form a chain: each is computed from its own pairs of an item and a slot, and from the tuples of the last
+Hours form a chain. Each is computed from its own pairs of an item and a slot, and from the tuples of the last
 hour before it (`transom.features.persistence.algorithm.vectorised`). Spark counts the pairs; a task advances
 all tuples of its items.
 """
@@ -48,12 +48,14 @@ from transom.ledger.task_counters import TaskCounters
 
 TABLE = "tuples"
 MAX_ROWS = 2**17
-"""Rows that are processed at once, if they are of more than one item."""
+"""Maximum number of rows that are processed at once, if they are of more than one item."""
 TUPLE, ITEM, REPORTED, EXITED = "tuple", "item", "reported", "exited"
-"""Kinds of rows: a tuple; what is reported of an item; an item of an earlier report that still counts as
-reported; an item that a report drops."""
+"""Kinds of rows: a tuple; an item of the hour's report; an item of the last report in an hour without one; an
+item of the previous report that is not in the hour's."""
 SLOTS = ("start", "latest")
+"""Columns of `Tuples` with slots."""
 NUMBERS = ("instance", *SLOTS, "counted", "records", "first", "last", "gap_squares")
+"""Columns of `Tuples` with a number in each row."""
 
 
 def tuples_of(request: StepRequest, block: PersistenceBlock, targets: Sequence[datetime]) -> BlockTask:
@@ -68,8 +70,7 @@ def tuples_of(request: StepRequest, block: PersistenceBlock, targets: Sequence[d
 
 
 def observe_slots(events: DataFrame, block: PersistenceBlock) -> DataFrame:
-    """Return the pairs of an item and a slot in each hour, as `count_items`, with the time of the first
-    record."""
+    """Return the pairs of an item and a slot in each hour, as `count_items`, with their first time."""
     time, length = "unix_micros(event_time)", block.tracking.length
     slot = F.expr(f"({time} - pmod({time}, {length}L)) div {length}L").alias("slot")
     first = F.min(F.unix_micros("event_time")).alias("first")
@@ -77,7 +78,7 @@ def observe_slots(events: DataFrame, block: PersistenceBlock) -> DataFrame:
 
 
 def _as_struct(rows: DataFrame, block: PersistenceBlock) -> DataFrame:
-    """Return stored state in one column, so that each pair has only one null in addition."""
+    """Return stored state in one column, so that pairs have only one null in addition."""
     of_block = rows.where((F.col("block") == block.name) & (F.col("row_kind") != EXITED))
     columns = (
         (F.unix_micros(name) if name in (*SLOTS, "since") else F.col(name)).alias(name)
@@ -124,7 +125,7 @@ class PersistenceTracker(ChainTask):
                 last = {now.hour: now}
 
     def _observations(self, rows: pa.Table, item: Int64s) -> tuple[SlotObservations, Bools]:
-        """Return pairs by item and time, and whether the hash of each is below tau, for each instance."""
+        """Return pairs by item and time, and whether the hash of each is below `tau` in each instance."""
         block, hour, slot = self.block, int64s(rows[HOUR_NUMBER]), int64s(rows["slot"])
         order = np.lexsort([slot, hour, item])
         records, first = int64s(rows["records"])[order], int64s(rows["first"])[order]

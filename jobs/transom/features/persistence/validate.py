@@ -1,4 +1,4 @@
-"""Rules of blocks of persistence: the columns of their items, and what they ignore."""
+"""Validate blocks of persistence: the columns of their items, and their lists of items."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -9,11 +9,11 @@ from transom.spec.errors import Issue, no_column
 from transom.spec.stream import Stream
 
 RESERVED = (
-    # Columns of `persistent_items` and `tuples` beside those of the item.
+    # Columns of `persistent_items` and `tuples`, without the item.
     "hour", "block", "window_end", "spell_id", "low", "high", "estimate", "is_certain", "watched", "change",
     "state", "entered", "since", "slots", "first_slot", "last_slot", "records", "gap_mean_s", "gap_cv",
     "row_kind", "instance", "start", "latest", "counted", "first", "last", "gap_squares", "bits",
-    # Columns of what is computed with them.
+    # Columns of intermediate rows.
     "slot", "long", "left", "unknown", "named",
 )  # fmt: skip
 
@@ -47,6 +47,6 @@ def _ignored(place: str, block: Persistence, stream: Stream) -> Iterator[Issue]:
 
 
 def lookback(stream: Stream) -> Iterator[tuple[str, timedelta]]:
-    """Yield how far back each block reads tuples."""
+    """Yield how far back each block reads tuples, with a text for why."""
     for name, block in stream.blocks(Persistence).items():
         yield f"the window of persistence {name}", block.state_lookback

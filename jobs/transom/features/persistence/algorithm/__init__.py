@@ -1,1 +1,1 @@
-"""The algorithm, without Spark: a reference that follows the paper, and the fast form."""
+"""The algorithm without Spark: a reference that follows the paper, and a vectorised form."""

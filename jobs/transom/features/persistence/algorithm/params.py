@@ -15,11 +15,15 @@ class PersistenceParams:
     """Parameters of a window.
 
     Attributes:
-        slots: the number of slots of the window, n.
+        slots: the number of slots of the window, `n`; 1 or more.
         alpha: the minimum share of slots of a persistent item; above 0, at most 1.
-        epsilon: the tolerance below alpha for a reported item; above 0, below alpha, and so large that not
-            every item is tracked. Larger values give fewer tuples.
-        instances: the number of instances, each with its own seed.
+        epsilon: the tolerance below `alpha` for a reported item; from `2 / n`, below `alpha`. A larger value
+            stores fewer tuples, and reports more items that are not alpha-persistent.
+        instances: the number of instances, each with its own seed; 1 or more. Each stores as many tuples.
+
+    >>> params = PersistenceParams(72, Fraction(7, 10), Fraction(3, 10), instances_for(0.05))
+    >>> params.tau, params.min_reported, params.min_certain, params.instances
+    (Fraction(5, 54), 29, 51, 2)
     """
 
     slots: int
@@ -44,42 +48,49 @@ class PersistenceParams:
 
     @property
     def tau(self) -> Fraction:
-        """The probability that an item is tracked from one of its slots on."""
+        """The probability that an item is tracked from a given slot of it on: `2 / (epsilon n)`."""
         return 2 / (self.epsilon * self.slots)
 
     @property
     def hash_threshold(self) -> int:
-        """The smallest hash, in steps of `1 / UNIT`, that is not below `tau`."""
+        """The smallest hash that is not below `tau`, in steps of `1 / UNIT`."""
         return math.ceil(self.tau * UNIT)
 
     @property
     def min_reported(self) -> int:
-        """The minimum counted slots of a reported item."""
+        """The minimum number of counted slots of a reported item."""
         return math.ceil((self.alpha - self.epsilon) * self.slots)
 
     @property
     def min_certain(self) -> int:
-        """The minimum counted slots of an item that is certainly alpha-persistent."""
+        """The minimum number of counted slots of an item that is certainly alpha-persistent."""
         return math.ceil(self.alpha * self.slots)
 
     def estimate(self, counted: int) -> Fraction:
-        """Return the paper's estimate of an item's persistence from its counted slots. The published one is
-        limited to what is possible (`transom.features.persistence.algorithm.vectorised.estimates`)."""
+        """Return the paper's estimate of an item's persistence, `counted + 1 / tau`.
+
+        The published estimate is also limited to the upper bound (`vectorised.estimates`).
+        """
         return counted + 1 / self.tau
 
     def may_be(self, counted: Any, unknown: Any) -> Any:
-        """Return whether an item may be alpha-persistent: whether its persistence can be `alpha n`.
+        """Return whether an item may be alpha-persistent: `counted + unknown >= alpha n`.
 
-        The paper also reports other items that were counted often enough. Leaving them out misses nothing.
+        The paper also reports other items with `counted >= (alpha - epsilon) n`. Omitting them misses no
+        persistent item.
 
         Args:
-            counted: the number of the item's slots since any instance tracks it; a number or an array.
+            counted: the number of the item's slots since an instance tracks it; a number or an array.
             unknown: the number of slots of the window before that.
         """
         return counted + unknown >= self.min_certain
 
 
 def instances_for(delta: float) -> int:
-    """Return the number of instances that all miss an alpha-persistent item with probability at most `delta`,
-    above 0 and below 1 (theorem 3.1)."""
+    """Return the number of instances that all miss an alpha-persistent item with probability at most `delta`
+    (theorem 3.1).
+
+    Args:
+        delta: above 0 and below 1; a smaller value needs more instances.
+    """
     return max(1, math.ceil(math.log(1 / delta) / 2))

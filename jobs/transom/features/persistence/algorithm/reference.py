@@ -1,21 +1,22 @@
-"""Persistent items, record by record (Lahiri, Tirthapura and Chandrashekar, section 3).
+"""Persistent items, record by record (Lahiri, Tirthapura and Chandrashekar, sections 3.1 and 3.2).
 
 The persistence of an item over a window of n slots is the number of slots in which it occurs, however often
 in each. It is alpha-persistent if that is at least `alpha n`. An item is tracked, and its slots are counted,
-from the first slot in which a hash of item and slot is below `tau`. So a persistent item is tracked soon, and
-most other items never.
+from the first slot in which a hash of item and slot is below `tau = 2 / (epsilon n)`. So a persistent item is
+tracked soon, and most other items never. An item is reported if
 
-    tau = 2 / (epsilon n);  reported where counted + 1 / tau >= (alpha - epsilon / 2) n,
-    which is counted >= (alpha - epsilon) n
+    counted + 1 / tau >= (alpha - epsilon / 2) n,  which is counted >= (alpha - epsilon) n
 
-Beyond the paper, items that are certainly not alpha-persistent may be left out (`PersistenceParams.may_be`).
+Guarantees for each report:
 
-Guarantees for each report: no item with a persistence below `(alpha - epsilon) n` is in it. An
-alpha-persistent item is missing with probability at most `(1 - tau)^(2 / tau) <= e^-2` (lemmas 3.1 and 3.6).
-With `ceil(ln(1 / delta) / 2)` instances, each with its own seed, all of them miss it with probability at most
-`delta`. Expected tuples of an instance: `tau` times the sum of the persistences (lemma 3.7).
+- No item with a persistence below `(alpha - epsilon) n` is in it.
+- An alpha-persistent item is missing with probability at most `(1 - tau)^(2 / tau) <= e^-2` (lemmas 3.1 and
+  3.6). With `ceil(ln(1 / delta) / 2)` instances with seeds of their own, that is at most `delta`.
 
-The fast form is `transom.features.persistence.algorithm.vectorised`.
+Cost: an instance is expected to store `tau` times the sum of the persistences in tuples (lemma 3.7).
+
+`transom.features.persistence.algorithm.vectorised` is the fast form. Beyond the paper, it omits items that
+are certainly not alpha-persistent (`PersistenceParams.may_be`).
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from typing import NamedTuple
 from transom.features.persistence.algorithm.params import PersistenceParams
 
 Hash = Callable[[bytes, int], int]
-"""A hash of an item and a slot, from 0 up to `params.UNIT`, such as `item_slot_hash` with a seed."""
+"""A hash of an item and a slot, from 0 to `params.UNIT - 1`, such as `item_slot_hash` with a seed."""
 
 
 def reports(params: PersistenceParams, counted: int) -> bool:
@@ -34,14 +35,24 @@ def reports(params: PersistenceParams, counted: int) -> bool:
 
 
 class FixedWindow:
-    """A window of all slots from the first to the last (algorithms 1 to 3)."""
+    """A window of all slots from the first to the last (algorithms 1 to 3).
+
+    Attributes:
+        tuples: the number of counted slots and the last one, by item.
+
+    >>> window = FixedWindow(PersistenceParams(8, Fraction(1), Fraction(1, 2)), lambda item, slot: 0)
+    >>> for slot in range(6):
+    ...     window.take(b"daily", slot)
+    >>> window.reported()  # 6 slots, and 1 / tau = 2 before the first one
+    {b'daily': Fraction(8, 1)}
+    """
 
     def __init__(self, params: PersistenceParams, hashed: Hash) -> None:
         self.params, self._hashed = params, hashed
         self.tuples: dict[bytes, tuple[int, int]] = {}
 
     def take(self, item: bytes, slot: int) -> None:
-        """Sketch-Update: add an item in a slot that is not before earlier ones."""
+        """Add an item in a slot (Sketch-Update). Slots do not descend."""
         if item in self.tuples:
             counted, latest = self.tuples[item]
             if latest < slot:
@@ -50,7 +61,7 @@ class FixedWindow:
             self.tuples[item] = 1, slot
 
     def reported(self) -> dict[bytes, Fraction]:
-        """Detect-Persistent-Items: return the estimate of each reported item."""
+        """Return the estimate of each reported item (Detect-Persistent-Items)."""
         return {
             item: self.params.estimate(counted)
             for item, (counted, _) in self.tuples.items()
@@ -59,19 +70,25 @@ class FixedWindow:
 
 
 class TrackedItem(NamedTuple):
-    """A tuple: the number of slots of an item that is tracked, the first one included, and the last of these
-    slots."""
+    """A tuple of the paper.
+
+    Attributes:
+        counted: the number of the item's slots since it is tracked, the first one included.
+        latest: the last of these slots.
+    """
 
     counted: int
     latest: int
 
 
 class SlidingWindow:
-    """A window of the last n slots (algorithms 4 to 7). An item is tracked from every slot in which its hash
-    is below `tau`, so that for any window the first such slot inside it counts.
+    """A window of the last n slots (algorithms 4 to 7).
+
+    An item is tracked from every slot in which its hash is below `tau`. For a window, the first such slot
+    inside it counts.
 
     Attributes:
-        tuples: by item and the slot from which it is tracked.
+        tuples: the tuples, by item and the slot from which it is tracked.
     """
 
     def __init__(self, params: PersistenceParams, hashed: Hash) -> None:
@@ -79,7 +96,7 @@ class SlidingWindow:
         self.tuples: dict[tuple[bytes, int], TrackedItem] = {}
 
     def take(self, item: bytes, slot: int) -> None:
-        """Sliding-Window-Sketch-Update: add an item in a slot that is not before earlier ones."""
+        """Add an item in a slot (Sliding-Window-Sketch-Update). Slots do not descend."""
         if (item, slot) in self.tuples:
             return
         if self._hashed(item, slot) < self.params.hash_threshold:
@@ -105,8 +122,8 @@ class SlidingWindow:
             yield item, start, self.tuples[item, start].counted
 
     def reported(self, slot: int) -> dict[bytes, Fraction]:
-        """Sliding-Window-Detect-Persistent-Items: return the estimate of each reported item of the window
-        that ends with a slot."""
+        """Return the estimate of each reported item of the window that ends with a slot
+        (Sliding-Window-Detect-Persistent-Items)."""
         return {
             item: self.params.estimate(counted)
             for item, _, counted in self.oldest(slot)
@@ -115,7 +132,7 @@ class SlidingWindow:
 
 
 class Exact:
-    """The exact form, to measure a sketch by: every item with all its slots of the window."""
+    """Counts exactly, to measure the error of a sketch: stores every item with all its slots."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots

@@ -5,6 +5,12 @@ An hour is reduced to its distinct pairs of an item and a slot. The count of a t
 running sums over them, plus its count from earlier hours. The oldest tuple of an item inside the window, of
 any instance, counts the most slots and represents the item. Watched items are tracked from every slot on, so
 their counts are exact.
+
+Guarantee: `counted <= persistence <= counted + unknown` for every tracked item, where `unknown` is the number
+of slots of the window before it is tracked; and the guarantees of the reference.
+
+Cost: `O(p log p + t)` time for an hour with `p` pairs, and `t` tuples of the window. A tuple takes `n / 8`
+bytes for its slots, and about a hundred more.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,20 +32,27 @@ WATCHED = -1
 EXACT = 2**31
 """Squares of spans add up to less than 2^62 if the sum of the spans is below this."""
 Bytes = npt.NDArray[np.uint8]
+"""Rows of bytes."""
 
 
 @dataclass(frozen=True)
 class TrackerConfig:
-    """Parameters of tracking and reporting, and the length of a slot, in microseconds: it divides an hour, or
-    is whole hours. Slots are counted from 1970."""
+    """Parameters of tracking and reporting. Slots are counted from 1970.
+
+    Attributes:
+        params: the parameters of the window.
+        length: the length of a slot, in microseconds; it divides an hour, or is whole hours.
+    """
 
     params: PersistenceParams
     length: int
 
     @property
     def unit(self) -> int:
-        """The resolution of the times of contacts, in microseconds: the smallest power of ten of which a
-        window has fewer than `EXACT`."""
+        """The unit of the times of contacts, in microseconds.
+
+        It is the smallest power of ten of which a window has fewer than `EXACT`.
+        """
         unit = 1
         while self.params.slots * self.length // unit >= EXACT:
             unit *= 10
@@ -59,8 +72,7 @@ class TrackerConfig:
         return (hour + 1) * HOUR_LENGTH % self.length == 0
 
     def reports_between(self, previous: int, current: int) -> tuple[int, ...]:
-        """Return the first and the last reporting hour between two hours, both exclusive; empty if there is
-        none."""
+        """Return the first and the last reporting hour between two hours, both exclusive, or nothing."""
         period = max(1, self.length // HOUR_LENGTH)
         first, last = ((previous + 1) // period + 1) * period - 1, current // period * period - 1
         return (first, last) if first <= last else ()
@@ -72,7 +84,8 @@ class SlotObservations(ColumnBatch):
 
     Attributes:
         item: codes, ascending.
-        hour, slot: the numbers of hour and slot.
+        hour: the number of the hour since 1970.
+        slot: the number of the slot since 1970.
         records: the number of records.
         first: the time of the first record, in `TrackerConfig.unit`.
         watched: whether the item is watched.
@@ -91,12 +104,14 @@ class Tuples(ColumnBatch):
     """Tuples of tracked items, by item and then by start.
 
     Attributes:
+        item: codes, ascending.
         instance: the number of the instance, or `WATCHED`.
-        start, latest: the slot from which the item is tracked, and its last slot.
+        start: the slot from which the item is tracked.
+        latest: its last slot.
         counted: the number of its slots.
         records: the number of its records.
-        first, last: the times of its first records in those two slots, its first and last contact, in
-            `TrackerConfig.unit`.
+        first: its first contact: the time of its first record in `start`, in `TrackerConfig.unit`.
+        last: its last contact: the time of its first record in `latest`, in `TrackerConfig.unit`.
         gap_squares: the sum of the squared times between consecutive contacts.
         slots: a bit for each slot from `start` on, little-endian; shape (tuples, width).
     """
@@ -119,7 +134,11 @@ class Tuples(ColumnBatch):
         return cls(**none | {"slots": np.empty((0, width), dtype=np.uint8)})
 
     def oldest(self, first: int) -> Int64s:
-        """Return the row of the first tuple in a window for each item that has one, from its first slot."""
+        """Return the rows of the first tuple of each item in a window.
+
+        Args:
+            first: the first slot of the window.
+        """
         inside = np.flatnonzero(self.start >= first)
         item = self.item[inside]
         rows: Int64s = inside[np.append(True, item[1:] != item[:-1])[: len(item)]]
@@ -128,7 +147,12 @@ class Tuples(ColumnBatch):
 
 @dataclass(frozen=True)
 class Reported(ColumnBatch):
-    """The items of the last report, by item, and since when each is reported, in microseconds."""
+    """The items of the last report.
+
+    Attributes:
+        item: codes, ascending.
+        since: since when each is reported, in microseconds.
+    """
 
     item: Int64s
     since: Int64s
@@ -140,14 +164,16 @@ class Reported(ColumnBatch):
 
 @dataclass(frozen=True)
 class TrackerState:
-    """The state of items at the end of an hour, by its number.
+    """The state of items at the end of an hour.
 
     Attributes:
+        hour: the number of the hour since 1970.
+        tuples: the tuples of the window.
         reported: the items of the last report.
         output: if the hour reports, the rows of the tuples of reported or watched items.
         exited: if the hour reports, the items of the previous report that are not in this one.
-        pairs, starts: for items that are not watched: the number of pairs with a slot in the hour, and the
-            number of tuples that these started, over all instances.
+        pairs: the number of pairs in the hour of an item that is not watched and a slot.
+        starts: the number of tuples that these pairs started, over all instances.
     """
 
     hour: int
@@ -162,17 +188,20 @@ class TrackerState:
 def advance(
     tracking: TrackerConfig, state: TrackerState, seen: SlotObservations, starts: Bools, hours: Iterable[int]
 ) -> Iterator[TrackerState]:
-    """Yield the state of many items at the end of each of some hours, ascending.
+    """Yield the state of many items at the end of each of some hours.
 
     Args:
-        state: after an earlier hour; hours between count as empty.
+        tracking: the parameters.
+        state: the state after an earlier hour; hours between count as empty.
+        seen: the observations of the hours.
         starts: whether the hash of each observation is below `tau`; shape (instances, observations).
+        hours: the numbers of the hours, ascending.
     """
     pass_ = _Pass(tracking, state.tuples, seen, starts)
     for hour in hours:
         reported = state.reported
-        # Reports in between use the previous tuples. The first may add items of an unfinished slot; later
-        # ones only drop items. So the first and the last are enough.
+        # Reports in between use the previous tuples. The first one may add items of an unfinished slot; later
+        # ones only drop items. So the first and the last report are enough.
         for between in tracking.reports_between(state.hour, hour):
             reported = _report(tracking, TrackerState(between, state.tuples, reported)).reported
         pairs, started = (pass_.of_hour(counts, hour) for counts in (pass_.pairs, pass_.started))
@@ -227,7 +256,7 @@ class _Pass:
         self._slots_by, self._records_by, self._squares_by = (
             np.append(0, np.cumsum(column)) for column in (fresh.astype(np.int64), rows.records, gaps * gaps)
         )
-        # One number for an item and an hour.
+        # An item and an hour form one number.
         self._origin = int(rows.hour.min(initial=0)) if count else 0
         self._span = (int(rows.hour.max()) - self._origin + 2) if count else 2
         self._numbers = rows.item * self._span + (rows.hour - self._origin)
@@ -277,7 +306,7 @@ class _Pass:
         first = self._tracking.slot(hour) - self._tracking.params.slots + 1
         live = np.flatnonzero((all_tuples.start >= first) & (self._begin_hour <= hour))
         tuples, begin = all_tuples.take(live), self._begin[live]
-        # An hour before the first one lies between the rows of two items.
+        # The number of an hour before the first one is between the rows of two items.
         number = tuples.item * self._span + min(max(hour - self._origin, -1), self._span - 1)
         stop = np.maximum(np.searchsorted(self._numbers, number, side="right"), begin)
         self._mark(live, stop)
@@ -313,7 +342,7 @@ class _Pass:
 
 
 def _look_up(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
-    """Return the value of the first row with each wanted key; `MISSING` if there is none. Keys ascend."""
+    """Return the value of the first row with each wanted key, or `MISSING`. Keys ascend."""
     if not len(keys):
         return np.full(len(wanted), MISSING)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -321,22 +350,24 @@ def _look_up(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
 
 
 def estimates(params: PersistenceParams, low: Int64s, high: Int64s) -> Any:
-    """Return the estimated persistence of each item: `PersistenceParams.estimate`, limited to the bounds.
+    """Return the estimated persistence of each item: `min(low + 1 / tau, high)`.
 
     Args:
+        params: the parameters of the window.
         low: the number of the item's slots since it is tracked.
-        high: the same with all slots before that.
+        high: the number of these slots and of all slots of the window before.
     """
     return np.minimum(low + float(params.estimate(0)), high)
 
 
 class ExactTracker:
-    """The exact persistence of every item in any window, to measure a sketch by. It stores as many pairs as
-    the sum of all persistences; a sketch stores a share `tau` of them.
+    """The exact persistence of every item in any window, to measure the error of a sketch.
+
+    It stores as many pairs as the sum of all persistences. An instance of a sketch stores a share `tau`.
 
     Args:
-        item: codes, from 0 up.
-        slot: of each item; pairs may come in any order, also repeated.
+        item: the item of each pair, as a code from 0 up.
+        slot: the slot of each pair; pairs may come in any order, also repeated.
         count: the number of items.
     """
 
@@ -344,11 +375,11 @@ class ExactTracker:
         self._count = count
         self._origin = int(slot.min(initial=0)) if len(slot) else 0
         self._span = (int(slot.max()) - self._origin + 1) if len(slot) else 1
-        # One number for an item and a slot.
+        # An item and a slot form one number.
         self._pairs = np.unique(item * self._span + (slot - self._origin))
 
     def persistences(self, first: int, last: int) -> Int64s:
-        """Return the number of slots of each item, from a first to a last one, by its code."""
+        """Return the number of slots of each item from a first to a last slot, by the item's code."""
         low = min(max(first - self._origin, 0), self._span)
         stop = min(max(last + 1 - self._origin, low), self._span)
         items = np.arange(self._count) * self._span

@@ -162,11 +162,12 @@ class Frame(Model):
     """With events, required: what several events of a key at one time become. `first` and `last` select one,
     the others combine each column."""
     scheme: Literal["partition", "disjoint", "cover", "unconstrained"] | None = None
-    """How frames of a key lie to each other: `partition`, each begins where the one before ended; `disjoint`,
-    readings may lie between them; `cover`, they may overlap, and each reading is in one; `unconstrained`,
-    they may overlap."""
+    """How frames of a key relate. `partition`: each begins where the one before ended. `disjoint`: readings
+    may be between them. `cover`: they may overlap, and each reading is in one. `unconstrained`: they may
+    overlap. A scheme that the kind cannot have is rejected."""
     set: Literal["drained", "saturated"] | None = None
-    """Checks that no frame could be left out (`drained`), or added (`saturated`)."""
+    """States that no frame could be dropped (`drained`), or added (`saturated`). It is rejected if the other
+    fields contradict it."""
     longest: StrictBool = False
     """Whether only the longest frames of a key in each `period` are reported."""
     period: Duration | None = None

@@ -23,8 +23,8 @@ from transom.spec.stream import Stream
 Comparison = Callable[[pa.Table, Int64s, Int64s, Bools], Iterator[dict[str, Any]]]
 """Yields the counts of some items, window by window.
 
-Its arguments are all rows of the items, the code of each row's item, the first row of each code, and whether
-each row is a reported one.
+Its arguments are all rows of the items, the code of each row's item, the first row of each code, and a flag
+for reported rows.
 """
 MAXIMA = ("most",)
 """Counts whose maximum over the windows is reported; others are added."""

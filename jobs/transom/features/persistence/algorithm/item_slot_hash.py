@@ -2,8 +2,8 @@
 
     h(d, t) = m / 2^53
 
-where m is the upper 53 bits of the lower 64 bits of MurmurHash3 (x64, 128 bits). The hashed bytes are those of
-the item, and then the slot's number as 8 bytes, two's complement, little-endian.
+where m is the upper 53 bits of the lower 64 bits of MurmurHash3 (x64, 128 bits). It hashes the bytes of the
+item, and then the slot's number as 8 bytes, two's complement, little-endian.
 
 The bytes of an item with one column are its text in UTF-8. With several columns, each text is preceded by its
 length as 8 bytes, little-endian. The text of a whole number is decimal, of a truth value `true` or `false`,

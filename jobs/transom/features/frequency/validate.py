@@ -35,7 +35,7 @@ def _memory(place: str, block: Frequency, stream: Stream) -> Iterator[Issue]:
     """Yield a problem if a task needs too much memory.
 
     A task has the matrices of the ticks of an hour, or of the hours of a run and of the window before them.
-    If hours form a chain, a task has all ticks of a run and the cells at the end of one hour. Another task has
+    If hours form a chain, a task has all ticks of a run and the cells at the end of one hour. Another one has
     the values of the cells at the end of each hour.
     """
     ticks, hours = HOUR // block.tick, (stream.chunk + 2 * stream.repair_window) // HOUR

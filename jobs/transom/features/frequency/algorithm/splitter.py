@@ -8,8 +8,8 @@ records alone.
 Guarantee: `bounds` holds for every cell, and values equal those of `splitter_reference.FixedPointSplitter`.
 
 Cost: `O(c1 c2)` for each tick, and amortised `O(log s)` for each cell with records, for `s` sub-cells. Memory
-is `O(s)`. If the number of records in the window, M, is constant, then `s <= c1 c2 (1 / tau + 2)`. If it grows
-to M, then `s <= c1 c2 ((1 + ln M) / tau + 2)`.
+is `O(s)`. If the number of records in the window, M, is constant, `s <= c1 c2 (1 / tau + 2)`. If it grows to
+M, `s <= c1 c2 ((1 + ln M) / tau + 2)`.
 """
 
 import math

@@ -5,8 +5,8 @@ A cell is a queue of sub-cells. Each has counted an interval of steps, and its r
 evenly spread. Records that leave the window are subtracted from the oldest sub-cell at its rate. The newest
 one counts until it has `tau M / c2` records. Then it is merged into the previous one if their rates differ by
 a factor of at most `mu`. If the number of records in the window, M, is constant, there are at most
-`c1 c2 / tau` sub-cells besides the oldest and the newest of each cell. If it grows, there are up to `1 + ln M`
-times as many.
+`c1 c2 / tau` sub-cells besides the oldest and the newest of each cell. If it grows, there are up to
+`1 + ln M` times as many.
 
 `SplitterListing`, the paper's listing, retracts every cell at every step. `Splitter` has the same values. It
 updates a cell just before it is read, at an amortised cost of `O(log 1/delta)` per record.

@@ -45,7 +45,8 @@ class Fill(Model):
     """How long ago the rows were, such as 24 hours, up to 3,660 days: one or several. Each shift gives a row
     of `fills`, and reads its hours."""
     combine: Combination | None = None
-    """With several shifts: how the rows that are covered completely are combined into one more row."""
+    """With several shifts: how their values are combined into one more row of `fills`. Only shifts that are
+    covered completely count."""
     measures: dict[Name, MeasureText] = Field(default_factory=dict)
     """Aggregates of the rows, by the names of their columns: `sum`, `mean`, `min` or `max` of a column, such
     as sum(bytes). The number of rows is always in `rows_matched`."""

@@ -137,8 +137,9 @@ class Frame(Model):
     ends_when: NonEmptyStr | None = None
     """A reading that meets this condition is the last one of its frame."""
     when_open: WhenOpen | None = None
-    """With `starts_when`: what a reading that meets it does to an open frame. `report` and `drop` begin
-    another frame, and report or drop the open one; `continue` lets it go on."""
+    """With `starts_when`, required: what a reading that meets it does to an open frame. `report` and `drop`
+    begin another frame, and report or drop the open one; `continue` lets it go on. Only a frame that the
+    reading would have joined is dropped; others are reported."""
     min_length: Duration | None = None
     """Shorter frames are not reported. Default: 0."""
     min_records: Annotated[StrictInt, Field(ge=1)] = 1

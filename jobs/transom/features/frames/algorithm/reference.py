@@ -127,7 +127,7 @@ class FramedReadings:
         return self.length(framing.every) >= framing.min_time and self.records >= framing.required_records
 
     def is_valid(self, framing: FrameSpec) -> bool:
-        """Return whether it counts when closed: it is long enough, and meets a minimal condition."""
+        """Return whether it counts when closed: it is long enough, and a minimal one meets its condition."""
         kind = framing.kind
         unmet = isinstance(kind, Aggregate) and kind.minimal and not _holds(kind, self.values)
         return self.long_enough(framing) and not unmet

@@ -174,7 +174,7 @@ class _Advance:
     def _closing(self) -> tuple[Int64s, Bools]:
         """Return when each frame closes, and whether a reading closes it.
 
-        A frame that no reading has closed yet closes when it is complete, or by the passing of time.
+        If no reading closes a frame, it closes when it is complete, or later by the passing of time.
         """
         framing, rows, frames, boundaries = self.framing, self.rows, self.frames, self.boundaries
         last = frames.stop - 1

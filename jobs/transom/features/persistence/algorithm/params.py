@@ -19,7 +19,7 @@ class PersistenceParams:
         alpha: the minimum share of slots of a persistent item; above 0, at most 1.
         epsilon: the tolerance below `alpha` for a reported item; from `2 / n`, below `alpha`. A larger value
             stores fewer tuples, and reports more items that are not alpha-persistent.
-        instances: the number of instances, each with its own seed; 1 or more. Each stores as many tuples.
+        instances: the number of instances, each with its own seed; 1 or more. Each stores tuples of its own.
 
     >>> params = PersistenceParams(72, Fraction(7, 10), Fraction(3, 10), instances_for(0.05))
     >>> params.tau, params.min_reported, params.min_certain, params.instances

@@ -1,1 +1,1 @@
-"""The command line: questions about streams, samples and the lake."""
+"""The command line: drafts, trials, state and repair of streams."""

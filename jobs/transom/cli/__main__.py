@@ -1,4 +1,4 @@
-"""`transom`: the commands, a module each."""
+"""`transom`: the command line, with one module per command."""
 
 import typer
 
@@ -25,7 +25,7 @@ the folder in TRANSOM_STREAMS), by its name.
   transom verify site                     whether the tables hold what the ledger says
 """
 
-# Plain help and errors: they read the same in a terminal, a log and a mail.
+# Plain help and errors look the same in a terminal, a log and a mail.
 app = typer.Typer(
     name="transom",
     help=HELP,
@@ -35,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# The first sentence of each command's own help is cut in the list of all.
+# typer truncates the first sentence of a command's help in the list of commands.
 app.command(short_help="draft a stream file from a log's first lines")(init)
 app.command(short_help="read stream files, and say all that is wrong with them")(check)
 app.command("try", short_help="run all stages on some files, and show what comes out")(try_)

@@ -1,4 +1,4 @@
-"""Files of any name as the landing folder of a stream: their content, and the names under which they land."""
+"""Scan files of any name, and link them into a landing folder of a stream."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +23,15 @@ from transom.formats.read_file import Chunk, FileSummary, read_file
 from transom.stream import Stream, parse
 
 MAX_HOURS = 8784
-"""Maximum number of hours of a trial: a leap year."""
+"""Maximum number of hours of a trial: those of a leap year."""
 FOLDERS: Mapping[Unit, str] = {
     "year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H",
     "minute": "%Y-%m-%dT%H-%M", "second": "%Y-%m-%dT%H-%M-%S",
 }  # fmt: skip
 EXAMPLES = 3
-"""Maximum number of examples of each kind."""
+"""Maximum number of examples per kind."""
 REFUSED = "rejected_share"
-"""The check on the share of lines that are refused."""
+"""Name of the check on the share of rejected lines."""
 
 
 @dataclass
@@ -39,12 +39,12 @@ class ScannedFile:
     """The content of a file, read as a job would.
 
     Attributes:
-        match: the parts of its own name by the stream's pattern; None if it is named otherwise.
-        hours: the number of events of each hour, and the line of the first of them.
-        reasons: the number of lines that were refused for each reason.
-        examples: the first lines of each reason: number, text, and the column with the value.
-        error: why the file ends early.
-        nul_bytes: the number of NUL bytes before lines; they are skipped.
+        match: the parts of its name by the stream's pattern; None if the name does not match.
+        hours: the number of events of each hour, and the line of the first one.
+        reasons: the number of rejected lines by reason.
+        examples: the first rejected lines by reason: line number, text, and the column with the value.
+        error: why the file ends early; None if it does not.
+        nul_bytes: the number of skipped NUL bytes before lines.
     """
 
     path: Path
@@ -59,7 +59,7 @@ class ScannedFile:
     nul_bytes: int = 0
 
     def add(self, part: Chunk | FileSummary) -> None:
-        """Add what was read of the file."""
+        """Add a chunk, or the summary at the end of the file."""
         if not isinstance(part, Chunk):
             self.lines, self.events, self.header_lines = part.lines, part.accepted, part.header_lines
             self.error, self.nul_bytes = part.broken, part.nul_bytes
@@ -84,9 +84,9 @@ def read_as_job(
     """Read a file as a job reads it.
 
     Args:
-        name: the file's name, whose ending says how it is compressed.
+        name: the file's name; its suffix determines the compression.
         match: the parts of its name by the stream's pattern.
-        bounded: whether events outside of the period in the name are refused.
+        bounded: whether events outside of the period in the name are rejected.
     """
     by_name = stream.time is not None and stream.time.by_name
     start, captures = (None, {}) if match is None else (match.start if by_name else None, match.captures)
@@ -98,8 +98,7 @@ def scan_file(stream: Stream, path: Path) -> ScannedFile:
     """Read a file to its end.
 
     Raises:
-        UsageError: times need the time or a capture in the file's name, and it has none; or a capture is
-            empty in it.
+        UsageError: the name lacks a time or a capture that times need, or has an empty capture.
     """
     match = named(stream.source.pattern, path)
     if match is not None and match.empty:
@@ -121,7 +120,7 @@ def scan_file(stream: Stream, path: Path) -> ScannedFile:
 
 
 def other_hours(stream: Stream, file: ScannedFile) -> str | None:
-    """Return why none of a file's events may be of the time in its name; None if some events are."""
+    """Return a message if no event of a file is of the period in its name; None if some event is."""
     span = None if file.match is None else stream.span(file.match)
     if span is None:
         return None
@@ -144,7 +143,7 @@ def other_hours(stream: Stream, file: ScannedFile) -> str | None:
 
 
 def _first_time(stream: Stream, file: ScannedFile) -> datetime:
-    """Return the time of the first event that a file would have under any name."""
+    """Return the time of the first event, also outside of the period in the name."""
     with file.path.open("rb") as source:
         parts = read_as_job(stream, source, file.path.name, file.match, bounded=False)
         events = next(part.events for part in parts if isinstance(part, Chunk) and part.events.num_rows)
@@ -153,14 +152,16 @@ def _first_time(stream: Stream, file: ScannedFile) -> datetime:
 
 
 def first_remarks(remarks: Sequence[str]) -> list[str]:
-    """Return the first remarks of one kind, each on another file, and the number of further ones."""
+    """Return the first of some remarks, one per file, and a line that counts the others."""
     more = len(remarks) - EXAMPLES
     return [*remarks[:EXAMPLES], *([f"and the same of {counted(more, 'more file')}"] if more > 0 else [])]
 
 
 def named(pattern: PathPattern, path: Path) -> Match | None:
-    """Return the parts of a file's name, by the pattern or by as many of its last folders as have its whole
-    time."""
+    """Match the end of a file's path with the end of the pattern, with as many folders as possible.
+
+    A match must have all parts of the pattern's time. Matches without empty captures come first.
+    """
     names = normpath(path.absolute()).split("/")
     folders = split_scheme(pattern.text)[1].strip("/").split("/")
     depths = range(min(len(folders), len(names)), 0, -1)
@@ -184,7 +185,7 @@ def interval_of(files: Sequence[ScannedFile]) -> Interval:
         raise NoEventsError(f"{names}: none of {sum(file.lines for file in files)} lines is an event")
     for file in files:
         match = file.match
-        # A run reads the files of its hours by their names, also if their events are of other hours.
+        # A run selects files by the hours in their names, even if all events are of other hours.
         if file.hours and match is not None and match.hour is not None and match.end is not None:
             inside = any(match.hour <= hour < match.end for hour in file.hours)
             counts.update({} if inside else {match.hour: 0})
@@ -218,7 +219,7 @@ def _densest(counts: Mapping[datetime, int]) -> Interval:
 
 
 def hours_cut_to(files: Sequence[ScannedFile], hours: Interval) -> Interval | None:
-    """Return the hours if files have events outside of them, and have to be cut to these; else None.
+    """Return the hours if a file has events outside of them; None if no file has to be cut.
 
     Raises:
         NoEventsError: none of the files has an event in them.
@@ -234,11 +235,11 @@ def hours_cut_to(files: Sequence[ScannedFile], hours: Interval) -> Interval | No
 
 @dataclass(frozen=True)
 class TryStream:
-    """A stream as it is tried: on files of a folder of its own.
+    """A stream whose landing folder contains links to the tried files.
 
     Attributes:
-        notes: what is not tried, for a person.
-        paths: the files by the paths under which they land.
+        notes: messages about what is not tried.
+        paths: the files by their paths in the landing folder.
     """
 
     stream: Stream
@@ -246,7 +247,7 @@ class TryStream:
     paths: Mapping[str, ScannedFile] = field(default_factory=dict)
 
     def named(self, text: str) -> str:
-        """Return a text with the users' names of files."""
+        """Replace landing paths in a text by the paths of the user's files."""
         for landed, file in self.paths.items():
             for shown in (str, escape_control_chars):
                 text = text.replace(shown(landed), shown(str(file.path)))
@@ -264,19 +265,19 @@ def link_into_landing(
 ) -> TryStream:
     """Link files into a landing folder, and return the stream that finds them there.
 
-    If each file's own name has its time, by the stream's pattern, the links have it; else none has one: a
-    file may then have any hours. Captures are taken from the names, too.
+    If the name of each file has a time by the stream's pattern, the links keep these times. Otherwise the
+    links have no times, and each file may have events of any hour. Captures are also kept.
 
     Args:
-        data: the content of the stream's file.
-        folder: of TRANSOM_LANDING.
-        interval: the hours that are run, in one chunk.
-        end: the end of the hours that the files cover.
-        only: the hours to which files are cut; None leaves them whole. The stream then refuses their other
-            events, and tolerates as many more refused lines.
+        data: the content of the stream file.
+        folder: the landing folder.
+        interval: the hours to run, in one chunk.
+        end: the end of the hours that the files cover, exclusive.
+        only: the hours to which files are cut: the stream rejects all other events, and its check tolerates
+            as many more rejected lines. None keeps all events.
 
     Raises:
-        UsageError: the times of files that are cut count from their names.
+        UsageError: a file is cut, but its times depend on its name.
     """
     pattern, notes = stream.source.pattern, []
     timed = only is None and pattern.unit is not None and all(file.match is not None for file in files)
@@ -302,14 +303,14 @@ def link_into_landing(
     if not timed:
         source.pop("expected_files", None)
     if only is not None:
-        # A file has the events of its name's period, and no others.
+        # A file has events of the period in its name only.
         form, data = FOLDERS["hour"], _tolerant(data, stream, files, only)
         source |= {"zone": "UTC", "name_time": "start", "covers": format_duration(len(only) * HOUR)}
         source |= {"event_time_range": {"before": "0 seconds", "after": "0 seconds"}}
     captures = [f"{{{name}}}" for name in pattern.captures]
     source["path"] = "/".join(["landing", *([form] if form else []), *captures, "*"])
     chunk = format_duration(max(len(interval), 1) * HOUR)
-    # After the hours that the files cover none is missing.
+    # No file is missing after the hours that the files cover.
     until = {"start": None, "until": end} if end < interval.end else {}
     tried = parse({**data, "source": source, "chunk": chunk, **until}, f"{stream.name}.yaml")
     landed: dict[str, ScannedFile] = {}
@@ -336,7 +337,7 @@ def link_into_landing(
 
 
 def _outside(file: ScannedFile, only: Interval) -> str:
-    """Return the number of a file's events outside of some hours, and the places of the first ones."""
+    """Return a message with the number of a file's events outside of some hours, and the first of them."""
     outside = [(hour, *events) for hour, events in sorted(file.hours.items()) if hour not in only]
     first = ", ".join(f"line {line} of {format_hour(hour)}" for hour, _, line in outside[:EXAMPLES])
     more = ", ..." if outside[EXAMPLES:] else ""
@@ -347,8 +348,8 @@ def _outside(file: ScannedFile, only: Interval) -> str:
 def _tolerant(
     data: Mapping[str, Any], stream: Stream, files: Sequence[ScannedFile], only: Interval
 ) -> Mapping[str, Any]:
-    """Return the content of a stream's file with a check on refused lines that lets the events outside of
-    some hours pass, as they are refused, too."""
+    """Return a stream file's content whose check on rejected lines also tolerates the events outside of
+    `only`."""
     gate = next((gate for gate in stream.gates if gate.name == REFUSED), None)
     if gate is None or gate.at_most is None:
         return data
@@ -363,8 +364,7 @@ def _tolerant(
 
 
 def _numbers(files: Sequence[ScannedFile]) -> list[int]:
-    """Return a number for each file. Two have one number if a job takes names as theirs, with equal bytes,
-    for names of one file."""
+    """Return a number for each file; files that a job would take for the same file have the same number."""
     numbers: dict[object, int] = {}
     identities = (
         split_name(str(file.path.absolute()))[0]

@@ -1,12 +1,12 @@
-"""Arguments of commands, and messages of what is wrong with them.
+"""Resolve arguments of commands, and turn errors into messages and exit codes.
 
 Every command ends with one of three exit codes:
 
 - 0: everything is as it should be;
 - 1: something is not: a check quarantines rows, an hour is stale or was never run, no line is an event, or
   `check` finds an error in a stream file;
-- 2: the command could not look: an argument is wrong; a file, a stream, the lake or Spark is missing or
-  unreadable; the stream file is wrong, for all commands but `check`.
+- 2: the command could not run: an argument is wrong; a file, a stream, the lake or Spark is missing or
+  unreadable; the stream file is wrong (except for `check`).
 """
 
 import json
@@ -30,7 +30,7 @@ StreamArgument = Annotated[str, typer.Argument(metavar="STREAM", help="A stream 
 
 
 class UsageError(ValueError):
-    """An argument or its target is wrong; the message has the place, the rule and the value."""
+    """An argument, or what it names, is wrong. The message has the place, the rule and the value."""
 
     code = 2
 
@@ -66,7 +66,7 @@ def cli_errors(*others: type[Exception]) -> Iterator[None]:
     """Log the message of an exception, and end the command with its exit code.
 
     Args:
-        others: exceptions with such a message, beside `UsageError` and `SpecificationError`.
+        others: exceptions to handle besides `UsageError` and `SpecificationError`.
     """
     expected: tuple[type[Exception], ...] = (UsageError, SpecificationError, *others)
     with command_log():
@@ -88,7 +88,7 @@ def stream_file(argument: str) -> Path:
         return file
     if file.suffix in (".yaml", ".yml") or "/" in argument:
         raise typer.BadParameter(f"no stream file {argument!r}", param_hint="STREAM")
-    # The name of an invalid stream is that of its file.
+    # The file of an invalid stream is found by the file's name.
     by_name = {file.stem: file for file in sorted(folder().glob("*.yaml"))}
     by_name |= {stream.name: file for file, stream in streams()[0].items()}
     if argument in by_name:

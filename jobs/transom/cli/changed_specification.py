@@ -1,4 +1,4 @@
-"""The parts of the stream file that may have changed since a partition was computed, in words."""
+"""Describe which parts of the stream file may have changed since a partition was computed."""
 
 import json
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ LABELS = {
     "rest": "`extra_fields`",
     "unique": "`unique`",
 }
-"""The names in the stream file of the keys of ingest's fingerprint."""
+"""Names in the stream file, by key of the fingerprint of ingest."""
 
 
 def changed_specification(stream: Stream, freshness: Freshness, partition: PartitionKey) -> str:
-    """Return which keys of a partition's fingerprint may have changed.
+    """Return text on which keys of a partition's fingerprint may have changed.
 
-    The ledger has one hash of all keys. If another table of the block still has the same hash, its keys are
+    The ledger stores one hash of all keys. Keys of another table of the block whose hash is unchanged are
     excluded.
     """
     names = set(_fingerprint(stream, partition))
@@ -39,7 +39,7 @@ def changed_specification(stream: Stream, freshness: Freshness, partition: Parti
             continue
         reasons = {reason.code for reason in freshness.why_not(other)}
         if other in freshness.snapshot and not reasons & {"specification", "dropped"}:
-            # The types of each table are of other columns.
+            # Each table has other columns, so its types say nothing about another one.
             names -= set(_fingerprint(stream, other)) - {"types"}
     is_source = partition.stage == SOURCE_STAGE
     labels = LABELS if is_source else _feature(stream, partition).labels

@@ -1,4 +1,4 @@
-"""The reasons for the state of an hour, in words."""
+"""Explain the state of an hour as text."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -25,7 +25,7 @@ from transom.spec.stream import Stream
 
 REMEDY = "mend the data, or accept the value in the stream's file"
 MAX_SHOWN = 5
-"""Maximum of causes that are listed one by one."""
+"""Maximum number of causes that are listed one by one."""
 WORDS: Mapping[Code, str] = {
     "not_computed": "it has not been computed",
     "block_added": "the block has come since the hour was computed",
@@ -34,7 +34,7 @@ WORDS: Mapping[Code, str] = {
     "completeness": "what decides whether it is complete has changed: a check, `expected_files`, or a waiver",
     "checks": "its checks, or what is accepted of them, have changed since they withheld it",
 }
-"""Reasons for stale partitions, in words."""
+"""Texts of the reasons for stale partitions."""
 
 
 class HourExplanation:
@@ -55,12 +55,12 @@ class HourExplanation:
         self._printed: set[str] = set()
         self._active_run: str | None = None
         self._remedy = REMEDY
-        # Whether a run would change anything, and whether a file is missing.
+        # Whether a run would change something, and whether a file is missing.
         self._to_run = self._missing = False
         self._hours = {hour}
         runs = ledger.runs()
         self._finished = {run["run_id"]: run["finished_at"] for run in runs}
-        # Its files had other names, which no longer exist; the landing folder is unrelated.
+        # `transom try` linked its files under names that no longer exist; the landing folder is unrelated.
         self._tried = bool(runs) and all(run["trigger"] == TRY_TRIGGER for run in runs)
         self.lines = [line for stage in stream.stages for line in self._stage(stage)]
         if self._tried:
@@ -73,7 +73,7 @@ class HourExplanation:
 
     @property
     def advice(self) -> str:
-        """What to do; it depends on the landing folder after a call of `files`."""
+        """The remedy; after a call of `files` it also depends on the landing folder."""
         if self._active_run:
             return f"nothing is to be done while run {self._active_run} is at work; if it was killed, run"
         if self._quarantined:
@@ -111,9 +111,9 @@ class HourExplanation:
         return f"nobody has asked for it, so it counts as empty{more}"
 
     def _unfinished(self, stage: str) -> str | None:
-        """Return words about a run of the stage, or of an earlier one, that has not ended; None if none.
+        """Return text about an unfinished run of the stage or an earlier stage; None if there is none.
 
-        The run has published or begun some of the hour: it will compute the rest, or was killed.
+        The run has published or begun a part of the hour. It will compute the rest, or was killed.
         """
         stages = self.stream.stages[: self.stream.stages.index(stage) + 1]
         for key, state in self._recorded.items():
@@ -145,7 +145,7 @@ class HourExplanation:
         return f"{name}: {', '.join(filter(None, words))}", causes
 
     def _reason(self, partition: PartitionKey, state: PartitionState, reason: StaleReason) -> Iterator[str]:
-        """Yield a reason in words, and collect the hours to run and the remedy."""
+        """Yield the text of a reason, and record the hours to run and the remedy."""
         hours = [key.hour for key in reason.partitions]
         match reason.code:
             case "writing":
@@ -153,7 +153,7 @@ class HourExplanation:
                 yield "a run has begun to write it and has not published it: it is at work, or was killed"
             case "damaged":
                 if partition.stage == SOURCE_STAGE:
-                    # Files are ingested as a whole.
+                    # A run ingests a file as a whole.
                     files = [file for file in self._known if file.source_id and self.hour in file.touched]
                     self._hours |= frozenset().union(*(file.touched for file in files)) - {UNKNOWN_HOUR}
                 yield f"its rows are damaged; a run over the hour makes them again: {state.reason}"
@@ -201,7 +201,7 @@ class HourExplanation:
         return f"the {table} of {hours}, which it reads now, are not those that it was computed from"
 
     def _end(self, state: PartitionState) -> datetime | None:
-        """Return the end of a partition's run; the id of a chunk is that of the run and a number."""
+        """Return when a partition's run ended; the id of a chunk is the run's id and a number."""
         run, _, _ = state.run_id.rpartition(" ")
         return self._finished.get(state.run_id) or self._finished.get(run)
 
@@ -227,7 +227,7 @@ class HourExplanation:
             yield f"and for {len(by_cause) - MAX_SHOWN} further causes"
 
     def _failed_checks(self, partition: PartitionKey, severity: str) -> Iterator[str]:
-        """Yield the failed checks of a severity, and the waivers that would let them pass."""
+        """Yield the failed checks of a severity, and the waivers that would accept them."""
         is_error = severity == "error"
         results = self.ledger.checks(self.snapshot, partition.stage, {self.hour})
         for result in results:
@@ -249,7 +249,7 @@ class HourExplanation:
         return known_files(self.ledger.root)
 
     def remarks(self) -> list[str]:
-        """Return remarks on the hour's files, which do not affect its freshness."""
+        """Return remarks on the hour's files; they do not affect its freshness."""
         files = sorted(self._known, key=lambda file: file.path)
         return remarks_of_hour(self.stream, files, self.snapshot, self.hour)
 
@@ -263,7 +263,7 @@ class HourExplanation:
             return []
         known = {file.path: file for file in self._known}
         landed = list_files(self.stream.source.pattern)
-        # A run judges changed files again, and their hours.
+        # A run checks changed files again, and computes their hours again.
         quarantined = [file for file in self._known if file.status == "quarantined"]
         unchanged = [file for file in quarantined if not _changed(file, landed.get(file.path))]
         changed_hours = {file.hour for file in quarantined} - {file.hour for file in unchanged}
@@ -281,7 +281,7 @@ class HourExplanation:
                 elif now is not None and now.start is None:
                     lines.append(f"file {path}: new, no run has seen it; its hours are known when it is read")
             elif self.hour in file.touched:
-                # Ingested, or read again, with all its hours.
+                # A run ingests it, or reads it again, with all its hours.
                 if file.status == "waiting" or (now and file.spec_hash != spec_hash(file.hour)):
                     self._hours |= file.touched - {UNKNOWN_HOUR}
                 if file.status == "quarantined":
@@ -312,7 +312,7 @@ class HourExplanation:
 
 
 def _changed(file: FileRecord, now: ListedFile | None) -> str:
-    """Return how a file differs from its record, in words; empty if it does not."""
+    """Return text on how a file differs from its record; empty if it does not."""
     if now is None:
         return "gone; its rows stay" if file.source_id else "gone; the next run forgets it"
     if (file.size, file.modified) == (now.size, now.modified):

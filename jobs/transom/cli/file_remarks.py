@@ -1,4 +1,4 @@
-"""Remarks on a stream's files: equal ones, those that wait, those with events of earlier hours."""
+"""Remarks on a stream's files: equal, waiting, or with events of earlier hours."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ from transom.storage.driver_io import TableReader
 from transom.storage.packed_copy import PackedCopy
 
 MAX_NAMES = 3
-"""Maximum number of names that are shown of each kind."""
+"""Maximum number of names that are shown per kind."""
 
 
 def known_files(root: str) -> list[FileRecord]:
@@ -37,7 +37,7 @@ def known_files(root: str) -> list[FileRecord]:
 
 
 def remarks(stream: Stream, files: Sequence[FileRecord], ledger: LedgerSnapshot) -> list[str]:
-    """Return a line for each kind of file that a person should know of."""
+    """Return one line for each kind of remark."""
     lines = []
     waiting = [f"{file.path} ({file.status_reason})" for file in files if file.status == "waiting"]
     if waiting:
@@ -65,10 +65,10 @@ def remarks_of_hour(
 def _early_hours(
     stream: Stream, files: Iterable[FileRecord], ledger: LedgerSnapshot
 ) -> tuple[Sequence[datetime], str]:
-    """Return the complete hours for which a file with the name of a later hour may still come, and why.
+    """Return complete hours whose events may also arrive in a file of a later hour, and the reason.
 
-    Nothing makes such an hour wait for the file. Files reach back as far as one of them does. An hour has all
-    files once each hour from which they reach it is complete itself, or is not in the stream's schedule.
+    No run waits for such a file. All files are assumed to reach back as far as the one that reaches farthest.
+    An hour has all files once each hour from which they reach it is complete or outside of the schedule.
     """
     late = [
         (file.hour - min(file.hours), file.path, file)

@@ -1,4 +1,4 @@
-"""`transom init`: a first stream file, made of a log's first lines."""
+"""`transom init`: draft a stream file from a log's first lines."""
 
 import logging
 from pathlib import Path
@@ -36,7 +36,7 @@ def init(
 
     Exit code 1 where no line would be an event, 2 where a file cannot be read.
     """
-    # Arrow and the parsers, which other commands do without.
+    # Imported late: other commands do not need Arrow and the parsers.
     from transom.cli.init.draft import draft
     from transom.cli.init.infer_path import identifier
     from transom.cli.init.render_yaml import comment

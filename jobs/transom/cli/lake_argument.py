@@ -1,4 +1,4 @@
-"""The lake of a command, and the ledgers in it; nothing is created."""
+"""Resolve the lake of a command, and open the ledgers in it. Nothing is created."""
 
 import os
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ LakeOption = Annotated[
     typer.Option("--lake", metavar="URI", help="The lake; TRANSOM_LAKE else, or the checkout's."),
 ]
 TRY_TRIGGER = "try"
-"""The trigger of the runs of `transom try` in the ledger."""
+"""Trigger of the runs of `transom try` in the ledger."""
 
 
 def lake(option: str | None) -> str:
-    """Return the lake: the option, or TRANSOM_LAKE, or that of the checkout, which may not exist yet.
+    """Return the lake: the option, TRANSOM_LAKE, or that of the checkout, which may not exist yet.
 
     Raises:
-        UsageError: the lake of the option or the variable is no lake or cannot be read.
+        UsageError: the option or the variable names no lake, or one that cannot be read.
     """
     for place, uri in (("--lake", option), ("TRANSOM_LAKE", os.environ.get("TRANSOM_LAKE"))):
         if uri:
@@ -94,7 +94,7 @@ def ledger_of(root: str) -> "Ledger | None":
 
 @contextmanager
 def reading(root: str) -> Iterator[None]:
-    """Replace the exceptions of libraries by one with a one-line message.
+    """Replace exceptions of libraries by LakeError with a one-line message.
 
     Raises:
         LakeError: a table cannot be read.

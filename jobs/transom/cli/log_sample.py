@@ -1,4 +1,4 @@
-"""Read the first lines of a log, or say why a file is none."""
+"""Read the first lines of a log, or raise why a file is no log."""
 
 import logging
 from collections.abc import Iterable
@@ -14,19 +14,19 @@ LOG = logging.getLogger(__name__)
 MAX_BYTES = 2**20
 """Maximum number of decompressed bytes of a sample."""
 MAX_JSON_BYTES = MAX_RAW_BYTES
-"""The same, if the first line is longer JSON, which may be a list of records."""
+"""The same if the first line is longer JSON; it may be a list of records."""
 HEAD = 1000
-"""The number of bytes that are checked for another encoding."""
+"""Number of bytes that are checked for another encoding."""
 JQ = "jq -c '{}' FILE > NEW"
-"""The command that writes JSON as an object a line."""
+"""Command that writes JSON as one object per line."""
 ICONV = "iconv -f {} -t UTF-8 FILE > NEW"
-"""The command that converts another encoding to UTF-8."""
+"""Command that converts another encoding to UTF-8."""
 COMPRESSED = {b"\x1f\x8b": ("gzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", ".zst")}
-"""The first bytes of compressed files, with the name of the compression and the ending of a file's name."""
+"""Name and suffix of each compression, by the first bytes of a compressed file."""
 
 
 class EmptyFile(UsageError):
-    """A file without a byte."""
+    """The file is empty."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class LogSample:
     """The first lines of a file.
 
     Attributes:
-        lines: without their ends; none is empty.
+        lines: the lines without their ends, and without empty ones.
         whole: whether the file has no other lines.
-        other: lines that are not in UTF-8; a job refuses them.
-        data: the bytes of all lines, as a job reads them: also of empty lines, and of lines with NUL bytes.
-        numbers: the numbers of the lines, as an editor counts them, from 1.
-        nul_bytes: the number of NUL bytes before lines; they are skipped.
+        other: lines that are not UTF-8; a job rejects them.
+        data: the bytes of all lines as a job reads them, with empty lines and lines with NUL bytes.
+        numbers: the line numbers in the file, from 1.
+        nul_bytes: the number of skipped NUL bytes before lines.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class LogSample:
         return self.data or b"".join(line + b"\n" for line in (*map(str.encode, self.lines), *self.other))
 
     def number(self, line: int) -> int:
-        """Return the number in the file of one of the lines, both from 1."""
+        """Return the number in the file of the n-th line of `lines`; both count from 1."""
         return self.numbers[line - 1] if line <= len(self.numbers) else line
 
 
@@ -64,12 +64,11 @@ def read_sample(path: Path, max_bytes: int = MAX_BYTES, max_json_bytes: int = MA
     """Read the beginning of a log.
 
     Args:
-        max_bytes: the maximum number of decompressed bytes; a line that is cut there is left out.
-        max_json_bytes: the same, for a first line of JSON.
+        max_bytes: the maximum number of decompressed bytes; a line that is cut there is dropped.
+        max_json_bytes: the same if the first line is JSON.
 
     Raises:
-        UsageError: the file is missing, a folder, empty, binary, or compressed in a way that its name does
-            not say.
+        UsageError: the file is missing, a folder, empty, binary, or compressed without the suffix for it.
     """
     data, whole, nul_bytes = _beginning(path, max_bytes)
     first = data.removeprefix(MARK).lstrip()[:1]
@@ -110,10 +109,10 @@ def read_sample(path: Path, max_bytes: int = MAX_BYTES, max_json_bytes: int = MA
 
 
 def read_samples(paths: Iterable[Path]) -> list[LogSample]:
-    """Read the beginnings of files, except for those that are empty.
+    """Read the beginnings of files that are not empty.
 
     Raises:
-        UsageError: as `read_sample`; or every file is empty.
+        UsageError: as `read_sample`, or every file is empty.
     """
     samples, empty = list[LogSample](), list[tuple[Path, EmptyFile]]()
     for path in paths:
@@ -129,10 +128,10 @@ def read_samples(paths: Iterable[Path]) -> list[LogSample]:
 
 
 def not_utf8(sample: LogSample) -> str:
-    """Return a message on the lines of a file that are in another encoding, with the remedy."""
+    """Return a message on lines in another encoding, with the remedy."""
     number, total = len(sample.other), len(sample.lines) + len(sample.other)
     are = "is" if number == 1 else "are"
-    # The controls of Latin-1 are quotes and dashes in Windows' encoding.
+    # Bytes that are control characters in Latin-1 are quotes and dashes in Windows-1252.
     windows = any(0x80 <= byte < 0xA0 for line in sample.other for byte in line)
     encoding = "WINDOWS-1252" if windows else "ISO-8859-1"
     return (
@@ -142,7 +141,7 @@ def not_utf8(sample: LogSample) -> str:
 
 
 def _refuse_utf16(path: Path, head: bytes) -> None:
-    """Raise UsageError if a file begins with the mark of UTF-16, or has a zero in every second byte."""
+    """Raise UsageError if a file begins with the byte order mark of UTF-16, or every second byte is zero."""
     name = "UTF-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else ""
     for encoding, zeros in (("UTF-16LE", head[1::2]), ("UTF-16BE", head[::2])):
         if len(zeros) > 4 and zeros.count(0) > 0.8 * len(zeros) and head.count(0) < 0.6 * len(head):
@@ -153,8 +152,8 @@ def _refuse_utf16(path: Path, head: bytes) -> None:
 
 
 def _beginning(path: Path, max_bytes: int) -> tuple[bytes, bool, int]:
-    """Return the first bytes of a file, decompressed, without NUL bytes before lines; whether they are the
-    whole file; and the number of such NUL bytes."""
+    """Return the first decompressed bytes without NUL bytes before lines, whether these are the whole file,
+    and the number of removed NUL bytes."""
     if path.is_dir():
         raise UsageError(f"{path}: must be a file; it is a folder, name the files in it")
     if not path.exists():

@@ -22,13 +22,13 @@ COLUMNS = (
 )  # fmt: skip
 TROUBLES = COLUMNS[4:9]
 WORST = ("damaged", "writing", "quarantined", "blocked", "incomplete", "published", "expired")
-"""States of an hour: it has the first one that any of its partitions has."""
+"""States, worst first: an hour has the worst state of its partitions."""
 MAX_FINDINGS, MAX_OF_BLOCK = 20, 3
-"""Maximum of findings that are shown, in all and of each kind and block."""
+"""Maximum number of findings that are shown: in total, and per kind and block."""
 MAX_WAIVED = 5
-"""Maximum of waived checks that are shown, the latest."""
+"""Maximum number of waived checks that are shown, latest first."""
 MAX_CAUSES = 3
-"""Maximum of upstream reasons of a stage that are shown one by one."""
+"""Maximum number of upstream causes of a stage that are shown one by one."""
 
 
 def status(
@@ -156,7 +156,7 @@ def _upstream(stage: str, stale: "Mapping[datetime, PartitionKey]", snapshot: "L
 
 
 def _damaged(snapshot: "LedgerSnapshot") -> list[str]:
-    """Return the hours that are marked as damaged, by stage and table; they count as stale."""
+    """Return a line per stage and table with hours marked as damaged; these count as stale."""
     from transom.core.intervals import format_hours
     from transom.core.partitions import SOURCE_STAGE
 
@@ -172,7 +172,7 @@ def _damaged(snapshot: "LedgerSnapshot") -> list[str]:
 
 
 def _counts(snapshot: "LedgerSnapshot", stage: str) -> list[int]:
-    """Return the number of requested hours of a stage, and of those in each state of `COLUMNS`."""
+    """Return the number of requested hours of a stage, in total and per state of `COLUMNS`."""
     hours = snapshot.required_hours
     states: dict[datetime, str] = {}
     for partition, state in snapshot.items():

@@ -1,4 +1,4 @@
-"""`transom try`: run a stream on some files, in a temporary lake."""
+"""`transom try`: run all stages of a stream on files, in a temporary lake."""
 
 import logging
 import os
@@ -94,7 +94,7 @@ def try_(
 
 @contextmanager
 def _folder(lake: str | None) -> Iterator[tuple[Path, str]]:
-    """Return a temporary folder for the landing links, and the lake: in it, or at the option's path."""
+    """Yield a temporary folder for landing links, and the lake: in this folder, or at the option's path."""
     if lake is not None and Path(lake).exists():
         raise UsageError(f"--lake: must not be there yet, so that nothing is mixed; got {lake}")
     folder = Path(tempfile.mkdtemp(prefix="transom-try-"))
@@ -102,7 +102,7 @@ def _folder(lake: str | None) -> Iterator[tuple[Path, str]]:
         yield folder, str(Path(lake).absolute()) if lake else str(folder / "lake")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        # A failure before the first stage leaves none.
+        # A failure before the first stage leaves no lake.
         if lake is not None and Path(lake).exists():
             typer.echo(f"kept: {lake}", err=True)
 
@@ -121,7 +121,7 @@ def try_in(
         folder: an empty folder, for links to the files.
         lake: the lake of the tables.
         spark: the session to use; None starts one, and stops it.
-        hours: those to run; None is all that the files cover.
+        hours: the hours to run; None means all that the files cover.
 
     Raises:
         UsageError: a file is no log, no line is an event, or the times cover too many hours.
@@ -192,7 +192,7 @@ def try_in(
 
 
 def _reporting_interval(stream: "Stream", covered: "Interval") -> "Interval":
-    """Return the hours of some files, and the later ones that report their slow episodes and long frames.
+    """Return the hours of the files, extended until their slow episodes and long frames are reported.
 
     An episode is reported some time after its last record, the longest frames of a period at its end.
     """
@@ -206,7 +206,7 @@ def _reporting_interval(stream: "Stream", covered: "Interval") -> "Interval":
 
 @contextmanager
 def _landing(folder: Path) -> Iterator[None]:
-    """Make a folder the root of relative paths of streams."""
+    """Use a folder as the landing folder in the context."""
     previous = os.environ.get("TRANSOM_LANDING")
     os.environ["TRANSOM_LANDING"] = str(folder)
     try:

@@ -19,7 +19,7 @@ from transom.ledger.ledger import Ledger
 from transom.spec.stream import Stream
 
 MAX_FINDINGS, MAX_OF_BLOCK = 50, 5
-"""Maximum of findings that are shown, in all and of each kind and block."""
+"""Maximum number of findings that are shown: in total, and per kind and block."""
 
 
 def print_files(files: Sequence[ScannedFile]) -> None:
@@ -37,12 +37,12 @@ def print_files(files: Sequence[ScannedFile]) -> None:
 
 
 def print_rejected(files: Sequence[ScannedFile]) -> None:
-    """Print the rejected lines: for each reason their number, that of their files, and the first ones."""
+    """Print the numbers of rejected lines and of their files for each reason, and the first lines."""
     total = sum((file.reasons for file in files), Counter[str]())
     rows = []
     for reason, times in total.most_common():
         of_reason = [file for file in files if file.reasons[reason]]
-        # A line from each of many files shows more than all lines of the first.
+        # One line of each of several files shows more than all lines of one.
         examples = sorted(
             (index, number, file.path.name, *example)
             for number, file in enumerate(of_reason)
@@ -63,7 +63,7 @@ def _cut(text: str, length: int) -> str:
 
 
 def print_equal_files(stream: Stream, root: str, paths: Mapping[str, ScannedFile]) -> None:
-    """Print the files with the same bytes as another one, and whether both count.
+    """Print files whose bytes equal those of another file, and whether both count.
 
     Args:
         stream: as it was tried.
@@ -85,7 +85,7 @@ def print_equal_files(stream: Stream, root: str, paths: Mapping[str, ScannedFile
 
 
 def print_duplicates(stream: Stream, root: str, paths: Mapping[str, ScannedFile]) -> None:
-    """Print the number of duplicate events of each file, if the stream has `unique`.
+    """Print the number of duplicate events per file if the stream has `unique`.
 
     Args:
         stream: as it was tried.
@@ -113,10 +113,10 @@ def print_results(
     gates: Sequence[GateResult],
     rename: Callable[[str], str] = str,
 ) -> None:
-    """Print the findings and sample rows of each result, and which blocks did not run.
+    """Print findings, sample rows of each result, and the blocks that did not run.
 
     Args:
-        gates: the results of the gates of all stages that have run.
+        gates: the gate results of all stages that ran.
         rename: replaces the landing paths in a text by the paths of the user's files.
     """
     typer.echo(f"\nfindings in {interval}")
@@ -150,8 +150,8 @@ def print_results(
 def print_cost(root: str, interval: Interval) -> None:
     """Print the time of each stage, and bounds of the time of one hour.
 
-    A run of one hour starts Spark, too, and makes every commit of a longer run. So it takes more than its
-    share of the rows, and not much more than all hours together.
+    A run of one hour starts Spark and makes all commits, like a longer run. So it takes longer than its share
+    of the rows, but not much longer than all hours together.
     """
     rows = []
     start = work = 0.0

@@ -1,4 +1,4 @@
-"""`transom verify`: compare the tables with the ledger, and mark damage."""
+"""`transom verify`: compare the tables with the ledger, and mark damaged hours."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transom.spec.stream import Stream
 
 MAX_DAMAGES_SHOWN = 50
-"""Maximum of damages, and of files, that are printed one by one."""
+"""Maximum number of damages, and of files, that are printed one by one."""
 
 
 def verify(
@@ -91,13 +91,13 @@ def verify_in(
     interval: "Interval | None" = None,
     repair: bool = False,
 ) -> bool:
-    """Print the damage of a stream, and return whether there is none.
+    """Print the damaged hours of a stream, and return whether there are none.
 
     Args:
         file: the stream file.
         uri: the lake.
-        interval: only its hours; None is everything.
-        repair: whether to mark the damage.
+        interval: the hours to compare; None means all.
+        repair: whether to mark the damaged hours.
     """
     from transom.app.verify import find, mark
 
@@ -135,7 +135,7 @@ def verify_in(
 
 
 def _print_gone(gone: dict[str, int]) -> None:
-    """Print which files cannot be read again."""
+    """Print the files that cannot be read again."""
     for path, lines in sorted(gone.items())[:MAX_DAMAGES_SHOWN]:
         typer.echo(
             f"gone: {escape_control_chars(path)} is not in the landing folder as it was read, "

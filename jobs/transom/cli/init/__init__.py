@@ -1,1 +1,1 @@
-"""Draft a stream's file from a log."""
+"""Draft a stream file from a log."""

@@ -17,16 +17,16 @@ FORMS: Mapping[str, Callable[[Sequence[str]], LogFormat | NearMiss]] = {
     "LTSV": labelled, "system calls": syscalls, "strace": strace, "key=value": pairs, "CSV": delimited,
     "a pattern": own_form,
 }  # fmt: skip
-"""The forms, narrow ones before general ones."""
+"""Detectors by name, specific forms before general ones."""
 
 EMBEDDING = ("csv", "kv", "regex")
-"""Formats one of whose fields may be JSON."""
+"""Formats in which one field may be JSON."""
 LONGEST = 1000
 """Maximum number of characters of a shown pattern."""
 
 
 class Unknown(ValueError):
-    """Lines of no known form. The text has the tried forms, the nearest one, and how to continue by hand."""
+    """Lines have no known form. The message has the tried forms, the nearest one, and how to continue."""
 
 
 def recognise(lines: Sequence[str]) -> LogFormat:
@@ -34,7 +34,7 @@ def recognise(lines: Sequence[str]) -> LogFormat:
 
     Raises:
         Unknown: there is no such form.
-        NotRead: no format can read the form.
+        NotRead: the form is known, but no format reads it.
     """
     lines = lines[:SAMPLE_LINES]
     near: dict[str, NearMiss] = {}
@@ -57,7 +57,7 @@ def recognise(lines: Sequence[str]) -> LogFormat:
 
 
 def _first_pattern(line: str) -> str:
-    """Return a pattern for the first line to continue with, if it is short enough to read."""
+    """Return text with a pattern of the first line; with the line alone if the pattern is too long."""
     pattern, _ = guess([line])
     if len(pattern) > LONGEST or re.fullmatch(pattern, line) is None:
         return f" The first line:\n  {comment(line)[:300]}"

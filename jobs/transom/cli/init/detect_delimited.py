@@ -1,4 +1,4 @@
-"""Detect delimited lines: Zeek's tables, W3C's extended logs, CSV with any lines above its records."""
+"""Detect delimited lines: Zeek's tables, W3C's extended logs, CSV with or without lines above its records."""
 
 import csv
 import re
@@ -18,20 +18,20 @@ ZEEK_TYPES: Mapping[str, FieldType] = {
     "port": "integer", "bool": "boolean",
 }  # fmt: skip
 CLOCK_COMMA = re.compile(r"(?<![0-9])[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3}(?:[0-9]{3})?(?=[^0-9,\"])")
-"""A time of day with a decimal comma, which is no delimiter."""
+"""A time of day with a decimal comma; this comma is no delimiter."""
 ONE_LINE = (
     "python3 -c \"import csv, sys; csv.writer(sys.stdout).writerows([' '.join(c.split()) for c in r] "
     'for r in csv.reader(sys.stdin{}))" < FILE > NEW'
 )
 DELIMITERS = ("\t", ";", ",", "|", " ", BLANKS)
 OF_BLANKS = DELIMITERS[-2:]
-"""The blanks among them: one blank, and any number of blanks."""
+"""Delimiters of blanks: exactly one, and any number."""
 COMMENTS = ("#", "//", "%", "!")
-"""Beginnings of lines that are no records of a table."""
+"""Prefixes of comment lines."""
 MAX_LINES_ABOVE = 50
 """Maximum number of lines above the first record."""
 LONGEST_RECORD = 200
-"""Maximum number of lines of a record."""
+"""Maximum number of lines per record."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class DelimitedTable:
     """Lines as rows of the same number of values.
 
     Attributes:
-        rows: the rows, without lines with another number of values.
-        places: the line of each row, from 1.
-        above: the number of lines before the first row that are neither rows nor comments.
-        share: the share of rows among the lines from the first row on.
-        comment: the beginning of comment lines; empty if there are none.
-        comments: the texts of comment lines, by their number from 1.
+        rows: the rows; lines with another number of values are omitted.
+        places: the line number of each row, from 1.
+        above: the number of lines before the first row that are no comments.
+        share: the share of rows among the lines after those, without comments.
+        comment: the prefix of comment lines; empty if there are none.
+        comments: the texts of comment lines by line number, from 1.
     """
 
     delimiter: str
@@ -56,7 +56,7 @@ class DelimitedTable:
     comments: dict[int, str]
 
     def only_comments(self, start: int, stop: int) -> bool:
-        """Return whether all lines from one number to another, exclusive, are comments."""
+        """Return whether all lines from `start` to `stop` (exclusive) are comments."""
         return self.comments.keys() >= {*range(start, stop)}
 
 
@@ -75,7 +75,7 @@ def zeek(lines: Sequence[str]) -> LogFormat | NearMiss:
 
 
 def w3c(lines: Sequence[str]) -> LogFormat | NearMiss:
-    """Detect W3C's extended logs, as of IIS, in which a `#Fields:` line names the fields."""
+    """Detect W3C's extended logs, such as those of IIS: a `#Fields:` line names the fields."""
     if not any(line.startswith(FIELDS) for line in lines):
         return NearMiss(0)
     body = [line for line in lines if not line.startswith("#")]
@@ -92,18 +92,18 @@ def delimited(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect CSV with any delimiter, and the line that names its columns.
 
     Raises:
-        NotRead: records have several lines.
+        NotRead: records span several lines.
     """
     tables = _tables(lines)
     candidates = [table for table in tables if table.delimiter == "\t" or not _is_prose(table.rows)]
     read = [(table, _log(table)) for table in candidates if table.share >= MIN_SHARE]
     fitting = [(table, log) for table, log in read if _is_sure(table, log)]
-    # A tab is in no text by chance.
+    # Text rarely contains a tab by chance.
     fitting = [(table, log) for table, log in fitting if table.delimiter == "\t"] or fitting
     if fitting:
-        # If values contain another delimiter, the first line tells the right one.
+        # If values contain another delimiter, the header decides.
         best, log = max(fitting, key=_likelihood)
-        # Commas inside lines that begin with a time of several words.
+        # The commas may be inside lines that begin with a time of several words.
         if best.delimiter != "\t" and not _likelihood((best, log))[0] and guess(lines)[1]:
             why = "no column is a time, while the lines begin with one of several words"
             return NearMiss(len(best.rows), why)
@@ -114,13 +114,13 @@ def delimited(lines: Sequence[str]) -> LogFormat | NearMiss:
 
 
 def _tables(lines: Sequence[str]) -> list[DelimitedTable]:
-    """Return the table for each delimiter, but only one of those for blanks."""
+    """Return the table for each delimiter; of the two delimiters of blanks, only the better one."""
     tables = {delimiter: _table_of(lines, delimiter) for delimiter in DELIMITERS}
     if mostly(CLOCK_COMMA.search(line) is not None for line in lines):
         tables[","] = None
     single, several = (tables[blanks] for blanks in OF_BLANKS)
     if single is not None and several is not None:
-        # Several blanks are one delimiter, unless more lines are rows with one blank, or all the same.
+        # Prefer any number of blanks, unless exactly one yields more rows, or the same.
         empty = any(not any(column) for column in zip(*single.rows[1:], strict=True))
         aligned = empty or (several.share >= single.share and several.rows != single.rows)
         tables[OF_BLANKS[not aligned]] = None
@@ -128,7 +128,7 @@ def _tables(lines: Sequence[str]) -> list[DelimitedTable]:
 
 
 def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
-    """Raise NotRead if single lines are no records, but most records of several lines are."""
+    """Raise NotRead if most records have the same number of values once quoted values may span lines."""
     records, several = _records_of(lines, delimiter)
     width, number = Counter(map(len, records)).most_common(1)[0]
     if width < 2 or not several or number < MIN_SHARE * len(records) or len(records) < 2:
@@ -143,20 +143,21 @@ def _refuse_long_records(lines: Sequence[str], delimiter: str) -> None:
 
 
 def _is_sure(table: DelimitedTable, log: LogFormat) -> bool:
-    """Return whether lines that could also be prose are a table: a header decides, if it is not the first
-    line, or if blanks are the delimiter."""
+    """Return whether lines are a table and no prose.
+
+    If lines are above the table or blanks are the delimiter, it needs a header and a time.
+    """
     if table.delimiter not in OF_BLANKS and not table.above:
         return True
     if _head_of(table)[0] is None or len(table.rows) < 3 or len(table.rows[0]) < 3 - bool(table.above):
         return False
-    # Another column may have the time of day of a date.
+    # A date counts: its time of day may be in another column.
     days = ([f"{text} 00:00:00" for text in texts[:200]] for texts in log.fields.values() if texts)
     return _has_time(log.fields) or any(times_of(day) is not None for day in days)
 
 
 def _likelihood(candidate: tuple[DelimitedTable, LogFormat]) -> tuple[bool, bool, int]:
-    """Return the sort key that selects the most likely table: one with names or a time, with names, and with
-    most columns."""
+    """Return a sort key: whether a table has names or a time, whether it has names, its number of columns."""
     table, log = candidate
     named = log.options.get("header") is not False
     return named or _has_time(log.fields), named, len(table.rows[0])
@@ -204,9 +205,9 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 
 def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether rows are prose with commas in it."""
+    """Return whether rows are prose with commas."""
     cells = [cell for row in rows[:200] for cell in row]
-    # JSON has blanks, too.
+    # JSON also has blanks.
     return sum(cell.count(" ") > 4 and cell[0] not in "{[" for cell in cells) * 4 > len(cells)
 
 
@@ -228,7 +229,7 @@ def _table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
         places = list(rows)
         below = (text for number, text in comments.items() if number > places[0])
         above = sum(number < places[0] for number in read)
-        # Values may also begin with such a sign.
+        # Values may also begin with a comment's prefix.
         if above <= MAX_LINES_ABOVE and all(len(parts.split_line(text) or ()) != width for text in below):
             share = len(rows) / (len(read) - above)
             return DelimitedTable(delimiter, [*rows.values()], places, above, share, comment, comments)
@@ -236,10 +237,13 @@ def _table_of(lines: Sequence[str], delimiter: str) -> DelimitedTable | None:
 
 
 def _head_of(table: DelimitedTable) -> tuple[list[str] | None, int, int, int]:
-    """Return the column names of a table, None if no line has them, and the number of their line, from 1; the
-    first row that is a record, and the number of its line.
+    """Find the header and the first record of a table.
 
     A line above the records, such as names or units, has no value of the type of its column.
+
+    Returns:
+        The column names, None if no line has them; the number of their line, from 1; the index of the first
+        record in `rows`; the number of its line, from 1.
     """
     rows, first = table.rows, table.places[0]
     typed_rows = rows[len(rows) // 2 :] if len(rows) > 3 else rows[1:]
@@ -250,7 +254,7 @@ def _head_of(table: DelimitedTable) -> tuple[list[str] | None, int, int, int]:
         while data < min(len(rows) - 1, MAX_LINES_ABOVE) and _is_above(rows[data], kinds):
             data += 1
     else:
-        # Missing and repeated names may be replaced by others.
+        # `_unique` replaces missing and repeated names.
         names = [
             name if name.strip() and rows[0].count(name) == 1 else f"{name or 'field'}_{place}"
             for place, name in enumerate(rows[0], 1)
@@ -268,7 +272,7 @@ def _head_of(table: DelimitedTable) -> tuple[list[str] | None, int, int, int]:
 
 
 def _is_above(row: Sequence[str], kinds: Sequence[ColumnType]) -> bool:
-    """Return whether no value of a row has the type of its column, and some value has another one."""
+    """Return whether a row has values in columns with a type, and none of them is of this type."""
     cells = ((cell, kind) for cell, kind in zip(row, kinds, strict=True) if kind.type != "string")
     typed = [_is_of(kind, cell) for cell, kind in cells if cell and cell not in NOTHING]
     return bool(typed) and not any(typed)
@@ -283,8 +287,8 @@ def _is_of(kind: ColumnType, cell: str) -> bool:
 
 
 def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a line names the fields: its texts are distinct, no numbers, and no values of their
-    column."""
+    """Return whether a line names the fields: texts that are distinct, no numbers, and no values of their
+    columns."""
     if len(set(first)) < len(first) or not all(cell.strip() for cell in first):
         return False
     if any(re.search(r"[^\W\d]|_", cell) is None for cell in first):
@@ -301,11 +305,11 @@ def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _records_of(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], int]:
-    """Return the records in lines, where a quoted value may continue in the next line.
+    """Split lines into records; a quoted value may continue in the next line.
 
     Returns:
-        The records, and how many of them have several lines. A line whose quote is never closed, before a
-        delimiter or at a line's end, is a record with a single value.
+        The records, and how many of them span several lines. A line with a quote that is not closed before a
+        delimiter or a line's end is a record with one value.
     """
     records: list[list[str]] = []
     several = at = 0

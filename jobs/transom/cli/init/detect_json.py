@@ -22,16 +22,16 @@ from transom.formats.record_format import FieldType
 from transom.formats.rejections import Rejections
 
 CONN = {"ts", "uid", "proto", "conn_state"}
-"""Fields that together occur only in Zeek's log of connections."""
+"""Fields that only Zeek's connection log has together."""
 SAMPLE_OBJECTS = 200
-"""The number of objects that are checked for times."""
+"""Maximum number of objects that are checked for times."""
 MAX_AROUND = 20
 """Maximum number of values around a record that become columns."""
 HALF = 0.5
-"""The minimum share of JSON texts for which its fields become columns: logs mix both kinds."""
+"""Minimum share of texts that are JSON for its fields to become columns; the others may be plain text."""
 CONTAINER = rf"(?P<time>[^ ]+) (?P<stream>stdout|stderr) (?P<tag>[FP](?::[^ ]*)?) (?P<{MESSAGE}>.*)"
 BRACKETS = 3
-"""The number of a line's brackets that are tried as the beginning of an object."""
+"""Number of opening brackets of a line that are tried as the beginning of an object."""
 _TAIL = re.compile(r"(?:^|(?<=\s))[^\s0-9]+$")
 _ARRAY = re.compile(r"\s*\[\s*(\{\s*[\"}]|$)")
 _PRETTY = re.compile(r'\s*("(?:[^"\\]|\\.)*"\s*:.*|[\]}{\[]+,?)\s*')
@@ -39,11 +39,13 @@ _ADVICE = f"transom reads an object a line. Make it so: {JQ}"
 
 
 def json_lines(lines: Sequence[str]) -> LogFormat | NearMiss:
-    """Detect lines with an object each. The object with the time is the event: the line, or the objects of a
-    list if more lines have such a list than a time of their own.
+    """Detect one JSON object per line.
+
+    The object with the time is the event. It is the line, or each object of a list in the line if more lines
+    have such a list than have a time of their own.
 
     Raises:
-        NotRead: the lines are JSON of another shape: one value over several lines, or a list.
+        NotRead: the JSON is one value over several lines, or a list.
     """
     records = _objects(lines)
     if len(records) < MIN_SHARE * len(lines):
@@ -56,7 +58,7 @@ def json_lines(lines: Sequence[str]) -> LogFormat | NearMiss:
     for number, record in enumerate(records[:SAMPLE_OBJECTS]):
         for path, items, around in _lists(record):
             lists.setdefault(path, []).append((number, items, around))
-    # The outer lists come first.
+    # Outer lists come before inner ones.
     paths = sorted(lists, key=lambda path: path.count("[]"))
     timed = [path for path in paths if _timed([item for _, items, _ in lists[path] for item in items])]
     options, notes = {}, []
@@ -75,19 +77,19 @@ def json_lines(lines: Sequence[str]) -> LogFormat | NearMiss:
 
 
 def container(lines: Sequence[str]) -> LogFormat | NearMiss:
-    """Detect lines of a container runtime: time, stream, tag and message, which may be JSON."""
+    """Detect lines of a container runtime: time, stream, tag, and a message that may be JSON."""
     note = "a container's log; a message that is cut in parts, with the tag P, stays in parts"
     log = by_pattern(lines, CONTAINER, note, keep_empty=True)
     return log if isinstance(log, NearMiss) else with_json(log, [MESSAGE])
 
 
 def carried(lines: Sequence[str]) -> LogFormat | NearMiss:
-    """Detect lines that end in a JSON object after words of one form; the format is a pattern."""
+    """Detect lines with a JSON object after text of one form; the format is a pattern."""
     heads = [head for head in map(_head, lines) if head is not None]
     if len(heads) < HALF * len(lines) or not any(map(str.strip, heads)):
         return NearMiss(len(heads))
     tails = [match[0] if (match := _TAIL.search(head.rstrip())) else "" for head in heads]
-    # Words such as `@cee:` or `data=` before each object belong to no field.
+    # A label such as `@cee:` or `data=` before each object belongs to no field.
     tail = tails[0] if set(tails) == {tails[0]} and tails[0][-1:] in tuple(":=,") else ""
     leads = [head.rstrip().removesuffix(tail).rstrip() for head in heads]
     sign = rf"(?:{re.escape(tail)} *)?" if tail else ""
@@ -95,7 +97,7 @@ def carried(lines: Sequence[str]) -> LogFormat | NearMiss:
     if not any(leads):
         pattern = sign + message
     elif (lead := guess(leads)[0]).endswith(message):
-        # The words before the object.
+        # The text before the object.
         words = lead.removesuffix(message)
         pattern, path = rf"{words}(?P<{MESSAGE}>[^{{]*?) *{sign}(?P<json>\{{.*)?", "json"
     else:
@@ -117,7 +119,7 @@ def _head(line: str) -> str | None:
 
 
 def with_json(log: LogFormat, paths: Iterable[str]) -> LogFormat:
-    """Return a log with the fields of the JSON in one of its texts; unchanged if there is none.
+    """Return the log with the fields of the JSON in one of its fields; unchanged if there is none.
 
     Args:
         paths: the fields that may be JSON.
@@ -139,7 +141,7 @@ def with_json(log: LogFormat, paths: Iterable[str]) -> LogFormat:
 
 
 def _object_of(line: str) -> dict[str, Any] | None:
-    """Return the object that a line is, numbers as their own text; None if it is none."""
+    """Parse a line as an object, with numbers as their text; return None if it is no object."""
     try:
         record = parse_json(line) if line.lstrip()[:1] == "{" else None
     except ValueError:
@@ -152,7 +154,7 @@ def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _records_of(lines: Sequence[str], path: str, around: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the records in lines of JSON, each with the values that it takes from the objects around it.
+    """Return the records in lines of JSON, each with values of the objects around it.
 
     Args:
         path: the path of the records, such as `Records[]`.
@@ -165,7 +167,7 @@ def _records_of(lines: Sequence[str], path: str, around: Sequence[str]) -> list[
 
 
 def _leaves(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value that is no object, by its path."""
+    """Yield the path and the value of everything that is no object."""
     for name, value in record.items():
         if isinstance(value, dict) and value:
             yield from _leaves(value, f"{above}{name}.")
@@ -174,7 +176,7 @@ def _leaves(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, A
 
 
 def _flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], dict[str, FieldType]]:
-    """Return the texts of every path, and the types that JSON itself determines."""
+    """Return the texts of each path, and the types that JSON determines."""
     fields: dict[str, list[str]] = {}
     kinds: dict[str, Counter[type]] = {}
     for record in records:
@@ -183,7 +185,7 @@ def _flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], d
             if value is not None:
                 texts.append(value if isinstance(value, str) else json_text(value))
                 counts[type(value)] += 1
-    # An object that is null in some records.
+    # The path is an object that is null in some records.
     nulls = [path for path in fields if not kinds[path]]
     for path in [path for path in nulls if any(other.startswith(f"{path}.") for other in fields)]:
         del fields[path], kinds[path]
@@ -192,7 +194,7 @@ def _flat(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], d
         if counts.keys() == {bool}:
             types[path] = "boolean"
         elif counts[Raw] < MIN_SHARE * counts.total():
-            # A text in JSON is intended as a text, unless it is a time, or all are numbers and no ids.
+            # Strings stay strings, unless they are times, or all are numbers and no ids.
             kind = kind_of(fields[path])
             quoted = kind.type in ("integer", "number") and kind.share == 1
             if not quoted or NO_FIGURE.search(identifier(path)):
@@ -210,8 +212,7 @@ def _is_around(path: str, records: str) -> bool:
 
 
 def _timed(objects: Sequence[Mapping[str, Any]]) -> int:
-    """Return how many of the first objects have a field with a complete time; a number counts only if its
-    name is that of a time."""
+    """Count the first objects with a complete time; a number needs a field that is named as a time."""
     fields, types = _flat(objects[:SAMPLE_OBJECTS])
     times = (
         len(texts)
@@ -225,8 +226,9 @@ def _timed(objects: Sequence[Mapping[str, Any]]) -> int:
 def _lists(
     record: Mapping[str, Any], above: str = "", around: Sequence[str] = ()
 ) -> Iterator[tuple[str, list[Any], list[str]]]:
-    """Yield the lists of objects in an object, also nested ones: the path, the objects, and the paths of the
-    values around them.
+    """Yield each list of objects in an object: its path, the objects, and the paths of values around them.
+
+    Lists may be nested.
 
     Args:
         above: the path of the object, ending in a dot if it is in a list.

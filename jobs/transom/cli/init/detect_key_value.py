@@ -1,4 +1,4 @@
-"""Detect lines of pairs, `a=1 b="two words"`, and the words before them, which may contain a time."""
+"""Detect lines of pairs, `a=1 b="two words"`, after words that may contain a time."""
 
 import re
 from collections import Counter
@@ -11,10 +11,10 @@ from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, mostly, 
 
 PAIR = re.compile(r'([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 SINGLE = re.compile(PAIR.pattern.replace('"', "'"))
-"""The same with single quotes around values."""
+"""A pair with single quotes around its value."""
 LABELLED = re.compile(r"[A-Za-z_][\w.-]*:[^\t]*(?:\t[A-Za-z_][\w.-]*:[^\t]*)+")
 MAX_WORDS = 8
-"""Maximum number of words at a line's beginning that are checked."""
+"""Maximum number of leading words of a line that are checked."""
 TIMES = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?",
     r"[0-9]{10}(?:\.[0-9]{1,9})?",
@@ -22,17 +22,17 @@ TIMES = (
 )
 """Patterns of times inside other text."""
 SERIAL = r":(?P<serial>[0-9]+)\):?"
-"""The text after the time in an audit log: the number of the event, which several lines share."""
+"""The text after the time in an audit log: the event's number; an event may have several lines."""
 SAMPLE_VALUES = 200
 _PARTS = {
     "date": "date", "time": "time", "%b": "month", "%d": "day", "%a": "weekday", "%a,": "weekday",
     "%Y": "year", "%z": "offset", "%Z": "zone",
 }  # fmt: skip
-"""Names of a time's words; other words are a date or a time of day."""
+"""Field names of the words of a time, by format; other words are a date or a time of day."""
 
 
 def pairs(lines: Sequence[str]) -> LogFormat | NearMiss:
-    """Detect lines that mainly consist of pairs; words before them become fields as far as they are alike."""
+    """Detect lines of mostly pairs. Words before the pairs become fields if all lines have them."""
     single = sum(line.count("='") for line in lines) > sum(line.count('="') for line in lines)
     quote, pair = ("'", SINGLE) if single else ('"', PAIR)
     rows = [pair.findall(line) for line in lines]
@@ -70,8 +70,7 @@ def pairs(lines: Sequence[str]) -> LogFormat | NearMiss:
 
 
 def labelled(lines: Sequence[str]) -> LogFormat | NearMiss:
-    """Detect LTSV, with tabs between pairs and a colon in each: `time:2024-05-06T10:00:00Z` and
-    `host:web0`."""
+    """Detect LTSV: pairs such as `host:web0`, with tabs between them."""
     rows = list(filter(LABELLED.fullmatch, lines))
     usual = Counter(row.partition(":")[0] for row in rows).most_common(1)
     if len(rows) < MIN_SHARE * len(lines) or usual[0][1] < MIN_SHARE * len(lines):
@@ -87,13 +86,12 @@ def _lead_words(line: str, between: str, pair: re.Pattern[str]) -> list[str]:
     if not between:
         return text.split()
     *words, rest = text.split(between)
-    # Text without a separator before the first pair belongs to its name.
+    # Text directly before the first pair belongs to its name.
     return [] if rest.strip() else [word.strip() for word in words]
 
 
 def _lead(lead_words: Sequence[Sequence[str]], fields: Mapping[str, object]) -> tuple[list[str], list[str]]:
-    """Return the names of the words of the time, and of all leading words; empty if no time is before the
-    pairs.
+    """Return the names of the time's words, and of all leading words; both empty without a leading time.
 
     Args:
         lead_words: the words before the pairs of each line.
@@ -124,7 +122,7 @@ def _lead(lead_words: Sequence[Sequence[str]], fields: Mapping[str, object]) -> 
         for place in range(at):
             named(name_of([words[place] for words in rows], place))
         time = [named(_PARTS.get(p) or ("time" if "%H" in p or "%I" in p else "date")) for p in parts]
-        # After a time without a year syslog has a host and a process.
+        # In syslog, a host and a process follow a time without a year.
         known = ["host", "process"] if partial is not None and complete is None else []
         for place in range(end, end + _count_alike([words[end:] for words in rows])):
             named(known.pop(0) if known else name_of([words[place] for words in rows], place))
@@ -133,8 +131,7 @@ def _lead(lead_words: Sequence[Sequence[str]], fields: Mapping[str, object]) -> 
 
 
 def _count_alike(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many words are fields: up to one that ends in a colon, or before one that begins with a
-    bracket."""
+    """Count the leading words that are fields: up to one that ends in a colon, or before a bracket."""
     for at, texts in enumerate(zip(*rows, strict=True)):
         if any(text.startswith("[") for text in texts):
             return at
@@ -144,8 +141,12 @@ def _count_alike(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _time_inside(fields: Mapping[str, Sequence[str]]) -> tuple[str, str, dict[str, list[str]]] | None:
-    """Return a field whose values contain a time, as in `msg=audit(1681160198.534:3901):`, a pattern for
-    these, and the resulting fields; None if no field has a time at the same place in most values."""
+    """Find a field whose values contain a time, as in `msg=audit(1681160198.534:3901):`.
+
+    Returns:
+        The field, a pattern for its values, and the resulting fields; None if no field has a time at the same
+        place in most values.
+    """
     for (field, texts), time in product(fields.items(), TIMES):
         pattern = _pattern_around(texts[:SAMPLE_VALUES], time)
         if pattern is not None:
@@ -156,7 +157,7 @@ def _time_inside(fields: Mapping[str, Sequence[str]]) -> tuple[str, str, dict[st
 
 
 def _pattern_around(texts: Sequence[str], time: str) -> str | None:
-    """Return a pattern for values that begin alike up to a time."""
+    """Return a pattern for values with the same text before a time; None if most differ."""
     form = re.compile(rf"(?<![0-9.]){time}(?![0-9])")
     matches = [match for match in map(form.search, texts) if match is not None]
     if not matches or len(matches) < MIN_SHARE * len(texts):

@@ -1,4 +1,4 @@
-"""Detect other lines by regular expressions: web servers, CEF, system calls, or a guessed pattern."""
+"""Detect lines by regular expressions: web servers, CEF, system calls, or a guessed pattern."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from transom.cli.init.log_format import MIN_SHARE, LogFormat, NearMiss, by_patte
 from transom.formats.regex import COMBINED, COMMON
 
 MIN_SHARE_OF_OWN_FORM = 0.3
-"""The minimum share of lines that a guessed pattern must match; the others continue earlier lines."""
+"""Minimum share of lines that a guessed pattern must match; the others may continue earlier lines."""
 _HOST = r"(?P<host>[^ ]+?)(?::(?P<port>[0-9]+))? "
 _REQUEST = rf'"(?:{REQUEST_PARTS}|(?P<request>(?:[^"\\]|\\.)*))"'
 _HOSTED = _HOST + re.sub(
@@ -25,7 +25,7 @@ NGINX = (
     r"(?:, client: (?P<client>[^,]+))?(?:, server: (?P<server>[^,]*))?"
     rf'(?:, request: "(?P<request>{REQUEST_PARTS}|[^"]*)")?'
 ) + "".join(rf'(?:, {name}: "(?P<{name}>[^"]*)")?' for name in ("subrequest", "upstream", "host", "referrer"))
-"""nginx and its derivatives: optional pairs after the message, in this order."""
+"""Error log of nginx and its derivatives, with optional pairs after the message in this order."""
 APACHE = (
     r"\[(?P<time>[A-Z][a-z]{2} [A-Z][a-z]{2} [^\]]+)\] \[(?:(?P<module>[^:\]]*):)?(?P<level>[a-z0-9]+)\]"
     r"(?: \[pid (?P<pid>[0-9]+)(?::tid (?P<tid>[0-9]+))?\])?"
@@ -33,7 +33,7 @@ APACHE = (
     r" \[(?:client|remote) (?P<client>[^\]]*?)(?::(?P<port>[0-9]+))?\])?"
     r" (?:(?P<code>[A-Z]{2}[0-9]{5}): )?(?P<message>.*?)(?:, referer: (?P<referer>.*))?"
 )
-"""Apache httpd, 2.4 and earlier."""
+"""Error log of Apache httpd, 2.4 and earlier."""
 _STRACE = (
     r"(?:(?:\[pid +)?(?P<pid>[0-9]+)\]? +)?(?:(?P<time>[0-9][0-9:.]*[0-9]) +)?"
     r"(?P<call>[a-z_][a-z0-9_]*)\((?P<arguments>.*)\) += (?P<return>.*)"
@@ -44,7 +44,7 @@ _CALL = re.compile(
 )
 CEF_HEADER = ("version", "vendor", "product", "product_version", "event_class", "event", "severity")
 MAX_KEYS = 24
-"""Maximum number of CEF's extension keys that become groups."""
+"""Maximum number of extension keys of CEF that become groups."""
 CEF_TIMES = ("rt", "end", "start", "deviceReceiptTime")
 _BAR = r"(?:[^|\\]|\\.)*"
 _CEF = re.compile(r"(.*?)CEF:([0-9.]+)" + rf"\|({_BAR})" * 6 + r"\|(.*)")
@@ -56,7 +56,7 @@ _CEF_NOTE = (
 
 
 def apache(lines: Sequence[str]) -> LogFormat | NearMiss:
-    """Detect the common or the combined log; with the virtual host in front the format is a pattern."""
+    """Detect the common or the combined log format; after a virtual host, the format is a pattern."""
     fields, read, _ = read_lines(lines, "apache", {})
     if read < MIN_SHARE * len(lines):
         return NearMiss(read)
@@ -83,7 +83,7 @@ def error_log(lines: Sequence[str]) -> LogFormat | NearMiss:
 def cef(lines: Sequence[str]) -> LogFormat | NearMiss:
     """Detect ArcSight's CEF, with or without syslog's fields before it; the format is a pattern.
 
-    CEF has seven fields between bars, then pairs whose values may contain blanks.
+    CEF has seven fields between vertical bars, then pairs whose values may contain blanks.
     """
     rows = [match.groups() for match in map(_CEF.fullmatch, lines) if match]
     if len(rows) < MIN_SHARE * len(lines):
@@ -109,10 +109,10 @@ def _prefix_pattern(texts: Sequence[str]) -> str:
 
 
 def _extension_groups(extensions: Sequence[str], reserved: set[str]) -> str:
-    """Return an optional group for each key whose values have no blanks, and for times.
+    """Return an optional group for each key whose values are times or have no blanks.
 
     Args:
-        reserved: names that other groups have.
+        reserved: names of other groups; a key with such a name gets a prefix.
     """
     values: dict[str, list[str]] = {}
     places: Counter[str] = Counter()
@@ -142,8 +142,7 @@ def strace(lines: Sequence[str]) -> LogFormat | NearMiss:
 
 
 def syscalls(lines: Sequence[str]) -> LogFormat | NearMiss:
-    """Detect `name [arg=value ...] [=> return]`, with the same number of words before the name in each
-    line."""
+    """Detect `name [arg=value ...] [=> return]` after the same number of words in each line."""
     rows = [row for row in map(_CALL.fullmatch, lines) if row is not None]
     arrows = sum(row["arrow"] is not None for row in rows)
     if len(rows) < MIN_SHARE * len(lines) or arrows * 4 < len(lines):
@@ -166,10 +165,10 @@ def syscalls(lines: Sequence[str]) -> LogFormat | NearMiss:
 
 
 def own_form(lines: Sequence[str]) -> LogFormat | NearMiss:
-    """Guess a first pattern, for a person to continue with.
+    """Guess a first pattern that a user can edit.
 
-    If most lines have nothing in common, use those that begin alike, with a time: the others continue a
-    message, such as a stack trace.
+    If most lines have nothing in common, use the lines that begin with the same form of a time. The others
+    continue a message, such as a stack trace.
     """
     notes = ["?: a first attempt; give the groups names, and take apart what is one"]
     pattern, timed = guess(lines)

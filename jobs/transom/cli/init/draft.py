@@ -1,4 +1,4 @@
-"""Draft a stream file for a log from its first lines, and try it on them."""
+"""Draft a stream file from the first lines of a log, and try it on them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,15 +22,15 @@ from transom.storage.filesystem import landing_root
 from transom.stream import parse
 
 FIRST = "2024-01-01T00:00"
-"""The time of the first line of a log without times, if its files' names have none."""
+"""Time of the first line if neither lines nor files' names have times."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A stream file, and its result for the lines that it was drafted from.
+    """A stream file, and its result for the sampled lines.
 
     Attributes:
-        untimed: why the stream file has no time, and cannot be used yet; empty if lines have a time.
+        untimed: why the stream file has no `time` yet and cannot be used; empty if it has one.
     """
 
     text: str
@@ -39,7 +39,7 @@ class Draft:
 
 
 def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
-    """Return a stream file.
+    """Draft a stream file.
 
     Raises:
         UsageError: the files have no known form, different forms, or a form that no format reads.
@@ -83,7 +83,7 @@ def draft(samples: Sequence[LogSample], name: str | None = None) -> Draft:
 
 
 def _recognised(samples: Sequence[LogSample]) -> LogFormat:
-    """Return the common format of all files, with the fields of all of them."""
+    """Return the common format of all files, with the fields of each."""
     logs = [_form(sample, sample.lines) for sample in samples]
     first, fields = logs[0], dict[str, list[str]]()
     for sample, log in zip(samples, logs, strict=True):
@@ -93,7 +93,7 @@ def _recognised(samples: Sequence[LogSample]) -> LogFormat:
                 f"{sample.path}: must be of the form of {samples[0].path}, {expected}; it is {got}"
             )
         if log.options != first.options:
-            # Each format has what the lines of its file have in common; all lines together may have less.
+            # The lines of all files together may have less in common than those of each file.
             share = SAMPLE_LINES // len(samples) + 1
             return _form(samples[0], [line for sample in samples for line in sample.lines[:share]])
         for path, texts in log.fields.items():
@@ -106,15 +106,14 @@ def _form(sample: LogSample, lines: Sequence[str]) -> LogFormat:
         log = recognise(lines)
     except (Unknown, NotRead) as error:
         raise NoEventsError(f"{sample.path}: {error}") from None
-    # The sample has no empty lines, but a job counts them.
+    # A job counts empty lines; the sample has none.
     numbers = {name: log.options.get(name) for name in ("header", "skip")}
     counted = {name: sample.number(n) for name, n in numbers.items() if n and type(n) is int}
     return replace(log, options={**log.options, **counted})
 
 
 def _landing_path(sample: LogSample) -> str:
-    """Return a file's path in the form of the stream file: relative to the landing folder if it is in
-    there."""
+    """Return a file's path as a stream file has it: relative to the landing folder if it is inside."""
     path = normpath(sample.path.absolute())
     try:
         PathPattern(pattern_of([path]))

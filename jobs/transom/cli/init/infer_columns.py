@@ -1,4 +1,4 @@
-"""Infer the columns of a log of a known form."""
+"""Infer the columns of a log with a detected format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ class InferredColumn:
     """A declared column.
 
     Attributes:
-        path: the field of its values.
+        path: the field with its values.
         sample: some of its texts.
         is_: the expression of a derived column.
-        note: a remark for people.
+        note: a remark for the user.
     """
 
     name: str
@@ -33,7 +33,7 @@ class InferredColumn:
     note: str = ""
 
     def declared(self) -> object:
-        """Return its declaration in a stream file: the path alone, if that is enough."""
+        """The declaration in a stream file: the path alone if that is enough."""
         kind = self.kind
         facts: dict[str, object] = {
             "type": kind.type if kind.type != "string" else None,
@@ -49,7 +49,7 @@ class InferredColumn:
 
     @property
     def words(self) -> str:
-        """Some values, for people."""
+        """Sample values as text for the user."""
         if self.note:
             return self.note
         if self.kind.thousands:
@@ -64,9 +64,9 @@ class InferredColumn:
 def columns_of(
     log: LogFormat, when: InferredTime | None, reserved: Sequence[str] = ()
 ) -> tuple[list[InferredColumn], list[str]]:
-    """Return the columns of a log, and the fields that are not declared: too many, or with an invalid path.
+    """Return the columns of a log, and the undeclared fields: too many, or with an invalid path.
 
-    The fields of the time are no columns, since event_time has their value.
+    Fields of the time are no columns, as `event_time` has their value.
 
     Args:
         reserved: names that no column may have.
@@ -100,8 +100,7 @@ def columns_of(
 
 
 def _own_name(log: LogFormat, path: str) -> str:
-    """Return the name of a field without the path of its embedded text or of the objects around the
-    record."""
+    """Return a field's name without the path of its embedded text or of objects around the record."""
     embedded = embedded_format(log.options)
     if embedded is not None and path.startswith(embedded.prefix):
         return path.removeprefix(embedded.prefix)
@@ -109,7 +108,7 @@ def _own_name(log: LogFormat, path: str) -> str:
 
 
 def _kind(log: LogFormat, path: str, texts: Sequence[str]) -> ColumnType:
-    """Return the type of a field, which the log may declare."""
+    """Return the type of a field: declared by the log, or inferred from the texts."""
     kind = kind_of(texts)
     if kind.form in EPOCHS and not is_time_name(path):
         kind = kind_of(texts, counted=True)

@@ -1,4 +1,4 @@
-"""Infer what the times in files' names mean: starts or ends of periods, their zone, files per hour."""
+"""Infer what the times in files' names mean: starts or ends of periods, the zone, and files per hour."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ DAY = timedelta(days=1)
 PERIODS = (*(timedelta(minutes=minutes) for minutes in (1, 5, 10, 15, 20, 30)), HOUR, DAY)
 """Usual periods of files."""
 ZONES = timedelta(minutes=15)
-"""Zones differ by multiples of this, so names may be later than the lines because of their zone alone."""
+"""Zones differ by multiples of this, so a name may be later than the lines just because of its zone."""
 MAX_AHEAD = 14 * HOUR
-"""The largest offset of a local time ahead of UTC; west of UTC it is two hours less."""
+"""Largest offset of a zone east of UTC; west of UTC it is two hours less."""
 
 Extent = tuple[datetime, datetime] | None
 """The first and the last time of a file's events; None if it has no events."""
@@ -33,9 +33,9 @@ class NamedTimes:
 
     Attributes:
         pattern: the pattern of the paths.
-        note: a remark on it, for people.
-        declared: further declarations of the source: name, value, a remark, and whether it is sure. If not,
-            it is only proposed, in a comment.
+        note: a remark on it for the user.
+        declared: further declarations of the source: name, value, remark, and whether it is certain. An
+            uncertain one is only proposed in a comment.
     """
 
     pattern: str
@@ -44,11 +44,11 @@ class NamedTimes:
 
 
 def named_times(stream: Stream, extents: Sequence[Extent], paths: Sequence[str]) -> NamedTimes:
-    """Infer whether the times in names are starts or ends of periods, their zone, and the files per hour.
+    """Infer whether times in names are starts or ends of periods, their zone, and the files per hour.
 
     Args:
-        stream: the draft, in which the time of a name is a start, in UTC; its pattern has a time.
-        paths: the files' paths, in the form of the stream's file.
+        stream: the draft, whose pattern has a time; it takes this as the start of a period, in UTC.
+        paths: the files' paths, as the stream file has them.
     """
     pattern = stream.source.pattern
     note, zone, is_zone_sure = _zone(stream, extents, paths)
@@ -66,13 +66,15 @@ def named_times(stream: Stream, extents: Sequence[Extent], paths: Sequence[str])
 
 
 def _ends(stream: Stream, extents: Sequence[Extent], paths: Sequence[str], note: str) -> NamedTimes | None:
-    """Return the meaning of names with the ends of periods, which is sure if several names have this
-    distance, else has a remark; None if names have the start of a period, or no time."""
+    """Return the meaning of names with the ends of periods; None if they have starts, or no time.
+
+    The meaning is certain if several names have this distance; else it has a remark.
+    """
     pattern = PathPattern(pattern_of(paths, minutes=True))
     files = _timed_files(pattern, extents, paths)
     if pattern.unit is None or not files or (stream.time is not None and stream.time.by_name):
         return None
-    # The last line of a file lies within its period; earlier ones may be late.
+    # The last line of a file is within the file's period; earlier lines may be late events.
     names = sorted({named for named, _, _ in files})
     several, first = len(names) > 1, min(first for _, first, _ in files)
     for covers in _common_gaps(names) if several else PERIODS:
@@ -90,13 +92,13 @@ def _ends(stream: Stream, extents: Sequence[Extent], paths: Sequence[str], note:
 def _timed_files(
     pattern: PathPattern, extents: Sequence[Extent], paths: Sequence[str]
 ) -> list[tuple[datetime, datetime, datetime]]:
-    """Return the time in the name of each file with events, and the first and the last time of these."""
+    """Return the time in the name, and the first and the last event time, of each file with events."""
     files = zip(map(pattern.match, paths), extents, strict=True)
     return [(match.start, *extent) for match, extent in files if extent and match and match.start]
 
 
 def _common_gaps(names: Sequence[datetime]) -> list[timedelta]:
-    """Return the period of which all distances of names are multiples, if it is valid."""
+    """Return the least distance of names if it is a valid period and divides all distances; else nothing."""
     gaps = [later - earlier for earlier, later in pairwise(names)]
     period = min(gaps)
     valid = period <= DAY and (not HOUR % period or not period % HOUR)
@@ -104,10 +106,9 @@ def _common_gaps(names: Sequence[datetime]) -> list[timedelta]:
 
 
 def _zone(stream: Stream, extents: Sequence[Extent], paths: Sequence[str]) -> tuple[str, str | None, bool]:
-    """Return a remark on the zone of the times in names, the probable zone if it is not UTC, and whether the
-    lines are in the same zone."""
+    """Return a remark on the zone of names, the probable zone if not UTC, and whether the lines have it."""
     pattern = stream.source.pattern
-    # Compare the last line: the first one may be late.
+    # Compare the last line: the first one may be a late event.
     named = [(start, last) for start, _, last in _timed_files(pattern, extents, paths)]
     ahead = {start - hour_of(last) for start, last in named}
     zone = (stream.time is not None and stream.time.zone) or "UTC"
@@ -127,7 +128,7 @@ def _zone(stream: Stream, extents: Sequence[Extent], paths: Sequence[str]) -> tu
 
 
 def _expected_files(matches: Sequence[Match]) -> int | None:
-    """Return the number of files per hour, if the hours in the names are consecutive."""
+    """Return the number of files per hour if the hours in the names are consecutive."""
     hours = Counter(match.hour for match in matches)
     periods = sorted((match.start, match.end) for match in matches if match.start and match.end)
     gapless = all(later <= end for (_, end), (later, _) in pairwise(periods))

@@ -1,4 +1,4 @@
-"""Infer patterns from names: the path of a stream from its files, and identifiers from fields of a log."""
+"""Infer the path pattern of a stream from its files, and identifiers from fields of a log."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -16,7 +16,7 @@ _KEYWORDS = (
     "select", "then", "to", "true", "when", "where",
 )  # fmt: skip
 RESERVED = {*EVENT_COLUMNS, *AGGREGATE_COLUMNS, *GRANULE_COLUMNS, *_KEYWORDS}
-"""Names that a column may not have, or that are inconvenient in a condition."""
+"""Names that columns may not have, or that are inconvenient in a condition."""
 
 _DATE = re.compile(
     r"(?<!\d)(?P<Y>(?:19|20)\d\d)(?P<gap>[-_./]?)(?P<m>0[1-9]|1[0-2])(?P=gap)(?P<d>0[1-9]|[12]\d|3[01])(?!\d)"
@@ -24,7 +24,7 @@ _DATE = re.compile(
 _HOUR = re.compile(
     r"(?<![0-9A-Za-z])T?(?P<hour>[01]\d|2[0-3])(?:(?P<minute>[:-]?[0-5]\d)(?:[:-]?[0-5]\d)?)?(?![0-9])"
 )
-"""An hour after a date, with optional minutes and seconds."""
+"""An hour after a date, with or without minutes and seconds."""
 
 
 def identifier(text: str, reserved: Iterable[str] = ()) -> str:
@@ -44,25 +44,26 @@ def identifier(text: str, reserved: Iterable[str] = ()) -> str:
 
 
 def pattern_of(paths: Sequence[str], timed: bool = True, minutes: bool = False) -> str:
-    """Return one pattern for several paths. Dates and hours are as in strftime; other differences become a
-    capture if they are a folder or a word before the time in a name, else `*`.
+    """Return one pattern for several paths.
+
+    Dates and hours become strftime codes. Another difference becomes a capture if it is a folder or the word
+    before the time in a name, else `*`.
 
     Args:
-        timed: whether times in the names are those of the contents; else they become `*`.
-        minutes: whether the minutes of a time are a part of it; else they become `*`.
+        timed: whether the times in the names are those of the contents; if not, they become `*`.
+        minutes: whether the pattern has minutes; if not, they become `*`.
     """
     patterns = {_timed(path, minutes) if timed else _literal(_DATE.sub("*", path)) for path in paths}
     return reduce(_merged, _with_hosts(sorted(patterns)))
 
 
 Captured = tuple[str, tuple[str, ...], str]
-"""A pattern whose captures have a date, or a year; the names of the captures; the strptime format of their
-texts, joined by spaces."""
+"""A pattern whose captures have a date or a year, the names of these captures, and the strptime format of
+their texts, joined by spaces."""
 
 
 def captured_of(paths: Sequence[str], lacks: Lacks, reserved: Collection[str] = ()) -> Captured | None:
-    """Return a pattern that captures the missing part of times from the dates in paths; None if the paths
-    differ in form.
+    """Return a pattern whose captures complete times by the dates in paths; None if the paths differ in form.
 
     Args:
         reserved: names that captures may not have.
@@ -80,7 +81,7 @@ def captured_of(paths: Sequence[str], lacks: Lacks, reserved: Collection[str] = 
 
 
 def dated(name: str) -> str:
-    """Return a file's name with a date for a capture, such as app.2024-05-31.log."""
+    """Return a file's name with an example of a date, such as app.2024-05-31.log."""
     if _DATE.search(name):
         return _DATE.sub(r"\g<Y>-\g<m>-\g<d>", name)
     stem, dot, ending = name.partition(".")
@@ -109,7 +110,7 @@ def _literal(text: str) -> str:
 
 
 def _timed(path: str, minutes: bool) -> str:
-    """Return the pattern of one path: its date, at every place, and the hour after the last one."""
+    """Return the pattern of one path: each occurrence of its date, and the hour after the last one."""
     pattern, at, day = "", 0, None
     for date in _DATE.finditer(path):
         day = day or date.group("Y", "m", "d")
@@ -120,7 +121,7 @@ def _timed(path: str, minutes: bool) -> str:
     hour = _HOUR.search(after)
     if day is None or hour is None:
         return pattern + _literal(after)
-    # The text up to the suffix of the name is the minutes or the end of the hour.
+    # The text before the name's suffix is the minutes, or the end of the hour.
     rest = after[hour.end() :]
     ending = re.search(r"\.[a-z]|/|$", rest)
     time_pattern, end = "%H", hour.end("hour")
@@ -132,9 +133,9 @@ def _timed(path: str, minutes: bool) -> str:
 
 
 def _with_hosts(patterns: Sequence[str]) -> Sequence[str]:
-    """Return patterns with a capture of the only word before the time in which the names differ.
+    """Capture the word before the time in which names differ, if they differ in exactly one.
 
-    It identifies the host, or the part of a system, that wrote a file. Without a capture, equal files of two
+    The word identifies the host or the component that wrote a file. Without a capture, equal files of two
     hosts look like copies.
     """
     words = [_words_before_time(pattern) for pattern in patterns]
@@ -152,7 +153,7 @@ def _with_hosts(patterns: Sequence[str]) -> Sequence[str]:
 
 
 def _words_before_time(pattern: str) -> list[str]:
-    """Return the words and separators of a name before its time; empty without a time."""
+    """Return the words and separators of a name before its time; empty if it has no time."""
     name = pattern.rpartition("/")[2]
     time = re.search(r"%[A-Za-z]", name)
     return re.split(r"([-_.@]+)", name[: time.start()]) if time is not None else []
@@ -162,7 +163,7 @@ def _merged(first: str, second: str) -> str:
     """Return a pattern that matches everything that two patterns match."""
     parts, others = first.split("/"), second.split("/")
     if len(parts) != len(others):
-        # Folders of different depth have no common pattern: they need separate streams.
+        # Folders of different depth have no common pattern; they need separate streams.
         return first
     merged: list[str] = []
     for depth, (part, other) in enumerate(zip(parts, others, strict=True)):
@@ -178,7 +179,7 @@ def _merged(first: str, second: str) -> str:
 def _starred(first: str, second: str) -> str:
     head = _common(first, second).removesuffix("%")
     tail = _common(first[len(head) :][::-1], second[len(head) :][::-1])[::-1]
-    # Do not cut a part of a time in two.
+    # Do not split a code of the time.
     if re.match(r"[A-Za-z%]", tail) and first[: len(first) - len(tail)].endswith("%"):
         tail = tail[1:]
     return f"{head.rstrip('*')}*{tail.lstrip('*')}"

@@ -1,4 +1,4 @@
-"""Infer a first regular expression for lines: words, quotes and brackets become groups."""
+"""Infer a regular expression for lines: words, quoted texts and brackets become groups."""
 
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ _TOKEN = re.compile(
 )
 MESSAGE = "message"
 COMBINED_FIELDS = ("client", "ident", "user", "time", "request", "status", "bytes", "referer", "agent")
-"""The first fields of a web server's log with additional ones."""
+"""The first fields of a web server's log; others may follow."""
 SHAPE = ("word", "word", "word", "bracket", "quoted", "word", "word", "quoted", "quoted")
 REQUEST = re.compile(r"[A-Z]+ \S+ HTTP/[0-9.]+")
 REQUEST_PARTS = r'(?P<method>[A-Z]+) (?P<path>[^ "]+) (?P<protocol>HTTP/[0-9.]+)'
@@ -27,43 +27,43 @@ KNOWN = {
     "level": re.compile(
         ":?(trace|debug|info|notice|warn|warning|error|critical|fatal|severe|alert|emerg):?", re.IGNORECASE
     ),
-    # Of syslog: sshd[1234]:
+    # syslog: sshd[1234]:
     "process": re.compile(r"[^ \[\]:]+\[[0-9]+\]:"),
 }
-"""Names of parts that their form identifies."""
+"""Parts whose form determines their name."""
 PROSE = re.compile("(?![ap]m[,.:]?$)[A-Za-z]?[a-z']+[,.:]?")
 BLANKS, TABS = ("[^ ]+", " +"), (r"\S+", r"\s+")
-"""A word and a gap, for lines with blanks only, and for lines with tabs."""
+"""Expressions of a word and a gap: without tabs in the lines, and with tabs."""
 QUOTED, ESCAPED = '[^"]*)', r'(?:[^"\\]|\\.)*)'
-"""The end of a quoted group, without and with escaped quotes in it."""
+"""The end of a quoted group: without escaped quotes, and with them."""
 TRIED = 50
 SIGNS = "".join(sorted(set(punctuation) - set("+-_")))
-"""Signs that may be around a time."""
+"""Signs that may surround a time."""
 WIDEST = 7
-"""Number of words of the longest time: Mon May 6 10:00:00 PM CEST 2024."""
+"""Maximum number of words of a time: Mon May 6 10:00:00 PM CEST 2024."""
 LETTER = "(?P<level>[A-Z])"
 """The letter before klog's month and day."""
 LEVEL = "(?P<level>[A-Za-z]+):"
 HEADS = ("", "<(?P<priority>[0-9]+)>", LEVEL, rf"{LEVEL}(?P<logger>[^: ]+):", LETTER)
 TAILS = ("", r"\[(?P<thread>[^\] ]*)\]")
-"""Patterns of text before and after a time in the same word."""
+"""Expressions of text before (`HEADS`) and after (`TAILS`) a time in the same word."""
 SERIAL = "(?P<serial>[0-9]+)"
-"""A number after a time in the same word, such as that of an event: audit(1681160198.534:3901)."""
+"""A number after a time in the same word, such as an event's: audit(1681160198.534:3901)."""
 _INSTANT = re.compile(
     r"(?<![0-9.])[0-9]{10}(?:\.[0-9]{1,9})?(?![0-9.])|"
     r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
 Form = tuple[str, str, bool]
-"""The form of a part, its own name, and whether it is glued to the previous one."""
+"""The form of a part, its label, and whether it is glued to the previous part."""
 
 
 class Token(NamedTuple):
     """A part of a line.
 
     Attributes:
-        form: its form; a `sign` follows a quote or a bracket.
-        label: its own name, as in `name=value`.
-        glued: whether there is no blank before it, as before a comma after a quote.
+        form: the form; a `sign` follows a quote or a bracket.
+        label: the name in `name=value`.
+        glued: whether no blank precedes it, such as a comma after a quote.
     """
 
     form: str
@@ -73,12 +73,12 @@ class Token(NamedTuple):
 
     @property
     def shape(self) -> Form:
-        """The properties that it shares with a part of another line."""
+        """The properties that equal parts of other lines share."""
         return self[:3]
 
 
 DASH = Token("word", "", False, "-")
-"""The token for no value."""
+"""The token of a missing value."""
 Rows = Sequence[Sequence[Token]]
 
 
@@ -87,9 +87,10 @@ class Place:
     """The place of a time in a line.
 
     Attributes:
-        position: the number of its first part.
+        position: the index of its first part.
         width: the number of its parts.
-        before, after: expressions for the text around it in these parts, such as a comma.
+        before: the expression for text before it in these parts, such as a bracket.
+        after: the expression for text after it in these parts, such as a comma.
     """
 
     position: int
@@ -109,8 +110,10 @@ def tokens(line: str) -> list[Token]:
 
 
 def guess(lines: Sequence[str]) -> tuple[str, bool]:
-    """Return a pattern that most lines match, and whether one of its groups is a time; parts that the lines
-    do not share become the message."""
+    """Return a pattern that most lines match, and whether one of its groups is a time.
+
+    Parts that the lines do not share become the message.
+    """
     forms, alike, whole = _shape([tokens(line) for line in lines])
     heads = [row[: len(forms)] for row in alike[:TRIED]] or [[]]
     timed = _time(heads, len(forms))
@@ -130,10 +133,9 @@ def guess(lines: Sequence[str]) -> tuple[str, bool]:
 
 
 def _shape(rows: Rows) -> tuple[list[Form], Rows, bool]:
-    """Return the forms of the parts of most lines, the lines with these forms, and whether these are whole
-    lines.
+    """Return the common forms of the parts of most lines, these lines, and whether the forms cover them.
 
-    A single dash means a part of any form without a value.
+    A single dash is a missing value of a part of any form.
     """
     forms: list[Form] = []
     alike, min_rows = rows, MIN_SHARE * len(rows)
@@ -155,8 +157,11 @@ def _shape(rows: Rows) -> tuple[list[Form], Rows, bool]:
 
 
 def _before_message(rows: Rows, length: int) -> int:
-    """Return the number of common parts before the message: up to the first that ends in a colon or begins a
-    sentence, or to the last dash that all lines have."""
+    """Return the number of common parts before the message.
+
+    The message begins after the first part that ends in a colon, before the first that begins a sentence, or
+    after the last dash that all lines have.
+    """
     for at in range(length):
         if all(row[at].form in ("word", "sign") and row[at].text.endswith(":") for row in rows):
             return at + 1
@@ -170,10 +175,10 @@ def _before_message(rows: Rows, length: int) -> int:
 def _parts(
     rows: Rows, forms: Sequence[Form], timed: Place | None, words: tuple[str, str], gap: str
 ) -> Iterator[str]:
-    """Yield the expression of each part, one for all parts of a time, each with the gap before it.
+    """Yield the expression of each part with the gap before it; the parts of a time have one expression.
 
     Args:
-        gap: the expression of the blanks between two parts.
+        gap: the expression of the gap between two parts.
         words: the expressions of a word, and of the gap between words of a time.
     """
     combined = len(forms) > len(SHAPE) and tuple(form for form, _, _ in forms[: len(SHAPE)]) == SHAPE
@@ -187,7 +192,7 @@ def _parts(
         has_dashes = len(values) < len(part)
         end = _common_end(values) if form == "word" and place is None and not has_dashes else ""
         values = [text.removesuffix(end) for text in values]
-        # Words that are padded with blanks: [INFO ].
+        # Blanks pad such a word: [INFO ].
         stripped = [text.rstrip(" ") for text in values]
         padded = form == "bracket" and stripped != values and not any(" " in text for text in stripped)
         values = stripped if padded else values
@@ -219,28 +224,28 @@ def _name(rows: Rows, forms: Sequence[Form], at: int, values: Sequence[str], tim
     """Return the name of a part without a label."""
     name = name_of(values, at)
     if forms[at][0] == "bracket" and values and all(map(str.isdecimal, values)):
-        # LOG: [123], of Postgres and of others.
+        # LOG: [123], as in Postgres.
         return "pid"
     after_time = timed is not None and at == timed.position + timed.width
     if after_time and name.startswith("field_") and at + 1 < len(forms):
-        # In syslog the process follows the host.
+        # In syslog, the process follows the host.
         return "host" if name_of([row[at + 1].text for row in rows], at + 1) == "process" else name
     return name
 
 
 def _common_end(texts: Sequence[str]) -> str:
-    """Return the comma or semicolon at the end of all parts, which is not in their value."""
+    """Return the comma or semicolon that ends all texts and is no part of their values; empty if none."""
     ends = {text[-1:] for text in texts}
     return ends.pop() if ends in ({","}, {";"}) and all(len(text) > 1 for text in texts) else ""
 
 
 def _is_sign(texts: Sequence[str]) -> bool:
-    """Return whether all parts are the same sign without information; dashes may mean a missing value."""
+    """Return whether all texts are the same sign. Dashes do not count: they may be missing values."""
     return len(set(texts)) == 1 and not any(map(str.isalnum, texts[0])) and set(texts[0]) != {"-"}
 
 
 def _time(rows: Rows, length: int) -> Place | None:
-    """Return the place of a time; one without a year only if there is no other."""
+    """Return the place of a time, of a time without a year only if there is no other."""
     for is_time, at in product((times_of, partial_times_of), range(length)):
         for width in range(min(WIDEST, length - at), 0, -1):
             parts = [row[at : at + width] for row in rows]
@@ -260,8 +265,8 @@ def _time(rows: Rows, length: int) -> Place | None:
 
 
 def _inside(rows: Rows, length: int) -> Place | None:
-    """Return the place of a time inside a word, between text that is the same in all lines, except for
-    numbers after the time."""
+    """Return the place of a time inside a word whose other text is equal in all lines, except for numbers
+    after the time."""
     for at in range(length):
         texts = [row[at].text for row in rows if row[at].form == "word"]
         times = [time for time in map(_INSTANT.search, texts) if time is not None]
@@ -281,14 +286,17 @@ def _inside(rows: Rows, length: int) -> Place | None:
 
 
 def _is_klog(texts: Sequence[str]) -> bool:
-    """Return whether texts are times such as 0506 10:00:00.123456, which may be by chance."""
+    """Return whether texts are times such as 0506 10:00:00.123456. Other numbers may look alike."""
     partial = partial_times_of(texts)
     return partial is not None and partial[0] == KLOG
 
 
 def _stripped(texts: Sequence[str]) -> Iterator[tuple[str, list[str], str]]:
-    """Yield texts without the text around a time, and the expressions of that: `HEADS`, `TAILS`, and common
-    signs at the beginning and the end, such as brackets, commas and colons."""
+    """Yield the expression before a time, the texts without the text around it, and the expression after it.
+
+    The text around a time matches `HEADS` and `TAILS`, or consists of the same signs in all texts, such as
+    brackets, commas and colons.
+    """
     for head, tail in product(HEADS, TAILS):
         form = re.compile(f"{head}(?P<inside>.*?){tail}")
         inner = [match["inside"] for match in map(form.fullmatch, texts) if match]
@@ -304,7 +312,7 @@ def _stripped(texts: Sequence[str]) -> Iterator[tuple[str, list[str], str]]:
 
 
 def _named(around: str, reserved: list[str]) -> str:
-    """Return an expression beside a time, with unique names of its groups."""
+    """Return the expression of text around a time, with unique names of its groups."""
     for name in re.compile(around).groupindex:
         own = identifier(name, reserved)
         reserved.append(own)
@@ -313,7 +321,7 @@ def _named(around: str, reserved: list[str]) -> str:
 
 
 def name_of(texts: Sequence[str], at: int) -> str:
-    """Return a name for a part of lines, by its form, else by its position."""
+    """Return a name for a part of lines: by its form, or by its position."""
     for name, form in KNOWN.items():
         fitting = sum(form.fullmatch(text) is not None for text in texts)
         if fitting and (fitting == len(texts) or (name == "process" and all(t.endswith(":") for t in texts))):

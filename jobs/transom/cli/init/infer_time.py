@@ -1,4 +1,4 @@
-"""Infer the fields of a log with the time of a record, and missing parts of the time."""
+"""Infer which fields of a log have the time of a record, and what the time lacks."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,11 @@ ENDS = (
     "epoch", "stamp", "rt", "start", "started", "begin", "end", "ended", "first", "last", "seen", "created",
     "updated", "modified", "changed", "since", "until", "expires", "expiry", "from", "to", "on", "t",
 )  # fmt: skip
-"""Names of other times."""
+"""Names of less likely times."""
 ZONE_NAMES = (
     "tz", "timezone", "time_zone", "zone", "utc_offset", "gmt_offset", "tz_offset", "tzoffset", "offset",
 )  # fmt: skip
-"""Names of fields with the zone of a time."""
+"""Names of fields with a zone."""
 OFFSET = re.compile(r"[+-](?:0\d|1[0-4]):?[0-5]\d|Z")
 HOURS = re.compile(r"(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?00)?")
 CLOCK = re.compile(r"\d?\d[:.]\d\d")
@@ -44,12 +44,12 @@ class InferredTime:
     """The time of an event.
 
     Attributes:
-        fields: the fields of the record that have the time.
+        fields: the fields of the record with the time.
         declared: the declaration in the stream file.
-        note: a remark for people.
-        path: the pattern of the files, if their names have a part of the time.
-        untimed: why no time is read, so that a person has to decide; empty if there is one. `declared` then
-            would invent times, a second for each line.
+        note: a remark for the user.
+        path: the pattern of the files if their names have a part of the time.
+        untimed: why no time is read and the user has to decide; empty if there is a time. `declared` then
+            invents times, one second per line.
     """
 
     fields: tuple[str, ...]
@@ -60,11 +60,13 @@ class InferredTime:
 
 
 def time_of(log: LogFormat, paths: Sequence[str], start: str) -> InferredTime:
-    """Infer the time of a log's records: one of its fields, or a date and a time of day beside it; else a
-    time without a year or a date, completed by the files' paths; else the numbers of lines.
+    """Infer the time of a log's records.
+
+    It is one field, or fields with a date and a time of day. Otherwise, it is a time without a year or a
+    date, completed by the files' paths, or else the numbers of lines.
 
     Args:
-        paths: the paths of the files.
+        paths: the files' paths.
         start: the time of the first line, in the form of a stream file.
     """
     epoch = ColumnType("timestamp", form="epoch")
@@ -99,14 +101,14 @@ def _single_field(
 
 
 def _several(log: LogFormat, fields: Sequence[str]) -> InferredTime | None:
-    """Return a complete time of several fields, with blanks between them."""
+    """Return a complete time whose parts are several fields, joined by blanks."""
     texts = _texts(log, fields)[:MAX_TEXTS]
     kind = times_of(texts) if texts else None
     return None if kind is None else _declared(log, fields, kind)
 
 
 def _in_zone(log: LogFormat, when: InferredTime) -> InferredTime:
-    """Return a time with the field that has its offset or zone, if there is one."""
+    """Return a time with the field of its offset or zone; unchanged if there is none."""
     if "zone" not in when.declared or LETTERS in str(when.declared.get("format")).split():
         return when
     zoned = [field for field in log.fields if field not in when.fields and _is_zone(log, field, when.fields)]
@@ -114,7 +116,7 @@ def _in_zone(log: LogFormat, when: InferredTime) -> InferredTime:
         fields = [*when.fields, field]
         in_zone = _several(log, fields)
         if in_zone is not None and "format" not in in_zone.declared:
-            # Not every Python version accepts a blank before the offset in ISO 8601.
+            # Not every Python version parses ISO 8601 with a blank before the offset.
             kind = written_times_of(_texts(log, fields))
             in_zone = replace(in_zone, declared={**in_zone.declared, "format": kind.form}) if kind else None
         in_zone = in_zone or _in_one_zone(log, when, field)
@@ -130,8 +132,7 @@ def _in_zone(log: LogFormat, when: InferredTime) -> InferredTime:
 
 
 def _is_zone(log: LogFormat, field: str, times: Sequence[str]) -> bool:
-    """Return whether all texts of a field are offsets or zones, and its name or its position relates it to
-    the time."""
+    """Return whether a field has offsets or zones alone, and belongs to the time by its name or position."""
     texts, order = log.fields[field], list(log.fields)
     if not texts or any(len(texts) != len(log.fields[time]) for time in times):
         return False
@@ -141,7 +142,7 @@ def _is_zone(log: LogFormat, field: str, times: Sequence[str]) -> bool:
 
 
 def _zone_of(text: str) -> str | None:
-    """Return the IANA zone of a text: a name, letters, or whole hours from UTC."""
+    """Return the IANA zone of a name, of letters, or of an offset of whole hours; None if there is none."""
     if text in ZONES:
         return ZONES[text]
     hours = HOURS.fullmatch(text)
@@ -151,8 +152,7 @@ def _zone_of(text: str) -> str | None:
 
 
 def _in_one_zone(log: LogFormat, when: InferredTime, field: str) -> InferredTime | None:
-    """Return a time with the same zone text in all lines; a line with another one is refused instead of
-    misread."""
+    """Return a time whose zone has the same text in all lines; a job rejects lines with another text."""
     text, *others = set(log.fields[field])
     form, zone = when.declared.get("format"), _zone_of(text)
     if form is None and (kind := written_times_of(_texts(log, when.fields))) is not None:
@@ -165,7 +165,7 @@ def _in_one_zone(log: LogFormat, when: InferredTime, field: str) -> InferredTime
 
 
 def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> InferredTime | None:
-    """Return a date and a time of day beside it, in columns of any name, with AM or PM."""
+    """Return a date and a time of day in two fields of any name, and AM or PM in a third."""
     unread: InferredTime | None = None
     order = list(log.fields)
     plain = [name for name, kind in kinds.items() if kind.type in ("string", "integer")]
@@ -175,7 +175,7 @@ def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> Infe
     clocks.sort(key=lambda field: rank(identifier(field), TIMES))
     for day in days:
         for clock in clocks:
-            # AM or PM.
+            # A field of AM or PM.
             after = order[order.index(clock) + 1 :][:1]
             half = [name for name in after if log.fields[name] and all(map(HALF.fullmatch, log.fields[name]))]
             inferred = _several(log, [day, clock, *half])
@@ -185,7 +185,7 @@ def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> Infe
                     unread = _untimed(f"{example} is a time of no form that is known", start)
                 continue
             is_date = rank(identifier(day), DAYS)[0] < 2 or order.index(clock) == order.index(day) + 1
-            # Six digits may be something else, such as a process id.
+            # Six digits may also be a process id or the like.
             if is_date or not str(inferred.declared.get("format")).startswith("%y%m%d"):
                 return inferred
     return unread
@@ -194,7 +194,7 @@ def _joined(log: LogFormat, kinds: Mapping[str, ColumnType], start: str) -> Infe
 def _partial(
     log: LogFormat, kinds: Mapping[str, ColumnType], paths: Sequence[str], start: str
 ) -> InferredTime | None:
-    """Return a time without a year, or without a date, which the files' names may have."""
+    """Return a time without a year or a date; the files' names may complete it."""
     candidates: list[tuple[tuple[str, ...], str, Lacks]] = []
     leads = [log.time] if len(log.time) > 1 else []
     for fields in [*leads, *((field,) for field, kind in kinds.items() if kind.type == "string")]:
@@ -231,7 +231,7 @@ def _declared(
 
     Args:
         notes: further remarks.
-        source: where the rest of the time comes from, for the remark with an example.
+        source: where the rest of the time is, for the remark with an example.
     """
     declared: dict[str, object] = {"column": fields[0] if len(fields) == 1 else list(fields)}
     if kind.form != "iso":
@@ -259,13 +259,12 @@ def _example(texts: Sequence[str]) -> str:
 
 
 def is_time_name(field: str) -> bool:
-    """Return whether the name of a field is that of a time."""
+    """Return whether a field's name is that of a time."""
     return rank(identifier(field), (*TIMES, *ENDS))[0] < 2
 
 
 def rank(name: str, names: Sequence[str]) -> tuple[int, int]:
-    """Return whether a name equals one of the names, contains one, or neither (0, 1, 2), and the position of
-    that one."""
+    """Return 0 if a name equals one of `names`, 1 if it contains one, else 2; and its position in `names`."""
     words = set(name.split("_"))
     for index, known in enumerate(names):
         if name == known:

@@ -1,4 +1,4 @@
-"""Infer the type of a column of texts: its resolution, its missing values, the format of its times."""
+"""Infer the type of a column of texts, with resolution, missing values and format of times."""
 
 import re
 from collections import Counter
@@ -21,30 +21,30 @@ NOTHING = (
 )  # fmt: skip
 """Texts that mean no value."""
 SENTINELS = (-99, -999, -9999, -99999)
-"""Numbers that mean no value, if no other value is near."""
+"""Numbers that mean no value if no other number is near."""
 Lacks = Literal["year", "date"]
 TRUTH = {"true", "false", "True", "False", "TRUE", "FALSE", "T", "F"}
 DECIMAL_COMMA = re.compile(r"-?[0-9]{1,15},[0-9]+")
 THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
-"""The comma in these may be a decimal one or a thousands separator."""
+"""Numbers whose comma is either a decimal one or a thousands separator."""
 INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
 NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
 DIGITS = re.compile(r"[-+]?[0-9][-+0-9.,:/' ]*")
-"""Beside numbers, such texts show that the column is not numeric: 007, an address, a decimal comma."""
+"""Texts that show that a column with numbers is not numeric: 007, an address, a decimal comma."""
 INSTANT = re.compile(r"[0-9]{9,16}(?:\.[0-9]*)?|[0-9]{18,19}")
 NO_FIGURE = re.compile(
     r"(^|_)(port|pid|tid|uid|gid|ppid|id|code|class|severity|status|line|year|month|day|hour|minute|second|"
     r"time|date|timestamp|epoch|version|proto|protocol|ttl|seq|sequence|record|number|no|index|rank|level|"
     r"field|spt|dpt|lat|latitude|lon|lng|longitude|_p)(_|$)|(_p|port|id)$"
 )
-"""Names of numbers that are no measure."""
+"""Names of numbers that are no amounts or measurements."""
 MAX_TEXTS = 2000
-"""Maximum number of texts that are tried as times."""
+"""Maximum number of texts that are parsed as times."""
 FINEST = 12
 """Maximum number of decimals in a stream file."""
 ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 YEARS = (datetime(1995, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
-"""Numbers between these count as seconds since the epoch."""
+"""Numbers in this range may be seconds since the epoch."""
 
 _DATES = (
     "%d/%b/%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%b-%Y",
@@ -70,13 +70,13 @@ def _combine(*parts: Sequence[str]) -> Iterator[str]:
 FORMS = (
     *_combine(_DATES, (" ", ":", "-", "T", "_", ", "), _TIMES, _ZONES),
     *_combine(_DATES, (" ", "T", "_"), _RARE, ("", "%z")),
-    # Six digits after a time of day may be a process id or anything else.
+    # Six digits after a time of day may be a process id or the like.
     *_combine(_TIMES, (" ", ", "), [date for date in _DATES if date != "%y%m%d"], ("", " %z")),
     "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y",
     "%a %b %d %H:%M:%S %z %Y", "%b %d %H:%M:%S.%f %Y", "%a %b %d %I:%M:%S %p %Y",
     "%a %b %d %I:%M:%S %p %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d%H%M%S.%f", "%Y%m%d%H%M%S,%f",
 )  # fmt: skip
-"""Formats of times in logs, beside ISO 8601 and seconds since the epoch."""
+"""Formats of times in logs, besides ISO 8601 and seconds since the epoch."""
 _LETTERS = {
     "UTC": " ".join(UNIVERSAL), "Europe/Berlin": "CET CEST", "Europe/Lisbon": "WET WEST",
     "Europe/Helsinki": "EET EEST", "America/New_York": "EST EDT", "America/Chicago": "CST CDT",
@@ -85,9 +85,9 @@ _LETTERS = {
     "Asia/Tokyo": "JST", "Africa/Johannesburg": "SAST", "Asia/Hong_Kong": "HKT", "Asia/Seoul": "KST",
 }  # fmt: skip
 ZONES = {word: zone for zone, words in _LETTERS.items() for word in words.split()}
-"""Letters of zones in logs, each with one of its zones."""
+"""Letters of zones in logs, each with one zone that uses them."""
 HALF = re.compile(r"[ap]\.?m\.?[^A-Za-z0-9]*", re.IGNORECASE)
-"""AM or PM after a time of day."""
+"""AM or PM, as after a time of day."""
 KLOG = "%m%d %H:%M:%S.%f"
 _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%I:%M:%S %p", "%I:%M:%S.%f %p")
 PARTIAL: Mapping[str, Lacks] = {
@@ -95,7 +95,7 @@ PARTIAL: Mapping[str, Lacks] = {
     KLOG: "year",
     **dict.fromkeys(_CLOCKS, "date"),
 }
-"""Times without a year, or without a date: a record alone does not give the instant."""
+"""Formats without a year or a date: a record alone does not determine the instant."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,13 @@ class ColumnType:
 
     Attributes:
         missing: texts that mean no value.
-        resolution: of a number, the step of its decimals.
-        form: of a time, its format in a stream file.
-        local: of a time, whether it has no zone, or letters only.
-        zone: of such a time, the zone, as far as its letters tell.
-        otherwise: another format that all times match, so that a person has to decide.
-        comma: of numbers with a decimal comma, the step of their decimals.
-        thousands: whether texts are numbers whose comma is either a decimal one or a thousands separator.
+        resolution: the step of a number's decimals.
+        form: the format of a time in a stream file.
+        local: whether a time has no zone, or only its letters.
+        zone: the zone of a local time, if its letters determine one.
+        otherwise: another format that matches all times; the user has to decide.
+        comma: the step of the decimals of numbers with a decimal comma.
+        thousands: whether the comma in numbers is either a decimal one or a thousands separator.
         share: the share of non-empty texts that have this type.
     """
 
@@ -127,7 +127,7 @@ class ColumnType:
 
     @property
     def doubt(self) -> str:
-        """A remark if some texts are not of the type."""
+        """A remark if some texts are not of the type, else empty."""
         if self.share == 1:
             return ""
         words = "such times" if self.type == "timestamp" else f"{self.type}s"
@@ -138,17 +138,17 @@ def kind_of(values: Sequence[str], counted: bool = False) -> ColumnType:
     """Return the narrowest type of texts.
 
     Args:
-        counted: whether numbers that could be seconds since the epoch count as numbers.
+        counted: whether numbers in the range of seconds since the epoch count as numbers.
     """
     missing = tuple(text for text in NOTHING if text in values)
     rest = [text for text in values if text not in missing and text != ""]
     if not rest:
         return ColumnType("string", missing)
-    # The same single letter in all lines need not be a truth value.
+    # The same single letter in all lines may be no truth value.
     if TRUTH.issuperset(rest) and set(rest) not in ({"T"}, {"F"}):
         return ColumnType("boolean", missing)
     time = times_of(rest)
-    # A date alone is no time of an event.
+    # A date alone is no time of an event, but a string.
     if time is not None and (
         not counted if time.form in EPOCHS else sorted(map(len, rest))[len(rest) // 2] > len("2024-05-01")
     ):
@@ -172,15 +172,15 @@ def kind_of(values: Sequence[str], counted: bool = False) -> ColumnType:
 
 
 def _sentinels(numbers: Sequence[str]) -> tuple[str, ...]:
-    """Return texts among numbers that mean no value: common sentinels far below all other numbers."""
+    """Return the sentinels among numbers: common ones far below all other numbers."""
     chosen = sorted({text for text in numbers if float(text) in SENTINELS})
     others = [float(text) for text in numbers if text not in chosen]
     return tuple(text for text in chosen if others and float(text) < 2 * min(*others, -10.0))
 
 
 def _resolution(numbers: Sequence[str]) -> str:
-    """Return the step of the decimals: at least a millionth of 1, or of the largest value if that is smaller,
-    and large enough for exact sums."""
+    """Return the step of the decimals: at least a millionth of 1 (or of a smaller largest value), and large
+    enough for exact sums."""
     digits = max(0, *(-int(Decimal(text).as_tuple().exponent) for text in numbers))
     largest = max(abs(float(text)) for text in numbers)
     digits = min(digits, FINEST, 6 - min(floor(log10(largest)) + 1, 0) if largest else 6)
@@ -190,7 +190,7 @@ def _resolution(numbers: Sequence[str]) -> str:
 
 
 def times_of(values: Sequence[str]) -> ColumnType | None:
-    """Return the type of a column whose texts are times, at least a share of `MIN_SHARE`; else None."""
+    """Return the type of texts with a share of times of at least `MIN_SHARE`; else None."""
     min_count = MIN_SHARE * len(values)
     compact = mostly(len(text) == 14 and text.isdigit() for text in values)
     instants = [text for text in values if INSTANT.fullmatch(text)]
@@ -198,7 +198,7 @@ def times_of(values: Sequence[str]) -> ColumnType | None:
         numbers = list(map(float, instants))
         first, last = min(numbers), max(numbers)
         forms = [form for form, unit in EPOCHS.items() if YEARS[0] <= first / unit and last / unit < YEARS[1]]
-        # If some numbers are no times, the others may be no times either.
+        # If some numbers are no times, the others are probably none either.
         if not forms or any(NUMBER.fullmatch(text) for text in values if not INSTANT.fullmatch(text)):
             return None
         return ColumnType("timestamp", form=forms[0], share=len(instants) / len(values))
@@ -210,13 +210,13 @@ def times_of(values: Sequence[str]) -> ColumnType | None:
 
 
 def written_times_of(values: Sequence[str]) -> ColumnType | None:
-    """Return the type of times with a format in `FORMS`; None if too few texts have one."""
+    """Return the type of times with one format of `FORMS`; None if too few texts have it."""
     values = values[:MAX_TEXTS]
     usual, alike = _alike(values)
     if len(alike) < MIN_SHARE * len(values) or "1" not in usual:
         return None
     forms = [form for form in _by_skeleton().get(usual, ()) if form not in PARTIAL and len(alike[0]) >= 8]
-    # strptime is slow: a sample comes first.
+    # strptime is slow: try a sample first.
     forms = [form for form in forms if any(_fits(form, text) for text in alike[:20])]
     fits = {form: sum(_fits(form, text) for text in alike) for form in forms}
     max_fits = max(fits.values(), default=0)
@@ -231,21 +231,20 @@ def written_times_of(values: Sequence[str]) -> ColumnType | None:
 
 
 def _alike(values: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the most frequent skeleton, and the texts that have it."""
+    """Return the most frequent skeleton, and the texts with it."""
     skeletons = list(map(skeleton, values))
     ((usual, _),) = Counter(skeletons).most_common(1)
     return usual, [text for text, own in zip(values, skeletons, strict=True) if own == usual]
 
 
 def partial_times_of(values: Sequence[str]) -> tuple[str, Lacks] | None:
-    """Return the format of most of the times without a year, or without a date, and what they lack; None if
-    there is none."""
+    """Return the format of most times without a year or a date, and what they lack; None if there is none."""
     if not values:
         return None
     values = values[:MAX_TEXTS]
     usual, alike = _alike(values)
     for form in _by_skeleton().get(usual, ()):
-        # The year 2000 has a leap day.
+        # 2000 is a leap year, so 29 February parses.
         fitting = (_fits(f"%Y {form}", f"2000 {text}") for text in alike)
         if form in PARTIAL and sum(fitting) >= MIN_SHARE * len(values):
             return form, PARTIAL[form]
@@ -264,7 +263,7 @@ def skeleton(text: str) -> str:
 
 @cache
 def _by_skeleton() -> dict[str, list[str]]:
-    """Return formats by the skeleton of their times: strptime compiles each format, so only few are tried."""
+    """Return formats by the skeleton of their times, so that few are tried: strptime compiles each format."""
     forms: dict[str, list[str]] = {}
     for form in dict.fromkeys((*FORMS, *PARTIAL)):
         pieces = (_WRITTEN.get(piece, ("1" if piece[0] == "%" else piece,)) for piece in _PIECE.findall(form))
@@ -274,7 +273,7 @@ def _by_skeleton() -> dict[str, list[str]]:
 
 
 def _fits(form: str, text: str) -> bool:
-    # strptime also takes fewer digits than a part has where others follow: 811 as %y%m%d.
+    # strptime accepts too few digits in adjacent parts: 811 as %y%m%d.
     if _digits_of(form).fullmatch(text) is None:
         return False
     letters = letters_of(text, form)
@@ -299,5 +298,5 @@ def _digits_of(form: str) -> re.Pattern[str]:
 
 
 def _days(form: str) -> list[str]:
-    """Return the order of day, month and year."""
+    """Return the order of day, month and year in a format."""
     return [part.lower() for part in re.findall(r"%(.)", form) if part in "dmbjYy"]

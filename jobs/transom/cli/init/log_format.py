@@ -1,4 +1,4 @@
-"""The detected format of lines: its options, and its fields with their texts."""
+"""The detected format of lines, with its options, and its fields with their texts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ from transom.formats.registry import make_parser
 from transom.formats.rejections import Rejections
 
 SAMPLE_LINES = 5000
-"""Maximum number of lines that a guess uses."""
+"""Maximum number of lines that detection uses."""
 MIN_SHARE = 0.9
-"""The minimum share of lines of a form: a log may have a few others."""
+"""Minimum share of lines that must have a form: a log may have a few others."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class LogFormat:
     """The detected format of lines.
 
     Attributes:
-        fields: the texts of each field, by path; records without the field give no text.
+        fields: the texts of each field by path; a record without the field adds no text.
         types: the types of fields that the log declares.
-        preset: the preset of a known log, which has columns and time.
-        notes: remarks about the guess, for people.
+        preset: the preset of a known log; it defines columns and time.
+        notes: remarks on the detection for the user.
         utc: whether times without a zone are in UTC in this form.
-        time: fields that together are the time, if the form tells.
+        time: the fields of the time, if the form determines them.
     """
 
     format: FormatName
@@ -42,11 +42,11 @@ class LogFormat:
 
 @dataclass(frozen=True)
 class NearMiss:
-    """A form that too few lines have.
+    """A form that too few lines have, or that is not accepted.
 
     Attributes:
         lines: the number of lines that have it.
-        why: the reason why they are not accepted.
+        why: why the form is not accepted.
     """
 
     lines: int
@@ -54,11 +54,11 @@ class NearMiss:
 
 
 class NotRead(ValueError):
-    """Lines of a known form that no format reads. The text has the reason and the remedy."""
+    """Lines have a known form, but no format reads it. The message has the reason and the remedy."""
 
 
 def mostly(conditions: Iterable[bool]) -> bool:
-    """Return whether a share of `MIN_SHARE` of the conditions holds, or more."""
+    """Return whether a share of conditions of at least `MIN_SHARE` is true."""
     results = list(conditions)
     return sum(results) >= MIN_SHARE * len(results)
 
@@ -71,8 +71,8 @@ def fields_of(names: Iterable[str], rows: Sequence[Sequence[str | None]]) -> dic
 def read_lines(
     lines: Sequence[str], form: FormatName, options: Mapping[str, object]
 ) -> tuple[dict[str, list[str]], int, int]:
-    """Return the non-empty texts of each field, the number of records, and that of refused lines, as a job
-    reads lines."""
+    """Read lines as a job does, and return the non-empty texts of each field, the number of records, and the
+    number of rejected lines."""
     parser = make_parser(RecordFormat(form, (), EventTime(()), options, keep_rest=True))
     text = pa.array(lines, pa.string())
     fields: dict[str, list[str]] = {}
@@ -87,7 +87,7 @@ def read_lines(
 
 
 def read_pairs(lines: Sequence[str], options: Mapping[str, object]) -> dict[str, list[str]]:
-    """Return the non-empty texts of each name in lines of pairs, as a job reads them."""
+    """Read lines of pairs as a job does, and return the non-empty texts of each name."""
     pairs = KeyValue(RecordFormat("kv", (), EventTime(()), options)).pairs(pa.array(lines, pa.string()))
     names = pairs.names.take(pa.array(np.argsort(pairs.rows, kind="stable"))).to_pylist()
     return {name: pairs.field(name).drop_null().to_pylist() for name in dict.fromkeys(names)}
@@ -103,8 +103,8 @@ def by_pattern(
     """Return the format of lines that a pattern matches.
 
     Args:
-        types: the types of its groups, if they are known.
-        keep_empty: whether groups that never match are fields, too.
+        types: the types of its groups, as far as they are known.
+        keep_empty: whether groups without any text are also fields.
     """
     options = {"pattern": pattern}
     fields, matched, _ = read_lines(lines, "regex", options)

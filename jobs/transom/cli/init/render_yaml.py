@@ -1,4 +1,4 @@
-"""Render a drafted stream file: its declarations, with comments for the person who continues with it."""
+"""Render a drafted stream file: declarations, with comments for the user who continues with it."""
 
 import json
 import re
@@ -30,19 +30,19 @@ MORE = """\
 #   NAME: {source: activity, kind: threshold, where: n > 100, min_length: 10 minutes}
 # fills:  # what was there then, or at the same time of earlier days
 #   OTHER: {frame: NAME, source: activity, shift: [1 day], measures: {n: sum(n)}}"""
-"""Suggestions for further blocks."""
+"""Comment that suggests further blocks."""
 LANDING = """\
 # The path says no time: one rotated file is good for `transom try`. A DAG wants a file for each
 # hour, under a name that says it, such as landing/{}/%Y-%m-%d/access.%H.log: what is
 # rotated is another text under a name that was read already, and is held back as a conflict."""
-"""The explanation for a path without a time."""
+"""Comment on a path without a time."""
 NO_TIME = """\
 # time: {}
 #   `transom check` refuses this file until `time` is decided: what says when an event was, such as
 #     time: {{column: FIELD, format: "%Y-%m-%d %H:%M:%S", zone: UTC}}
 #   or, where invented times will do, each line so much later than the one before it:
 #     time: {}"""
-"""The choices for a person if the time is unknown, as no time is invented."""
+"""Comment with the choices if the time is unknown: a draft invents none."""
 _PLAIN = re.compile(r"[A-Za-z_/][\w ./()<>=-]*(?<! )", re.ASCII)
 _OTHERWISE = {"true", "false", "null", "~"}
 
@@ -61,10 +61,10 @@ def text_of(
     """Return the text of a stream file.
 
     Args:
-        data: its content.
-        undeclared: fields that are no columns.
+        data: the content.
+        undeclared: the fields that are no columns.
         when: the time; None if a preset has it.
-        repeated: a column that identifies events, and how many events repeat an identifier.
+        repeated: a column that identifies events, and the number of events that repeat an identifier.
         names: the meaning of the times in the files' names; None if they have none.
     """
     lines = [*_heading(samples, trial, when), f"name: {scalar(data['name'])}"]
@@ -78,7 +78,7 @@ def text_of(
     elif when is not None:
         lines += lined([(f"time: {flow(data['time'])}", when.note)])
     if repeated is not None:
-        # Only a person knows whether events with the same identifier are duplicates.
+        # Only the user knows whether events with the same identifier are duplicates.
         name, number = repeated
         words = f"{number} of {counted(trial.events.num_rows, 'event')} repeat the {name} of another one"
         lines.append(f"# unique: [{name}]  # ?: {words}; with this, one of an hour stays")
@@ -147,7 +147,7 @@ def _blocks(data: Mapping[str, Any], trial: DraftTrial) -> list[str]:
 
 
 def scalar(value: object) -> str:
-    """Return a value as YAML, in quotes if it would otherwise be read differently."""
+    """Return a value as YAML, quoted if it would be read differently without quotes."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -168,11 +168,11 @@ def flow(value: object) -> str:
 
 
 def comment(text: str) -> str:
-    """Return a text for a comment: on one line, of printable characters."""
+    """Return a text for a comment: one line of printable characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
 def lined(rows: Sequence[tuple[str, str]], indent: int = 0, widest: int = 76) -> list[str]:
-    """Return lines with aligned comments, unless the lines are too long."""
+    """Return lines with comments, aligned except for lines longer than `widest`."""
     column = max((len(text) for text, _ in rows if len(text) <= widest), default=0)
     return [" " * indent + (f"{text:<{column}}  # {comment(note)}" if note else text) for text, note in rows]

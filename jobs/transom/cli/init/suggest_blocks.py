@@ -1,4 +1,4 @@
-"""Suggest first blocks for a drafted stream: a key, a block of aggregates, a tolerance of its checks."""
+"""Suggest first blocks for a draft: a key, a block of aggregates, a tolerance for rejected lines."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from transom.cli.init.try_draft import TOLERATED, DraftTrial
 from transom.spec.stream import Stream
 
 LOOSEST = 0.1
-"""The largest share of refused lines that a draft tolerates."""
+"""Largest tolerance for rejected lines that a draft declares."""
 LONG = "RANGES 24 HOURS, 1 HOUR SLIDES 1 HOUR, 1 HOUR"
 SHORT = "RANGES 1 HOUR, 5 MINUTES SLIDES 5 MINUTES, 5 MINUTES"
 """Levels for a log of several days, and for one of minutes."""
@@ -26,7 +26,7 @@ KEYS = (
     "comm", "service", "name", "node", "ip",
 )  # fmt: skip
 NO_KEY = re.compile(r"message|msg|text|.*_text|extension|arguments|request|agent|referer|before")
-"""Texts that are no names."""
+"""Names of columns with free text, which are no keys."""
 ADDED = (
     r"bytes?(_|$)|octets?(_|$)",
     r"(^|_)(size|length|len|sent|received|rcvd|volume)(_|$)",
@@ -35,20 +35,20 @@ ADDED = (
     r"(^|_)(rain|rainfall|precip|precipitation)(_|$)",
     r"(^|_)(duration|dur|elapsed)(_|$)",
 )
-"""Names of values that can be added, in order of preference."""
+"""Names of amounts that can be summed, in order of preference."""
 ID = re.compile("(^|_)(id|uuid|guid|uid)$")
 MIN_DISTINCT = 0.9
-"""The minimum share of distinct values for a column to count as an identifier of events."""
+"""Minimum share of distinct values of a column that identifies events."""
 SPARSE = 0.1
-"""With a larger share of events without a value, a whole file may have none."""
+"""Share of events without a value above which a whole file may have no value."""
 
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """Statistics of one column over the events of the first lines.
+    """Statistics of one column over the sampled events.
 
     Attributes:
-        structured: whether its texts are JSON lists or objects.
+        structured: whether all texts are JSON lists or objects.
     """
 
     name: str
@@ -59,7 +59,7 @@ class ColumnValues:
 
 
 def column_values(stream: Stream, trial: DraftTrial) -> list[ColumnValues]:
-    """Return statistics of each column that is read."""
+    """Return the statistics of each column that is read."""
     statistics = []
     names = [name for name in stream.event_columns if name in trial.events.column_names]
     for name, values in zip(names, trial.events.select(names).itercolumns(), strict=True):
@@ -72,8 +72,8 @@ def column_values(stream: Stream, trial: DraftTrial) -> list[ColumnValues]:
 
 
 def repeats(columns: Sequence[ColumnValues], trial: DraftTrial) -> tuple[str, int] | None:
-    """Return a column that identifies events, and how many events repeat an identifier; None if there is no
-    such column, or no identifier repeats."""
+    """Return a column that identifies events, and the number of events that repeat an identifier; None if no
+    column does, or no identifier repeats."""
     rows = trial.events.select(["event_time", *(column.name for column in columns)])
     different = rows.group_by(rows.column_names).aggregate([]).num_rows
     events = rows.num_rows
@@ -88,11 +88,10 @@ def repeats(columns: Sequence[ColumnValues], trial: DraftTrial) -> tuple[str, in
 
 
 def first_blocks(stream: Stream, columns: Sequence[ColumnValues], trial: DraftTrial) -> dict[str, Any]:
-    """Return a key, a first block of aggregates, and a tolerance if more lines are refused than the default
-    allows."""
+    """Return a key, a block of aggregates, and a tolerance if the default allows too few rejected lines."""
     events = trial.events.num_rows
     key = _key(columns, events)
-    # Derived columns are computed by Spark, so they have no values yet.
+    # Spark computes derived columns, so they have no values yet.
     derived = [ColumnValues(name, stream.event_types[name], 0, 2) for name in stream.derived]
     figure = _figure([*columns, *derived], events)
     measures = {"n": "count"}
@@ -111,28 +110,27 @@ def first_blocks(stream: Stream, columns: Sequence[ColumnValues], trial: DraftTr
 
 
 def tolerance_of(trial: DraftTrial) -> float | None:
-    """Return a share of refused lines with which such files pass; None if the default is enough."""
+    """Return a tolerance with which such files pass; None if the default is enough."""
     return min(1.0, round(trial.share * 1.5 + 0.005, 2)) if trial.share > TOLERATED else None
 
 
 def _key(columns: Sequence[ColumnValues], events: int) -> str | None:
-    """Return a column that is a useful key: its values repeat, and no event lacks it."""
+    """Return a column that is a useful key: values repeat, and no event lacks one."""
     fit = [
         column.name
         for column in columns
         if column.type == "string" and not column.nulls and not column.structured
         if 2 <= column.distinct <= max(2, events // 2) and NO_KEY.fullmatch(column.name) is None
     ]
-    # Of equal ranks, the first column.
+    # If ranks are equal, the first column.
     return min(fit, key=lambda name: rank(name, KEYS), default=None)
 
 
 def _figure(columns: Sequence[ColumnValues], events: int) -> str | None:
-    """Return a column of amounts to sum up, else one of measurements to average; None if there is none.
+    """Return a column of amounts to sum, else one of measurements to average; None if there is none.
 
-    A whole number is only used if its name is that of an amount: it may be a code, a time, an identifier. A
-    column that many events lack comes last: a file in which no event has it would be quarantined, as a block
-    uses the column.
+    A column of integers must be named as an amount, as it may be a code, a time or an identifier. Columns
+    that many events lack come last: a file without any value of a used column would be quarantined.
     """
     fit = [
         column
@@ -146,5 +144,5 @@ def _figure(columns: Sequence[ColumnValues], events: int) -> str | None:
 
 
 def _added(name: str) -> int:
-    """Return the rank of a name among the patterns of `ADDED`; their number if none matches."""
+    """Return the position of the first pattern of `ADDED` in a name; their number if there is none."""
     return next((place for place, form in enumerate(ADDED) if re.search(form, name)), len(ADDED))

@@ -16,9 +16,9 @@ from transom.formats.read_file import Chunk, FileSummary
 from transom.spec.stream import Stream
 
 TOLERATED = 0.04
-"""With a larger share of refused lines a draft sets a tolerance; this is below the gate's limit."""
+"""Share of rejected lines above which a draft declares a tolerance; it is below the gate's limit."""
 EXAMPLES = 5
-"""Maximum number of forms of refused lines, each with one example."""
+"""Maximum number of forms of rejected lines; each has one example."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class RejectedLine:
     """A line that became no event.
 
     Attributes:
-        reason: the reason with the refused value.
+        reason: the reason with the rejected value.
         lines: the number of lines of this form.
     """
 
@@ -36,25 +36,25 @@ class RejectedLine:
 
     @property
     def form(self) -> tuple[str, str]:
-        """The properties shared by similar lines: the reason, and the beginning of the text."""
+        """The properties that similar lines share: the reason, and the beginning of the text."""
         blank = self.text[:1].strip() == ""
         begins = " ".join(self.text.split()[:2])
         return self.reason.partition(":")[0], " " * blank + re.sub(r"[\w.$]+", "x", begins)[:8]
 
     @property
     def goes_on(self) -> bool:
-        """Whether it looks like the continuation of an earlier line: a stack trace, a statement."""
+        """Whether it seems to continue an earlier line, such as a stack trace or a statement."""
         unlike = self.reason.startswith("no match")
         return unlike and (self.text[:1].isspace() or not re.search("[0-9]:[0-9]{2}|[0-9]{9}", self.text))
 
 
 @dataclass(frozen=True)
 class DraftTrial:
-    """The result of the first lines.
+    """The result of reading the first lines.
 
     Attributes:
         events: the events of all files, with `event_time` and the columns.
-        refused: the first line of each of some forms of refused lines.
+        refused: the first line of each form of rejected lines, for some forms.
     """
 
     events: pa.Table
@@ -64,12 +64,12 @@ class DraftTrial:
 
     @property
     def share(self) -> float:
-        """The share of refused lines."""
+        """The share of rejected lines."""
         return self.rejected / self.lines
 
     @property
     def extent(self) -> tuple[datetime, datetime]:
-        """The first and the last time of an event."""
+        """The times of the first and the last event."""
         extent = _extent(self.events["event_time"])
         assert extent is not None
         return extent
@@ -79,7 +79,7 @@ def events_of(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]
     """Read the first lines of files.
 
     Args:
-        paths: the files' paths, in the form of the stream's file.
+        paths: the files' paths, as the stream file has them.
     """
     events: list[pa.RecordBatch] = []
     refused: dict[tuple[str, str], RejectedLine] = {}
@@ -102,7 +102,7 @@ def events_of(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]
 
 
 def extents_of(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> list[Extent]:
-    """Return the extent of each file's events, independent of its name."""
+    """Return the extent of each file's events, also of those outside of the period in its name."""
     files = zip(samples, paths, strict=True)
     return [_extent(_event_times(stream, sample, path, bounded=False)) for sample, path in files]
 
@@ -113,7 +113,7 @@ def _extent(times: pa.ChunkedArray) -> Extent:
 
 
 def times_are_in_names(stream: Stream, samples: Sequence[LogSample], paths: Sequence[str]) -> bool:
-    """Return whether the times of the files' events agree with the times in their names, if there are any."""
+    """Return whether almost all events of each file are of the period in its name, if it has one."""
     for sample, path in zip(samples, paths, strict=True):
         match = stream.source.pattern.match(path)
         if match is None or stream.span(match) is None:

@@ -1,6 +1,6 @@
-"""Shows wrong stream files as an import error of this file; the DAGs of valid ones are in streams.py.
+"""Raise an import error for wrong stream files; `streams.py` builds the DAGs of valid ones.
 
-Airflow loads no DAG of a file with an import error, so the two are separate.
+The files are separate, as Airflow loads no DAG from a file with an import error.
 """
 
 from airflow.sdk import DAG  # noqa: F401  (Airflow looks for DAGs only in files that name it)

@@ -30,8 +30,8 @@ class Job:
     Attributes:
         name: the id of the task.
         stages: the stages that it runs.
-        doc: the text of the task's page, Markdown.
-        script: the job's script; None is `jobs/<name>.py`.
+        doc: the text of the task's page, in Markdown.
+        script: the job's script; None means `jobs/<name>.py`.
     """
 
     name: str
@@ -53,7 +53,7 @@ def jobs_of(stream: Stream) -> tuple[Job, ...]:
 
 
 def outlets(stream: Stream, stage: str) -> list[Asset]:
-    """Return the tables of results that a stage of a stream writes."""
+    """Return the assets of a stage: its tables of results, and `findings`."""
     if stage == SOURCE_STAGE:
         tables = [*INGEST_OUTLETS]
     else:
@@ -64,7 +64,7 @@ def outlets(stream: Stream, stage: str) -> list[Asset]:
 
 
 def _hour_params(stream: Stream) -> dict[str, Param]:
-    """Return the parameters of a run by hand; the first task checks them."""
+    """Return the parameters of a manual run; the first task validates them."""
     if stream.schedule and stream.until is None:
         rule = "Leave both empty for the last full hour."
     else:
@@ -80,7 +80,7 @@ def _hour_params(stream: Stream) -> dict[str, Param]:
 
 
 def facts(stream: Stream) -> str:
-    """Return the text of the DAG's page: that of this module, and the stream's facts."""
+    """Return the text of the DAG's page: this module's docstring, and facts about the stream."""
     rows = [
         ("files", f"`{stream.source.path}`"),
         ("repairs", f"stale hours up to {format_duration(stream.repair_window)} around its interval"),
@@ -88,20 +88,20 @@ def facts(stream: Stream) -> str:
     for feature in stream.features:
         blocks = stream.blocks(feature.block)
         rows += [(f"{feature.noun} {name}", feature.facts(stream, name)) for name in blocks]
-    # A bar would end a cell of the table.
+    # A vertical bar would end a cell of the table.
     cells = [(name, value.replace("|", "\\|")) for name, value in rows]
     table = "\n".join(f"| {name} | {value} |" for name, value in cells)
     return f"{__doc__}\n{stream.description or ''}\n\n| | |\n|---|---|\n{table}\n"
 
 
 def description(stream: Stream) -> str:
-    """Return a line for the list of DAGs: the stream's title, the start of its description, or its files."""
+    """Return a line for the list of DAGs: the title, the first line of the description, or the path."""
     lines = (stream.description or "").strip().splitlines()
     return stream.title or (lines[0] if lines else f"Figures and findings from {stream.source.path}")
 
 
 def build(stream: Stream, file: Path) -> DAG:
-    """Return the DAG of a stream: settle, then the stages, each with its gate, then the report."""
+    """Build the DAG of a stream: settle, the stages with a gate each, the report."""
     judged: dict[str, Any] = {
         "stream": stream.name,
         "stream_file": str(file),
@@ -112,7 +112,7 @@ def build(stream: Stream, file: Path) -> DAG:
         dag_id=stream.name,
         description=description(stream),
         doc_md=facts(stream),
-        # A plain cron text gives runs an empty interval.
+        # With a plain cron expression, runs have an empty interval.
         schedule=CronDataIntervalTimetable("0 * * * *", timezone="UTC") if stream.schedule else None,
         start_date=stream.start,
         end_date=stream.until - timedelta(hours=1) if stream.until else None,
@@ -126,7 +126,7 @@ def build(stream: Stream, file: Path) -> DAG:
             "owner": stream.owner or "transom",
             "pool": POOL,
             # Retries are for crashes: a killed driver, a lost machine. A job with quarantined hours succeeds,
-            # and a gate raises without a retry.
+            # and a gate fails without a retry.
             "retries": 2,
             "retry_delay": timedelta(minutes=1),
             "execution_timeout": timedelta(hours=6),

@@ -1,4 +1,4 @@
-"""One DAG for every valid stream file. A new stream needs no code."""
+"""Build one DAG for each valid stream file. A new stream needs no code."""
 
 import logging
 
@@ -8,10 +8,10 @@ from stream_dag import build
 from transom.stream_files import names_of, streams
 
 _sound, _wrong = streams()
-# In one call, as a stream can have the name of a variable of this module.
+# In one call, as a stream may be named as a variable of this module.
 globals().update({stream.name: build(stream, file) for file, stream in _sound.items()})
 
-# Airflow finds no DAG for a task of a wrong stream file, and puts the task off: its log says why.
+# Airflow finds no DAG for a task of a wrong stream file, and postpones the task. Log the reason.
 _dag_id = get_parsing_context().dag_id
 for _error in _wrong:
     if _dag_id in names_of(_error):

@@ -1,4 +1,4 @@
-"""The operators of transom's DAGs, and the interval of a run."""
+"""Operators of transom's DAGs, and the interval of a run."""
 
 import logging
 import os
@@ -24,10 +24,11 @@ CONNECTION = "transom_spark"
 
 
 def interval_of(params: Any, start: datetime | None, end: datetime | None) -> Interval:
-    """Return the interval of a run: `from` and `to` of its parameters, or its data interval.
+    """Return the interval of a run: its parameters `from` and `to`, or its data interval.
 
     Raises:
-        AirflowFailException: there is neither, only one parameter, or the interval is invalid or not past.
+        AirflowFailException: both are missing, one parameter is missing, or the interval is invalid or not
+            over yet.
     """
     bounds = (params.get("from"), params.get("to"))
     try:
@@ -55,7 +56,7 @@ def _run_interval(context: Any) -> Interval:
 
 
 def _require_scheduled(interval: Interval, context: Any) -> None:
-    """Refuse a trigger without `from` and `to`, which means the latest hour, if the stream has ended."""
+    """Fail a run without `from` and `to` if its hours are outside of the stream's schedule."""
     first, last = context["dag"].start_date, context["dag"].end_date
     is_inside = (first is None or first <= interval.start) and (last is None or interval.start <= last)
     if not is_inside and not context["params"].get("from"):
@@ -67,19 +68,19 @@ def _require_scheduled(interval: Interval, context: Any) -> None:
 
 
 def hour_text(params: Any, run: Any, side: str) -> str:
-    """Return one end of a run's interval, for templates."""
+    """Return the start (`side="from"`) or the end of a run's interval, for templates."""
     interval = interval_of(params, run.data_interval_start, run.data_interval_end)
     return format_hour(interval.start if side == "from" else interval.end)
 
 
 def trigger(run: Any) -> str:
-    """Return the trigger of a run for the ledger: schedule, manual or backfill."""
+    """Return the trigger of a run for the ledger: `schedule`, `manual` or `backfill`."""
     kind = str(getattr(run.run_type, "value", run.run_type))
     return "schedule" if kind == "scheduled" else kind
 
 
 class SubmitStage(SparkSubmitOperator):
-    """A spark-submit of a job, in client mode, with a named connection and Python."""
+    """Submit a job to Spark in client mode, with the connection `transom_spark`."""
 
     def __init__(
         self, *, job: str, stream: str, stream_file: str, script: Path | None = None, **kwargs: Any
@@ -88,7 +89,7 @@ class SubmitStage(SparkSubmitOperator):
             task_id=job,
             application=str(script or job_script(job)),
             name=f"transom {stream} {job}",
-            # Without a connection the operator would use YARN.
+            # Without a connection, the operator uses YARN.
             conn_id=CONNECTION,
             deploy_mode="client",
             properties_file=os.environ.get("TRANSOM_SPARK_PROPERTIES"),
@@ -111,7 +112,7 @@ class SubmitStage(SparkSubmitOperator):
         self.stream = stream
 
     def post_execute(self, context: Any, result: Any = None) -> None:
-        """Give each asset event the run's interval and its published hours."""
+        """Add the run's interval and its published hours to each asset event."""
         from transom.ledger.ledger import Ledger
 
         interval = _run_interval(context)
@@ -143,7 +144,7 @@ def _asset_facts(stream: str, table: str, interval: Interval, snapshot: "LedgerS
 
 
 class _LedgerOperator(BaseOperator):
-    """A task that judges stages over the run's interval, by the ledger."""
+    """A task that evaluates the gates of stages over the run's interval, from the ledger."""
 
     def __init__(
         self,
@@ -161,7 +162,7 @@ class _LedgerOperator(BaseOperator):
         self.waivers = tuple(waivers)
 
     def judge(self, stage: str, context: Any) -> "GateResult":
-        """Return the result of a stage's gate, and log its warnings."""
+        """Evaluate the gate of a stage, log its warnings, and return its result."""
         from transom.app.command_lines import submit
         from transom.app.freshness import stale_hours
         from transom.engine.gate import evaluate_gate
@@ -206,7 +207,11 @@ class Gate(_LedgerOperator):
         self.stage = stage
 
     def execute(self, context: Any) -> str:
-        """Judge the run's interval, and return a line as the task's result."""
+        """Evaluate the gate, and return a line as the task's result.
+
+        Raises:
+            AirflowFailException: the gate has failures.
+        """
         result = self.judge(self.stage, context)
         for line in result.accepted:
             LOG.info(line)
@@ -225,7 +230,7 @@ class Settle(BaseOperator):
     def execute(self, context: Any) -> str:
         """Reschedule the task, which frees its slot, until files of the interval have arrived.
 
-        The first line of the log is the interval, or what is wrong with it.
+        The first line of the log is the interval, or the error in it.
         """
         try:
             interval = _run_interval(context)
@@ -241,13 +246,13 @@ class Settle(BaseOperator):
             LOG.info(
                 "waits until %s UTC, as long as files of the interval may arrive", f"{ready:%Y-%m-%dT%H:%M}"
             )
-            # Its constructor has no type annotations.
+            # The constructor has no type annotations.
             raise AirflowRescheduleException(ready)  # type: ignore[no-untyped-call]
         return str(interval)
 
 
 MAX_FINDINGS, MAX_OF_BLOCK = 100, 10
-"""Maximum of findings in a report, in all and of each kind and block."""
+"""Maximum number of findings in a report: in total, and per kind and block."""
 
 
 class Report(_LedgerOperator):

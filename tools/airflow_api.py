@@ -1,4 +1,4 @@
-"""A running Airflow, asked and told through its own API and its own commands."""
+"""Client of a running Airflow, through its REST API and its commands."""
 
 import json
 import subprocess
@@ -20,11 +20,11 @@ OVER = frozenset({"success", "failed", "upstream_failed", "skipped", "removed"})
 
 @dataclass
 class Airflow:
-    """A running Airflow, asked through its own API.
+    """A running Airflow.
 
     Attributes:
-        environment: of every process and command.
-        log: what its components print.
+        environment: the environment of each process and command.
+        log: the file with the output of all components.
     """
 
     home: Path
@@ -35,16 +35,16 @@ class Airflow:
 
     @property
     def url(self) -> str:
-        """Where the UI is."""
+        """The address of the UI."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def login(self) -> dict[str, str]:
-        """User and password of the UI."""
-        held: dict[str, str] = json.loads(
+        """User name and password of the UI."""
+        passwords: dict[str, str] = json.loads(
             (self.home / "simple_auth_manager_passwords.json.generated").read_text()
         )
-        user, password = next(iter(held.items()))
+        user, password = next(iter(passwords.items()))
         return {"username": user, "password": password}
 
     @cached_property
@@ -52,14 +52,14 @@ class Airflow:
         return httpx.Client(base_url=self.url, timeout=30, trust_env=False)
 
     def close(self) -> None:
-        """Ends the connection to the API."""
+        """Close the connection to the API."""
         self._client.close()
 
     def ask(self, method: str, path: str, **body: Any) -> dict[str, Any]:
-        """Asks Airflow's API; `path` begins after `/api/v2`.
+        """Send a request to Airflow's API; `path` is relative to `/api/v2`.
 
         Raises:
-            ServerError: it refuses, with its own words.
+            ServerError: Airflow responds with an error, which the message contains.
         """
         for _ in range(2):
             answer = self._client.request(method, f"/api/v2{path}", headers=self._headers, json=body or None)
@@ -69,14 +69,14 @@ class Airflow:
             self._headers["Authorization"] = f"Bearer {token['access_token']}"
         if answer.is_error:
             raise ServerError(f"{method} {path}: {answer.status_code} {answer.text[:2000]}")
-        found: dict[str, Any] = answer.json() if answer.content else {}
-        return found
+        body_of_answer: dict[str, Any] = answer.json() if answer.content else {}
+        return body_of_answer
 
     def command(self, *arguments: str) -> str:
-        """Runs an `airflow` command and returns what it prints.
+        """Run an `airflow` command and return its output.
 
         Raises:
-            ServerError: it failed.
+            ServerError: the command fails.
         """
         done = subprocess.run(
             [sys.executable, "-m", "airflow", *arguments],
@@ -89,10 +89,10 @@ class Airflow:
         return done.stdout
 
     def pause(self, dag: str, paused: bool, seconds: float = 120) -> None:
-        """Pauses or unpauses a DAG, as soon as Airflow has read its file.
+        """Pause or unpause a DAG, as soon as Airflow has parsed its file.
 
         Raises:
-            ServerError: Airflow does not know it after so many seconds.
+            ServerError: Airflow does not know the DAG after `seconds`.
         """
         end = time.monotonic() + seconds
         while True:
@@ -102,19 +102,19 @@ class Airflow:
             except ServerError as error:
                 if time.monotonic() > end:
                     wrong = self.ask("GET", "/importErrors")["import_errors"]
-                    said = "".join(f"\n{one['filename']}: {one['stack_trace']}" for one in wrong)
-                    raise ServerError(f"{error}{said}") from None
+                    reasons = "".join(f"\n{one['filename']}: {one['stack_trace']}" for one in wrong)
+                    raise ServerError(f"{error}{reasons}") from None
                 time.sleep(0.5)
 
     def trigger(self, dag: str, run: str, **conf: str) -> None:
-        """Triggers a DAG by hand, as the UI's form does."""
+        """Trigger a DAG, as the form of the UI does."""
         self.ask("POST", f"/dags/{dag}/dagRuns", dag_run_id=run, logical_date=None, conf=conf)
 
     def backfill(self, dag: str, first: datetime, last: datetime) -> None:
-        """Creates a backfill of the hours `first .. last`, each a run, one after the other.
+        """Create a backfill of the hours `first` to `last` (inclusive), with one run per hour, in sequence.
 
         Raises:
-            ServerError: Airflow refuses it.
+            ServerError: Airflow rejects the backfill.
         """
         form = "%Y-%m-%dT%H:%M:%S+00:00"
         command = ["backfill", "create", "--dag-id", dag, "--max-active-runs", "1"]
@@ -123,35 +123,35 @@ class Airflow:
         self.command(*command)
 
     def clear(self, dag: str, run: str, task: str) -> None:
-        """Clears a task of a run and those behind it, as a person does after mending the data."""
+        """Clear a task of a run and all downstream tasks, as an operator does after fixing the data."""
         self.ask(
             "POST", f"/dags/{dag}/clearTaskInstances",
             dry_run=False, dag_run_id=run, task_ids=[task], include_downstream=True, only_failed=False,
         )  # fmt: skip
 
     def runs(self, dag: str) -> dict[str, str]:
-        """The state of each run of a DAG."""
+        """Return the state of each run of a DAG, by run id."""
         found: list[dict[str, Any]] = []
         while True:
-            # Airflow gives a hundred at most.
+            # Airflow returns at most 100 runs at once.
             page = self.ask("GET", f"/dags/{dag}/dagRuns?limit=100&offset={len(found)}")
             found += page["dag_runs"]
             if len(found) >= page["total_entries"] or not page["dag_runs"]:
                 return {run["dag_run_id"]: run["state"] for run in found}
 
     def states(self, dag: str, run: str) -> dict[str, str]:
-        """The state of each task of a run."""
+        """Return the state of each task of a run, by task id."""
         rows = self.ask("GET", f"/dags/{dag}/dagRuns/{run}/taskInstances")["task_instances"]
         return {row["task_id"]: row["state"] or "" for row in rows}
 
     def follow(self, dag: str, run: str, seconds: float = 1200) -> Iterator[dict[str, str]]:
-        """The states of a run's tasks, a second apart, until every one has ended, and the run with them.
+        """Yield the states of a run's tasks every second, until all tasks and the run have ended.
 
-        The run ends a moment after its last task; one that is cleared in between is taken for ended, and
-        never runs again.
+        The run ends shortly after its last task. If a task is cleared in between, Airflow ends the run anyway
+        and never runs the task again.
 
         Raises:
-            ServerError: it takes longer.
+            ServerError: the run takes longer than `seconds`.
         """
         end = time.monotonic() + seconds
         while True:
@@ -168,15 +168,15 @@ class Airflow:
             time.sleep(1)
 
     def wait(self, dag: str, run: str, seconds: float) -> dict[str, str]:
-        """Waits until every task of a run has ended.
+        """Wait until all tasks of a run have ended, and return their states.
 
         Raises:
-            ServerError: it takes longer.
+            ServerError: the run takes longer than `seconds`.
         """
         *_, last = self.follow(dag, run, seconds)
         return last
 
     def task_log(self, dag: str, run: str, task: str) -> str:
-        """What a task logged, all tries."""
+        """Return the logs of all tries of a task."""
         folder = self.home / "logs" / f"dag_id={dag}" / f"run_id={run}" / f"task_id={task}"
         return "".join(file.read_text() for file in sorted(folder.rglob("*.log")))

@@ -1,4 +1,4 @@
-"""A real Airflow on loopback in a folder of its own, ended with every process that it started."""
+"""Run a real Airflow on loopback in its own folder, and end it with all processes that it started."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from airflow_api import Airflow
 from processes import ServerError, alone, end, free_port, taken, until_interrupted
 
 ROOT = Path(__file__).resolve().parents[1]
-# Not `airflow standalone`: its log servers listen on every address of the machine, at fixed ports.
+# Not `airflow standalone`: its log servers listen on all addresses of the machine, at fixed ports.
 COMPONENTS = (("api-server",), ("scheduler", "--skip-serve-logs"), ("dag-processor",))
 
 
@@ -24,23 +24,23 @@ COMPONENTS = (("api-server",), ("scheduler", "--skip-serve-logs"), ("dag-process
 def running(
     home: Path, environment: Mapping[str, str], port: int = 0, lock: IO[str] | None = None
 ) -> Iterator[Airflow]:
-    """A real Airflow in `home`, with the pool and the connection of transom.
+    """Run Airflow in the folder `home`, with transom's pool and connection.
 
     Args:
-        environment: what its processes are to have beside this one's.
-        port: of its UI and API, on loopback; 0 for any that is free.
-        lock: of a folder around `home` that is held already.
+        environment: variables to add to those of this process.
+        port: the port of UI and API on loopback; 0 selects a free one.
+        lock: the lock of a folder around `home`, if the caller has it.
 
     Raises:
-        ServerError: the port or the folder is in use, or Airflow does not come up.
+        ServerError: the port or the folder is in use, or Airflow does not start.
     """
     if port and taken(port):
         raise ServerError(f"port {port} is in use on this machine; choose another (PORT=...)")
     port = port or free_port()
     home.mkdir(parents=True, exist_ok=True)
-    # Two schedulers on one database take each other's tasks for lost.
-    with alone(home, "Airflow") if lock is None else nullcontext(lock) as held:
-        yield from _running(home, environment, port, held)
+    # Two schedulers on one database each consider the other's tasks lost.
+    with alone(home, "Airflow") if lock is None else nullcontext(lock) as own_lock:
+        yield from _running(home, environment, port, own_lock)
 
 
 def _running(home: Path, environment: Mapping[str, str], port: int, lock: IO[str]) -> Iterator[Airflow]:
@@ -48,7 +48,7 @@ def _running(home: Path, environment: Mapping[str, str], port: int, lock: IO[str
     settings = {
         **os.environ,
         "AIRFLOW_HOME": str(home),
-        # SQLite has one writer at a time; the default patience of 5 s is less than a backfill's creation.
+        # SQLite has one writer at a time. Creating a backfill takes longer than the default timeout of 5 s.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
@@ -83,15 +83,15 @@ def _running(home: Path, environment: Mapping[str, str], port: int, lock: IO[str
 
 
 class _Components(threading.Thread):
-    """Airflow's processes, each in a session of its own; one that ends is started again.
+    """Airflow's processes, each in its own session; restarts a process that ends.
 
-    SQLite has one writer at a time: a scheduler that meets another one at the wrong moment gives up.
+    SQLite has one writer at a time, so a scheduler ends if it conflicts with another writer.
     """
 
     def __init__(self, home: Path, environment: Mapping[str, str], log: IO[str], lock: IO[str]) -> None:
         super().__init__(daemon=True)
         self._home, self._environment, self._log = home, environment, log
-        # As long as one of them lives, the folder is in use, also when this process was killed.
+        # The processes inherit the lock: the folder stays in use while one lives, even if this process is killed.
         self._held = (lock.fileno(),)
         self._ended = threading.Event()
         self.started = [self._launched(component) for component in COMPONENTS]
@@ -104,7 +104,7 @@ class _Components(threading.Thread):
         )  # fmt: skip
 
     def run(self) -> None:
-        """Starts again what has ended, until `end`."""
+        """Restart processes that end, until `end` is called."""
         alive = dict(zip(COMPONENTS, self.started, strict=True))
         while not self._ended.wait(2):
             for component, process in alive.items():
@@ -114,7 +114,7 @@ class _Components(threading.Thread):
                     self.started.append(alive[component])
 
     def end(self) -> None:
-        """Ends every process of every component: on their own they leave children behind."""
+        """End all processes of all components, also children that would outlive them."""
         self._ended.set()
         if self.is_alive():
             self.join()
@@ -133,7 +133,7 @@ def _wait_until_up(components: _Components, server: Airflow) -> None:
 
 
 def main() -> None:
-    """Airflow on the streams of this checkout, until it is interrupted."""
+    """Run Airflow on the streams of this checkout until interrupted."""
     port, home = os.environ.get("PORT", "8080"), Path(os.environ["AIRFLOW_HOME"])
     if not port.isdecimal():
         raise ServerError(f"PORT must be a port's number; got {port!r}")

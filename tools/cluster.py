@@ -1,7 +1,7 @@
-"""A Spark cluster on loopback, a master and two workers as processes, ended with all that they started.
+"""Run a Spark cluster on loopback: a master and two workers, ended with all processes that they started.
 
-What a job needs of a cluster stands in the properties that it writes, and nothing of set-up's settings for
-small local runs. The workers know nothing of the checkout: the library reaches them with the job.
+The cluster writes a properties file with all settings of its jobs, without those of set-up for small local
+runs. The workers do not use the checkout: each job sends them the library.
 """
 
 import os
@@ -21,10 +21,10 @@ from processes import ServerError, alone, end, free_port, until_interrupted
 ROOT = Path(__file__).resolve().parents[1]
 WORKERS = 2
 KEPT = ("HOME", "JAVA_HOME", "PATH", "SPARK_HOME", "TZ")
-"""What a worker takes over from the environment: neither a Python path nor anything of transom."""
+"""Environment variables that a worker inherits: no Python path, and nothing of transom."""
 
 SHORT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Of Java processes that live for a minute on a small machine."""
+"""Options of Java processes that live for about a minute on a small machine."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Cluster:
     """A running cluster.
 
     Attributes:
-        properties: the file that spark-submit is given.
-        work: the folder in which the workers keep what they are sent, and what executors print.
-        leaders: the processes of master and workers, each of which leads a session.
+        properties: the properties file for spark-submit.
+        work: the folder for files that workers receive, and for the output of executors.
+        leaders: the process ids of master and workers; each process leads a session.
     """
 
     url: str
@@ -45,10 +45,10 @@ class Cluster:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Cluster]:
-    """A cluster that keeps its files in `folder`.
+    """Run a cluster with its files in `folder`.
 
     Raises:
-        ServerError: the folder is in use, or the cluster does not come up.
+        ServerError: the folder is in use, or the cluster does not start.
     """
     folder.mkdir(parents=True, exist_ok=True)
     started: list[subprocess.Popen[bytes]] = []
@@ -79,7 +79,7 @@ def running(folder: Path) -> Iterator[Cluster]:
         try:
             start("Master", "--port", str(port), "--webui-port", str(page))
             for _ in range(WORKERS):
-                # A worker keeps trying until there is a master.
+                # A worker retries until the master has started.
                 start("Worker", "--cores", "1", "--memory", "2g", "--webui-port", "0", "-d", str(work), url)
             _wait_until_up(page, started, log.name)
             properties = _written(folder / "spark.properties", _settings(url, _library(folder)))
@@ -89,7 +89,7 @@ def running(folder: Path) -> Iterator[Cluster]:
 
 
 def _library(folder: Path) -> Path:
-    """The library as executors get it."""
+    """Pack the library as executors receive it."""
     packed = folder / "transom.zip"
     with zipfile.ZipFile(packed, "w") as archive:
         for file in sorted((ROOT / "jobs" / "transom").rglob("*.py")):
@@ -98,7 +98,7 @@ def _library(folder: Path) -> Path:
 
 
 def _settings(url: str, library: Path) -> dict[str, str]:
-    # Set-up's settings name Delta's jars, here or where it was done.
+    # The settings of set-up have the paths of Delta's jars.
     lines = Path(os.environ["TRANSOM_SPARK_PROPERTIES"]).read_text().splitlines()
     (jars,) = (line.split(" ", 1)[1] for line in lines if line.startswith("spark.jars "))
     return {
@@ -113,7 +113,7 @@ def _settings(url: str, library: Path) -> dict[str, str]:
         "spark.executor.extraJavaOptions": SHORT,
         "spark.executor.cores": "1",
         "spark.executor.memory": "1g",
-        # Spark's 200 and Delta's 50 are for larger ones: here most of such tasks would be empty.
+        # With the defaults, 200 (Spark) and 50 (Delta), most tasks of small tables would be empty.
         "spark.sql.shuffle.partitions": "8",
         "spark.databricks.delta.snapshotPartitions": "4",
         "spark.ui.showConsoleProgress": "false",
@@ -132,7 +132,7 @@ def _wait_until_up(page: int, started: "list[subprocess.Popen[bytes]]", log: str
             raise ServerError(f"the cluster ended, see {log}")
         try:
             found = httpx.get(f"http://127.0.0.1:{page}/json/", trust_env=False).json()
-        except (httpx.TransportError, ValueError):  # not up, or half-way
+        except (httpx.TransportError, ValueError):  # not started yet
             found = {}
         if found.get("aliveworkers") == WORKERS:
             return
@@ -141,7 +141,7 @@ def _wait_until_up(page: int, started: "list[subprocess.Popen[bytes]]", log: str
 
 
 def main() -> None:
-    """A cluster for the jobs of this checkout, until it is interrupted."""
+    """Run a cluster for the jobs of this checkout until interrupted."""
     print("starting a Spark master and two workers on loopback", flush=True)
     with running(ROOT / ".transom" / "cluster") as cluster:
         print(

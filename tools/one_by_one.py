@@ -1,4 +1,4 @@
-"""Hours of the web stream in a lake of their own, an hour a run, each by the jobs' own code.
+"""Run hours of the web stream one by one in a separate lake, with the code of the jobs.
 
 Usage: one_by_one.py LAKE FROM TO
 """
@@ -17,7 +17,7 @@ STREAM = Path(__file__).resolve().parents[1] / "schemas" / "streams" / "web.yaml
 
 
 def main(lake: str, start: str, end: str) -> None:
-    """Runs all stages hour by hour, in one Spark session."""
+    """Run all stages hour by hour in one Spark session."""
     preload()
     stream = load(STREAM)
     spark = session("one by one")

@@ -1,4 +1,4 @@
-"""Servers on loopback, each in a session of its own, ended with every process that it started."""
+"""Start servers on loopback, each in its own session, and end them with all their processes."""
 
 import fcntl
 import os
@@ -14,17 +14,17 @@ from typing import IO
 
 
 class ServerError(RuntimeError):
-    """A server could not be started or asked; the text is one line for a person."""
+    """A server does not start, or does not respond as expected. The message is one line."""
 
 
 def taken(port: int) -> bool:
-    """Whether somebody listens on a port of the loopback address."""
+    """Return whether a process listens on a loopback port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody uses."""
+    """Return a free loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -32,14 +32,15 @@ def free_port() -> int:
 
 @contextmanager
 def alone(folder: Path, what: str) -> Iterator[IO[str]]:
-    """Holds a folder against every other server of a kind. What inherits the lock, which lies beside the
-    folder, holds it as well.
+    """Lock a folder against other servers of the same kind.
+
+    The lock is a file next to the folder. Child processes that inherit it keep the folder locked.
 
     Args:
-        what: it is that runs there, for a person.
+        what: the kind of server, for the message.
 
     Raises:
-        ServerError: it is held.
+        ServerError: another process has the lock.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
@@ -51,7 +52,7 @@ def alone(folder: Path, what: str) -> Iterator[IO[str]]:
 
 
 def end(processes: "Sequence[subprocess.Popen[bytes]]") -> None:
-    """Ends every process of the session of each, which it leads."""
+    """End all processes of the sessions that some processes lead: SIGTERM, then SIGKILL."""
     leaders = {process.pid for process in processes}
     for sign in (signal.SIGTERM, signal.SIGKILL):
         for member in members(leaders):
@@ -69,7 +70,7 @@ def end(processes: "Sequence[subprocess.Popen[bytes]]") -> None:
 
 
 def members(leaders: Collection[int]) -> list[int]:
-    """Every living process of some sessions; components make process groups of their own."""
+    """Return all living processes of some sessions: components create further process groups."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -83,7 +84,7 @@ def members(leaders: Collection[int]) -> list[int]:
 
 
 def until_interrupted(name: str, main: Callable[[], None]) -> None:
-    """Runs a tool that Ctrl-C or an end from outside ends well, with all that it has started."""
+    """Run a tool; on Ctrl-C or SIGTERM, end it with all processes that it started."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -1,4 +1,4 @@
-"""The real logs that the checkout carries, cut into hourly files, and recounts of them by plain lines."""
+"""Cut the real logs of the checkout into hourly files, and recount their lines."""
 
 import gzip
 import json
@@ -18,10 +18,10 @@ Hours = Mapping[datetime, list[str]]
 
 
 def apache() -> Hours:
-    """The lines of the Apache log by the hour at which they happened, in the log's order.
+    """Return the lines of the Apache log by the hour of their time, in the log's order.
 
-    The log ends two hours before its last day does. These hours are quiet ones: a server that has nothing to
-    say still begins a file each hour.
+    The log ends two hours before the end of its last day. These hours have no lines, as a server without
+    requests still starts a file each hour.
     """
     hours = _by_hour(("apache_access.log.gz",), _apache_time)
     last = max(hours)
@@ -29,7 +29,7 @@ def apache() -> Hours:
 
 
 def zeek() -> Hours:
-    """The lines of the Zeek logs by the hour in which the connection ended."""
+    """Return the lines of the Zeek logs by the hour in which the connection ended."""
     return _by_hour(ZEEK, _zeek_time)
 
 
@@ -53,7 +53,7 @@ def _by_hour(names: Iterable[str], time_of: Callable[[str], datetime]) -> Hours:
 
 
 def land(folder: Path, path: str, hour: datetime, lines: Iterable[str]) -> Path:
-    """Lands the file of an hour."""
+    """Write the compressed file of an hour into the landing folder, and return its path."""
     file = folder / hour.strftime(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
@@ -61,7 +61,7 @@ def land(folder: Path, path: str, hour: datetime, lines: Iterable[str]) -> Path:
 
 
 def requests(hours: Hours, start: datetime, end: datetime) -> Counter[str]:
-    """Requests of each client in whole hours, counted from the raw lines; one that is cut off is none."""
+    """Count the requests of each client in whole hours from the raw lines; truncated lines do not count."""
     return Counter(
         line.split()[0]
         for hour, lines in hours.items()
@@ -72,8 +72,13 @@ def requests(hours: Hours, start: datetime, end: datetime) -> Counter[str]:
 
 
 def returns(hours: Hours) -> dict[str, tuple[datetime, list[datetime]]]:
-    """The clients who saw the front page and came back to probe between a day and three days later, eight
-    times within an hour, found in the raw lines: when they last looked, and when they probed."""
+    """Find the clients who requested the front page and probed one to three days later.
+
+    A client probes eight times within an hour.
+
+    Returns:
+        By client: the time of the last front page request, and the times of the probes.
+    """
     looks: dict[str, list[datetime]] = defaultdict(list)
     probes: dict[str, list[datetime]] = defaultdict(list)
     for line in (line for lines in hours.values() for line in lines if line.rstrip("\n").endswith('"')):
@@ -96,7 +101,7 @@ def returns(hours: Hours) -> dict[str, tuple[datetime, list[datetime]]]:
 
 
 def main(folder: Path) -> None:
-    """Lands every hour of both logs."""
+    """Write the files of all hours of both logs."""
     for path, hours in ((WEB, apache()), (CONN, zeek())):
         for hour, lines in hours.items():
             land(folder, path, hour, lines)

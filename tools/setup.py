@@ -1,6 +1,6 @@
-"""Set-up of the checkout: the locked Python environment, and what `transom setup` brings for Spark.
+"""Set up the checkout: the locked Python environment, and what `transom setup` installs for Spark.
 
-Runs under the system's Python. Nothing outside the checkout changes, and it can be run again at any time.
+Runs with the system's Python, changes nothing outside of the checkout, and can run again at any time.
 """
 
 import shutil
@@ -24,13 +24,13 @@ NEEDED_BYTES = 4 * 2**30
 
 
 def check_python(version: tuple[int, int]) -> None:
-    """Raise SetupError for a Python that the lock is not made for."""
+    """Raise SetupError if the lock file does not support the Python version."""
     if not PYTHONS[0] <= version <= PYTHONS[1]:
         raise SetupError(f"Python: needs 3.11 to 3.13; this is {version[0]}.{version[1]} ({sys.executable})")
 
 
 def check_disk(free: int) -> None:
-    """Raise SetupError for a disk with too little space."""
+    """Raise SetupError if the disk has too little free space."""
     if free < NEEDED_BYTES:
         raise SetupError(
             f"disk: needs {NEEDED_BYTES / 2**30:.0f} GiB free at {ROOT}; there are {free / 2**30:.1f} GiB"
@@ -57,7 +57,7 @@ def install_packages() -> None:
     progress("Python packages, about 180 (half a minute to a few)")
     run(FOLDER / "uv.log", python, "-m", "pip", "install", "-q", "--require-hashes", "-r", only_uv)
     pip = (python, "-m", "uv", "pip")
-    # Compiled here once: where PYTHONDONTWRITEBYTECODE is set, every start would compile them again.
+    # Compile once: with PYTHONDONTWRITEBYTECODE, each start would compile again.
     options = ("-q", "--require-hashes", "--compile-bytecode")
     run(FOLDER / "python-packages.log", *pip, "sync", *options, LOCK, VIRTUAL_ENV=str(VENV))
     editable = ("-q", "--no-deps", "--no-build-isolation", "--editable", ROOT)
@@ -65,7 +65,7 @@ def install_packages() -> None:
 
 
 def main() -> None:
-    """Bring the checkout up to date; quick if it is."""
+    """Bring the checkout up to date; takes seconds if it already is."""
     began = time.monotonic()
     check_python(sys.version_info[:2])
     installation = sorted((ROOT / "jobs/transom/installation").glob("*"))

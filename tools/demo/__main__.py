@@ -1,4 +1,4 @@
-"""`make demo`: real logs through a real Airflow, and what was found, in the terminal and in its UI."""
+"""`make demo`: process real logs with a real Airflow; show the results in the terminal and in its UI."""
 
 import os
 import shutil
@@ -45,30 +45,30 @@ ORDER = ("settle", *(task for stage in STAGES for task in (stage, f"{stage}_gate
 
 
 def follow(server: Airflow, dag: str, run: str) -> None:
-    """Waits for a run and shows what it is at."""
-    began, told = time.monotonic(), ""
+    """Wait for a run and show the states of its tasks."""
+    began, shown_last = time.monotonic(), ""
     states: Mapping[str, str] = {}
     with console.status(f"{dag} {run}") as status:
         for states in server.follow(dag, run):
             at = [f"{task} {state}" for task, state in states.items() if state not in OVER | {""}]
             doing = f"{dag} {run}: {', '.join(at) or 'waiting'}"
             status.update(f"{doing} ({time.monotonic() - began:.0f} s)")
-            if not console.is_terminal and doing != told:
+            if not console.is_terminal and doing != shown_last:
                 console.print(f"  {doing}")
-            told = doing
+            shown_last = doing
     tasks = [task for task in ORDER if task in states]
     shown = "  ".join(f"{task} {MARKS.get(states[task], states[task])}" for task in tasks)
     console.print(f"{dag} {run} ({time.monotonic() - began:.0f} s): {shown}")
 
 
 def trigger(server: Airflow, dag: str, run: str, start: datetime, end: datetime) -> None:
-    """Triggers a stretch, as the UI's form does, and follows it."""
+    """Trigger an interval, as the UI's form does, and follow the run."""
     server.trigger(dag, run, **{"from": format_hour(start), "to": format_hour(end)})
     follow(server, dag, run)
 
 
 def figures_around_the_late_file() -> dict[str, int]:
-    """Three figures that the late file changes."""
+    """Return three counts that the late file changes."""
     site = {row["hour"]: row["n"] for row in rows("aggregates", block="site", level=0)}
     end = LATE + 6 * HOUR
     day = [row for row in rows("aggregates", block="traffic", level=2) if row["window_end"] == end]
@@ -80,18 +80,18 @@ def figures_around_the_late_file() -> dict[str, int]:
 
 
 def show_repaired(before: LedgerSnapshot, after: LedgerSnapshot, asked: set[datetime]) -> None:
-    """Which hours came out anew that nobody asked for."""
+    """Show which hours were recomputed without being requested."""
     changed: dict[tuple[str, str, str], set[datetime]] = {}
     for node, entry in after.items():
-        held = before.get(node)
-        if node.hour not in asked and (held is None or held.run_id != entry.run_id):
+        previous = before.get(node)
+        if node.hour not in asked and (previous is None or previous.run_id != entry.run_id):
             changed.setdefault((node.stage, node.block, node.table), set()).add(node.hour)
     lines = [[*what, stretches(hours)] for what, hours in sorted(changed.items())]
     show("Hours that were repaired", ["stage", "block", "table", "hours"], lines)
 
 
 def one_by_one(hours: Sequence[datetime]) -> bool:
-    """Makes some hours again in a lake of their own, an hour a run; compares the digests."""
+    """Recompute hours one by one in a separate lake, and return whether all digests are equal."""
     lake = DEMO / "one-by-one"
     script = Path(__file__).resolve().parents[1] / "one_by_one.py"
     log = DEMO / "one-by-one.log"
@@ -117,7 +117,7 @@ def one_by_one(hours: Sequence[datetime]) -> bool:
 
 
 def audited(hour: datetime) -> bool:
-    """Counts what is in an hour's windows exactly, beside the sketches."""
+    """Compare the sketches with exact counts of an hour's windows; return whether the audit ran."""
     jobs = Path(__file__).resolve().parents[2] / "jobs"
     log = DEMO / "audit.log"
     command: list[str | Path] = [
@@ -128,13 +128,13 @@ def audited(hour: datetime) -> bool:
     with console.status("an exact count beside the sketch"), log.open("w") as output:
         environment = {**os.environ, "TRANSOM_LANDING": str(DEMO)}
         done = subprocess.run(command, env=environment, stdout=output, stderr=output, check=False)
-    said = [line for line in log.read_text().splitlines() if line.startswith("audit of ")]
-    console.print("\n".join(said) or f"audit: failed, see {log}")
-    return not done.returncode and bool(said)
+    audits = [line for line in log.read_text().splitlines() if line.startswith("audit of ")]
+    console.print("\n".join(audits) or f"audit: failed, see {log}")
+    return not done.returncode and bool(audits)
 
 
 def cost(run: str) -> None:
-    """What the stages of a run of one hour cost."""
+    """Show the cost of the stages of a run of one hour."""
     lines = []
     for row in Ledger(str(LAKE / "web")).runs():
         if row["run_id"].startswith(run):
@@ -145,8 +145,8 @@ def cost(run: str) -> None:
 
 
 def tour(server: Airflow, web: Hours) -> bool:
-    """The demo's steps, once Airflow is up; False where a figure is not what it should be."""
-    # The log's last hour, and the quiet ones behind it.
+    """Run the steps of the demo, and return whether all results agree with recounts."""
+    # The last hour of the log, and the hours without lines after it.
     last = [END - 3 * HOUR, END - 2 * HOUR, END]
     step(f"{(last[0] - FIRST) // HOUR} hours in one go; one file is junk, and one has not come yet")
     trigger(server, "web", "whole", FIRST, last[0])
@@ -195,14 +195,14 @@ def tour(server: Airflow, web: Hours) -> bool:
 
 
 def recounted(web: Hours) -> dict[str, int]:
-    """The figures around the late file, from the raw log."""
+    """Return the counts of `figures_around_the_late_file` from the raw log."""
     hour = sample_logs.requests(web, LATE, LATE + HOUR)
     day = sample_logs.requests(web, LATE - 18 * HOUR, LATE + 6 * HOUR)
     return dict(zip(figures_around_the_late_file(), (hour.total(), len(day), day.total()), strict=True))
 
 
 def main() -> None:
-    """Runs the demo from end to end."""
+    """Run the demo from start to end."""
     began = time.monotonic()
     if "TRANSOM_SPARK_PROPERTIES" not in os.environ:
         sys.exit("demo: the environment is not set up; run `make demo`")
@@ -213,7 +213,7 @@ def main() -> None:
 
 
 def shown(lock: IO[str], began: float) -> bool:
-    """Lands the logs, starts Airflow and shows what comes of it; whether all is as it should be."""
+    """Land the logs, start Airflow, run the steps, and return whether all results are right."""
     shutil.rmtree(DEMO, ignore_errors=True)
     web, zeek = sample_logs.apache(), sample_logs.zeek()
     for hour, lines in web.items():

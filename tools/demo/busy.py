@@ -1,4 +1,4 @@
-"""The hours in which the site was busy, as frames, each beside the same stretch of the day before."""
+"""Show the busy periods of the site as frames, each with the same hours of the day before."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,20 +15,20 @@ from sample_logs import HOUR, Hours
 from transom.core.intervals import format_hour
 
 MOST, LEAST = 120, 3
-"""Requests that an hour is to have more of, and such hours in a row, as the stream's file has them."""
+"""Requests that a busy hour exceeds, and the minimum number of such hours in a row, as in web.yaml."""
 DAY = 24 * HOUR
 BARS = "▁▂▃▄▅▆▇█"
 
 
 def busy(web: Hours, picture: Path) -> bool:
-    """Shows the frames and draws them; whether they are those that a recount of the raw log finds.
+    """Show and draw the frames, and return whether a recount of the raw log finds the same.
 
     Args:
-        picture: where to draw it.
+        picture: the path of the drawing.
     """
     hours = {hour: sample_logs.requests(web, hour, hour + HOUR).total() for hour in web}
     frames = sorted(rows("frames", block="busy", state="final"), key=lambda row: row["start_time"])
-    # Of hours that nobody has asked for yet a fill is never final, though its frame is.
+    # If hours of a fill were never requested, it is never final, although its frame is.
     fills = {(row["frame_id"], row["fragment"]): row for row in rows("fills", block="day_before")}
     lines, found = [], []
     for frame in frames:
@@ -53,8 +53,8 @@ def busy(web: Hours, picture: Path) -> bool:
 
 
 def _recounted(hours: Mapping[datetime, int]) -> list[tuple[datetime, datetime, int, int | None]]:
-    """Of each busy stretch its first and last hour, its requests, and those of the same hours a day before,
-    if any of these are in the log."""
+    """Return, for each busy period, its first and last hour, its requests, and those of the same hours a day
+    before; None if the log has none of these hours."""
     found = []
     for holds, some in groupby(sorted(hours), key=lambda hour: hours[hour] > MOST):
         stretch = list(some)
@@ -66,7 +66,7 @@ def _recounted(hours: Mapping[datetime, int]) -> list[tuple[datetime, datetime, 
 
 
 def _sketch(hours: Mapping[datetime, int], frames: Sequence[Mapping[str, Any]]) -> None:
-    """A bar for each hour, a line for each day, and below it which hours are in a frame."""
+    """Print a line per day with a bar per hour, and below it the hours in frames."""
     within = {hour for hour in hours for frame in frames if frame["start_time"] <= hour <= frame["last_time"]}
     low, high = min(filter(None, hours.values())), max(hours.values())
     for day, some in groupby(sorted(hours), key=lambda hour: hour.date()):

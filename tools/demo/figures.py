@@ -1,4 +1,4 @@
-"""What the demo has found, each figure beside a plain recount of the raw log."""
+"""Show the results of the demo, each with a recount from the raw log."""
 
 from datetime import datetime
 from pathlib import Path
@@ -17,11 +17,11 @@ from transom.stream import load
 
 WEB_STREAM = Path(__file__).resolve().parents[2] / "schemas" / "streams" / "web.yaml"
 RINGS = ((1, 0), (6, 1), (24, 6))
-"""Of the site's levels, in hours before a window's end."""
+"""Start and end of each ring of the block `site`, in hours before a window's end."""
 
 
 def lines_of_the_log(bad: datetime) -> None:
-    """Rows in and rejected, and the hour that was set aside, with the reason of one."""
+    """Show the numbers of lines, events and rejected lines, and the quarantined hours with a reason."""
     files = rows("files")
     figures = [sum(file[column] for file in files) for column in ("lines", "accepted", "rejected")]
     show("Lines", ["files", "lines", "events", "rejected"], [[len(files), *figures]])
@@ -32,14 +32,14 @@ def lines_of_the_log(bad: datetime) -> None:
     console.print(f"  because {status[bad].reason}")
 
 
-def told() -> None:
-    """What a person is told, the worst first."""
+def show_findings() -> None:
+    """Show the findings, worst first."""
     lines = [[f.severity, f.kind, f.title] for f in findings(str(LAKE / "web"), order=FINDING_ORDER)]
     show("Findings", ["severity", "kind", "what and when"], lines or [["-", "-", "nothing"]])
 
 
 def busiest(web: Hours) -> bool:
-    """The busiest clients at three granularities, beside a plain recount of the raw log."""
+    """Show the busiest clients at three granularities, with a recount from the raw log."""
     found = rows("aggregates", block="traffic")
     lines: list[list[object]] = []
     for level, name in ((0, "1"), (1, "6"), (2, "24")):
@@ -54,7 +54,7 @@ def busiest(web: Hours) -> bool:
 
 
 def growing(web: Hours) -> bool:
-    """The clients whose requests grow fastest over a day, beside a line through the raw log's hours."""
+    """Show the clients whose requests grow fastest over a day, with a line through the raw log's hours."""
     day = rows("aggregates", block="traffic", level=2)
     end = max(row["window_end"] for row in day)
     lines: list[list[object]] = []
@@ -71,7 +71,7 @@ def growing(web: Hours) -> bool:
 
 
 def regulars(web: Hours) -> bool:
-    """The clients that were there in every ring between the levels, beside a recount of the raw log."""
+    """Show the clients that are present in every ring between the levels, with a recount from the raw log."""
     found = rows("recurring", block="site")
     end = max(row["window_end"] for row in found)
     rings = [sample_logs.requests(web, end - far * HOUR, end - near * HOUR) for far, near in RINGS]
@@ -87,7 +87,7 @@ def regulars(web: Hours) -> bool:
 
 
 def came_back(web: Hours) -> bool:
-    """The episodes of days that hourly runs have found, beside a search of the raw log."""
+    """Show the episodes of several days that hourly runs found, with a search of the raw log."""
     pattern = load(WEB_STREAM).blocks(Pattern)["came_back"]
     console.print("Came back: a look, and 8 probes a day or more later, which no window of 24 hours holds")
     for match in rows("matches", block="came_back"):
@@ -108,7 +108,7 @@ def came_back(web: Hours) -> bool:
 
 
 def busiest_hosts() -> None:
-    """The second stream: which hosts sent most, at three granularities."""
+    """Show which hosts of the second stream sent most, at three granularities."""
     found = rows("aggregates", stream="conn", block="volume")
     lines = []
     for level, name in ((0, "5 minutes"), (1, "15 minutes"), (2, "1 hour")):

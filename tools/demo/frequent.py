@@ -1,4 +1,4 @@
-"""The pages that are asked for most in a day, by a sketch, beside a recount of the raw log."""
+"""Show the most requested pages of a day from a sketch, with a recount from the raw log."""
 
 from collections import Counter
 from datetime import datetime
@@ -10,11 +10,15 @@ from transom.api import read
 from transom.core.intervals import format_hour
 
 HOURS, SHOWN, ASKED = 24, 8, "/robots.txt"
-"""Of `pages` in the stream's file; rows that are shown; a page of which the sketch is asked by itself."""
+"""The window of `pages` in web.yaml, in hours; the number of rows to show; a page to query by name."""
 
 
 def most_asked_for(web: Hours, end: datetime) -> bool:
-    """The pages of the day up to some time, and one that is asked for by name."""
+    """Show the most requested pages of the window that ends at `end`, and query one page by name.
+
+    Returns:
+        Whether all bounds contain the recounted numbers.
+    """
     recounted: Counter[str] = Counter()
     for hour in (end - n * HOUR for n in range(1, HOURS + 1)):
         whole = (line for line in web.get(hour, ()) if line.rstrip("\n").endswith('"'))

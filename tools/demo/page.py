@@ -1,4 +1,4 @@
-"""How the demo shows what it has found: tables in the terminal, read from the lake without Spark."""
+"""Show results of the demo as tables in the terminal, read from the lake without Spark."""
 
 import sys
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isat
 
 
 def step(text: str) -> None:
-    """Says what comes next."""
+    """Print the next step."""
     console.print(f"\n[bold]{text}[/]")
 
 
 def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[object]]) -> None:
-    """A table in the terminal."""
-    # A time or an address that is cut short tells nothing: where there is no room, lines break at spaces.
+    """Print a table."""
+    # A truncated time or address is useless, so long cells break at spaces.
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for number, column in enumerate(columns):
         words = [word for text in (column, *(str(line[number]) for line in lines)) for word in text.split()]
@@ -39,16 +39,16 @@ def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[object]]) 
 
 
 def rows(table: str, stream: str = "web", **equal: object) -> list[dict[str, Any]]:
-    """The rows of a table, read without Spark."""
+    """Read rows of a table without Spark."""
     found = read_rows(DeltaTable(str(LAKE / stream / table)))
     return [row for row in found if all(row[name] == value for name, value in equal.items())]
 
 
 def snapshot(lake: Path = LAKE) -> LedgerSnapshot:
-    """The ledger of the web stream."""
+    """Return a snapshot of the web stream's ledger."""
     return Ledger(str(lake / "web")).snapshot()
 
 
 def stretches(hours: set[datetime]) -> str:
-    """Hours in words."""
+    """Format hours as text."""
     return ", ".join(f"{format_hour(s.start)} to {format_hour(s.end)}" for s in merge_hours(sorted(hours)))

@@ -1,4 +1,4 @@
-"""The clients that are there in most hours of three days, and a host that is called every minute or two."""
+"""Show the clients present in most hours of three days, and a host that is called every minute or two."""
 
 from datetime import datetime
 
@@ -8,13 +8,14 @@ from sample_logs import HOUR, Hours
 from transom.core.intervals import format_hour
 
 SLOTS, ENOUGH, GUARANTEED = 72, 51, 36
-"""Of `regulars` in the stream's file: alpha is 0.7, and epsilon 0.2."""
+"""Of `regulars` in web.yaml (alpha 0.7, epsilon 0.2), in slots: the window, alpha of it, and alpha -
+epsilon of it."""
 CALLED = ("10.0.1.5", "192.168.0.4", 443)
-"""The command-and-control channel of the exercise that Zeek's log was recorded in."""
+"""The command-and-control channel in the exercise that Zeek's log recorded."""
 
 
 def always_here(web: Hours, end: datetime) -> bool:
-    """The regulars of the three days to some time, beside a recount of the raw log."""
+    """Show the regulars of the three days until `end`, with a recount from the raw log."""
     told = [row for row in rows("persistent_items", block="regulars") if row["window_end"] == end]
     hours = [sample_logs.requests(web, end - n * HOUR, end - (n - 1) * HOUR) for n in range(SLOTS, 0, -1)]
     recounted = {client: sum(client in hour for hour in hours) for hour in hours for client in hour}
@@ -38,7 +39,7 @@ def always_here(web: Hours, end: datetime) -> bool:
 
 
 def beacons() -> bool:
-    """The pair of hosts in Zeek's log that talks minute by minute, and no other."""
+    """Show the pairs of hosts in Zeek's log that talk every minute; return whether `CALLED` is the only one."""
     told = rows("persistent_items", stream="conn", block="beacons")
     named = [row for row in told if row["low"] is not None]
     for row in named:

@@ -89,7 +89,7 @@ class Canvas:
 
 
 def windows() -> Canvas:
-    """Granules of one hour, and windows of two levels made of them."""
+    """Granules of one hour, and windows of two levels that consist of them."""
     canvas = Canvas(6)
     events = (0.2, 0.5, 0.7, 1.3, 1.6, 2.1, 2.2, 2.4, 2.8, 3.5, 4.2, 4.3, 4.9, 5.4)
     y = canvas.row("events")

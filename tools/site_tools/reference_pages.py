@@ -50,7 +50,7 @@ def _row(*cells: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text as a cell; a bar in code ends no cell, and needs no escape."""
+    """Return a text as a cell; a bar in code does not end a cell and is not escaped."""
     parts = re.split("(`[^`]*`)", " ".join(text.split()))
     return "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)
 
@@ -106,7 +106,7 @@ def _default(field: Schema) -> str:
 
 
 def _type(field: Schema) -> str:
-    """Return a field's type in words, with a link where it is a model."""
+    """Return a field's type as text, with a link if it is a model."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"

@@ -1,20 +1,20 @@
-"""Airflow on SQLite: a transaction that begins with a savepoint takes the right to write at once.
+"""Airflow on SQLite: acquire the write lock when a transaction begins with a savepoint.
 
-Airflow reads inside a savepoint and writes then. SQLite refuses such a write at once, and whatever its
-timeout, where another process has written in between: `airflow backfill create` beside a scheduler would
-fail more often than not. Who has the right to write from the beginning waits for others, and they for it.
-Airflow imports this module by its name, wherever it is on the Python path.
+Airflow reads inside a savepoint and then writes. If another process has written in between, SQLite rejects
+the write immediately, regardless of its timeout. So `airflow backfill create` would mostly fail while a
+scheduler runs. With the lock from the beginning, each process waits for the other.
+Airflow imports this module from the Python path by its name.
 """
 
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 
-# Airflow takes every public name of this module for a setting of its own.
+# Airflow reads every public name of this module as one of its settings.
 __all__: list[str] = []
 
 
 @event.listens_for(Engine, "savepoint")
 def _begin_to_write(connection: Connection, _name: str | None) -> None:
-    dialect, held = connection.dialect, connection.connection.dbapi_connection
-    if (dialect.name, dialect.driver) == ("sqlite", "pysqlite") and held and not held.in_transaction:
+    dialect, database = connection.dialect, connection.connection.dbapi_connection
+    if (dialect.name, dialect.driver) == ("sqlite", "pysqlite") and database and not database.in_transaction:
         connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -91,7 +91,7 @@ class _Components(threading.Thread):
     def __init__(self, home: Path, environment: Mapping[str, str], log: IO[str], lock: IO[str]) -> None:
         super().__init__(daemon=True)
         self._home, self._environment, self._log = home, environment, log
-        # The processes inherit the lock: the folder stays in use while one lives, even if this process is killed.
+        # Processes inherit the lock: it lasts while one of them lives, even if this process is killed.
         self._held = (lock.fileno(),)
         self._ended = threading.Event()
         self.started = [self._launched(component) for component in COMPONENTS]

@@ -1,1 +1,1 @@
-"""Benchmarks: transom beside Spark's own operators and DuckDB, on logs that are drawn."""
+"""Benchmarks: compare transom with Spark's own operators and DuckDB on generated logs."""

@@ -44,7 +44,7 @@ BENCHES = (
 
 
 def arg_parser() -> argparse.ArgumentParser:
-    """The arguments."""
+    """Return the parser of the arguments."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument(
         "which", nargs="*", choices=[*BENCHES, []], metavar="|".join(BENCHES), help="all where none is named"
@@ -57,7 +57,7 @@ def arg_parser() -> argparse.ArgumentParser:
 
 
 def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
-    """Runs the benchmarks and gives their rows as they come."""
+    """Run the benchmarks and yield their rows."""
     which, many = arguments.which or BENCHES, arguments.repetitions
     logs = arguments.log or list(ingest.MEASURES)
     parts: dict[str, Callable[[], Iterator[Mapping[str, Any]]]] = {
@@ -80,7 +80,7 @@ def rows(arguments: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
 
 
 def main() -> None:
-    """Runs them and writes the tables after each row, so that one which fails leaves the others."""
+    """Run the benchmarks, and write the tables after each row: a failure keeps the rows before it."""
     if "TRANSOM_SPARK_PROPERTIES" not in os.environ:
         sys.exit("bench: the environment is not set up; run `make bench`")
     found: list[Mapping[str, Any]] = []
@@ -90,8 +90,8 @@ def main() -> None:
             case = " ".join(
                 f"{row[name]} {name}" for name in ("keys", "levels", "day", "case", "columns") if name in row
             )
-            told = [row["bench"], row.get("log", ""), case, row["who"]]
-            print(f"{' '.join(filter(None, told))}: {row['seconds']} s", flush=True)
+            labels = [row["bench"], row.get("log", ""), case, row["who"]]
+            print(f"{' '.join(filter(None, labels))}: {row['seconds']} s", flush=True)
             written(found, CACHE)
     except Failed as failed:
         sys.exit(f"bench: {failed}")

@@ -1,4 +1,4 @@
-"""Aggregate at three levels, by every way, each in processes of its own; all have to give the same."""
+"""Aggregate at three levels in several ways, each in its own processes; all results must be equal."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from bench.ways import gone as in_process
 from bench.ways import warm
 
 PASSES = 2
-"""Of a process: the first finds it cold, the other warm."""
+"""Number of passes of a process: the first is cold, the second warm."""
 OURS, STAGE = "transom, computed", "transom, whole stage"
 WINDOW, WRITTEN = "spark, window() a level", "spark, window() a level, to Delta"
 FLOOR = "spark, granules alone (the floor)"
@@ -26,10 +26,10 @@ WAYS = {
 
 
 def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Rows of the result, a way each; a process of each way, and so again for each repetition.
+    """Yield a row per way; each repetition starts one process per way.
 
     Raises:
-        Failed: two ways to the same windows gave different figures.
+        Failed: two ways compute different values for the same windows.
     """
     case, lake = lake_of(cache, name, count)
     folder = cache / "aggregate" / f"{name}-{count}"
@@ -57,13 +57,13 @@ def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict
 def gone(
     engine: str, way: str, stream: Path, lake: Path, folder: Path, *end: str
 ) -> tuple[Measured, dict[str, Any]]:
-    """A way in a process of its own: what it took, and the seconds of its passes and its totals."""
+    """Run one way in its own process, and return its cost, and the seconds and totals of its passes."""
     script = "peer_aggregate.py" if engine == "spark" else "duck.py"
     return in_process(script, folder / f"{engine}-{way}.json", way, stream, lake, PASSES, more=end)
 
 
 def _agree(totals: dict[str, list[int]], count: int) -> None:
-    """Refuses to compare what does not come to the same figures; the floor has those of all records."""
+    """Raise Failed unless all totals are equal; the floor has the number of all records."""
     windows = {tuple(figures) for who, figures in totals.items() if who != FLOOR}
     if len(windows) > 1 or (FLOOR in totals and totals[FLOOR][1] != count):
         raise Failed(f"aggregates: the figures differ: {totals}")

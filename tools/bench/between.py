@@ -1,6 +1,6 @@
-"""What 200,000 intervals hold of 5,000,000 rows: how many, their sum and the largest; each way in a process.
+"""Count, sum and maximum of 5,000,000 rows in each of 200,000 intervals, each way in its own process.
 
-`floor` is no answer: it shuffles the rows by their key and sorts them, which an answer in order has to pay.
+`floor` computes no answer: it only shuffles the rows by key and sorts them, as any ordered join must.
 """
 
 import math
@@ -30,15 +30,15 @@ WAYS = {
     FLOOR: ("peer_between.py", "floor"),
 }
 MOST_COMPARED = 20 * 10**9
-"""Pairs of which no more are asked for of Spark: it would take an hour."""
+"""Maximum number of pairs that Spark's range join compares: more would take an hour."""
 SKEW = "one heavy key"
 NEAR, SKEWED = 1.5, 7.0
-"""How many times the floor transom may take, and how many times as fast as Spark's range join it is to be
-where one key has most rows."""
+"""Goals: maximum time relative to the floor, and minimum speed relative to Spark's range join if one key has
+most rows."""
 
 
 def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Rows of the result, a way of a case each.
+    """Yield a row per case and way.
 
     Raises:
         Failed: two ways give different answers.
@@ -58,10 +58,10 @@ def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]
 
 
 def _compared(folder: Path, name: str, count: int) -> dict[str, int]:
-    """How many comparisons of an interval's ends with a row each way makes, as far as that is known."""
+    """Return how many comparisons of an interval's ends with a row each way makes, as far as known."""
     case = CASES[name]
     pairs = compared(folder, case)
-    # Two binary searches for each interval in a slice or two.
+    # Two binary searches for each interval, in at most two slices.
     searches = 2 * 2 * (count // ROWS_OF_ONE) * math.ceil(math.log2(count))
     sliced = compared(folder, case, case.mean * SECOND)
     return {RANGE: pairs, BUCKETS: sliced, OURS: searches, ROWS: searches}

@@ -1,7 +1,7 @@
-"""Intervals and rows for the between-join, drawn: the same files for the same count.
+"""Generate intervals and rows for the between-join: the same files for the same count.
 
-200,000 intervals and 5,000,000 rows of 72 hours and 10,000 keys; short and long intervals, some inside of
-others, one key that most rows belong to, and no key at all.
+200,000 intervals and 5,000,000 rows of 72 hours and 10,000 keys. Cases: short, long and nested intervals,
+one key with most rows, and no key.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from bench import version
 from bench.draw import CLIENTS, FIRST, HOURS, SEED, Int64s, Rng, zipf
 
 ROWS_OF_ONE = 25
-"""Rows to an interval."""
+"""Number of rows per interval."""
 FILES = 16
 SECOND = 1_000_000
 SPAN = HOURS * 3600 * SECOND
@@ -25,13 +25,13 @@ MADE_BY = (*version.DRAWING, Path(__file__))
 
 @dataclass(frozen=True)
 class Case:
-    """What is drawn.
+    """Parameters of generated files.
 
     Attributes:
-        mean: how long intervals are on average, in seconds.
-        heavy: the share of rows that one key has beside its own.
-        keyed: whether rows and intervals have to agree in a key.
-        inside: how many of ten intervals lie inside of another one, of eight times their length.
+        mean: the mean length of intervals, in seconds.
+        heavy: the share of rows that are moved to one key, from 0 to 1.
+        keyed: whether the join has a key.
+        inside: how many of ten intervals are inside of another one with eight times their length.
     """
 
     mean: int
@@ -50,7 +50,7 @@ CASES: Mapping[str, Case] = {
 
 
 def drawn(cache: Path, name: str, count: int) -> Path:
-    """A folder with `frames.parquet` and `rows`, of so many rows."""
+    """Return a folder with `frames.parquet` and `rows`, with `count` rows."""
     case = CASES[name]
     folder = version.folder(cache / f"{name.replace(' ', '-')}-{count}", MADE_BY)
     if not (folder / "whole").exists():
@@ -101,10 +101,10 @@ def _time(micros: Int64s) -> pa.Array:
 
 
 def compared(folder: Path, case: Case, bucket: int | None = None) -> int:
-    """How many pairs of an interval and a row a join compares that knows keys, and slices of time.
+    """Return how many pairs of interval and row a join compares that uses keys and slices of time.
 
     Args:
-        bucket: how long these are, in microseconds; None is all time.
+        bucket: the length of slices, in microseconds; None means a single slice.
     """
     frames = pq.read_table(folder / "frames.parquet")
     rows = pq.read_table(folder / "rows")
@@ -120,7 +120,7 @@ def compared(folder: Path, case: Case, bucket: int | None = None) -> int:
         top = 1 + max(of_row.max(), of_frame.max())
         of_row = rows["client"].to_numpy() * top + of_row
         of_frame = np.repeat(frames["client"].to_numpy(), many) * top + of_frame
-    places, held = np.unique(of_row, return_counts=True)
+    places, counts = np.unique(of_row, return_counts=True)
     at = np.searchsorted(places, of_frame)
     there = (at < len(places)) & (places[np.minimum(at, len(places) - 1)] == of_frame)
-    return int(held[at[there]].sum())
+    return int(counts[at[there]].sum())

@@ -1,4 +1,4 @@
-"""A job whose rows are all read by Spark, however few they are, so that Spark counts them where they lie.
+"""Run a job that reads all rows with Spark, even few ones, so that Spark's event log counts them.
 
 Usage: spark-submit by_spark.py JOB [the job's arguments]
 """
@@ -11,11 +11,11 @@ from transom.storage import driver_io as small
 
 
 def never(parts: Iterable[object]) -> None:
-    """The driver takes no rows."""
+    """Return None instead of rows on the driver."""
 
 
 def main(job: str, *arguments: str) -> None:
-    """Runs the job."""
+    """Run the job."""
     small.read_if_small = never
     application.run(job, application.arg_parser("").parse_args(arguments), [job])
 

@@ -1,8 +1,7 @@
-"""Logs for the benchmarks, drawn: the same lines for the same count, whole columns at a time.
+"""Generate logs for the benchmarks, column by column: the same lines for the same count.
 
-Three days of each of Zeek's connections (TSV) and Apache's combined log, with 10,000 clients of which a
-few make most of the lines. Hour by hour from a seed of its own, as an hourly gzip file and as its part of
-one plain file.
+Three days of Zeek's connections (TSV) and of Apache's combined log, with 10,000 clients; a few clients have
+most lines. Each hour has its own seed, and becomes a gzip file and a part of one plain file.
 """
 
 import gzip
@@ -45,13 +44,13 @@ ZEEK_HEADER = (
 
 @dataclass(frozen=True)
 class Log:
-    """A log that is drawn.
+    """A generated log.
 
     Attributes:
-        hourly, plain: where its files stand, below the folder of the drawn ones; the first as a stream's
-            pattern.
-        header: what each of its files begins with.
-        lines: draws so many lines of the hour that begins at so many seconds, in order.
+        hourly: the path pattern of its hourly files, in the folder of the log.
+        plain: the path of its plain file, in the same folder.
+        header: the text at the beginning of each file.
+        lines: generates n lines of the hour that begins at some second, in order.
     """
 
     name: str
@@ -62,7 +61,7 @@ class Log:
 
 
 def zipf(rng: Rng, n: int, values: int, exponent: float = 1.1) -> Int64s:
-    """Ranks from 0 on, of which the first are by far the most frequent."""
+    """Draw n ranks from 0 to `values` - 1 with frequencies by Zipf's law: the first are most frequent."""
     weights = 1 / np.arange(1, values + 1) ** exponent
     edges = np.cumsum(weights / weights.sum())
     found: Int64s = np.minimum(np.searchsorted(edges, rng.random(n)), values - 1).astype(np.int64)
@@ -70,14 +69,14 @@ def zipf(rng: Rng, n: int, values: int, exponent: float = 1.1) -> Int64s:
 
 
 def _addresses(ranks: Int64s, network: int) -> pa.Array:
-    # Scattered over the network, so that the busy ones are not neighbours.
+    # Scatter them over the network, so that busy clients have no adjacent addresses.
     places = ranks * 7919 % 65_536
     parts = [pa.array(part).cast(pa.string()) for part in (places // 256, places % 256)]
     return pc.binary_join_element_wise(pa.scalar(f"10.{network}"), *parts, ".")
 
 
 def _seconds(micros: Int64s) -> pa.Array:
-    """Seconds with six decimals, as Zeek writes them."""
+    """Format microseconds as seconds with six decimals, like Zeek."""
     parts = pa.array(micros // 1_000_000).cast(pa.string()), pa.array(micros % 1_000_000).cast(pa.string())
     return pc.binary_join_element_wise(parts[0], pc.utf8_lpad(parts[1], 6, "0"), ".")
 
@@ -104,7 +103,7 @@ def _unset(missing: npt.NDArray[np.bool_], text: pa.Array) -> pa.Array:
 
 
 def zeek_lines(rng: Rng, n: int, second: int) -> pa.Array:
-    """Connections that end within the hour, in the order of their ends."""
+    """Generate connections that end within the hour, in the order of their ends."""
     end = np.sort(second * 1_000_000 + rng.integers(0, 3_600_000_000, n))
     duration = np.minimum(rng.exponential(8e6, n), 7.2e9).astype(np.int64)
     short = rng.random(n) < 0.15
@@ -136,7 +135,7 @@ def zeek_lines(rng: Rng, n: int, second: int) -> pa.Array:
 
 
 def apache_lines(rng: Rng, n: int, second: int) -> pa.Array:
-    """Requests within the hour, in order."""
+    """Generate requests within the hour, in order."""
     moments = np.sort(second + rng.integers(0, 3600, n))
     stamp = pc.strftime(pa.array(moments).cast(pa.timestamp("s", "UTC")), "%d/%b/%Y:%H:%M:%S +0000")
     pages = pa.array([f"/{_SECTIONS[i % 7]}/{'item-' * (i % 4)}{i * 7919 % 99991}" for i in range(5_000)])
@@ -168,10 +167,10 @@ LOGS = {
 
 
 def _hour(name: str, folder: Path, hour: int, n: int) -> bytes:
-    """Draws an hour and writes its gzip file; the lines."""
+    """Generate an hour, write its gzip file, and return its lines."""
     log, start = LOGS[name], FIRST + timedelta(hours=hour)
     lines = log.lines(np.random.default_rng([SEED, hour]), n, int(start.timestamp()))
-    # Every line's own end, without a loop over them.
+    # Add the line ends without a loop over lines.
     text = pc.binary_join_element_wise(lines, "\n", "").cast(pa.large_string())
     data = text.buffers()[2].to_pybytes() if n else b""
     file = folder / start.strftime(log.hourly)
@@ -181,7 +180,7 @@ def _hour(name: str, folder: Path, hour: int, n: int) -> bytes:
 
 
 def drawn(cache: Path, name: str, count: int) -> Path:
-    """The folder that holds a log of `count` lines, drawn where it is not there yet."""
+    """Return the folder of a log of `count` lines; generate it if it does not exist."""
     log, folder = LOGS[name], version.folder(cache / f"{name}-{count}", version.DRAWING)
     if (folder / "whole").exists():
         return folder

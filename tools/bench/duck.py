@@ -1,4 +1,4 @@
-"""The same windows by DuckDB, from the same files, for honesty: one machine's data need no cluster.
+"""Compute the same windows with DuckDB from the same files: data of one machine need no cluster.
 
 Usage: duck.py WAY STREAM LAKE PASSES RESULT [END, exclusive]
 """
@@ -25,13 +25,13 @@ FROM (SELECT *, total / have AS mean FROM ({windows}))"""
 
 
 def _end(level: WindowLevel, time: str) -> str:
-    """The ends of all windows that a time lies in: `(time // slide + 1 + k) * slide`."""
+    """Return SQL for the ends of all windows that contain a time: `(time // slide + 1 + k) * slide`."""
     many = level.range // level.slide
     return f"({time} // {level.slide} + 1 + unnest(range({many}))) * {level.slide}"
 
 
 def from_events(block: AggregateBlock, until: datetime = END) -> str:
-    """Each event into each of its windows."""
+    """Return SQL that assigns each event to each of its windows."""
     key, column = *block.key, *block.units
     return " UNION ALL ".join(
         f"""SELECT {key}, ends, count(*) AS records, count({column}) AS have, sum({column}) AS total,
@@ -43,7 +43,7 @@ def from_events(block: AggregateBlock, until: datetime = END) -> str:
 
 
 def from_granules(block: AggregateBlock, until: datetime = END) -> str:
-    """Events into granules of each level's slide, those into each of their windows."""
+    """Return SQL that aggregates events into granules of each level's slide, and these into windows."""
     key, column = *block.key, *block.units
     added = "sum(records) AS records, sum(have) AS have, sum(total) AS total"
     figures = f"{added}, min(least) AS least, max(most) AS most"
@@ -68,7 +68,7 @@ def _micros(moment: datetime) -> int:
 def main(
     way: str, stream_file: str, lake: str, passes: str, result: str, end: str = format_hour(END)
 ) -> None:
-    """Goes one way some times and writes the seconds of each, and the totals."""
+    """Run one way several times, and write the seconds of each pass, and the totals."""
     stream = load(Path(stream_file))
     block = block_of(stream, "volume")
     files = DeltaTable(f"{lake}/{stream.name}/events").file_uris()

@@ -1,6 +1,6 @@
-"""What intervals hold of rows, by DuckDB: its range join, and two ASOF joins with running sums.
+"""Aggregate rows in intervals with DuckDB: by its range join, and by two ASOF joins with running sums.
 
-The second tells no maximum: that is no difference of two running ones.
+The second way has no maximum, as this is no difference of running values.
 
 Usage: python duck_between.py WAY CASE FOLDER PASSES RESULT
 """
@@ -34,7 +34,7 @@ TOTALS = {
 
 
 def main(way: str, case: str, folder: str, passes: str, result: str) -> None:
-    """Goes one way some times, and writes the seconds of each, and totals of the answer."""
+    """Run one way several times, and write the seconds of each pass, and totals of the answer."""
     keyed = CASES[case].keyed
     words = {
         "same": "f.client = r.client AND" if keyed else "",

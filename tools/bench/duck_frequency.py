@@ -1,4 +1,4 @@
-"""The same by DuckDB, from the same files.
+"""Compute the most frequent hosts with DuckDB from the same files.
 
 Usage: python duck_frequency.py WAY STREAM LAKE PASSES RESULT
 """
@@ -25,7 +25,7 @@ QUALIFY row_number() OVER (PARTITION BY ends ORDER BY records DESC, client) <= {
 
 
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
-    """Goes some times, and writes the seconds of each."""
+    """Run several passes, and write the seconds of each."""
     stream = load(Path(stream_file))
     query = {"exact": EXACT, "floor": HOURS}[way]
     files = DeltaTable(f"{lake}/{stream.name}/events").file_uris()

@@ -1,4 +1,4 @@
-"""The same by DuckDB, from the same files.
+"""Compute the persistent hosts with DuckDB from the same files.
 
 Usage: python duck_persistence.py WAY STREAM LAKE PASSES RESULT
 """
@@ -24,7 +24,7 @@ SELECT client, hour, sum(slots) OVER (PARTITION BY client ORDER BY hour
 
 
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
-    """Goes some times, and writes the seconds of each."""
+    """Run several passes, and write the seconds of each."""
     stream = load(Path(stream_file))
     least = stream.blocks(Persistence)["hosts"].params.min_certain
     query = {"exact": f"SELECT * FROM ({EXACT}) WHERE slots >= {least}", "floor": PAIRS}[way]

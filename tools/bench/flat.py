@@ -1,8 +1,8 @@
-"""What an hourly run reads and takes at day 4 and at day 60, of a log that says the same every hour.
+"""Cost of an hourly run at day 4 and at day 60, of a log with the same lines every hour.
 
-The widest range is a day, and the widest window of the pattern 64 hours: at day 4 the history reaches beyond
-both already. Looked at are hours in which windows of every level end, which read the most. The past is one
-run, the hour is submitted as Airflow submits it. Rows are counted by Spark, in its event log.
+The widest range is a day, and the widest window of the pattern 64 hours, so the history of day 4 exceeds
+both. The measured hours are those in which windows of all levels end, as they read most. One run computes the
+past; the hour is submitted like by Airflow. Spark counts rows in its event log.
 """
 
 import gzip
@@ -24,9 +24,9 @@ HERE = Path(__file__).parent
 JOBS = HERE.parents[1] / "jobs"
 DAYS = (4, 60)
 TOP = 32 * HOUR
-"""How long a batch of the top level is; it divides what lies between the days."""
+"""Length of a batch of the top level; it divides the time between the days."""
 LINES = 200
-"""Of an hour."""
+"""Number of lines per hour."""
 CLIENTS = 50
 INGEST, AGGREGATES, PATTERNS = "ingest", "aggregates", "patterns"
 SKETCHES = ("persistence", "frequency")
@@ -35,13 +35,12 @@ TABLES = (
     "events", "granules", "item_granules", "batches", "matches", "episodes", "tuples", "persistent_items",
     "tick_matrices", "cells", "frequencies", scans.NEW, scans.HANDED,
 )  # fmt: skip
-"""What holds rows of the log and what is made of them, or is on its way into such a table, or out of it where
-these are few. Entries of the tables' own logs, one for each file, become more with every hour and are told
-apart."""
+"""Tables of events and results, and rows on the way into or out of these. Entries of the tables' own logs,
+one per file, grow with every hour and are counted separately."""
 
 
 def stream(folder: Path) -> Path:
-    """The stream file: everything that the stage computes."""
+    """Write the stream file, with blocks of all stages."""
     spec = {
         "name": "steady",
         "preset": "apache/combined",
@@ -83,7 +82,7 @@ def stream(folder: Path) -> Path:
                 "epsilon": 0.01,
                 "delta": 0.01,
             },
-            # An hour of which goes on from what the one before it has left.
+            # Each hour of this variant continues the state of the hour before it.
             "clients": {
                 "item": ["client"],
                 "window": "3 days",
@@ -100,7 +99,7 @@ def stream(folder: Path) -> Path:
 
 
 def land(folder: Path, hours: Interval) -> None:
-    """A file for each hour: every client asks for its four pages, at the same minutes."""
+    """Write a file per hour: every client requests its four pages at the same minutes."""
     for hour in hours.hours():
         file = folder / hour.strftime("steady/%Y-%m-%d/access.%H.log.gz")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +116,7 @@ def _line(hour: datetime, number: int) -> str:
 
 
 def bench(folder: Path) -> Iterator[dict[str, Any]]:
-    """Rows of the result, a job each: what it read and took at either day."""
+    """Yield a row per job and day, with the rows read and the cost."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     file = stream(folder)
@@ -144,12 +143,12 @@ def bench(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _last_of_top(hour: datetime) -> datetime:
-    """The first hour from one on with whose end a batch of the top level ends."""
+    """Return the first hour, from `hour` on, whose end is the end of a batch of the top level."""
     return hour + (-int((hour + HOUR).timestamp()) % int(TOP.total_seconds())) * timedelta(seconds=1)
 
 
 def _measured(folder: Path, file: Path, who: str, interval: Interval) -> dict[str, Any]:
-    """An hour's run: rows by what was read, what it took, and how large the ledger is that it went by."""
+    """Run an hour, and return the rows read by table, the cost, and the size of the ledger."""
     logs = folder / "spark"
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir()
@@ -171,8 +170,8 @@ def _measured(folder: Path, file: Path, who: str, interval: Interval) -> dict[st
 def _submit(
     folder: Path, file: Path, job: Sequence[object], interval: Interval, *settings: object
 ) -> Measured:
-    told = ["--stream", file, "--lake", folder / "lake"]
-    told += ["--from", format_hour(interval.start), "--to", format_hour(interval.end)]
+    arguments = ["--stream", file, "--lake", folder / "lake"]
+    arguments += ["--from", format_hour(interval.start), "--to", format_hour(interval.end)]
     places = {"TRANSOM_LANDING": str(folder)}
     log = folder / f"{Path(str(job[0])).stem}.log"
-    return run(spark_submit(*settings, *job, *told), log, places)
+    return run(spark_submit(*settings, *job, *arguments), log, places)

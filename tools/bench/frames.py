@@ -1,8 +1,8 @@
-"""The same windows by Spark's window frames, `rangeBetween` over granules: what a careful user would write.
+"""Compute the same windows with Spark's window frames, `rangeBetween` over granules, as a careful user would.
 
-A frame gives a row for each row that it is given, and a window reports also where nothing has just come: each
-unit of a level's slide is repeated, empty, at every report until the key's next unit or until it has left the
-window. So each report is made once, and frames look at no more rows than that.
+A frame has an output row per input row, but a window also reports when no new records have come. So each unit
+of a level's slide is repeated, empty, at every report until the key's next unit, or until it has left the
+window. Each report is computed once, and frames read no more rows than reports.
 """
 
 from datetime import datetime
@@ -13,20 +13,20 @@ from pyspark.sql import functions as F
 from transom.features.aggregates.algorithm.granules import WindowLevel
 
 FIGURES = {"count": F.sum, "values": F.sum, "sum": F.sum, "min": F.min, "max": F.max}
-"""How a figure is made of the figures of parts."""
+"""Functions that merge each value of parts."""
 
 
 def framed(granules: DataFrame, level: WindowLevel, measure: str, until: datetime) -> DataFrame:
-    """Every window of a level that holds a record and ends by some time.
+    """Return all windows of a level that contain a record and end at `until` or before.
 
     Args:
-        granules: with a `window_end` each, and figures by the names that reports give them.
-        until: a report of the level, and the end of all that there is.
+        granules: the granules with `window_end`, and values with the column names of reports.
+        until: a report time of the level, and the end of the data.
     """
     names = {name if name == "count" else f"{name}_{measure}": make for name, make in FIGURES.items()}
     mean = f"mean_{measure}"
     key = [name for name in granules.columns if name not in (*names, "window_end", mean)]
-    # A granule's end may be the unit's own.
+    # A granule may end with its unit.
     unit = F.expr(f"(unix_micros(window_end) - 1) div {level.slide}").alias("unit")
     units = granules.groupBy(*key, unit).agg(*(make(name).alias(name) for name, make in names.items()))
     following = F.lead("unit").over(Window.partitionBy(*key).orderBy("unit"))

@@ -1,8 +1,7 @@
-"""Threshold and delta frames of 5,000,000 readings, each way in a process of its own.
+"""Threshold and delta frames of 5,000,000 readings, each way in its own process.
 
-`floor` finds none: it shuffles the readings by their key and hands them to Arrow, which every way has to pay
-that looks at all of a key. Delta frames are no query of plain SQL: where a frame ends depends on where it
-began.
+`floor` computes no frames: it only shuffles the readings by key and passes them to Arrow, as every way must
+that processes whole keys. Plain SQL cannot compute delta frames: the end of a frame depends on its start.
 """
 
 from collections.abc import Iterator
@@ -27,11 +26,11 @@ WAYS = {
     DUCK: ("duck_framing.py", "islands"),
 }
 NEAR = 1.3
-"""How many times the floor transom may take."""
+"""Goal: maximum time relative to the floor."""
 
 
 def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Rows of the result, a way of a kind each.
+    """Yield a row per kind and way.
 
     Raises:
         Failed: two ways find different frames.

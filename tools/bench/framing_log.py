@@ -1,6 +1,6 @@
-"""The readings in which frames are looked for: drawn events, as a lake holds them, less what is not read.
+"""Generate readings for frames: events as in a lake, without columns that no way reads.
 
-5,000,000 in 72 hours of 10,000 sensors; each sensor's value goes up and down over hours, with noise.
+5,000,000 readings in 72 hours of 10,000 sensors. Each value rises and falls over hours, with noise.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from bench.draw import CLIENTS, END, FIRST, HOURS, SEED, zipf
 from transom.core.intervals import Interval
 
 ABOVE, BELOW = 600, 300
-"""Of the value, for threshold and delta frames."""
+"""Bounds of the value, for threshold and delta frames."""
 MICROS = HOURS * 3600 * 1_000_000
 KINDS: Mapping[str, Mapping[str, object]] = {
     "threshold": {"kind": "threshold", "where": f"bytes > {ABOVE}", "value": "bytes"},
@@ -24,17 +24,17 @@ MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py")
 
 
 def stream_of(folder: Path, kind: str) -> Path:
-    """The stream file, with frames of one kind."""
+    """Write the stream file with frames of one kind."""
     frame = {**KINDS[kind], "on_duplicate_time": "last", "idle": f"{HOURS} hours"}
     return held.stream_of(folder / f"{kind}.yaml", key=["client"], frames={kind: frame})
 
 
 def events(count: int) -> pa.Table:
-    """The events, in order."""
+    """Generate the events in order."""
     rng = np.random.default_rng([SEED, count])
     at = np.sort(rng.integers(0, MICROS, count))
     client = zipf(rng, count, CLIENTS, 0.7)
-    # Each sensor has a phase and a period of some hours.
+    # Each sensor has its own phase, and a period of some hours.
     wave = np.sin(2 * np.pi * (at / MICROS * (6 + client % 17) + client / 7))
     value = (500 + 400 * wave + rng.normal(0, 60, count)).astype(np.int64)
     micros = int(FIRST.timestamp()) * 1_000_000 + at
@@ -54,6 +54,6 @@ def events(count: int) -> pa.Table:
 
 
 def lake_of(cache: Path, count: int) -> Path:
-    """A lake of these events, drawn where it is not there yet."""
+    """Return a lake with these events; create it if it does not exist."""
     lake = version.folder(cache / f"lake-{count}", MADE_BY)
     return held.held(lake, lambda: events(count), Interval(FIRST, END))

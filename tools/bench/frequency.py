@@ -1,8 +1,8 @@
-"""How often hosts were seen in the last 24 hours, at every hour, of 5,000,000 contacts in 72; each way in a
-process of its own.
+"""Frequent hosts of the last 24 hours at every hour, of 5,000,000 contacts in 72 hours, each way in its own
+process.
 
-`floor` counts each host by the hour, which an exact count has to do. The last hour by itself is what an
-hourly run does: it reads what the hours of the window have left."""
+`floor` counts each host per hour, as an exact count must. The last hour alone corresponds to an hourly run,
+which reads the state of the hours of the window."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ WAYS = {
 
 
 def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Rows of the result, a way each."""
+    """Yield a row per way."""
     folder = cache / "frequency"
     lake, stream = lake_of(cache / "persistence", count), stream_of(folder)
     yield from side_by_side(

@@ -1,19 +1,18 @@
-"""The contacts of which it is asked how often each host was seen in the last 24 hours: those of
-`bench.persistence_log`."""
+"""Stream file for frequent hosts of the last 24 hours, in the contacts of `bench.persistence_log`."""
 
 from pathlib import Path
 
 from bench import held
 
 WINDOW = 24
-"""Hours."""
+"""Length of the window, in hours."""
 EPSILON, DELTA = 0.01, 0.01
 TOP = 20
-"""Hosts of each window that are told of."""
+"""Number of reported hosts per window."""
 
 
 def stream_of(folder: Path) -> Path:
-    """The stream file."""
+    """Write the stream file."""
     hosts = {
         "item": ["client"], "tick": "5 minutes", "window": f"{WINDOW} hours",
         "epsilon": EPSILON, "delta": DELTA, "top": TOP,

@@ -1,4 +1,4 @@
-"""What a stage's function is given where its rows are at hand, and not in a lake."""
+"""Tables for a stage's function whose rows are data frames, and in no lake."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -9,12 +9,12 @@ from transom.storage.store import PinnedTables, Store, in_hours
 
 
 def ddl(kinds: Mapping[str, str]) -> str:
-    """Columns as Spark is told them."""
+    """Return columns as a schema string for Spark."""
     return ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
 
 
 class Given(PinnedTables):
-    """Pins of tables whose rows are at hand and in no lake."""
+    """Pinned tables whose rows are data frames, and in no lake."""
 
     rows_at_hand: Mapping[str, DataFrame]
 
@@ -23,5 +23,5 @@ class Given(PinnedTables):
         object.__setattr__(self, "rows_at_hand", rows)
 
     def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
-        """The rows of some hours."""
+        """Return the rows of some hours."""
         return self.rows_at_hand[table].where(in_hours(hours))

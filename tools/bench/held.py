@@ -1,4 +1,4 @@
-"""Drawn events as a lake holds them, with what a ledger says of them."""
+"""Create a lake with generated events, and with the ledger of their ingest."""
 
 import json
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from transom.ledger.ledger import Ledger
 
 
 def held(lake: Path, events: Callable[[], pa.Table], asked: Interval) -> Path:
-    """The lake, made where it is not there yet, of a stream `drawn`.
+    """Return a lake with a stream `drawn`; create it if it does not exist.
 
     Args:
-        events: draws them.
-        asked: the hours that ingest has been asked for.
+        events: generates the events.
+        asked: the requested hours of ingest.
     """
     if not (lake / "whole").exists():
         rows, root = events(), f"{lake}/drawn"
@@ -28,22 +28,22 @@ def held(lake: Path, events: Callable[[], pa.Table], asked: Interval) -> Path:
         nodes = [PartitionKey("ingest", "events", "events", hour) for hour in asked.hours()]
         ledger = Ledger(root)
         ledger.claim("ingest", nodes, "drawn")
-        said = {
+        states = {
             node: PartitionState(
                 "published", "drawn", digest=f"{many.get(node.hour, 0)}:0", rows=many.get(node.hour, 0)
             )
             for node in nodes
         }
-        ledger.publish("ingest", said, "drawn")
+        ledger.publish("ingest", states, "drawn")
         (lake / "whole").touch()
     return lake
 
 
 def stream_of(file: Path, **blocks: Any) -> Path:
-    """The file of that stream: of events as Apache's, which come from nowhere.
+    """Write the stream file, with events of the preset `apache/combined` and a path without files.
 
     Args:
-        blocks: by the name of the field.
+        blocks: the blocks by the name of their field.
     """
     source = {"path": "no/%Y-%m-%d/%H.log", "expected_files": 1}
     file.parent.mkdir(parents=True, exist_ok=True)

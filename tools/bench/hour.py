@@ -1,4 +1,4 @@
-"""One hourly run of a few hundred lines through a real Airflow: from trigger to report, and where it goes."""
+"""One hourly run of a few hundred lines in a real Airflow: time from trigger to report, by phase."""
 
 import json
 import os
@@ -22,17 +22,17 @@ from transom.ledger.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = 300
-"""Of an hour."""
+"""Number of lines per hour."""
 BEFORE = Interval(FIRST, FIRST + 24 * HOUR)
-"""What has been run before: the windows of a measured hour reach as far as they ever will."""
+"""Hours that ran before, so that the windows of a measured hour have their full length."""
 
 
 JOBS = {"each": ("ingest", "aggregates"), "together": ("run",)}
-"""The jobs of each way in which a stream's stages can be submitted."""
+"""Jobs of each way to submit the stages of a stream."""
 
 
 def _stream(way: str, folder: Path) -> Path:
-    """The stream file: one whose lake and DAG are called as the way is."""
+    """Write the stream file; the stream, and so its DAG, has the name of the way."""
     spec = {
         "name": way,
         "preset": "apache/combined",
@@ -57,10 +57,10 @@ def _stream(way: str, folder: Path) -> Path:
 
 
 def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Rows of the result, a way of submitting each.
+    """Yield a row per way to submit.
 
     Raises:
-        Failed: a task did not end well.
+        Failed: a task fails.
     """
     folder = cache / "hour"
     shutil.rmtree(folder, ignore_errors=True)
@@ -81,7 +81,7 @@ def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
             _run(server, way, "before", BEFORE)
         for number, hour in enumerate(hours):
             for way in in_turn(list(streams), number):
-                # Airflow's processes, and all that is below them, are below this one.
+                # Airflow's processes are descendants of this process.
                 with Watch(_children) as watch:
                     at_rest.append(watch.peak)
                     asked = _run(server, way, f"hour-{number}", Interval(hour, hour + HOUR))
@@ -107,7 +107,7 @@ def _children() -> list[int]:
 
 
 def _run(server: Airflow, way: str, name: str, interval: Interval) -> float:
-    """Triggers a run and waits for its end; when it was asked for, in seconds since 1970."""
+    """Trigger a run, wait for its end, and return the time of the trigger, in seconds since 1970."""
     asked = time.time()
     server.trigger(way, name, **{"from": format_hour(interval.start), "to": format_hour(interval.end)})
     states = server.wait(way, name, 900)
@@ -117,7 +117,7 @@ def _run(server: Airflow, way: str, name: str, interval: Interval) -> float:
 
 
 def _phases(server: Airflow, lake: Path, way: str, name: str, asked: float) -> dict[str, float]:
-    """Where the time of a run went, from its trigger to the end of its report."""
+    """Return the seconds of each phase of a run, from its trigger to the end of its report."""
     tasks = {
         task["task_id"]: (_moment(task["start_date"]), _moment(task["end_date"]))
         for task in server.ask("GET", f"/dags/{way}/dagRuns/{name}/taskInstances")["task_instances"]
@@ -153,14 +153,14 @@ def _moment(text: str) -> float:
 def _inside(
     folder: Path, lake: Path, stream: Path, places: Mapping[str, str], hour: datetime, jobs: Sequence[str]
 ) -> dict[str, float]:
-    """What each job does in the next hour, submitted as Airflow does, by the job's own functions."""
+    """Run each job over the next hour, submitted like by Airflow, and return the seconds of its functions."""
     found: dict[str, float] = {}
     script = Path(__file__).with_name("phases.py")
     properties = os.environ["TRANSOM_SPARK_PROPERTIES"]
-    stretch = ["--from", format_hour(hour), "--to", format_hour(hour + timedelta(hours=1))]
+    bounds = ["--from", format_hour(hour), "--to", format_hour(hour + timedelta(hours=1))]
     for name in jobs:
         result = folder / f"{name}.json"
-        job = [script, name, result, "--stream", stream, "--lake", lake, *stretch]
+        job = [script, name, result, "--stream", stream, "--lake", lake, *bounds]
         submitted = time.time()
         run(["spark-submit", "--properties-file", properties, *job], folder / f"{name}.log", places)
         ended, kept = time.time(), json.loads(result.read_text())

@@ -1,4 +1,4 @@
-"""Ingest: transom's stage beside Spark's own scan of the same files, each in a process of its own."""
+"""Ingest: transom's stage and Spark's own scan of the same files, each in its own process."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ PRESETS = {"zeek": "zeek/conn", "apache": "apache/combined"}
 
 @dataclass(frozen=True)
 class Case:
-    """One log in one layout, with a folder for what comes of it."""
+    """One log in one layout, with a folder for the results."""
 
     name: str
     layout: str
@@ -36,12 +36,12 @@ class Case:
 
     @property
     def stream(self) -> Path:
-        """The stream file."""
+        """Write the stream file and return its path."""
         log = LOGS[self.name]
         key, measured = MEASURES[self.name]
         source: dict[str, object] = {"path": log.hourly if self.layout == "hourly" else log.plain}
         if self.layout == "hourly":
-            # Connections are written when they end, two hours after they begin at most.
+            # A connection is written when it ends, at most two hours after it begins.
             source["expected_files"] = 1
         spec = {
             "name": "drawn",
@@ -59,22 +59,22 @@ class Case:
 
     @property
     def lake(self) -> Path:
-        """The lake of this code."""
+        """The lake of this version of the code."""
         return version.folder(self.folder / "lake", version.WRITING)
 
     def landing(self, cache: Path) -> Path:
-        """The folder that the stream's path is relative to."""
+        """Return the landing folder."""
         return drawn(cache / "logs", self.name, self.count)
 
     def files(self, cache: Path) -> str:
-        """The files as Spark's own reader takes them."""
+        """Return the path of the files for Spark's reader."""
         log = LOGS[self.name]
         below = f"{log.hourly.partition('/')[0]}/*/*.gz" if self.layout == "hourly" else log.plain
         return str(self.landing(cache) / below)
 
 
 def transom(case: Case, cache: Path) -> Measured:
-    """The stage, as Airflow submits it, into a lake of its own."""
+    """Run the stage like Airflow, with a separate lake."""
     lake = case.lake
     shutil.rmtree(lake, ignore_errors=True)
     interval = ["--from", format_hour(FIRST), "--to", format_hour(END)]
@@ -93,13 +93,13 @@ def transom(case: Case, cache: Path) -> Measured:
 
 
 def spark(case: Case, cache: Path, table: Path, *options: str) -> Measured:
-    """Spark's own scan."""
+    """Run Spark's own scan."""
     shutil.rmtree(table, ignore_errors=True)
     return run(spark_submit(PEER, case.name, case.files(cache), table, *options), case.folder / "spark.log")
 
 
 def figures(table: Path, name: str) -> tuple[Any, ...]:
-    """What has to be equal: events, hours, the sum of a column and of all times, distinct keys."""
+    """Return values that must be equal: events, hours, the sums of a column and of times, distinct keys."""
     key, measured = MEASURES[name]
     rows = duckdb.execute(
         f"SELECT count(*), count(DISTINCT date_trunc('hour', event_time)), sum({measured})::HUGEINT, "
@@ -111,10 +111,10 @@ def figures(table: Path, name: str) -> tuple[Any, ...]:
 
 
 def agree(case: Case, lake: Path, table: Path) -> None:
-    """Refuses to compare what does not do the same work.
+    """Check that both ways do the same work.
 
     Raises:
-        Failed: the two tables hold other events.
+        Failed: the tables contain different events.
     """
     ours, theirs = figures(lake / "drawn" / "events", case.name), figures(table, case.name)
     if ours != theirs:
@@ -122,7 +122,7 @@ def agree(case: Case, lake: Path, table: Path) -> None:
 
 
 def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Rows of the result: a log in both layouts, by transom and by Spark with and without a shuffle."""
+    """Yield rows for a log in both layouts: by transom, and by Spark with and without a shuffle."""
     for layout in LAYOUTS:
         folder = cache / "ingest" / f"{name}-{layout}-{count}"
         case, table = Case(name, layout, count, folder), folder / "spark"
@@ -134,7 +134,7 @@ def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict
         }
         seen: dict[str, list[Measured]] = {who: [] for who in ways}
         for number in range(repetitions):
-            # Side by side, and each of them first in its turn: what else the machine does falls on all.
+            # Alternate the ways, each first in turn, so that other load of the machine affects all.
             for who in in_turn(list(ways), number):
                 seen[who].append(ways[who]())
                 if who != "transom" and seen["transom"]:
@@ -151,7 +151,7 @@ def bench(cache: Path, name: str, count: int, repetitions: int) -> Iterator[dict
 
 
 def in_turn(ways: Sequence[str], number: int) -> Sequence[str]:
-    """The ways, of which another one is the first each time."""
+    """Rotate the ways by `number`, so that each is first in turn."""
     first = number % len(ways)
     return [*ways[first:], *ways[:first]]
 
@@ -162,7 +162,7 @@ def _phases(lake: Path) -> dict[str, float]:
 
 
 def lake_of(cache: Path, name: str, count: int) -> tuple[Case, Path]:
-    """A lake that holds the events of the hourly files, ingested by this code: where it is not there, now."""
+    """Return a lake with the events of the hourly files; ingest them with this code if it does not exist."""
     case = Case(name, "hourly", count, cache / "ingest" / f"{name}-hourly-{count}")
     case.landing(cache)
     if not (case.lake / "drawn" / "events").exists() or not Ledger(str(case.lake / "drawn")).runs():

@@ -1,7 +1,7 @@
-"""Windows as levels and keys become more: transom beside window(), frames over granules, and DuckDB.
+"""Windows with growing numbers of levels and keys: transom, window(), frames over granules, and DuckDB.
 
-One day of drawn events, as a lake holds them, less the columns that nobody here reads. Every key has one; of
-the others a few keys have most.
+The data is one day of generated events as in a lake, without columns that no way reads. Each key has at least
+one event; a few keys have most of the others.
 """
 
 import json
@@ -23,7 +23,7 @@ from transom.core.intervals import HOUR, format_hour
 
 EVENTS = 5_000_000
 KEYS = 10_000
-"""Of the day whose levels become more."""
+"""Number of keys while the number of levels grows."""
 LEVELS = (
     ("1 HOUR", "5 MINUTES"),
     ("6 HOURS", "30 MINUTES"),
@@ -32,10 +32,10 @@ LEVELS = (
     ("12 HOURS", "1 HOUR"),
     ("3 HOURS", "15 MINUTES"),
 )
-"""Range and slide of each level, in the order in which they are added; three are those of `aggregate`."""
+"""Range and slide of each level, in the order of addition; three are those of `aggregate`."""
 DAY = 24
 CASES = (*((KEYS, many) for many in range(1, 7)), *((10**power, 3) for power in (2, 3, 5, 6)))
-"""Keys, and levels."""
+"""Numbers of keys and of levels."""
 FRAMES = "spark, rangeBetween over granules"
 WAYS = {
     OURS: ("spark", "computed"),
@@ -45,12 +45,12 @@ WAYS = {
     "duckdb, from granules": ("duck", "granules"),
 }
 MOST_KEYS = {WINDOW: 10_000}
-"""With more, a way is not asked: each event into each of its windows is a row."""
+"""Maximum number of keys of a way: it makes a row of each event in each of its windows."""
 MADE_BY = (*version.DRAWING, Path(__file__))
 
 
 def levels_of(many: int) -> str:
-    """So many levels, as a stream file has them."""
+    """Return the first `many` levels in the form of a stream file."""
     ranges, slides = zip(*sorted(LEVELS[:many], key=_length, reverse=True), strict=True)
     return f"RANGES {', '.join(ranges)} SLIDES {', '.join(slides)}"
 
@@ -61,7 +61,7 @@ def _length(level: tuple[str, str]) -> int:
 
 
 def stream_of(many: int, folder: Path) -> Path:
-    """The stream file of so many levels."""
+    """Write the stream file with `many` levels."""
     spec = {
         "name": "drawn",
         "preset": "zeek/conn",
@@ -78,7 +78,7 @@ def stream_of(many: int, folder: Path) -> Path:
 
 
 def events(count: int, keys: int) -> pa.Table:
-    """A day of events, each of `keys` keys with one at least."""
+    """Generate a day of events, with at least one for each of `keys` keys."""
     rng = np.random.default_rng([SEED, keys])
     ranks = np.concatenate([np.arange(keys), zipf(rng, count - keys, keys, 0.7)])
     micros = int(FIRST.timestamp()) * 1_000_000 + np.sort(rng.integers(0, DAY * 3_600_000_000, count))
@@ -96,7 +96,7 @@ def events(count: int, keys: int) -> pa.Table:
 
 
 def lake_of(cache: Path, count: int, keys: int) -> Path:
-    """A lake of one table, the events of a day, drawn where it is not there yet."""
+    """Return a lake with the events of a day; create it if it does not exist."""
     lake = version.folder(cache / f"lake-{count}-{keys}", MADE_BY)
     if not (lake / "whole").exists():
         write_deltalake(f"{lake}/drawn/events", events(count, keys), partition_by=["hour"], mode="overwrite")
@@ -107,10 +107,10 @@ def lake_of(cache: Path, count: int, keys: int) -> Path:
 def bench(
     cache: Path, count: int, repetitions: int, cases: Sequence[tuple[int, int]] = CASES
 ) -> Iterator[dict[str, Any]]:
-    """Rows of the result: a day of events by every way, as levels and then as keys become more.
+    """Yield rows for a day of events by each way, with growing numbers of levels, then of keys.
 
     Raises:
-        Failed: two ways to the same windows gave different figures.
+        Failed: two ways compute different values for the same windows.
     """
     for keys, many in cases:
         lake, stream = lake_of(cache, count, keys), stream_of(many, cache)

@@ -1,4 +1,4 @@
-"""A command in a process of its own: how long it takes, and what it and its children hold and compute."""
+"""Run a command in its own process; measure its time, and memory and CPU time with its children."""
 
 import os
 import subprocess
@@ -12,24 +12,24 @@ import psutil
 
 MIB = 2**20
 EVERY = 0.25
-"""Seconds between two looks at the processes."""
+"""Seconds between two samples of the processes."""
 LONG = 120
 """Seconds after which a pass is not repeated in its process."""
 
 
 class Failed(RuntimeError):
-    """What was to be measured did not work; the text names its log."""
+    """A measured command fails; the message names its log."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a command took.
+    """The cost of a command.
 
     Attributes:
-        seconds: from its start to its end.
-        cpu_s: seconds that its processes computed, Java's and Python's workers' among them.
-        peak_mib: the most that the processes held together at one look; what they share is counted once.
-        said: seconds from its start to the look at which its output held what was waited for.
+        seconds: the time from start to end, in seconds.
+        cpu_s: the CPU time of all its processes, with Java and Python workers, in seconds.
+        peak_mib: the maximum total memory of the processes in one sample, in MiB; shared pages count once.
+        said: the time from start until the expected text is in its output, in seconds; None without a text.
     """
 
     seconds: float
@@ -39,11 +39,11 @@ class Measured:
 
 
 class Watch:
-    """Looks at processes and all below them, every now and then, in a thread of its own.
+    """Sample processes and their descendants periodically, in a thread.
 
     Attributes:
-        peak: the most memory that they held together at one look, in bytes; each page shared by n of them
-            counts n-th.
+        peak: the maximum total memory in one sample, in bytes; a page that n processes share counts 1/n for
+            each.
     """
 
     def __init__(self, leaders: Callable[[], Iterable[int]]) -> None:
@@ -66,12 +66,11 @@ class Watch:
 
     @property
     def cpu_s(self) -> float:
-        """Seconds that all of them computed since the first look; of one that has ended, as far as it was
-        seen."""
+        """The CPU time of all processes since the first sample, in seconds."""
         return sum(self._computed.values()) - self._before
 
     def look(self) -> int:
-        """The memory that they hold now, in bytes."""
+        """Sample the processes, and return their total memory in bytes."""
         held = 0
         for process in (process for leader in self._leaders() for process in family(leader)):
             try:
@@ -91,13 +90,13 @@ class Watch:
 def run(
     command: Sequence[object], log: Path, environment: Mapping[str, str] | None = None, says: str = ""
 ) -> Measured:
-    """Runs a command to its end.
+    """Run a command to its end.
 
     Args:
-        says: a text of its output whose time is wanted.
+        says: a text of the output whose time to measure; empty means none.
 
     Raises:
-        Failed: it ended with an error, or never said it.
+        Failed: the command fails, or never prints the text.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     said = None
@@ -126,7 +125,7 @@ def run(
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """A process and all below it; none where it has ended."""
+    """Return a process and its descendants; none if it has ended."""
     try:
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]
@@ -135,7 +134,7 @@ def family(pid: int) -> list[psutil.Process]:
 
 
 def _end(pid: int) -> None:
-    """Ends what was started, where the benchmark itself is interrupted."""
+    """End the process and its descendants, as the benchmark may be interrupted."""
     for process in family(pid):
         try:
             process.kill()
@@ -144,10 +143,10 @@ def _end(pid: int) -> None:
 
 
 def spark_submit(*arguments: object, memory: str = "2g", partitions: int | None = None) -> list[object]:
-    """A spark-submit with the settings of set-up, but for Java's full compiler, as long runs want it.
+    """Return a spark-submit command with the settings of set-up, and Java's full compiler for long runs.
 
     Args:
-        partitions: into how many a shuffle cuts, at most; as set-up has it where nothing is said.
+        partitions: the maximum number of partitions of a shuffle. Default: as in the settings of set-up.
     """
     properties = Path(os.environ["TRANSOM_SPARK_PROPERTIES"])
     options = properties.read_text().partition("extraJavaOptions ")[2].splitlines()[0]
@@ -159,6 +158,6 @@ def spark_submit(*arguments: object, memory: str = "2g", partitions: int | None 
 
 
 def machine() -> str:
-    """The machine by what matters here, and by nothing that names it."""
+    """Describe the machine by cores and memory, without its name."""
     memory = psutil.virtual_memory().total / 2**30
     return f"{os.cpu_count()} cores, {memory:.0f} GiB of memory"

@@ -1,4 +1,4 @@
-"""Ways to the figures of three levels of windows from one table of events, each timed.
+"""Time ways to aggregate three levels of windows from one table of events.
 
 Usage: spark-submit peer_aggregate.py WAY STREAM LAKE PASSES RESULT [END, exclusive]
 """
@@ -35,12 +35,12 @@ BLOCK, MEASURE = "volume", "sent"
 INTERVAL = Interval(FIRST, END)
 
 Totals = list[int]
-"""Of all levels' reports: how many, and the sums of their records, values, sums, least and largest values,
-and of the times at which they report, in seconds."""
+"""Of the reports of all levels: their number, and the sums of their records, values, sums, minima, maxima and
+report times (in seconds)."""
 
 
 def totals_of() -> dict[str, Column]:
-    """What `Totals` adds up."""
+    """Return the aggregates of `Totals` by name."""
     return {
         "reports": F.count("*"), "records": F.sum("count"), "values": F.sum(f"values_{MEASURE}"),
         "sums": F.sum(f"sum_{MEASURE}"), "least": F.sum(f"min_{MEASURE}"),
@@ -49,7 +49,7 @@ def totals_of() -> dict[str, Column]:
 
 
 class Given(PinnedTables):
-    """Pins of one table whose rows are at hand and in no lake."""
+    """One pinned table whose rows are a data frame, and in no lake."""
 
     rows_at_hand: DataFrame
 
@@ -58,13 +58,15 @@ class Given(PinnedTables):
         object.__setattr__(self, "rows_at_hand", rows)
 
     def read(self, table: str, hours: Iterable[datetime]) -> DataFrame:
-        """The rows of some hours."""
+        """Return the rows of some hours."""
         return self.rows_at_hand.where(in_hours(hours))
 
 
 def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval = INTERVAL) -> Totals:
-    """The reports of the whole interval by the stage's own two functions; nothing in between is written, and
-    the reports nowhere: they are added up in the tasks that make them."""
+    """Compute the reports of the whole interval with the stage's two functions, without writing anything.
+
+    The tasks that compute reports add them up.
+    """
     blocks = {BLOCK: block_of(stream, BLOCK)}
     targets = {BLOCK: list(interval.hours())}
     request = StepRequest(Given(store, "events", events), targets, {BLOCK: []})
@@ -80,7 +82,7 @@ def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval
 
 
 def _added(made: PartitionFunction | None, names: Sequence[str]) -> PartitionFunction:
-    """What adds up what a task has made, as `totals_of` does."""
+    """Return a function that adds up the rows of a task, as `totals_of` does."""
     assert made is not None
     columns = ["count", *(f"{figure}_{MEASURE}" for figure in ("values", "sum", "min", "max"))]
 
@@ -95,7 +97,7 @@ def _added(made: PartitionFunction | None, names: Sequence[str]) -> PartitionFun
 
 
 def figures(groups: GroupedData, block: AggregateBlock) -> DataFrame:
-    """The figures of each group, as the stage gives them."""
+    """Return the aggregates of each group, with the columns of the stage."""
     (column,) = block.units
     value = F.col(f"`{column}`")
     return groups.agg(
@@ -106,7 +108,7 @@ def figures(groups: GroupedData, block: AggregateBlock) -> DataFrame:
 
 
 def windowed(events: DataFrame, block: AggregateBlock, until: datetime = END) -> list[DataFrame]:
-    """Spark's own windows, a query a level."""
+    """Aggregate with Spark's own windows, one query per level."""
     found = []
     for level in block.levels:
         span = [f"{length} microseconds" for length in (level.range, level.slide)]
@@ -117,10 +119,10 @@ def windowed(events: DataFrame, block: AggregateBlock, until: datetime = END) ->
 
 
 def written(some: Iterable[DataFrame], table: str) -> DataFrame:
-    """The rows of all levels as a Delta table holds them, written by hour, as the stage keeps its own."""
+    """Write the rows of all levels to a Delta table that is partitioned by hour, as the stage does."""
     levels = [frame.withColumn("level", F.lit(number)) for number, frame in enumerate(some)]
     rows = reduce(DataFrame.unionByName, levels)
-    # A window that ends on the hour belongs to the hour that it completes.
+    # A window that ends on the hour belongs to the hour before.
     completed = F.col("window_end") - F.expr("INTERVAL 1 MICROSECOND")
     rows = rows.withColumn("hour", F.date_trunc("hour", completed)).repartition("hour")
     rows.write.format("delta").partitionBy("hour").save(table)
@@ -128,14 +130,14 @@ def written(some: Iterable[DataFrame], table: str) -> DataFrame:
 
 
 def floor(events: DataFrame, block: AggregateBlock) -> DataFrame:
-    """Key and base granule alone: what every way from granules has to pay first."""
+    """Aggregate only to base granules, as every way from granules must."""
     length = F.window("event_time", f"{block.base} microseconds").alias("window")
     rows = figures(events.groupBy(*block.key, length), block)
     return rows.withColumn("window_end", F.col("window.end")).drop("window")
 
 
 def framed(events: DataFrame, block: AggregateBlock, until: datetime = END) -> Totals:
-    """Granules once, laid out by key, and frames over them, a query a level."""
+    """Compute granules once, partitioned by key, then frames over them, one query per level."""
     granules = floor(events, block).repartition(*block.key).persist()
     totals = drained(frames.framed(granules, level, MEASURE, until) for level in block.levels)
     granules.unpersist()
@@ -143,7 +145,7 @@ def framed(events: DataFrame, block: AggregateBlock, until: datetime = END) -> T
 
 
 def drained(some: Iterable[DataFrame]) -> Totals:
-    """Computes every column of some frames, one after the other, and writes them nowhere."""
+    """Compute all columns of each data frame in turn, write nothing, and return the totals."""
     wanted = totals_of()
     totals = [0] * len(wanted)
     for frame in some:
@@ -157,7 +159,7 @@ def drained(some: Iterable[DataFrame]) -> Totals:
 def main(
     way: str, stream_file: str, lake: str, passes: str, result: str, end: str = format_hour(END)
 ) -> None:
-    """Goes one way some times and writes the seconds of each, and the totals."""
+    """Run one way several times, and write the seconds of each pass, and the totals."""
     stream = load(Path(stream_file))
     block = block_of(stream, BLOCK)
     interval = Interval.parse(format_hour(FIRST), end)
@@ -173,7 +175,7 @@ def main(
         job.run_stage(spark, "aggregates", stream, interval, lake=copy)
         return spark.read.format("delta").load(f"{copy}/{stream.name}/aggregates")
 
-    # Those that keep their rows are asked for them when the time is over.
+    # Read rows that a way keeps only after the timed part.
     keeping: dict[str, Callable[[str], DataFrame]] = {
         "stage": staged,
         "written": lambda place: written(windowed(events(), block, interval.end), place),
@@ -188,7 +190,7 @@ def main(
     for number in range(int(passes)):
         place = kept / str(number)
         if way == "stage":
-            # Files of the lake are never changed, only added: links are a lake of their own.
+            # Runs add files and never change any, so links are a separate lake.
             shutil.copytree(lake, place, copy_function=os.link)
         began = time.monotonic()
         if way in keeping:

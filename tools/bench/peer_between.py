@@ -1,4 +1,4 @@
-"""Ways to what intervals hold of rows, in Spark, each timed.
+"""Time ways to aggregate rows in intervals, in Spark.
 
 Usage: spark-submit peer_between.py WAY CASE FOLDER PASSES RESULT
 """
@@ -20,12 +20,12 @@ TOTALS = (
     "sum(many)", "sum(total)", "sum(largest)", "sum(id % 1000 * many)", "sum(id % 997 * total)",
     "sum(id % 991 * largest)",
 )  # fmt: skip
-"""In whole numbers, in any engine."""
+"""Totals of an answer, as integers in each engine."""
 FIGURES = {"many": "count", "total": "sum(bytes)", "largest": "max(bytes)"}
 
 
 def ways_of(rows: DataFrame, frames: DataFrame, case: Case) -> dict[str, Callable[[], DataFrame]]:
-    """Each way by its name."""
+    """Return the ways by name."""
     by = ["client"] if case.keyed else []
     if not case.keyed:
         rows, frames = rows.drop("client"), frames.drop("client")
@@ -50,7 +50,7 @@ def ways_of(rows: DataFrame, frames: DataFrame, case: Case) -> dict[str, Callabl
         return joined(frames.select("*", slices), rows.withColumn("slice", slice_of("at")), [*by, "slice"])
 
     def floor() -> DataFrame:
-        # Without a key, as evenly as can be.
+        # Without a key, distribute rows evenly.
         shuffled = rows.repartition(*(map(F.col, by) if by else [F.floor(F.rand(1) * 1000)]))
         return shuffled.sortWithinPartitions(*by, "at")
 
@@ -65,7 +65,7 @@ def ways_of(rows: DataFrame, frames: DataFrame, case: Case) -> dict[str, Callabl
 
 
 def totals(way: str, found: DataFrame) -> list[int] | None:
-    """What tells whether two answers are one; of the rows themselves how many they are, of the floor none."""
+    """Return totals that are equal for equal answers; None for the floor."""
     if way == "floor":
         return None
     figures = [F.count("at")] if way == "rows" else map(F.expr, TOTALS)
@@ -73,7 +73,7 @@ def totals(way: str, found: DataFrame) -> list[int] | None:
 
 
 def main(way: str, case: str, folder: str, passes: str, result: str) -> None:
-    """Goes one way some times, and writes the seconds of each, and totals of the answer."""
+    """Run one way several times, and write the seconds of each pass, and totals of the answer."""
     spark = session(f"bench {way}")
     rows, frames = (spark.read.parquet(f"{folder}/{name}") for name in ("rows", "frames.parquet"))
     gone = ways_of(rows, frames, CASES[case])[way]

@@ -1,4 +1,4 @@
-"""Ways to the frames of some readings, in Spark, each timed.
+"""Time ways to compute frames of readings, in Spark.
 
 Usage: spark-submit peer_framing.py WAY STREAM LAKE PASSES RESULT
 """
@@ -32,11 +32,11 @@ from transom.stream import load
 
 INTERVAL = Interval(FIRST, END)
 TOTALS = ("count(*)", "sum(records)", "sum(last - first)", "sum(records * high)")
-"""What tells whether two answers are one; of frames that a later reading has closed."""
+"""Totals that are equal for equal answers, over frames that a later reading has closed."""
 
 
 def computed(events: DataFrame, block: ResolvedFrames, store: Store, interval: Interval) -> DataFrame:
-    """By the stage's own function, the whole interval at once: the frames that something has closed."""
+    """Compute the closed frames of the whole interval at once with the stage's function."""
     columns = Table.load(open_frames.TABLE).declare(key=block.key).columns
     hours, name = list(interval.hours()), block.name
     due = {("events", "events"): dict.fromkeys(hours, 1)}
@@ -48,34 +48,34 @@ def computed(events: DataFrame, block: ResolvedFrames, store: Store, interval: I
     assert made is not None
 
     def finals(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # What hours leave for later ones is no frame.
+        # Rows with the state of open frames are no frames.
         for rows in made(batches, TaskCounters()):
             yield rows.filter(pc.equal(rows["row_kind"], open_frames.FINAL))
 
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
-    told = share.frame.mapInArrow(finals, ddl(kinds))
-    # When its last reading was is a column of what is left; of what is told it is where the frame ends.
-    return told.withColumns({name: F.unix_micros(of) for name, of in (("first", "first"), ("last", "end"))})
+    closed = share.frame.mapInArrow(finals, ddl(kinds))
+    # Only open frames have a column with the last reading; of a final frame, its end is that time.
+    return closed.withColumns({name: F.unix_micros(of) for name, of in (("first", "first"), ("last", "end"))})
 
 
 def ways_of(events: DataFrame, block: ResolvedFrames, store: Store) -> dict[str, Callable[[], DataFrame]]:
-    """Each way that reads events alone, by its name."""
+    """Return the ways that read events alone, by name."""
 
     def islands() -> DataFrame:
         of_key = Window.partitionBy("client").orderBy("time")
-        # No two readings are at one time there, which who writes such a query hopes, or knows.
+        # The query assumes that a key has one reading per time, which is true for this data.
         time, value = F.unix_micros("event_time").alias("time"), F.col("bytes").alias("value")
         readings = events.select("client", time, value)
         holds = F.col("value") > ABOVE
         begins = holds & ~F.coalesce(F.lag("value").over(of_key) > ABOVE, F.lit(False))
-        told = readings.withColumns(
+        flagged = readings.withColumns(
             {
                 "holds": holds,
                 "begins": begins.cast("int"),
                 "behind": F.lead("time").over(of_key).isNotNull(),
             }
         )
-        frames = told.withColumn("island", F.sum("begins").over(of_key)).where("holds")
+        frames = flagged.withColumn("island", F.sum("begins").over(of_key)).where("holds")
         return (
             frames.groupBy("client", "island")
             .agg(
@@ -100,14 +100,14 @@ def ways_of(events: DataFrame, block: ResolvedFrames, store: Store) -> dict[str,
 
 
 def totals(way: str, found: DataFrame) -> list[int] | None:
-    """What tells whether two answers are one; of the floor none."""
+    """Return totals that are equal for equal answers; None for the floor."""
     if way == "floor":
         return None
     return [int(value or 0) for value in found.agg(*map(F.expr, TOTALS)).collect()[0]]
 
 
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
-    """Goes one way some times, and writes the seconds of each, and totals of the answer."""
+    """Run one way several times, and write the seconds of each pass, and totals of the answer."""
     stream = load(Path(stream_file))
     (name,) = stream.blocks(Frame)
     spark = session(f"bench {way}")
@@ -120,8 +120,8 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     else:
         seconds = timed(passes, lambda number: ways[way]().write.format("noop").mode("overwrite").save())
     shutil.rmtree(kept, ignore_errors=True)
-    told = {"seconds": seconds, "totals": None if way == "stage" else totals(way, ways[way]())}
-    Path(result).write_text(json.dumps(told))
+    facts = {"seconds": seconds, "totals": None if way == "stage" else totals(way, ways[way]())}
+    Path(result).write_text(json.dumps(facts))
     spark.stop()
 
 

@@ -1,4 +1,4 @@
-"""Ways to the hosts that were seen most in the last 24 hours, at every hour, in Spark, each timed.
+"""Time ways to find the most frequent hosts of the last 24 hours at every hour, in Spark.
 
 Usage: spark-submit peer_frequency.py WAY STREAM LAKE PASSES RESULT
 """
@@ -39,11 +39,11 @@ INTERVAL = Interval(FIRST, END)
 LAST = END - HOUR
 SEED = 0
 SAMPLED = 200
-"""Hosts over which errors are taken."""
+"""Number of hosts whose errors are measured."""
 
 
 def matrices(events: DataFrame, block: FrequencyBlock, store: Store, hours: list[datetime]) -> DataFrame:
-    """By the stage's own function: what some hours' records come to."""
+    """Compute the matrices of some hours with the stage's function."""
     columns = Table.load(tick_matrices.TABLE).declare(item=block.item).columns
     given = Given(store, {"events": events})
     share = tick_matrices.tick_matrices_of(StepRequest(given, {block.name: hours}, {}), block, hours)
@@ -54,8 +54,8 @@ def matrices(events: DataFrame, block: FrequencyBlock, store: Store, hours: list
     return rows.withColumn("block", F.lit(block.name))
 
 
-def told(rows: DataFrame, block: FrequencyBlock, store: Store, hours: list[datetime]) -> DataFrame:
-    """By the stage's own function: what some hours tell, of matrices."""
+def reports(rows: DataFrame, block: FrequencyBlock, store: Store, hours: list[datetime]) -> DataFrame:
+    """Compute the reports of some hours from matrices, with the stage's function."""
     columns = Table.load(frequencies.TABLE).declare(item=block.item).columns
     given = Given(store, {tick_matrices.TABLE: rows})
     share = frequencies.frequencies_of(StepRequest(given, {block.name: hours}, {}), block, hours)
@@ -66,12 +66,12 @@ def told(rows: DataFrame, block: FrequencyBlock, store: Store, hours: list[datet
 
 
 def by_hour(events: DataFrame) -> DataFrame:
-    """How often each host was seen in each hour."""
+    """Count the records of each host and hour."""
     return events.groupBy("client", "hour").agg(F.count("*").alias("records"))
 
 
 def most(counts: DataFrame) -> DataFrame:
-    """The hosts that were seen most in each window, by counting all."""
+    """Return the most frequent hosts of each window from the counts of all."""
     windows = F.explode(F.expr(f"sequence(hour, hour + INTERVAL {WINDOW - 1} HOURS, INTERVAL 1 HOUR)"))
     sums = counts.select("client", "records", windows.alias("at")).where(F.col("at") < F.lit(END))
     sums = sums.groupBy("client", "at").agg(F.sum("records").alias("records"))
@@ -80,13 +80,13 @@ def most(counts: DataFrame) -> DataFrame:
 
 
 def most_of_one(counts: DataFrame) -> DataFrame:
-    """The hosts that were seen most in one window, by its counts."""
+    """Return the most frequent hosts of one window from its counts."""
     sums = counts.groupBy("client").agg(F.sum("records").alias("records"))
     return sums.orderBy(F.desc("records"), "client").limit(TOP)
 
 
 def rebuilt(events: DataFrame) -> DataFrame:
-    """Spark's own sketch, of the records of each window."""
+    """Build Spark's own sketch from the records of each window."""
     windows = F.explode(F.expr(f"sequence(hour, hour + INTERVAL {WINDOW - 1} HOURS, INTERVAL 1 HOUR)"))
     of_windows = events.select("client", windows.alias("at")).where(F.col("at") < F.lit(END))
     sketch = F.count_min_sketch("client", F.lit(EPSILON), F.lit(1 - DELTA), F.lit(SEED))
@@ -94,7 +94,7 @@ def rebuilt(events: DataFrame) -> DataFrame:
 
 
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
-    """Goes one way some times, and writes the seconds of each, and what is kept from hour to hour."""
+    """Run one way several times, and write the seconds of each pass and the size of the state."""
     stream = load(Path(stream_file))
     spark = session(f"bench {way}")
     store = Store(spark, f"{lake}/{stream.name}")
@@ -104,20 +104,22 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     shutil.rmtree(kept, ignore_errors=True)
     hours, window = list(INTERVAL.hours()), [LAST - n * HOUR for n in range(WINDOW - 1, -1, -1)]
     last, past = (events.where(F.col("hour") == F.lit(LAST)), events.where(F.col("hour").isin(window[:-1])))
-    held = events
+    state = events
     if way in ("hour", "exact_hour"):
-        # What the hours before the last one have left, and that one, which counts among what is kept.
+        # The state of the hours before the last one, and of the last one, which counts to the size.
         for folder, some, of in (("held", past, window[:-1]), ("now", last, window[-1:])):
             left = by_hour(some) if way == "exact_hour" else matrices(some, block, store, of)
             left.write.parquet(str(kept / folder))
-        held = spark.read.parquet(str(kept / "held"))
+        state = spark.read.parquet(str(kept / "held"))
     ways: dict[str, Callable[[], DataFrame]] = {
-        "computed": lambda: told(matrices(events, block, store, hours), block, store, hours),
+        "computed": lambda: reports(matrices(events, block, store, hours), block, store, hours),
         "exact": lambda: most(by_hour(events)),
         "rebuilt": lambda: rebuilt(events),
         "floor": lambda: by_hour(events),
-        "hour": lambda: told(held.unionByName(matrices(last, block, store, [LAST])), block, store, [LAST]),
-        "exact_hour": lambda: most_of_one(held.unionByName(by_hour(last))),
+        "hour": lambda: reports(
+            state.unionByName(matrices(last, block, store, [LAST])), block, store, [LAST]
+        ),
+        "exact_hour": lambda: most_of_one(state.unionByName(by_hour(last))),
     }
     if way == "stage":
         seconds = staged(spark, "frequency", stream, INTERVAL, lake, kept, passes)
@@ -125,7 +127,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         seconds = timed(
             passes,
             lambda number: ways[way]().write.format("noop").mode("overwrite").save(),
-            # What a pass has kept is no help to the next.
+            # A pass must not use the cache of another.
             lambda number: spark.catalog.clearCache(),
         )
     place = kept / str(len(seconds) - 1)
@@ -148,13 +150,13 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
 
 
 def _sample(events: DataFrame, window: list[datetime]) -> list[tuple[str, int]]:
-    """Some hosts, with how often each was seen in the last window."""
+    """Return some hosts with their number of records in the last window."""
     counts = events.where(F.col("hour").isin(window)).groupBy("client").count().orderBy(F.xxhash64("client"))
     return [(row["client"], row["count"]) for row in counts.limit(SAMPLED).collect()]
 
 
 def _of_window(root: str, window: list[datetime]) -> dict[str, int]:
-    """What is kept of the hours of a window: rows and bytes."""
+    """Return the rows and bytes of the state of a window's hours."""
     files = pa.table(DeltaTable(f"{root}/{tick_matrices.TABLE}").get_add_actions(flatten=True)).to_pylist()
     rows = [row for row in files if row["partition.hour"] in set(window)]
     return {
@@ -164,7 +166,7 @@ def _of_window(root: str, window: list[datetime]) -> dict[str, int]:
 
 
 def _of_spark(spark: Any, sketches: DataFrame, sample: list[tuple[str, int]]) -> dict[str, Any]:
-    """By how much Spark's sketch of the last window is wrong, and how many bytes it has."""
+    """Return the errors of Spark's sketch of the last window, and its size in bytes."""
     (row,) = sketches.collect()
     jvm = spark.sparkContext._jvm
     sketch = jvm.org.apache.spark.util.sketch.CountMinSketch.readFrom(row["sketch"])

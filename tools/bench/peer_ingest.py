@@ -1,7 +1,7 @@
-"""What ingest is measured against: Spark's own scan of text, cut by SQL functions, written to Delta.
+"""The peer of ingest: Spark's own scan of text, parsed by SQL functions, and written to Delta.
 
-The same columns with the same types, partitioned by hour. No line is refused, none has a number or a
-source, nothing is checked and nothing recorded.
+It writes the same columns with the same types, partitioned by hour. It rejects no lines, adds neither line
+numbers nor sources, and does not check or record anything.
 
 Usage: spark-submit peer_ingest.py FORMAT FILES TABLE [--shuffle]
 """
@@ -29,7 +29,7 @@ ZEEK = {
 
 
 def apache(lines: DataFrame) -> DataFrame:
-    """Columns by `regexp_extract`, one call a column, as one writes it."""
+    """Parse columns with one call of `regexp_extract` each, as usual."""
     fields: dict[str, Column] = {
         name: F.nullif(F.regexp_extract("value", LINE, number), F.lit("-"))
         for number, name in enumerate(APACHE, 1)
@@ -41,7 +41,7 @@ def apache(lines: DataFrame) -> DataFrame:
 
 
 def zeek(lines: DataFrame) -> DataFrame:
-    """Columns by `split`; null where the drawn log has no such field."""
+    """Parse columns with `split`; null if the generated log lacks the field."""
     parts = lines.where(~F.col("value").startswith("#")).select(F.split("value", "\t").alias("part"))
     fields = {
         name: F.nullif(F.get("part", F.lit(number)), F.lit("-")).cast(kind)
@@ -53,7 +53,7 @@ def zeek(lines: DataFrame) -> DataFrame:
 
 
 def main(form: str, files: str, table: str, *options: str) -> None:
-    """Reads, cuts and writes."""
+    """Read, parse and write."""
     spark = session("peer")
     events = {"apache": apache, "zeek": zeek}[form](spark.read.text(files))
     events = events.withColumn("hour", F.date_trunc("hour", "event_time"))

@@ -1,4 +1,4 @@
-"""Ways to the persistent hosts of some contacts, in Spark, each timed.
+"""Time ways to find persistent hosts in contacts, in Spark.
 
 Usage: spark-submit peer_persistence.py WAY STREAM LAKE PASSES RESULT
 """
@@ -36,7 +36,7 @@ LAST = Interval(END - HOUR, END)
 def computed(
     events: DataFrame, before: DataFrame, block: PersistenceBlock, store: Store, of: Interval
 ) -> DataFrame:
-    """By the stage's own function: what some hours leave and tell."""
+    """Compute state and reports of some hours with the stage's function."""
     hours, name = list(of.hours()), block.name
     columns = Table.load(tuples.TABLE).declare(item=block.item).columns
     due = {("events", "events"): dict.fromkeys(hours, 1), (name, tuples.TABLE): {hours[0] - HOUR: 1}}
@@ -49,12 +49,12 @@ def computed(
 
 
 def pairs_of(events: DataFrame) -> DataFrame:
-    """Each pair of a host and a slot once."""
+    """Return the distinct pairs of host and slot."""
     return events.select("client", F.expr(f"unix_micros(event_time) div {SLOT}L").alias("slot")).distinct()
 
 
 def exact(events: DataFrame, least: int) -> DataFrame:
-    """Every host that is persistent at the end of an hour in which it is seen, by counting all."""
+    """Return hosts that are persistent at the end of an hour with records of them, by exact counts."""
     pairs = pairs_of(events).withColumn("hour", F.expr("slot div 4"))
     of_hours = pairs.groupBy("client", "hour").agg(F.count("*").alias("slots"))
     window = Window.partitionBy("client").orderBy("hour").rangeBetween(1 - HOURS, 0)
@@ -62,7 +62,7 @@ def exact(events: DataFrame, least: int) -> DataFrame:
 
 
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
-    """Goes one way some times, and writes the seconds of each, and what is kept from hour to hour."""
+    """Run one way several times, and write the seconds of each pass and the size of the state."""
     stream = load(Path(stream_file))
     spark = session(f"bench {way}")
     store = Store(spark, f"{lake}/{stream.name}")
@@ -72,7 +72,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     kept = Path(result).with_suffix(".kept")
     shutil.rmtree(kept, ignore_errors=True)
     none = spark.createDataFrame([], ddl(Table.load(tuples.TABLE).declare(item=block.item).columns))
-    before, held = none, pairs_of(events)
+    before, earlier = none, pairs_of(events)
     if way in ("hour", "exact_hour"):
         past = events.where(F.col("hour") < F.lit(LAST.start))
         if way == "hour":
@@ -84,9 +84,9 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
             before = spark.read.parquet(str(kept / "tuples"))
         else:
             pairs_of(past).write.parquet(str(kept / "pairs"))
-            held = spark.read.parquet(str(kept / "pairs"))
+            earlier = spark.read.parquet(str(kept / "pairs"))
     last = events.where(F.col("hour") == F.lit(LAST.start))
-    window = held.unionByName(pairs_of(last)).distinct() if way == "exact_hour" else held
+    window = earlier.unionByName(pairs_of(last)).distinct() if way == "exact_hour" else earlier
     ways: dict[str, Callable[[], DataFrame]] = {
         "computed": lambda: computed(events, none, block, store, INTERVAL),
         "exact": lambda: exact(events, least),
@@ -99,23 +99,23 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     else:
         seconds = timed(passes, lambda number: ways[way]().write.format("noop").mode("overwrite").save())
     place = kept / str(len(seconds) - 1)
-    told: dict[str, Any] = {"seconds": seconds}
+    facts: dict[str, Any] = {"seconds": seconds}
     if way == "stage":
-        told |= _of_last_hour(f"{place}/{stream.name}")
+        facts |= _of_last_hour(f"{place}/{stream.name}")
     elif way == "exact_hour":
-        told |= _of_files(kept / "pairs") | {
-            "kept": held.count(),
-            "read": held.count() + pairs_of(last).count(),
+        facts |= _of_files(kept / "pairs") | {
+            "kept": earlier.count(),
+            "read": earlier.count() + pairs_of(last).count(),
         }
     elif way == "hour":
-        told |= {"read": before.count() + pairs_of(last).count()}
+        facts |= {"read": before.count() + pairs_of(last).count()}
     shutil.rmtree(kept, ignore_errors=True)
-    Path(result).write_text(json.dumps(told))
+    Path(result).write_text(json.dumps(facts))
     spark.stop()
 
 
 def _of_last_hour(root: str) -> dict[str, int]:
-    """What stands in the last hour: rows and bytes that are kept, and hosts that are named."""
+    """Return the rows and bytes of the state of the last hour, and the number of reported hosts."""
     files = DeltaTable(f"{root}/{tuples.TABLE}").get_add_actions(flatten=True)
     rows = [row for row in map(dict, _rows(files)) if row["partition.hour"] == LAST.start]
     items = DeltaTable(f"{root}/persistent_items").to_pyarrow_table(filters=[("hour", "=", LAST.start)])

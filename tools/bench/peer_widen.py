@@ -1,4 +1,4 @@
-"""Ways to the matches of one pattern, each timed; all look with the same detector.
+"""Time ways to find the matches of one pattern; all use the same detector.
 
 Usage: spark-submit peer_widen.py WAY STREAM LAKE PASSES RESULT
 """
@@ -43,7 +43,7 @@ from transom.stream import load
 
 INTERVAL, COUNTED = Interval(FIRST, TOLD), Interval(BEGIN, END)
 SHARE = 100
-"""One key of so many, where a fixed window slides by a batch."""
+"""One of how many keys is processed if a fixed window slides by a batch."""
 MATCH = {
     "match_id": "string",
     "first_time": "timestamp",
@@ -51,12 +51,12 @@ MATCH = {
     "detected_at": "timestamp",
 }
 TOLD_BY_TASKS = {**MATCH, "counted": "string"}
-"""What tasks give: matches, and one row with what they have counted."""
+"""Columns of a task's output: matches, and one row with its counters."""
 END_COLUMN = "window_end"
 
 
 def seen(frame: DataFrame, counted: CountingPartitionFunction) -> tuple[pa.Table, TaskCounters]:
-    """What tasks find in the partitions of a frame, less what they say of it, and what they have counted."""
+    """Return the matches that tasks find in a data frame, without carried columns, and their counters."""
     schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in TOLD_BY_TASKS.items()])
 
     def run(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,7 +74,7 @@ def seen(frame: DataFrame, counted: CountingPartitionFunction) -> tuple[pa.Table
 
 
 def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.Table, TaskCounters]:
-    """By the stage's own two functions, the whole interval at once; nothing in between is written."""
+    """Compute the whole interval at once with the stage's two functions, without writing batches."""
     hours = list(INTERVAL.hours())
     due = {
         ("events", "events"): dict.fromkeys(hours, 1),
@@ -88,8 +88,8 @@ def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.T
     table = Table.load(batches.TABLE).declare(key=block.key, carried=block.carried_columns())
     kinds = ddl({name: kind for name, kind in table.columns.items() if name != "block"})
     rows = carried.frame.mapInArrow(lambda some: counted(some, TaskCounters()), kinds)
-    held = {"events": events, batches.TABLE: rows.withColumn("block", F.lit(block.name))}
-    request = StepRequest(Given(store, held), targets, {block.name: []}, due)
+    tables = {"events": events, batches.TABLE: rows.withColumn("block", F.lit(block.name))}
+    request = StepRequest(Given(store, tables), targets, {block.name: []}, due)
     (found,) = matches.matches_of(request, blocks).tasks
     assert found.compute_counting is not None
     return seen(found.frame, found.compute_counting)
@@ -97,12 +97,13 @@ def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.T
 
 @dataclass(frozen=True)
 class Looking:
-    """The detector, over windows that are given to a task with all of their records.
+    """Apply the detector to windows; a task has all records of its windows.
 
     Attributes:
-        key: of the rows of a window or, where there are several to one, of its key.
-        windows: of all records of a task: of each the rows `[first, behind)` and its end.
-        detects: False where what the detector would be shown is counted alone.
+        key: the columns that rows of a window share, or those of its key if this has several windows.
+        windows: returns of each window of a task's records the first row, the end row (exclusive), and the
+            window's end.
+        detects: whether to detect; if not, only count what the detector would process.
     """
 
     block: PatternBlock
@@ -111,14 +112,14 @@ class Looking:
     detects: bool = True
 
     def __call__(self, some: Iterable[pa.RecordBatch], tally: TaskCounters) -> Iterator[pa.RecordBatch]:
-        """The matches of some keys, each with the end of the first window that holds it."""
+        """Yield the matches of some keys, each with the end of the first window that contains it."""
         block = self.block
         records = PatternRecords.gathered(some, replace(block, key=self.key))
         if records is None or block.pattern is None:
             return
         first, behind, end = self.windows(records)
-        held = behind > first
-        first, behind, end = first[held], behind[held], end[held]
+        filled = behind > first
+        first, behind, end = first[filled], behind[filled], end[filled]
         many = behind - first
         of, at = np.unique(hours_of(end), return_inverse=True)
         tally.add("detector_calls", of, np.bincount(at))
@@ -138,7 +139,7 @@ class Looking:
             )
             a, b = minimal(block.pattern, shown)
             stretches.append(np.stack([rows[a], rows[b], end[taken][window[b]]]))
-        # What several windows hold is named once, which is more than may be asked of who runs them.
+        # Report each match once; a user of fixed windows would have to do this, too.
         found = np.concatenate(stretches, axis=1)
         found = found[:, np.lexsort(found[::-1])]
         new = np.append(True, (np.diff(found[:2]) != 0).any(axis=0))[: found.shape[1]]
@@ -150,19 +151,20 @@ class Looking:
 
 @dataclass(frozen=True)
 class Fixed:
-    """Windows of one length, of every key.
+    """Windows of one length for every key.
 
     Attributes:
-        ends: of the windows, in microseconds.
+        length: the length of windows, in microseconds.
+        ends: the ends of windows, in microseconds.
     """
 
     length: int
     ends: Int64s
 
     def __call__(self, records: PatternRecords) -> tuple[Int64s, Int64s, Int64s]:
-        """As `Looking` asks for them."""
+        """Return the windows for `Looking`."""
         ends = self.ends
-        # One number orders by key and then by time, and no window reaches into another key's.
+        # One number orders by key, then time; gaps between keys exceed a window's length.
         origin, span = micros(FIRST), micros(TOLD) - micros(FIRST) + 2 * self.length
         ordered = records.key * span + records.time - origin
         keys = np.arange(records.key[-1] + 1)
@@ -172,14 +174,14 @@ class Fixed:
 
 
 def of_groups(records: PatternRecords) -> tuple[Int64s, Int64s, Int64s]:
-    """A window for each group of rows that have their end in common."""
+    """Return a window for each group of rows with the same end."""
     first = np.flatnonzero(np.diff(records.key, prepend=-1))
     end = records.table[END_COLUMN].to_numpy()[first].astype(np.int64)
     return first, np.append(first[1:], len(records.key)), end
 
 
 def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> None:
-    """Goes one way some times, and writes the seconds of each, the work, and the matches."""
+    """Run one way several times, and write the seconds of each pass, the work, and the matches."""
     stream = load(Path(stream_file))
     block = block_of(stream, PATTERN)
     spark = session(f"bench {way}")
@@ -199,13 +201,13 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
         return seen(by_key(of_events(events, block), block), looking)
 
     def hourly() -> tuple[pa.Table, TaskCounters]:
-        """A query for each hour, of the events that its window holds."""
+        """Run a query per hour over the events of its window."""
         found, tally = [], TaskCounters()
         for hour in COUNTED.hours():
-            held = Interval(hour + HOUR - WITHIN, hour + HOUR)
-            rows = events().where(in_hours(held.hours()))
-            told, counts = sliding(rows, HOUR // MICROSECOND, Interval.of_hour(hour))
-            found.append(told)
+            of_window = Interval(hour + HOUR - WITHIN, hour + HOUR)
+            rows = events().where(in_hours(of_window.hours()))
+            matched, counts = sliding(rows, HOUR // MICROSECOND, Interval.of_hour(hour))
+            found.append(matched)
             tally.merge(counts)
         return pa.concat_tables(found), tally
 
@@ -236,7 +238,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
     for number in range(int(passes)):
         place = str(kept / str(number))
         if way == "stage":
-            # Files of the lake are never changed, only added: links are a lake of their own.
+            # Runs add files and never change any, so links are a separate lake.
             shutil.copytree(lake, place, copy_function=os.link)
         began = time.monotonic()
         found, tally = ways[way](place)
@@ -252,7 +254,7 @@ def main(way: str, stream_file: str, lake: str, passes: str, result: str) -> Non
 
 
 def worked(tally: TaskCounters) -> dict[str, int]:
-    """What was done in windows that end in the hours that count, by name."""
+    """Return the work by name, in windows that end in the measured hours."""
     counted = range(micros(BEGIN) // (HOUR // MICROSECOND), micros(END) // (HOUR // MICROSECOND))
     found: dict[str, int] = {}
     for (hour, name), amount in tally.sums.items():

@@ -1,8 +1,8 @@
-"""Persistent hosts of 5,000,000 contacts, reported at every hour, each way in a process of its own.
+"""Persistent hosts of 5,000,000 contacts, reported at every hour, each way in its own process.
 
-`floor` finds none: it makes pairs of a host and a slot distinct, which an exact tracker has to do. The last
-hour by itself is what an hourly run does: the sketch reads its pairs and the tuples of the hour before, an
-exact tracker the pairs of the window."""
+`floor` reports none: it only makes pairs of host and slot distinct, as an exact tracker must. The last hour
+alone corresponds to an hourly run: the sketch reads its pairs and the tuples of the hour before, an exact
+tracker reads the pairs of the window."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ WAYS = {
 
 
 def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Rows of the result, a way each."""
+    """Yield a row per way."""
     folder = cache / "persistence"
     lake, stream = lake_of(folder, count), stream_of(folder)
     yield from side_by_side(

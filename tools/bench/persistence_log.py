@@ -1,8 +1,7 @@
-"""The contacts in which persistent items are looked for: drawn events, as a lake holds them, less what is not
-read.
+"""Generate contacts for persistent items: events as in a lake, without columns that no way reads.
 
-5,000,000 in 72 hours, in slots of 15 minutes: hosts of which a few are there in every slot, some thousands
-come and go, and most are seen a few times; about 2,800,000 pairs of a host and a slot."""
+5,000,000 contacts in 72 hours, in slots of 15 minutes. A few hosts are present in every slot, some thousands
+come and go, and most occur a few times. There are about 2,800,000 pairs of host and slot."""
 
 from pathlib import Path
 
@@ -22,7 +21,7 @@ MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py")
 
 
 def stream_of(folder: Path) -> Path:
-    """The stream file: one instance, as the paper has it."""
+    """Write the stream file, with one instance as in the paper."""
     hosts = {
         "item": ["client"], "slot": "15 minutes", "window": f"{HOURS} hours",
         "alpha": ALPHA, "epsilon": EPSILON, "delta": 0.2,
@@ -31,7 +30,7 @@ def stream_of(folder: Path) -> Path:
 
 
 def events(count: int) -> pa.Table:
-    """The events, in order."""
+    """Generate the events in order."""
     rng = np.random.default_rng([SEED, count])
     at = np.sort(rng.integers(0, MICROS, count))
     client = zipf(rng, count, HOSTS, 0.8)
@@ -51,6 +50,6 @@ def events(count: int) -> pa.Table:
 
 
 def lake_of(cache: Path, count: int) -> Path:
-    """A lake of these events, drawn where it is not there yet."""
+    """Return a lake with these events; create it if it does not exist."""
     lake = version.folder(cache / f"lake-{count}", MADE_BY)
     return held.held(lake, lambda: events(count), Interval(FIRST, END))

@@ -1,4 +1,4 @@
-"""A job whose time is kept by what it does; it runs as the job itself does, nothing in it is changed.
+"""Run a job and measure the time of its phases, without changing the job.
 
 Usage: spark-submit phases.py JOB RESULT [the job's arguments]
 """
@@ -15,7 +15,7 @@ BEGAN = time.time()
 
 
 class Clock:
-    """Seconds by what is being done; of calls inside of calls, the innermost has them."""
+    """Seconds per phase; time in nested phases counts for the innermost."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -23,7 +23,7 @@ class Clock:
         self._since = time.monotonic()
 
     def note(self, what: str | None) -> None:
-        """From now on it does this; None: what it did before."""
+        """Begin a phase; None ends the current one and resumes the one around it."""
         now = time.monotonic()
         if self._doing:
             at = self._doing[-1]
@@ -35,7 +35,7 @@ class Clock:
             self._doing.append(what)
 
     def keep(self, owner: Any, name: str, what: str) -> None:
-        """Keeps the time of a function of a module or class."""
+        """Count the time of a function of a module or class as the phase `what`."""
         act: Callable[..., Any] = getattr(owner, name)
 
         @wraps(act)
@@ -50,7 +50,7 @@ class Clock:
 
 
 def main(job: str, result: str, *arguments: str) -> None:
-    """Runs the job and writes where its time went."""
+    """Run the job, and write the seconds of each phase."""
     clock = Clock()
     clock.note("Python: imports")
     from transom.app import main as application

@@ -1,4 +1,4 @@
-"""What an application has read, as Spark itself counted it: from its event log."""
+"""Rows that a Spark application read, counted by Spark in its event log."""
 
 import json
 import re
@@ -14,28 +14,28 @@ _PLANS = "SparkListenerSQLExecutionStart", "SparkListenerSQLAdaptiveExecutionUpd
 
 
 def logged(folder: Path) -> list[object]:
-    """What makes spark-submit write an event log there."""
+    """Return options of spark-submit that write an event log to a folder."""
     settings = {"enabled": "true", "dir": folder.absolute().as_uri(), "compress": "false"}
     named = {**settings, "rolling.enabled": "false"}
     return [part for name, value in named.items() for part in ("--conf", f"spark.eventLog.{name}={value}")]
 
 
 def events_of(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """The events of the only application that has logged there."""
+    """Yield the events of the only application in the folder."""
     [file] = folder.iterdir()
     with file.open() as lines:
         yield from map(json.loads, lines)
 
 
 def rows_read(events: Iterable[Mapping[str, Any]], root: str) -> tuple[dict[str, int], int]:
-    """The rows that each leaf of each plan gave, by what it read, and the records read from files in all.
+    """Return the rows of all leaves of all plans by source, and the total of records read from files.
 
     Args:
         root: the folder of the tables.
 
     Returns:
-        Rows by table, `HANDED` for rows that stand in the plan, `NEW` for files that no table holds yet,
-        `LOG` for the tables' own logs; and `recordsRead` of all tasks, which is of files alone.
+        Rows by table, with `HANDED` for rows in the plan, `NEW` for files that are in no table yet, and `LOG`
+        for the tables' own logs; and `recordsRead` of all tasks, which counts files only.
     """
     of_metric: dict[int, str] = {}
     found: dict[int, int] = {}
@@ -59,7 +59,7 @@ def rows_read(events: Iterable[Mapping[str, Any]], root: str) -> tuple[dict[str,
 
 
 def _leaves(plan: Mapping[str, Any], root: str) -> Iterator[tuple[int, str]]:
-    """The metric that counts the rows of each leaf, and what it reads."""
+    """Yield the row metric and the source of each leaf."""
     for child in plan["children"]:
         yield from _leaves(child, root)
     if not plan["children"]:
@@ -70,7 +70,7 @@ def _leaves(plan: Mapping[str, Any], root: str) -> Iterator[tuple[int, str]]:
 
 def _read(leaf: Mapping[str, Any], root: str) -> str:
     location = leaf["metadata"].get("Location", "")
-    # What stands in a table's log is scanned once more when Delta has put it together.
+    # Delta scans the entries of a table's log again after it has combined them.
     if LOG in location or LOG in leaf["nodeName"]:
         return LOG
     if "/made-" in location:

@@ -1,4 +1,4 @@
-"""A stage as a run does it: into tables of a lake, with digests and checks."""
+"""Run a stage like a job: write tables of a lake, with digests and checks."""
 
 from pathlib import Path
 
@@ -13,11 +13,11 @@ from transom.stream import Stream
 def staged(
     spark: SparkSession, stage: str, stream: Stream, interval: Interval, lake: str, kept: Path, passes: str
 ) -> list[float]:
-    """The seconds of each pass, which has a lake of its own, by its number.
+    """Return the seconds of each pass; each has a separate lake, named by its number.
 
     Args:
-        lake: with what the stage reads.
-        kept: the folder of the lakes.
+        lake: the lake with the tables that the stage reads.
+        kept: the folder of the lakes of the passes.
     """
     return timed(
         passes,

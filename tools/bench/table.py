@@ -1,4 +1,4 @@
-"""Results as Markdown and JSON, the same figures in both: each beside its peers and what is aimed at."""
+"""Write results as Markdown and JSON, with the same values in both: each with its peers and its goal."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -76,30 +76,31 @@ PEERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
         **dict.fromkeys((framing.ISLANDS, framing.DUCK), (OURS, None)),
     },
 }
-"""Of each peer, what of transom does the same work, and how many times as fast that is to be at least."""
+"""By benchmark and peer: the way of transom that does the same work, and its minimum speed relative to the
+peer; None if there is no goal."""
 AT_MOST = {"hour": {"each": 60.0, "together": 35.0}, "try": {"transom try": 60.0}}
-"""Seconds that are aimed at."""
+"""Goals: maximum seconds, by benchmark and way."""
 FROM_LEVELS = 3
-"""With fewer levels no speed is aimed at."""
+"""Minimum number of levels for a goal of speed."""
 FLAT = 0.05
-"""By which share of the first day's rows the last day's may differ."""
+"""Goal: maximum difference of the last day's rows from the first day's, as a share of these."""
 SAME = ("bench", "log", "layout", "lines", "events", "keys", "levels", "day", "case", "columns")
-"""What two rows that are compared have in common."""
+"""Columns that must be equal in compared rows."""
 
 
 def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows, each with how many times as fast transom is, what is aimed at, and whether that is met."""
+    """Return the rows with the relative speed of transom, the goal, and whether it is met."""
     by_way = {(*(row.get(name) for name in SAME), row["who"]): row for row in rows}
     found = []
     for row in rows:
         more: dict[str, Any] = {"times_as_fast": None, "aim": None, "met": None}
         ours, least = PEERS.get(row["bench"], {}).get(row["who"], (None, None))
-        held = by_way.get((*(row.get(name) for name in SAME), ours))
+        ours_there = by_way.get((*(row.get(name) for name in SAME), ours))
         most = AT_MOST.get(row["bench"], {}).get(row["who"])
-        if held is not None and held["seconds"]:
-            # What was gone through once, cold, stands beside what was as cold.
+        if ours_there is not None and ours_there["seconds"]:
+            # Compare a single cold pass with a cold pass.
             state = "seconds" if row.get("warm", True) else "cold"
-            ratio = row[state] / held[state]
+            ratio = row[state] / ours_there[state]
             more["times_as_fast"] = round(ratio, 2)
             if least is not None and _aimed_at(row):
                 more |= {"aim": f"at least {least:.3g}", "met": ratio >= least}
@@ -117,14 +118,14 @@ def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _aimed_at(row: Row) -> bool:
-    """Whether a way's speed is aimed at there: at enough levels, and at skew of a range join."""
+    """Return whether a row has a goal of speed: with enough levels, or skew of a range join."""
     if row["who"] == joins.RANGE:
         return bool(row["case"] == joins.SKEW)
     return bool(row.get("levels", FROM_LEVELS) >= FROM_LEVELS)
 
 
 def written(rows: Sequence[Row], folder: Path) -> str:
-    """Writes results.json and results.md; the Markdown."""
+    """Write results.json and results.md, and return the Markdown."""
     rows = judged(rows)
     text = (
         f"# Benchmarks\n\n{machine()}. Drawn logs; seconds, best of all repetitions; memory at its peak, of "
@@ -154,7 +155,7 @@ def _table(columns: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
 
 
 def _judgement(row: Row) -> list[object]:
-    """How many times as fast transom is, what is aimed at, and whether that is met."""
+    """Return cells with the relative speed of transom, the goal, and whether it is met."""
     return [row["times_as_fast"], row["aim"], {True: "yes", False: "no", None: None}[row["met"]]]
 
 
@@ -162,7 +163,7 @@ JUDGED = ("transom is times as fast", "aim", "met")
 
 
 def ingest(rows: Sequence[Row]) -> str:
-    """A line a way."""
+    """Return a table with a line per way."""
     return _table(
         ["log", "files", "lines", "who", "seconds", *JUDGED, "CPU s", "peak MiB", "all"],
         [
@@ -177,7 +178,8 @@ def ingest(rows: Sequence[Row]) -> str:
 
 
 def aggregate(rows: Sequence[Row]) -> str:
-    """A line a way. What writes is compared with the whole stage, the others with its computation."""
+    """Return a table with a line per way. Ways that write are compared with the whole stage, others with its
+    computation."""
     return _table(
         ["log", "events", "who", "cold", "warm", *JUDGED, "peak MiB", "all: cold, warm"],
         [
@@ -192,7 +194,7 @@ def aggregate(rows: Sequence[Row]) -> str:
 
 
 def levels(rows: Sequence[Row]) -> str:
-    """A line a way, of each number of keys and of levels."""
+    """Return a table with a line per way, for each number of keys and of levels."""
     asked = "; ".join(f"{who} up to {most:,} keys" for who, most in MOST_KEYS.items())
     text = f"One day of events. Asked only where it ends in reasonable time: {asked}. "
     text += (
@@ -215,7 +217,7 @@ def levels(rows: Sequence[Row]) -> str:
 
 
 def flat(rows: Sequence[Row]) -> str:
-    """A line for each stage and day."""
+    """Return a table with a line per stage and day."""
     return _table(
         [
             "one hour of", "at day", "rows read", "to the first day's", *JUDGED[1:], "stage, s", "job, s",
@@ -233,7 +235,7 @@ def flat(rows: Sequence[Row]) -> str:
 
 
 def year(rows: Sequence[Row]) -> str:
-    """A line for each past."""
+    """Return a table with a line per past."""
     return _table(
         ["an hour's ingest", "job, s", "to the week's", *JUDGED[1:], "stage, s", "CPU s", "peak MiB", "all"],
         [
@@ -247,7 +249,7 @@ def year(rows: Sequence[Row]) -> str:
 
 
 def hour(rows: Sequence[Row]) -> str:
-    """A line a way of submitting, and a table of what came when, from the trigger on."""
+    """Return a table with a line per way to submit, and one with the phases since the trigger."""
     text = _table(
         ["submit", "lines", "to the report, s", "aim", "met", "CPU s", "peak MiB", "of it Airflow", "all"],
         [
@@ -264,7 +266,7 @@ def hour(rows: Sequence[Row]) -> str:
 
 
 def trial(rows: Sequence[Row]) -> str:
-    """A line for the command."""
+    """Return a table with a line for the command."""
     return _table(
         ["log", "lines", "first findings, s", "aim", "met", "to its end, s", "init, s", "CPU s", "peak MiB"],
         [
@@ -278,7 +280,7 @@ def trial(rows: Sequence[Row]) -> str:
 
 
 def widen(rows: Sequence[Row]) -> str:
-    """A line a way, then the aims, and what takes the time on one core."""
+    """Return a table with a line per way, then the goals, and the profile on one core."""
     ways, cores = ([row for row in rows if ("profile" in row) is whether] for whether in (False, True))
     text = (
         f"{SLIDING}: seconds and matches of one key in a hundred, calls and records of all. "
@@ -314,7 +316,7 @@ def widen(rows: Sequence[Row]) -> str:
 
 
 def between(rows: Sequence[Row]) -> str:
-    """A line a way, of each case."""
+    """Return a table with a line per way, for each case."""
     text = (
         f"One interval to {ROWS_OF_ONE} rows; count, sum and largest, but where a way's name says otherwise. "
     )
@@ -336,7 +338,7 @@ def between(rows: Sequence[Row]) -> str:
 
 
 def frames(rows: Sequence[Row]) -> str:
-    """A line a way, of each kind."""
+    """Return a table with a line per way, for each kind."""
     return _table(
         ["kind", "readings", "frames", "who", "cold", "warm", "readings a second", *JUDGED, "peak MiB"],
         [
@@ -350,7 +352,7 @@ def frames(rows: Sequence[Row]) -> str:
 
 
 def persistence(rows: Sequence[Row]) -> str:
-    """A line a way."""
+    """Return a table with a line per way."""
     return _table(
         [
             *("who", "events", "cold", "warm", *JUDGED, "kept from hour to hour, rows", "MiB"),
@@ -368,7 +370,7 @@ def persistence(rows: Sequence[Row]) -> str:
 
 
 def frequency(rows: Sequence[Row]) -> str:
-    """A line a way."""
+    """Return a table with a line per way."""
     return _table(
         [
             *("who", "events", "cold", "warm", *JUDGED, "kept of a window, rows", "MiB"),
@@ -386,7 +388,7 @@ def frequency(rows: Sequence[Row]) -> str:
 
 
 def updates(rows: Sequence[Row]) -> str:
-    """A line a sketch and number of columns."""
+    """Return a table with a line per sketch and number of columns."""
     return _table(
         [
             *("columns", "sketch", "records", "s", "records a second", "to the fewest columns'"),

@@ -1,4 +1,4 @@
-"""`transom try` on a plain conn.log, as a new user has one: how soon the first findings are there."""
+"""`transom try` on a plain conn.log, as for a new user: time until the first findings."""
 
 import shutil
 import sys
@@ -12,12 +12,12 @@ from bench.measure import Failed, run
 
 LINES = 100_000
 FINDINGS = "findings in "
-"""What `try` says before it lists them."""
+"""The text that `try` prints before it lists findings."""
 TRANSOM = (sys.executable, "-m", "transom.cli")
 
 
 def bench(cache: Path, repetitions: int) -> Iterator[dict[str, Any]]:
-    """The row of the result: of a stream file that `transom init` has written, touched by nobody."""
+    """Yield one row, for the unchanged stream file that `transom init` writes."""
     log = drawn(cache / "logs", "zeek", LINES) / LOGS["zeek"].plain
     folder = cache / "try"
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""Records a second that each windowed Count-Min sketch takes, one by one, and all cells of a tick at once.
+"""Records per second of each windowed Count-Min sketch, one by one, and for all cells of a tick at once.
 
-The listing of Splitter looks at every cell at every record: the more columns, the slower. The lazy one, with
-fractions as well, does not, and costs the same whatever there are."""
+The listing of Splitter visits every cell at every record, so it slows down with more columns. The lazy form,
+also with fractions, does not: its cost is independent of the number of columns."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,9 +28,9 @@ from transom.features.frequency.algorithm.tick_matrices import matrices_of
 
 COLUMNS = (28, 280, 2800)
 RECORDS, FEW, WINDOW = 200_000, 20_000, 5_000
-"""Of the fast ones, of the listings, and steps of the window."""
+"""Records for fast forms, records for listings, and steps of the window."""
 TICK = 1000
-"""Records of a tick, of what is counted at once."""
+"""Records per tick, if all cells of a tick are counted at once."""
 LISTED, LAZY, FIXED, AT_ONCE = (
     "splitter as listed",
     "splitter",
@@ -38,7 +38,7 @@ LISTED, LAZY, FIXED, AT_ONCE = (
     "splitter, ticks at once",
 )
 STEADY, SLOWER = (LAZY, FIXED), 1.5
-"""Those that cost the same whatever the columns, and how many times the time caches may make of it."""
+"""Forms whose cost is independent of the columns, and the maximum slowdown by caches."""
 KINDS: dict[str, tuple[Callable[..., WindowedCountMin], int]] = {
     "vanilla": (Vanilla, RECORDS), "perfect": (Perfect, RECORDS), "simple": (Simple, RECORDS),
     "proportional": (Proportional, FEW), LISTED: (SplitterListing, FEW), LAZY: (Splitter, FEW),
@@ -47,7 +47,7 @@ KINDS: dict[str, tuple[Callable[..., WindowedCountMin], int]] = {
 
 
 def bench(repetitions: int) -> Iterator[dict[str, Any]]:
-    """Rows of the result, a sketch and a number of columns each."""
+    """Yield a row per sketch and number of columns."""
     rng = np.random.default_rng(9)
     numbers = (rng.zipf(1.2, RECORDS) % 1000).astype(np.int64)
     items = [b"%d" % n for n in range(1000)]

@@ -1,4 +1,4 @@
-"""What a lake or a log was made by: something else made by other code is not measured in its place."""
+"""Versions of the code that created a lake or a log, so that no outdated one is measured."""
 
 import hashlib
 import shutil
@@ -7,17 +7,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DRAWING = (ROOT / "tools" / "bench" / "draw.py",)
-"""What the drawn logs come from."""
+"""The code that generates logs."""
 WRITING = (
     *DRAWING,
     ROOT / "tools" / "bench" / "ingest.py",
     *(ROOT / "jobs" / name for name in ("ingest.py", "transom")),
 )
-"""What the rows of a lake come from: the code of the jobs, the tables' forms, the stream, the log."""
+"""The code that determines the rows of a lake: jobs, tables, stream and log."""
 
 
 def version(places: Iterable[Path]) -> str:
-    """A hash of some files, and of all Python and YAML files of some folders."""
+    """Return a hash of files, and of all Python and YAML files of folders."""
     digest = hashlib.sha256()
     for place in places:
         files = [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.yaml")]
@@ -28,7 +28,7 @@ def version(places: Iterable[Path]) -> str:
 
 
 def folder(place: Path, made_by: Iterable[Path]) -> Path:
-    """The folder of what is made by some files: `place` and their version. Those of other versions go."""
+    """Return the folder `place` with the version of the files `made_by`; delete those of other versions."""
     current = place.with_name(f"{place.name}-{version(made_by)}")
     for other in place.parent.glob(f"{place.name}-{'[0-9a-f]' * 12}"):
         if other != current:

@@ -1,4 +1,4 @@
-"""Ways that are measured side by side, each in a process of its own that goes it some times."""
+"""Measure several ways to one result, each in its own process with several passes."""
 
 import json
 import os
@@ -13,35 +13,38 @@ from bench.measure import LONG, Measured, run, spark_submit
 
 HERE = Path(__file__).parent
 Runs = Sequence[tuple[Measured, dict[str, Any]]]
-"""Of one way: what each of its processes took, and what it told."""
+"""The cost and the result of each process of one way."""
 
 
 def gone(
     script: str, result: Path, *arguments: object, more: Sequence[object] = ()
 ) -> tuple[Measured, dict[str, Any]]:
-    """A way in a process of its own: what it took, and what it has told.
+    """Run one way in its own process, and return its cost and its result.
 
     Args:
-        script: of this folder; one whose name begins with `peer` is submitted to Spark.
-        result: where it tells it, as JSON; the argument behind the others.
-        more: arguments behind that one.
+        script: a script of this folder; `spark-submit` runs it if its name begins with `peer`.
+        arguments: the first arguments of the script.
+        result: the path of its JSON result, the next argument.
+        more: the last arguments.
     """
     result.parent.mkdir(parents=True, exist_ok=True)
-    told = (HERE / script, *arguments, result, *more)
-    command = spark_submit(*told) if script.startswith("peer") else [sys.executable, *told]
+    call = (HERE / script, *arguments, result, *more)
+    command = spark_submit(*call) if script.startswith("peer") else [sys.executable, *call]
     measured = run(command, result.with_suffix(".log"), paths())
     return measured, json.loads(result.read_text())
 
 
 def paths() -> dict[str, str]:
-    """What a process has to know to import the benchmarks."""
+    """Return the environment variable for importing the benchmarks."""
     return {"PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])}
 
 
 def taken(runs: Runs) -> dict[str, Any]:
-    """What a way has taken, as a row of the results has it: `cold` the first time in a process, `seconds`
-    another time."""
-    passes = [told["seconds"] for _, told in runs]
+    """Return the cost of a way for a row of the results.
+
+    `cold` has the seconds of a first pass of a process, `seconds` those of a later one.
+    """
+    passes = [result["seconds"] for _, result in runs]
     return {
         "cold": min(one[0] for one in passes),
         "seconds": min(map(warm, passes)),
@@ -60,35 +63,35 @@ def side_by_side(
     repetitions: int,
     facts: Iterable[str],
 ) -> Iterator[dict[str, Any]]:
-    """Rows of the results, a way each, one after the other.
+    """Run the ways in turn, and yield a row per way.
 
     Args:
-        ways: the script of each, and what it calls the way.
-        folder: of what they tell.
-        arguments: of the scripts, behind the way.
-        count: events.
-        facts: what is taken over of what they tell.
+        ways: the script of each way, and the name of the way in the script.
+        folder: the folder of the results.
+        arguments: the arguments of the scripts after the name of the way.
+        count: the number of events.
+        facts: the keys of the results to copy into the rows.
     """
     for who, (script, way) in ways.items():
         result = folder / f"{script.partition('_')[0]}-{way}.json"
         runs = [gone(script, result, way, *arguments) for _ in range(repetitions)]
-        told = {name: runs[0][1].get(name) for name in facts}
-        yield {"bench": bench, "events": count, "who": who, **told, **taken(runs)}
+        copied = {name: runs[0][1].get(name) for name in facts}
+        yield {"bench": bench, "events": count, "who": who, **copied, **taken(runs)}
 
 
 def warm(passes: Sequence[float]) -> float:
-    """The seconds of a process that has done it before; of the first pass where it was long."""
+    """Return the minimum seconds of the passes after the first; of the first if it is the only one."""
     return min(passes[1:] or passes)
 
 
 def timed(
     passes: str | int, go: Callable[[int], Any], ready: Callable[[int], Any] = lambda number: None
 ) -> list[float]:
-    """The seconds of each pass; a long one is the last.
+    """Return the seconds of each pass; stop after a pass longer than `LONG`.
 
     Args:
-        go: is given the number of the pass.
-        ready: what is done before it, and not timed.
+        go: runs the pass with this number.
+        ready: prepares the pass with this number, and is not timed.
     """
     seconds: list[float] = []
     for number in range(int(passes)):
@@ -102,6 +105,6 @@ def timed(
 
 
 def linked(lake: str, place: Path) -> None:
-    """A lake of its own with the same files, which are never changed, only added."""
+    """Create a separate lake from hard links to the same files: runs add files and never change any."""
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(lake, place, copy_function=os.link)

@@ -1,8 +1,8 @@
-"""Matches of one pattern: in windows that widen, and in fixed ones; each way in a process of its own.
+"""Matches of one pattern in widening and in fixed windows, each way in its own process.
 
-Counted are windows that end in the 72 hours behind the first two days, so that all have a full history, and
-matches whose last record is in them. The clock runs on transom for those two days, too, and on the others
-not.
+Windows count if they end in the 72 hours after the first two days, so that all have a full history. Matches
+count if their last record is in these hours. The time of transom includes the first two days, that of the
+other ways does not.
 """
 
 import json
@@ -35,16 +35,16 @@ WAYS = {
     GROUPED: "grouped",
 }
 SHORT = np.timedelta64(1, "h")
-"""Shorter matches are short ones."""
+"""Matches shorter than this count as short."""
 LESS = 10
-"""How many times less work and delay is aimed at."""
+"""Goal: factor by which work and delay are reduced."""
 
 
 def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Rows of the result, a way each.
+    """Yield a row per way.
 
     Raises:
-        Failed: the stage as a whole found other matches than its functions do.
+        Failed: the whole stage finds other matches than its functions.
     """
     folder = cache / "widen"
     lake, stream = lake_of(folder, count), stream_of(folder)
@@ -55,11 +55,11 @@ def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]
     found = {who: _matches(folder / f"{way}.parquet") for who, way in WAYS.items()}
     if found[OURS] != found[STAGE]:
         raise Failed("widen: the whole stage finds other matches than its two functions do")
-    told = []
+    rows = []
     for who, runs in seen.items():
         passes = [one["seconds"] for _, one in runs]
         work = runs[0][1]["work"]
-        told.append(
+        rows.append(
             {
                 "bench": "widen", "log": "drawn", "events": count, "who": who,
                 "cold": min(one[0] for one in passes), "seconds": min(map(warm, passes)),
@@ -70,32 +70,32 @@ def bench(cache: Path, count: int, repetitions: int) -> Iterator[dict[str, Any]]
                 "peak_mib": max(one.peak_mib for one, _ in runs), "all": passes,
             }
         )  # fmt: skip
-    by_way = {row["who"]: row for row in told}
-    yield from ({**row, "aims": _aims(row, by_way)} for row in told)
+    by_way = {row["who"]: row for row in rows}
+    yield from ({**row, "aims": _aims(row, by_way)} for row in rows)
     yield _on_one_core(stream, lake, folder, count)
 
 
 def _gone(way: str, stream: Path, lake: Path, folder: Path) -> tuple[Measured, dict[str, Any]]:
-    """A way in a process of its own: what it took, and what it tells."""
+    """Run one way in its own process, and return its cost and its result."""
     return gone("peer_widen.py", folder / f"{way}.json", way, stream, lake, PASSES)
 
 
 def _matches(file: Path) -> dict[str, tuple[np.timedelta64, np.timedelta64]]:
-    """How long each match takes whose last record counts, and how long after its end it was found first."""
+    """Return the duration and the delay of detection of each match whose last record counts, by its id."""
     rows = pq.read_table(file)
-    first, last, told = (
+    first, last, detected = (
         rows[name].to_numpy().astype("datetime64[us]") for name in ("first_time", "last_time", "detected_at")
     )
     begin, end = (np.datetime64(moment.replace(tzinfo=None), "us") for moment in (BEGIN, END))
     counted = np.flatnonzero((last >= begin) & (last < end))
-    # The latest come first, so that the earliest stays.
-    order = counted[np.argsort(told[counted])[::-1]]
+    # Latest first, so that the earliest replaces the others.
+    order = counted[np.argsort(detected[counted])[::-1]]
     names = rows["match_id"].to_numpy()[order]
-    return dict(zip(names, zip((last - first)[order], (told - last)[order], strict=True), strict=True))
+    return dict(zip(names, zip((last - first)[order], (detected - last)[order], strict=True), strict=True))
 
 
 def _delays(found: Mapping[str, tuple[np.timedelta64, np.timedelta64]]) -> dict[str, Any]:
-    """The mean delays of all matches and of short ones, in minutes."""
+    """Return the mean delays of all matches and of short ones, in minutes."""
     some = list(found.values())
     short = [delay for length, delay in some if length < SHORT]
     return {
@@ -109,7 +109,7 @@ def _minutes(delays: list[np.timedelta64]) -> float | None:
 
 
 def _aims(row: Mapping[str, Any], by_way: Mapping[str, Mapping[str, Any]]) -> dict[str, bool]:
-    """What is aimed at, and whether it is met; of transom alone."""
+    """Return whether each goal is met; only for transom."""
     if row["who"] != OURS:
         return {}
     return {

@@ -1,5 +1,4 @@
-"""The stage's two passes over all records on one core, without Spark: records in a second, and where the time
-goes.
+"""Run the stage's two passes over all records on one core, without Spark: records per second, and a profile.
 
 Usage: python widen_core.py STREAM LAKE RESULT
 """
@@ -29,12 +28,12 @@ from transom.ledger.task_counters import TaskCounters
 from transom.stream import load
 
 ROWS = 2**16
-"""Of a batch that a task is given."""
+"""Number of rows of a batch of a task."""
 TOLD_FUNCTIONS = 14
 
 
 def records(lake: Path, block: PatternBlock) -> pa.Table:
-    """The pattern's records, as Spark hands them to a task; not in order."""
+    """Return the pattern's records as a task receives them from Spark, not in order."""
     rows = DeltaTable(f"{lake}/drawn/events").to_pyarrow_table()
     takes = np.zeros(rows.num_rows, dtype=np.int64)
     for bit, name in enumerate(("looked", "refused", "entered")):
@@ -50,19 +49,19 @@ def records(lake: Path, block: PatternBlock) -> pa.Table:
 
 
 def passes(lake: Path, block: PatternBlock) -> tuple[int, dict[str, Callable[[], pa.Table]]]:
-    """How many records there are, and the two passes."""
+    """Return the number of records, and the two passes by name."""
     events = records(lake, block)
     hours = list(Interval(FIRST, TOLD).hours())
     schema = block.schema("batches")
     matches = MatchFinder(block, to_ranges(hours), None, block.schema("matches"))
-    held: list[pa.Table] = []
+    made: list[pa.Table] = []
 
     def first() -> pa.Table:
-        held[:] = [pa.Table.from_batches(batch_rows(block, schema, events.to_batches(ROWS), TaskCounters()))]
-        return held[0]
+        made[:] = [pa.Table.from_batches(batch_rows(block, schema, events.to_batches(ROWS), TaskCounters()))]
+        return made[0]
 
     def second() -> pa.Table:
-        stored = held[0].append_column("stored", pa.array(np.ones(held[0].num_rows, dtype=bool)))
+        stored = made[0].append_column("stored", pa.array(np.ones(made[0].num_rows, dtype=bool)))
         rows = pa.concat_tables([events, stored.select(events.column_names)], promote_options="permissive")
         return pa.Table.from_batches(matches(rows.to_batches(ROWS), TaskCounters()))
 
@@ -70,7 +69,7 @@ def passes(lake: Path, block: PatternBlock) -> tuple[int, dict[str, Callable[[],
 
 
 def main(stream: str, lake: str, result: str) -> None:
-    """Goes through both once for the clock and once for the profile, and writes what was seen."""
+    """Run both passes once for the time and once for the profile, and write the results."""
     block = block_of(load(Path(stream)), PATTERN)
     many, ways = passes(Path(lake), block)
     seconds: dict[str, float] = {}
@@ -88,7 +87,7 @@ def main(stream: str, lake: str, result: str) -> None:
 
 
 def functions(profile: cProfile.Profile) -> list[dict[str, Any]]:
-    """The functions in which most time is spent, without those that they call."""
+    """Return the functions with most time of their own, without the functions that they call."""
     seen = pstats.Stats(profile).get_stats_profile()
     found = sorted(seen.func_profiles.items(), key=lambda item: -item[1].tottime)[:TOLD_FUNCTIONS]
     return [

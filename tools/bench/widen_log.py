@@ -1,7 +1,7 @@
-"""The log in which patterns are looked for: drawn events, as a lake holds them, less what nobody here reads.
+"""Generate a log for patterns: events as in a lake, without columns that no way reads.
 
-As many as are wanted in 72 hours, and before these two days more at the same rate: what windows then hold
-does not begin with the log. In one of twenty a step may see itself; slow and quick episodes lie between.
+The log has `count` events in 72 hours, after two days with the same rate, so that no measured window begins
+before the log. A step matches one of twenty events. Slow and quick episodes are among them.
 """
 
 from datetime import timedelta
@@ -16,10 +16,10 @@ from transom.core.intervals import HOUR, Interval
 
 WITHIN = timedelta(hours=48)
 BEGIN = FIRST + WITHIN
-"""From here on everything is counted."""
+"""Begin of the measured hours."""
 END = BEGIN + HOURS * HOUR
 TOLD = END + 90 * HOUR
-"""When the longest windows that hold a record have ended; behind `END` nothing happens."""
+"""End of the longest windows with a record; no events come after `END`."""
 EPISODES = 2_500
 USERS = 40
 PATTERN = "guessed"
@@ -30,7 +30,7 @@ MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py")
 
 
 def stream_of(folder: Path) -> Path:
-    """The stream file."""
+    """Write the stream file."""
     pattern = {
         "within": f"{WITHIN // HOUR} hours",
         "steps": [
@@ -49,7 +49,7 @@ def stream_of(folder: Path) -> Path:
 
 
 def events(count: int) -> pa.Table:
-    """The events, in order: `count` from `BEGIN` on, and before it as many as make the same rate."""
+    """Generate the events in order: `count` from `BEGIN` on, and before it events at the same rate."""
     rng = np.random.default_rng([SEED, count])
     length = (END - FIRST) // timedelta(microseconds=1)
     many = count * ((END - FIRST) // HOUR) // HOURS
@@ -79,10 +79,10 @@ def events(count: int) -> pa.Table:
 
 
 def _episodes(rng: Rng, length: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """Their records: when, of which client, status and user. From a minute to two days long."""
+    """Generate episodes of one minute to two days; return time, client, status and user of their records."""
     takes = np.exp(rng.uniform(np.log(MINUTE), np.log(47 * 60 * MINUTE), EPISODES))
     begin = rng.uniform(0, length - takes)
-    # The refusals come within an hour, somewhere between the look and the entry.
+    # The refusals come within an hour, between the look and the entry.
     long = np.minimum(takes, 50 * MINUTE)
     tried = rng.uniform(0, takes - long) + long * np.array([[0.2], [0.5], [0.8]])
     at = np.concatenate([begin, *(begin + tried), begin + takes]).astype(np.int64)
@@ -96,6 +96,6 @@ def _named(before: str, many: int, numbers: Int64s) -> pa.Array:
 
 
 def lake_of(cache: Path, count: int) -> Path:
-    """A lake of these events, drawn where it is not there yet, with what a ledger says of them."""
+    """Return a lake with these events and their ledger; create it if it does not exist."""
     lake = version.folder(cache / f"lake-{count}", MADE_BY)
     return held.held(lake, lambda: events(count), Interval(FIRST, TOLD))

@@ -1,4 +1,4 @@
-"""An hour's ingest with a year of hours in the lake, and with a week: each past is a run, each hour a job."""
+"""Ingest of an hour with a week and with a year of hours in the lake: one run per past, one job per hour."""
 
 import shutil
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ JOB = Path(__file__).parents[2] / "jobs" / "ingest.py"
 WEEK, YEAR = "with a week", "with a year"
 DAYS = {WEEK: 7, YEAR: 365}
 NEAR = 1.1
-"""How many times the week's seconds the year's may be."""
+"""Goal: maximum seconds with a year relative to those with a week."""
 
 
 def bench(folder: Path, repetitions: int) -> Iterator[dict[str, Any]]:
-    """Rows of the result, a past each."""
+    """Yield a row per past."""
     shutil.rmtree(folder, ignore_errors=True)
     seen: dict[str, list[Measured]] = {who: [] for who in DAYS}
     stages: dict[str, list[float]] = {who: [] for who in DAYS}
@@ -31,7 +31,7 @@ def bench(folder: Path, repetitions: int) -> Iterator[dict[str, Any]]:
         flat.stream(folder / who)
         flat.land(folder / who, past.widen(after=(repetitions + 1) * HOUR))
         _submit(folder / who, past)
-        # The first hour after such a run copies what is known of the files.
+        # The first hour after such a run copies the records of all files.
         _submit(folder / who, Interval.of_hour(past.end))
     for number in range(repetitions):
         for who in in_turn(list(DAYS), number):
@@ -50,6 +50,6 @@ def bench(folder: Path, repetitions: int) -> Iterator[dict[str, Any]]:
 
 
 def _submit(folder: Path, interval: Interval) -> Measured:
-    told = ["--stream", folder / "steady.yaml", "--lake", folder / "lake"]
-    told += ["--from", format_hour(interval.start), "--to", format_hour(interval.end)]
-    return run(spark_submit(JOB, *told), folder / "ingest.log", {"TRANSOM_LANDING": str(folder)})
+    arguments = ["--stream", folder / "steady.yaml", "--lake", folder / "lake"]
+    arguments += ["--from", format_hour(interval.start), "--to", format_hour(interval.end)]
+    return run(spark_submit(JOB, *arguments), folder / "ingest.log", {"TRANSOM_LANDING": str(folder)})

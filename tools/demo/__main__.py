@@ -24,7 +24,7 @@ from demo.figures import (
     growing,
     lines_of_the_log,
     regulars,
-    told,
+    show_findings,
 )
 from demo.frequent import most_asked_for
 from demo.page import DEMO, LAKE, console, rows, show, snapshot, step, stretches
@@ -151,7 +151,7 @@ def tour(server: Airflow, web: Hours) -> bool:
     step(f"{(last[0] - FIRST) // HOUR} hours in one go; one file is junk, and one has not come yet")
     trigger(server, "web", "whole", FIRST, last[0])
     lines_of_the_log(BAD)
-    told()
+    show_findings()
 
     step("The junk is mended, and the red run cleared")
     land(DEMO, WEB, BAD, web[BAD])
@@ -168,7 +168,7 @@ def tour(server: Airflow, web: Hours) -> bool:
     lines = [[name, figures[name], now[name]] for name in figures]
     show("What the late file changed", ["figure", "before", "after"], lines)
     show_repaired(before, snapshot(), {last[0] + number * HOUR for number in range(3)})
-    told()
+    show_findings()
     agrees = agrees and now == recounted(web)
 
     step("Who is growing, who keeps coming back, and who came back after days")

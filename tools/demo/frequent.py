@@ -23,17 +23,17 @@ def most_asked_for(web: Hours, end: datetime) -> bool:
     for hour in (end - n * HOUR for n in range(1, HOURS + 1)):
         whole = (line for line in web.get(hour, ()) if line.rstrip("\n").endswith('"'))
         recounted.update(line.split('"')[1].split()[1] for line in whole)
-    told = [
+    reported = [
         row
         for row in rows("frequencies", block="pages")
         if row["window_end"] == end and row["low"] is not None
     ]
-    told.sort(key=lambda row: row["rank"])
+    reported.sort(key=lambda row: row["rank"])
     lines = [
         [row["rank"], row["path"], row["estimate"], f"{row['low']} to {row['high']}", recounted[row["path"]]]
-        for row in told[:SHOWN]
+        for row in reported[:SHOWN]
     ]
-    others_at_most = told[0]["max_unreported"]
+    others_at_most = reported[0]["max_unreported"]
     title = (
         f"Asked for most in the {HOURS} hours to {format_hour(end)}; any other {others_at_most} times at most"
     )
@@ -43,9 +43,9 @@ def most_asked_for(web: Hours, end: datetime) -> bool:
         f"{ASKED}, asked of the sketch: {found.estimate} times, surely {found.low} to {found.high}, of "
         f"{found.records} requests; {recounted[ASKED]} recounted"
     )
-    named = {row["path"] for row in told}
+    named = {row["path"] for row in reported}
     others = max((many for path, many in recounted.items() if path not in named), default=0)
-    bounded = all(row["low"] <= recounted[row["path"]] <= row["high"] for row in told)
+    bounded = all(row["low"] <= recounted[row["path"]] <= row["high"] for row in reported)
     return (
         bounded
         and others <= others_at_most

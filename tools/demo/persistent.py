@@ -16,10 +16,10 @@ CALLED = ("10.0.1.5", "192.168.0.4", 443)
 
 def always_here(web: Hours, end: datetime) -> bool:
     """Show the regulars of the three days until `end`, with a recount from the raw log."""
-    told = [row for row in rows("persistent_items", block="regulars") if row["window_end"] == end]
+    reported = [row for row in rows("persistent_items", block="regulars") if row["window_end"] == end]
     hours = [sample_logs.requests(web, end - n * HOUR, end - (n - 1) * HOUR) for n in range(SLOTS, 0, -1)]
     recounted = {client: sum(client in hour for hour in hours) for hour in hours for client in hour}
-    named = [row for row in told if row["low"] is not None]
+    named = [row for row in reported if row["low"] is not None]
     lines = [
         [
             row["client"],
@@ -39,9 +39,9 @@ def always_here(web: Hours, end: datetime) -> bool:
 
 
 def beacons() -> bool:
-    """Show the pairs of hosts in Zeek's log that talk every minute; return whether `CALLED` is the only one."""
-    told = rows("persistent_items", stream="conn", block="beacons")
-    named = [row for row in told if row["low"] is not None]
+    """Show hosts in Zeek's log that call another one every minute, and return whether only `CALLED` does."""
+    reported = rows("persistent_items", stream="conn", block="beacons")
+    named = [row for row in reported if row["low"] is not None]
     for row in named:
         console.print(
             f"[bold]{row['orig_h']} calls {row['resp_h']}, port {row['resp_p']}[/], again and again"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench import held, version
+from bench import drawn_lake, version
 from bench.draw import CLIENTS, END, FIRST, HOURS, SEED, zipf
 from transom.core.intervals import Interval
 
@@ -20,13 +20,13 @@ KINDS: Mapping[str, Mapping[str, object]] = {
     "threshold": {"kind": "threshold", "where": f"bytes > {ABOVE}", "value": "bytes"},
     "delta": {"kind": "delta", "value": "bytes", "below": BELOW},
 }
-MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py"))
+MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("drawn_lake.py"))
 
 
 def stream_of(folder: Path, kind: str) -> Path:
     """Write the stream file with frames of one kind."""
     frame = {**KINDS[kind], "on_duplicate_time": "last", "idle": f"{HOURS} hours"}
-    return held.stream_of(folder / f"{kind}.yaml", key=["client"], frames={kind: frame})
+    return drawn_lake.stream_of(folder / f"{kind}.yaml", key=["client"], frames={kind: frame})
 
 
 def events(count: int) -> pa.Table:
@@ -56,4 +56,4 @@ def events(count: int) -> pa.Table:
 def lake_of(cache: Path, count: int) -> Path:
     """Return a lake with these events; create it if it does not exist."""
     lake = version.folder(cache / f"lake-{count}", MADE_BY)
-    return held.held(lake, lambda: events(count), Interval(FIRST, END))
+    return drawn_lake.create(lake, lambda: events(count), Interval(FIRST, END))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bench import held
+from bench import drawn_lake
 
 WINDOW = 24
 """Length of the window, in hours."""
@@ -17,4 +17,4 @@ def stream_of(folder: Path) -> Path:
         "item": ["client"], "tick": "5 minutes", "window": f"{WINDOW} hours",
         "epsilon": EPSILON, "delta": DELTA, "top": TOP,
     }  # fmt: skip
-    return held.stream_of(folder / "often.yaml", frequency={"hosts": hosts})
+    return drawn_lake.stream_of(folder / "often.yaml", frequency={"hosts": hosts})

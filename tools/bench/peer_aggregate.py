@@ -48,7 +48,7 @@ def totals_of() -> dict[str, Column]:
     }  # fmt: skip
 
 
-class Given(PinnedTables):
+class DataFrameTable(PinnedTables):
     """One pinned table whose rows are a data frame, and in no lake."""
 
     rows_at_hand: DataFrame
@@ -69,10 +69,10 @@ def computed(store: Store, stream: Stream, events: DataFrame, interval: Interval
     """
     blocks = {BLOCK: block_of(stream, BLOCK)}
     targets = {BLOCK: list(interval.hours())}
-    request = StepRequest(Given(store, "events", events), targets, {BLOCK: []})
+    request = StepRequest(DataFrameTable(store, "events", events), targets, {BLOCK: []})
     (granules,) = granules_of(request, blocks).tasks
     rows = granules.frame.withColumn("block", F.lit(BLOCK))
-    request = StepRequest(Given(store, "granules", rows), targets, {BLOCK: []})
+    request = StepRequest(DataFrameTable(store, "granules", rows), targets, {BLOCK: []})
     (reports,) = aggregates_of(request, blocks, stream).tasks
     names = list(totals_of())
     ddl = ", ".join(f"{name} bigint" for name in names)

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from bench.data_frames import DataFrameTables, ddl
 from bench.draw import END, FIRST
 from bench.framing_log import ABOVE
-from bench.given import Given, ddl
 from bench.staged import staged
 from bench.ways import timed
 from transom.core.intervals import Interval
@@ -41,8 +41,8 @@ def computed(events: DataFrame, block: ResolvedFrames, store: Store, interval: I
     hours, name = list(interval.hours()), block.name
     due = {("events", "events"): dict.fromkeys(hours, 1)}
     none = store.spark.createDataFrame([], ddl(columns))
-    given = Given(store, {"events": events, open_frames.TABLE: none})
-    request = StepRequest(given, {name: hours}, {name: []}, due)
+    tables = DataFrameTables(store, {"events": events, open_frames.TABLE: none})
+    request = StepRequest(tables, {name: hours}, {name: []}, due)
     (share,) = open_frames.open_frames_of(request, {name: block}).tasks
     made = share.compute_counting
     assert made is not None

@@ -18,9 +18,9 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from bench.data_frames import DataFrameTables, ddl
 from bench.draw import END, FIRST
 from bench.frequency_log import DELTA, EPSILON, TOP, WINDOW
-from bench.given import Given, ddl
 from bench.staged import staged
 from bench.ways import timed
 from transom.api import read
@@ -45,8 +45,8 @@ SAMPLED = 200
 def matrices(events: DataFrame, block: FrequencyBlock, store: Store, hours: list[datetime]) -> DataFrame:
     """Compute the matrices of some hours with the stage's function."""
     columns = Table.load(tick_matrices.TABLE).declare(item=block.item).columns
-    given = Given(store, {"events": events})
-    share = tick_matrices.tick_matrices_of(StepRequest(given, {block.name: hours}, {}), block, hours)
+    tables = DataFrameTables(store, {"events": events})
+    share = tick_matrices.tick_matrices_of(StepRequest(tables, {block.name: hours}, {}), block, hours)
     made = share.compute_counting
     assert made is not None
     kinds = {column: kind for column, kind in columns.items() if column != "block"}
@@ -57,8 +57,8 @@ def matrices(events: DataFrame, block: FrequencyBlock, store: Store, hours: list
 def reports(rows: DataFrame, block: FrequencyBlock, store: Store, hours: list[datetime]) -> DataFrame:
     """Compute the reports of some hours from matrices, with the stage's function."""
     columns = Table.load(frequencies.TABLE).declare(item=block.item).columns
-    given = Given(store, {tick_matrices.TABLE: rows})
-    share = frequencies.frequencies_of(StepRequest(given, {block.name: hours}, {}), block, hours)
+    tables = DataFrameTables(store, {tick_matrices.TABLE: rows})
+    share = frequencies.frequencies_of(StepRequest(tables, {block.name: hours}, {}), block, hours)
     made = share.compute_counting
     assert made is not None
     kinds = {name: kind for name, kind in columns.items() if name != "block"}

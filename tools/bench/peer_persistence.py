@@ -14,8 +14,8 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from bench.data_frames import DataFrameTables, ddl
 from bench.draw import END, FIRST, HOURS
-from bench.given import Given, ddl
 from bench.persistence_log import SLOT
 from bench.staged import staged
 from bench.ways import timed
@@ -40,8 +40,8 @@ def computed(
     hours, name = list(of.hours()), block.name
     columns = Table.load(tuples.TABLE).declare(item=block.item).columns
     due = {("events", "events"): dict.fromkeys(hours, 1), (name, tuples.TABLE): {hours[0] - HOUR: 1}}
-    given = Given(store, {"events": events, tuples.TABLE: before})
-    share = tuples.tuples_of(StepRequest(given, {name: hours}, {name: []}, due), block, hours)
+    tables = DataFrameTables(store, {"events": events, tuples.TABLE: before})
+    share = tuples.tuples_of(StepRequest(tables, {name: hours}, {name: []}, due), block, hours)
     made = share.compute_counting
     assert made is not None
     kinds = {column: kind for column, kind in columns.items() if column != "block"}

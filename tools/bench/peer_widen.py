@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from bench.data_frames import DataFrameTables, ddl
 from bench.draw import FIRST
-from bench.given import Given, ddl
 from bench.measure import LONG
 from bench.widen_log import BEGIN, END, PATTERN, TOLD, WITHIN
 from transom.app import run_stage as job
@@ -81,7 +81,7 @@ def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.T
         (block.name, batches.TABLE): dict.fromkeys(hours, 1),
     }
     targets, blocks = {block.name: hours}, {block.name: block}
-    request = StepRequest(Given(store, {"events": events}), targets, {block.name: []}, due)
+    request = StepRequest(DataFrameTables(store, {"events": events}), targets, {block.name: []}, due)
     (carried,) = batches.batches_of(request, blocks).tasks
     counted = carried.compute_counting
     assert counted is not None
@@ -89,7 +89,7 @@ def computed(store: Store, block: PatternBlock, events: DataFrame) -> tuple[pa.T
     kinds = ddl({name: kind for name, kind in table.columns.items() if name != "block"})
     rows = carried.frame.mapInArrow(lambda some: counted(some, TaskCounters()), kinds)
     tables = {"events": events, batches.TABLE: rows.withColumn("block", F.lit(block.name))}
-    request = StepRequest(Given(store, tables), targets, {block.name: []}, due)
+    request = StepRequest(DataFrameTables(store, tables), targets, {block.name: []}, due)
     (found,) = matches.matches_of(request, blocks).tasks
     assert found.compute_counting is not None
     return seen(found.frame, found.compute_counting)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench import held, version
+from bench import drawn_lake, version
 from bench.draw import END, FIRST, HOURS, SEED, zipf
 from transom.core.intervals import Interval
 
@@ -17,7 +17,7 @@ SLOT = 15 * 60 * 1_000_000
 SLOTS = HOURS * 4
 ALPHA, EPSILON = 0.9, 0.63
 MICROS = HOURS * 3600 * 1_000_000
-MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py"))
+MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("drawn_lake.py"))
 
 
 def stream_of(folder: Path) -> Path:
@@ -26,7 +26,7 @@ def stream_of(folder: Path) -> Path:
         "item": ["client"], "slot": "15 minutes", "window": f"{HOURS} hours",
         "alpha": ALPHA, "epsilon": EPSILON, "delta": 0.2,
     }  # fmt: skip
-    return held.stream_of(folder / "hosts.yaml", persistence={"hosts": hosts})
+    return drawn_lake.stream_of(folder / "hosts.yaml", persistence={"hosts": hosts})
 
 
 def events(count: int) -> pa.Table:
@@ -52,4 +52,4 @@ def events(count: int) -> pa.Table:
 def lake_of(cache: Path, count: int) -> Path:
     """Return a lake with these events; create it if it does not exist."""
     lake = version.folder(cache / f"lake-{count}", MADE_BY)
-    return held.held(lake, lambda: events(count), Interval(FIRST, END))
+    return drawn_lake.create(lake, lambda: events(count), Interval(FIRST, END))

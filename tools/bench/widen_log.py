@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench import held, version
+from bench import drawn_lake, version
 from bench.draw import CLIENTS, FIRST, HOURS, SEED, Int64s, Rng, zipf
 from transom.core.intervals import HOUR, Interval
 
@@ -26,7 +26,7 @@ PATTERN = "guessed"
 STATUS = {"looked": 206, "refused": 401, "entered": 303, "other": 200}
 SHARES = {"looked": 0.01, "refused": 0.03, "entered": 0.01}
 MINUTE = 60_000_000
-MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("held.py"))
+MADE_BY = (*version.DRAWING, Path(__file__), Path(__file__).with_name("drawn_lake.py"))
 
 
 def stream_of(folder: Path) -> Path:
@@ -45,7 +45,7 @@ def stream_of(folder: Path) -> Path:
             {"id": "entered", "where": f"status = {STATUS['entered']}", "by": ["user = looked.user"]},
         ],
     }
-    return held.stream_of(folder / "drawn.yaml", key=["client"], patterns={PATTERN: pattern})
+    return drawn_lake.stream_of(folder / "drawn.yaml", key=["client"], patterns={PATTERN: pattern})
 
 
 def events(count: int) -> pa.Table:
@@ -98,4 +98,4 @@ def _named(before: str, many: int, numbers: Int64s) -> pa.Array:
 def lake_of(cache: Path, count: int) -> Path:
     """Return a lake with these events and their ledger; create it if it does not exist."""
     lake = version.folder(cache / f"lake-{count}", MADE_BY)
-    return held.held(lake, lambda: events(count), Interval(FIRST, TOLD))
+    return drawn_lake.create(lake, lambda: events(count), Interval(FIRST, TOLD))

@@ -31,7 +31,7 @@ from reproduce.item_streams import (
     shifting,
     swapping,
 )
-from reproduce.told import all_so, markdown, verdict
+from reproduce.report import all_so, markdown, verdict
 from reproduce.window_errors import VARIANTS, Errors, errors
 from transom.features.frequency.algorithm.distributed_reference import DistributedCountMin
 from transom.features.frequency.algorithm.params import MU, TAU, Shape

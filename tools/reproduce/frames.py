@@ -38,7 +38,7 @@ from reproduce.framing import (
     table,
 )
 from reproduce.freeway import DAYS, KINDS, Sensors, flow, stream_of
-from reproduce.told import all_so, markdown, verdict
+from reproduce.report import all_so, markdown, verdict
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "frames"
 MADE_BY = (*version.DRAWING, Path(freeway.__file__))

@@ -22,7 +22,7 @@ from rich.console import Console
 from bench.measure import machine
 from reproduce.connections import PROTOCOLS, Connections, drawn
 from reproduce.operations import Aggregation, Operation, Recurrence, Regression
-from reproduce.told import all_so, markdown, verdict
+from reproduce.report import all_so, markdown, verdict
 from reproduce.ways import Found, from_tuples, separate, stairwise
 from transom.features.aggregates.algorithm.granules import WindowLevel
 

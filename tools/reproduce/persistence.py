@@ -24,7 +24,7 @@ from rich.console import Console
 
 from bench.measure import machine
 from reproduce.presence import DATA, UNIVERSE, Bools, Data, Floats, hashes
-from reproduce.told import all_so, markdown, verdict
+from reproduce.report import all_so, markdown, verdict
 from transom.features.persistence.algorithm.params import PersistenceParams
 from transom.features.persistence.algorithm.reference import TrackedItem
 

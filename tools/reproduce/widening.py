@@ -22,7 +22,7 @@ from rich.console import Console
 
 from bench.measure import machine
 from reproduce.detection import Detected, fixed, listed, records, vectorised
-from reproduce.told import all_so, markdown, verdict
+from reproduce.report import all_so, markdown, verdict
 from reproduce.trace import Calls, Episode, drawn, parsed
 from transom.features.patterns.algorithm.widening import Widening
 

@@ -13,7 +13,7 @@ def ddl(kinds: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
 
 
-class Given(PinnedTables):
+class DataFrameTables(PinnedTables):
     """Pinned tables whose rows are data frames, and in no lake."""
 
     rows_at_hand: Mapping[str, DataFrame]

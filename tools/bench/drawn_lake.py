@@ -13,7 +13,7 @@ from transom.core.partitions import PartitionKey, PartitionState
 from transom.ledger.ledger import Ledger
 
 
-def held(lake: Path, events: Callable[[], pa.Table], asked: Interval) -> Path:
+def create(lake: Path, events: Callable[[], pa.Table], asked: Interval) -> Path:
     """Return a lake with a stream `drawn`; create it if it does not exist.
 
     Args:

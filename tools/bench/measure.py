@@ -71,16 +71,16 @@ class Watch:
 
     def look(self) -> int:
         """Sample the processes, and return their total memory in bytes."""
-        held = 0
+        memory = 0
         for process in (process for leader in self._leaders() for process in family(leader)):
             try:
                 spent = process.cpu_times()
                 self._computed[process.pid, process.create_time()] = spent.user + spent.system
-                held += process.memory_full_info().pss
+                memory += process.memory_full_info().pss
             except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
                 continue
-        self.peak = max(self.peak, held)
-        return held
+        self.peak = max(self.peak, memory)
+        return memory
 
     def _look_on(self) -> None:
         while not self._over.wait(EVERY):
@@ -99,7 +99,7 @@ def run(
         Failed: the command fails, or never prints the text.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    said = None
+    said_at = None
     with log.open("w") as output:
         began = time.monotonic()
         process = subprocess.Popen(
@@ -108,20 +108,20 @@ def run(
         )  # fmt: skip
         try:
             with Watch(lambda: [process.pid]) as watch:
-                while said is None and says and process.poll() is None:
+                while said_at is None and says and process.poll() is None:
                     time.sleep(EVERY)
                     if says in log.read_text(errors="replace"):
-                        said = round(time.monotonic() - began, 2)
+                        said_at = round(time.monotonic() - began, 2)
                 process.wait()
                 seconds = time.monotonic() - began
-                if said is None and says and says in log.read_text(errors="replace"):
-                    said = round(seconds, 2)
+                if said_at is None and says and says in log.read_text(errors="replace"):
+                    said_at = round(seconds, 2)
         finally:
             _end(process.pid)
-    if process.returncode or (says and said is None):
+    if process.returncode or (says and said_at is None):
         lines = log.read_text(errors="replace").strip().splitlines() or ["no output"]
         raise Failed(f"{command[0]} ended with {process.returncode}: {lines[-1]} (see {log})")
-    return Measured(round(seconds, 2), round(watch.cpu_s, 1), watch.peak // MIB, said)
+    return Measured(round(seconds, 2), round(watch.cpu_s, 1), watch.peak // MIB, said_at)
 
 
 def family(pid: int) -> list[psutil.Process]:

@@ -1,1 +1,1 @@
-"""The figures of the papers, reproduced: each with a target of its own."""
+"""Reproduce figures of the papers, with one Makefile target per paper."""

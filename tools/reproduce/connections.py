@@ -1,7 +1,7 @@
-"""A stream like LBL-CONN-7, drawn: wide-area connections of a laboratory, as many in each unit of time.
+"""Generate a stream like LBL-CONN-7: wide-area connections of a laboratory, at a constant rate.
 
-What the figures read of a connection is drawn like the trace's: durations with a heavy tail, unknown now and
-then (`?` there), and protocols of which a few make most connections.
+The attributes that the figures use resemble the trace: durations have a heavy tail and are sometimes unknown
+(`?` in the trace), and a few protocols have most connections.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from transom.core.exact_sums import Int64s
 SEED = 7
 PROTOCOLS = ("nntp", "smtp", "www", "finger", "ftp-data", "ftp", "telnet", "domain", "gopher", "login")
 UNKNOWN = 0.05
-"""Share of connections whose duration is not known."""
+"""Share of connections with an unknown duration."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Connections:
     """The connections of one unit of time.
 
     Attributes:
-        duration: in milliseconds, of those whose duration is known.
-        protocol: of each, its place in `PROTOCOLS`.
+        duration: the known durations, in milliseconds.
+        protocol: the index in `PROTOCOLS` of each connection.
     """
 
     duration: Int64s
@@ -30,21 +30,22 @@ class Connections:
 
 
 def drawn(units: int, rate: int, protocols: int = len(PROTOCOLS)) -> list[Connections]:
-    """The connections of some units: the same for the same arguments.
+    """Generate the connections of some units: the same for the same arguments.
 
     Args:
-        rate: connections in each unit.
-        protocols: how many of `PROTOCOLS` there are.
+        units: the number of units.
+        rate: the number of connections per unit.
+        protocols: the number of protocols, the first of `PROTOCOLS`.
     """
     found = []
     shares = 1 / np.arange(1, protocols + 1)
     for unit in range(units):
         rng = np.random.default_rng([SEED, unit, rate, protocols])
-        # It grows and falls within a day, so that there is a line to find.
+        # The mean rises and falls within a day, so that windows have a slope.
         median = 1500 * (2 + np.sin(unit / 7))
         duration = np.rint(rng.lognormal(np.log(median), 1.7, rate)).astype(np.int64)
         protocol = rng.choice(protocols, rate, p=shares / shares.sum()).astype(np.int64)
-        # A protocol that is rare is not there all the time: else each would always be recurring.
+        # Rare protocols are absent at times; otherwise all would always recur.
         protocol[(protocol == protocols - 1) & (unit % 11 > 1)] = 0
         found.append(Connections(duration[rng.random(rate) >= UNKNOWN], protocol))
     return found

@@ -48,11 +48,11 @@ MUS = ("0.9", "1.0", "1.3", "1.5", "2.0", "2.5")
 TAUS = ("0.005", "0.02", "0.05", "0.1", "0.5")
 NODES = (2, 4, 8)
 OUTER = 0.1
-"""The share of the runs with the smallest, and of those with the largest figures, that means leave out."""
+"""Share of runs with the smallest values, and of those with the largest, that means omit."""
 SKEWED = NAMES[1:]
-"""The distributions over which the paper's figures are; for Uniform its order does not hold."""
+"""The distributions of the paper's figures; for Uniform, the order of the variants differs."""
 ABOUT = 3
-"""By which factor a mean may differ from one that the paper has."""
+"""Factor by which a mean may differ from the paper's."""
 WHY = (
     "Errors are squares, and most of their mean is that of the few items that have most of the records: how "
     "wide Normal is, in items, the paper does not say (here one for each standard deviation: spread over all "
@@ -63,14 +63,14 @@ WHY_OF_ATTACK = (
     "hardly a cell of 28 ever counts 1.5 times as fast as before, so almost nothing is split, and without a "
     "split Splitter is behind Proportional, as for Uniform."
 )
-"""Where a figure is not met."""
+"""Explanations of results that differ from the paper (`WHY`), and of those of the attack."""
 Row = Mapping[str, Any]
 console = Console(highlight=False)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A stream to be gone through, for one point of a figure."""
+    """A stream to process, for one point of a figure."""
 
     figure: str
     of: str
@@ -84,10 +84,10 @@ class Asked:
 
 
 def asked(seeds: int) -> Iterator[Asked]:
-    """Everything that the figures need."""
+    """Yield the streams of all figures."""
     for seed in range(seeds):
         for of in NAMES:
-            # So many shifts in a window, whatever its size.
+            # The same number of shifts per window for all sizes.
             yield from (Asked("window", of, n, seed, window=n, period=n // 5) for n in WINDOWS)
             yield from (Asked("period", of, p, seed, period=p) for p in PERIODS)
             yield from (Asked("rows", of, rows, seed, rows=rows) for rows in ROWS)
@@ -98,8 +98,8 @@ def asked(seeds: int) -> Iterator[Asked]:
 
 
 def went(one: Asked) -> tuple[Asked, Errors]:
-    """What was seen of a stream."""
-    # The same records for all values of mu, and of tau.
+    """Process a stream and return its errors."""
+    # All values of mu have the same records, and all values of tau.
     at = 0 if one.figure in ("mu", "tau") else int(one.at)
     rng = np.random.default_rng([one.seed, at, *map(ord, f"{one.figure}{one.of}")])
     width, items = 2 * one.rows, np.arange(ITEMS)
@@ -114,7 +114,7 @@ def went(one: Asked) -> tuple[Asked, Errors]:
 
 
 def rows_of(seen: Sequence[tuple[Asked, Errors]]) -> pd.DataFrame:
-    """The mean over each stream, a row each."""
+    """Return a row per stream with means and maxima."""
     return pd.DataFrame(
         {
             "figure": one.figure, "of": one.of, "at": one.at, "seed": one.seed,
@@ -127,18 +127,18 @@ def rows_of(seen: Sequence[tuple[Asked, Errors]]) -> pd.DataFrame:
 
 
 def means_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """The mean of each point over its runs."""
+    """Return the mean of each point over its runs."""
     points = rows.drop(columns="seed").groupby(["figure", "of", "at"], sort=False)
     return points.agg(_inner_mean).reset_index()
 
 
 def _inner_mean(values: pd.Series) -> float:
-    left_out = int(len(values) * OUTER)
-    return float(np.sort(values)[left_out : len(values) - left_out].mean())
+    omitted = int(len(values) * OUTER)
+    return float(np.sort(values)[omitted : len(values) - omitted].mean())
 
 
 def distributed() -> pd.DataFrame:
-    """What coordinators lack, and what they are sent, of nodes that share the records out."""
+    """Return the records that coordinators lack and the bits that they receive, if nodes share a stream."""
     window, epsilon, rows = 5_000, 0.1, []
     kinds: Mapping[str, Callable[..., WindowedCountMin]] = {
         "Perfect": Perfect, "Proportional": Proportional, "Splitter": FixedPointSplitter
@@ -155,27 +155,27 @@ def distributed() -> pd.DataFrame:
                 if number % 997 == 0:
                     lacking = max(lacking, together.lacking())
             most = many / epsilon * shape.cells * np.ceil(np.log2(window + 1))
-            told = {"lacking": lacking, "bound": many * every, "bits": together.bits / 2, "most": most}
-            rows.append({"variant": name, "nodes": many, **told})
+            facts = {"lacking": lacking, "bound": many * every, "bits": together.bits / 2, "most": most}
+            rows.append({"variant": name, "nodes": many, **facts})
     return pd.DataFrame(rows)
 
 
 def verdicts(rows: pd.DataFrame, nodes: pd.DataFrame) -> list[str]:
-    """What the paper says of its figures, and whether it is so here."""
+    """Compare the claims of the paper with the results, one line per claim."""
     means = means_of(rows)
-    said = []
+    claims = []
     for figure in ("window", "period", "rows"):
         some = means[(means.figure == figure) & means.of.isin(SKEWED)]
         order = (some.Splitter < some.Proportional) & (some.Proportional < some.Simple)
         text = f"{figure}: Splitter < Proportional < Simple in {order.sum()} of {len(order)} points"
-        said.append(verdict(bool(order.all()), text))
+        claims.append(verdict(bool(order.all()), text))
     window, period, by_rows = (
         means[(means.figure == f) & means.of.isin(SKEWED)] for f in ("window", "period", "rows")
     )
     by_window = window.groupby("at")[[*VARIANTS, "splits"]].mean()
     doublings = np.log2(by_window.index[-1] / by_window.index[0])
     growth = (by_window.iloc[-1] / by_window.iloc[0]) ** (1 / doublings)
-    said += [
+    claims += [
         *(
             _about(f"windows: growth of {name} by a doubling", growth[name], there)
             for name, there in (("Simple", 3.7), ("Proportional", 8.9), ("Splitter", 4.2))
@@ -194,14 +194,14 @@ def verdicts(rows: pd.DataFrame, nodes: pd.DataFrame) -> list[str]:
         _below("rows: Splitter", by_rows.Splitter.max(), 513),
     ]
     changing, attacked = (means[means.figure == figure].iloc[0] for figure in ("changing", "attack"))
-    said += [
+    claims += [
         _about("changing: mean of Splitter", changing.Splitter, 718),
         _below("changing: Splitter", changing["most Splitter"], 5e3),
         _about("changing: mean of Proportional", changing.Proportional, 3e5),
         _about("changing: mean of Simple", changing.Simple, 2.6e6),
         _about("changing: splits", changing.splits, 31),
         _below("changing: splits", changing["most splits"], 66),
-        # What it is at best goes by where one looks: at the end of a window it is exact, by its listing.
+        # Its best value depends on the step: by its listing, it is exact at the end of a window.
         verdict(
             bool(attacked.Simple >= 5.7e3),
             f"attack: mean of Simple {attacked.Simple:.3g} (at best 5.7e+03 there)",
@@ -221,21 +221,21 @@ def verdicts(rows: pd.DataFrame, nodes: pd.DataFrame) -> list[str]:
     for figure in ("mu", "tau"):
         some = means[(means.figure == figure) & means.of.isin(SKEWED)]
         by_value = some.groupby("at").agg(error=("Splitter", "mean"), splits=("splits", "mean"))
-        # No two rates differ by less than a factor of 1.
+        # Rates always differ by a factor of 1 or more, so smaller values of mu change nothing.
         judged = by_value[by_value.index >= 1] if figure == "mu" else by_value
         splits, error = judged.splits, judged.error
         fewer = splits.is_monotonic_decreasing and splits.iloc[0] > splits.iloc[-1]
         larger = error.is_monotonic_increasing and error.iloc[0] < error.iloc[-1]
-        told = ", ".join(f"{at:g}: {of.splits:.0f} and {of.error:.3g}" for at, of in by_value.iterrows())
+        points = ", ".join(f"{at:g}: {of.splits:.0f} and {of.error:.3g}" for at, of in by_value.iterrows())
         since = ", from 1 on" if figure == "mu" else ""
-        text = f"{figure}: the larger{since}, the fewer splits and the larger the error ({told})"
-        said.append(verdict(bool(fewer and larger), text))
+        text = f"{figure}: the larger{since}, the fewer splits and the larger the error ({points})"
+        claims.append(verdict(bool(fewer and larger), text))
     most = (nodes.lacking / nodes.bound).max()
     text = f"nodes: a coordinator lacks at most k epsilon N, {most:.2f} of it at most"
-    said.append(verdict(bool(most <= 1), text))
+    claims.append(verdict(bool(most <= 1), text))
     text = "nodes: no more bits in a window than k / epsilon matrices"
-    said.append(verdict(bool((nodes.bits <= nodes.most).all()), text))
-    return said
+    claims.append(verdict(bool((nodes.bits <= nodes.most).all()), text))
+    return claims
 
 
 def _about(what: str, found: float, there: float) -> str:
@@ -252,23 +252,23 @@ def _above(what: str, found: float, there: float) -> str:
     return verdict(bool(found >= there), f"{what} {found:.3g} (above {there:.3g} there)")
 
 
-def why_not(said: Sequence[str]) -> list[str]:
-    """Why some of what is said is not so."""
-    attack = [text for text in said if "attack:" in text]
-    others = [text for text in said if text not in attack]
+def why_not(claims: Sequence[str]) -> list[str]:
+    """Return explanations for claims that fail."""
+    attack = [text for text in claims if "attack:" in text]
+    others = [text for text in claims if text not in attack]
     whys = [why for why, some in ((WHY, others), (WHY_OF_ATTACK, attack)) if not all_so(some)]
     return ["\n## Where it is not as in the paper\n", *(f"- {why}" for why in whys)] if whys else []
 
 
 def written(
-    rows: pd.DataFrame, nodes: pd.DataFrame, seen: Sequence[tuple[Asked, Errors]], said: Sequence[str]
+    rows: pd.DataFrame, nodes: pd.DataFrame, seen: Sequence[tuple[Asked, Errors]], claims: Sequence[str]
 ) -> list[str]:
-    """The tables and the plots."""
+    """Write tables and plots, and return the lines of the report."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     parts = [
         f"# Windowed Count-Min\n\n{machine()}. {rows.seed.nunique()} seeds.\n",
-        *(f"- {text}" for text in said),
-        *why_not(said),
+        *(f"- {text}" for text in claims),
+        *why_not(claims),
     ]
     means = means_of(rows)
     for figure, some in means.groupby("figure", sort=False):
@@ -320,26 +320,26 @@ def _over_time(figure: str, found: Errors) -> None:
     of_item = pd.DataFrame({"records": found.steps, **found.estimates}).melt(
         "records", var_name="variant", value_name="item 0"
     )
-    told = alt.Chart(of_item).mark_line().encode(x=x, y="item 0:Q", color="variant:N")
+    of_first = alt.Chart(of_item).mark_line().encode(x=x, y="item 0:Q", color="variant:N")
     splits = pd.DataFrame({"records": found.steps, "splits": found.splits})
     of_splits = alt.Chart(splits).mark_line().encode(x=x, y="splits:Q")
-    (of_errors & told & of_splits).save(FOLDER / f"{figure}.svg")
+    (of_errors & of_first & of_splits).save(FOLDER / f"{figure}.svg")
 
 
 def main() -> None:
-    """Goes through the streams, writes what came out, and ends with what holds."""
+    """Process the streams, write the results, and exit with 1 if a claim fails."""
     parser = argparse.ArgumentParser(prog="reproduce-countmin", description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many of each stream ({SEEDS})")
-    # The longest first, so that none is left for the end.
+    # Longest first, so that no long one runs alone at the end.
     wanted = sorted(asked(parser.parse_args().seeds), key=lambda one: -one.window * one.rows)
     with ProcessPoolExecutor() as pool:
         going = pool.map(went, wanted)
         seen = list(track(going, "streams", total=len(wanted), console=console))
     nodes, rows = distributed(), rows_of(seen)
-    said = verdicts(rows, nodes)
-    console.print("\n".join([*written(rows, nodes, seen, said), "", *said]), soft_wrap=True)
+    claims = verdicts(rows, nodes)
+    console.print("\n".join([*written(rows, nodes, seen, claims), "", *claims]), soft_wrap=True)
     console.print(f"\ntables and plots: {FOLDER}/report.md")
-    good = all_so(said)
+    good = all_so(claims)
     console.print(f"reproduce-countmin: {'as in the paper' if good else 'NOT all as in the paper'}")
     sys.exit(not good)
 

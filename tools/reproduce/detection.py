@@ -1,5 +1,4 @@
-"""Ways to detect the episodes of a trace: windows that widen, by the listing and as transom does it, and
-windows of one size."""
+"""Detect episodes of a trace: in widening windows, by the listing and by transom, and in fixed windows."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -40,7 +39,7 @@ NEEDED = reduce(or_, (1 << step.bit for element in ELEMENTS for step in element.
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call, as the listing is given it."""
+    """One call, in the form that the listing reads."""
 
     time: int
     bits: int
@@ -50,11 +49,12 @@ class Call:
 
 @dataclass
 class Work:
-    """What a detector was shown, and what it cost.
+    """The work of a detector.
 
     Attributes:
-        linear, square: the sums of l and of l*l over the windows, l the records that one holds.
-        seconds: of computing.
+        linear: the sum of l over the windows, where l is the number of records in a window.
+        square: the sum of l*l over the windows.
+        seconds: the CPU time.
     """
 
     linear: int = 0
@@ -62,14 +62,19 @@ class Work:
     seconds: float = 0.0
 
     def add(self, lengths: Int64s) -> None:
-        """Windows of so many records."""
+        """Add windows with these numbers of records."""
         self.linear += int(lengths.sum())
         self.square += int((lengths * lengths).sum())
 
 
 @dataclass
 class Detected:
-    """What one way detects: of each episode, by its first and its last call, when."""
+    """The time of detection of each episode that one way detects, and the work.
+
+    Attributes:
+        ends: the end of the window that detects each episode.
+        work: the work of the detector.
+    """
 
     ends: dict[Episode, int] = field(default_factory=dict)
     work: Work = field(default_factory=Work)
@@ -77,12 +82,12 @@ class Detected:
 
 @dataclass
 class Detector:
-    """The black box: it finds episodes in a window, however long they take."""
+    """The black box detector: it finds episodes of any length in a window."""
 
     work: Work
 
     def __call__(self, window: Sequence[Call]) -> list[tuple[int, ...]]:
-        """The places of the calls of each episode."""
+        """Return the indices of the calls of each episode."""
         began = time.thread_time()
         self.work.linear += len(window)
         self.work.square += len(window) ** 2
@@ -101,23 +106,23 @@ class Detector:
         codes = {"fd": fds, "returned": returned}
         pattern = EventPattern(ELEMENTS, (), EVER, EVER)
         firsts, lasts = minimal(pattern, RecordWindows(np.zeros_like(times), times, bits, codes))
-        stretch = RecordSequence(
+        sequence = RecordSequence(
             times.tolist(), bits.tolist(), {name: code.tolist() for name, code in codes.items()}
         )
         return [
-            tuple(places[first + at] for at in smallest(pattern, stretch.part(first, last)).places)
+            tuple(places[first + at] for at in smallest(pattern, sequence.part(first, last)).places)
             for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
         ]
 
 
 def records(calls: Calls) -> list[Call]:
-    """Calls one by one."""
+    """Return calls as single records."""
     columns = (calls.time, calls.bits, calls.fd, calls.returned)
     return [Call(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def listed(calls: Sequence[Call], widening: Widening) -> Detected:
-    """By the paper's listing, record by record.
+    """Detect by the paper's listing, record by record.
 
     Raises:
         AssertionError: an episode is reported twice.
@@ -131,7 +136,7 @@ def listed(calls: Sequence[Call], widening: Widening) -> Detected:
 
 
 def vectorised(calls: Calls, widening: Widening) -> Detected:
-    """As transom does it: all windows of a level at once, of each only what can be part of something new.
+    """Detect like transom: all windows of a level at once, each with records that may be part of a new match.
 
     Raises:
         AssertionError: an episode is reported twice.
@@ -157,7 +162,7 @@ def vectorised(calls: Calls, widening: Widening) -> Detected:
 
 
 def fixed(calls: Sequence[Call], half: int) -> Detected:
-    """In windows of one size that overlap by half of it: each takes twice `half`."""
+    """Detect in windows of length `2 * half` that overlap by `half`."""
     found = Detected()
     detect = Detector(found.work)
     batches = {number: tuple(some) for number, some in groupby(calls, lambda call: call.time // half)}

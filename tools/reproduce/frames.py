@@ -43,24 +43,24 @@ from reproduce.report import all_so, markdown, verdict
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "frames"
 MADE_BY = (*version.DRAWING, Path(freeway.__file__))
 TABLE = {"short": (302, 38, 0.043), "medium": (3071, 39, 0.447), "long": (866, 278, 0.899)}
-"""The paper's: frames, their readings on average, and the share of all readings."""
+"""Table 1 of the paper: number of frames, mean number of readings, and share of all readings."""
 SENSORS = 600
 SPANS = (1, 7, 30, 60)
-"""Days of data."""
+"""Numbers of days of data."""
 WINDOWED = (1, 7)
-"""Those for which the frame-like window query is asked."""
+"""Numbers of days for which the frame-like window query runs."""
 FRAGMENTS = (1, 2, 4, 8, None)
-"""Hours between the fragments of a frame; none where only whole frames are told."""
+"""Hours between the fragments of a frame; None reports whole frames only."""
 PARTITIONS = 64
 NEAR = 0.15
-"""By which share a drawn figure may differ from the paper's."""
+"""Share by which a value may differ from the paper's."""
 STRAIGHT = 0.98
 Row = Mapping[str, Any]
 console = Console(highlight=False)
 
 
 def tables() -> Iterator[Row]:
-    """Table 1, the latencies of fragments, and how fast frames of one sensor are found."""
+    """Yield rows of table 1, the latencies of fragments, and the speed of finding frames of one sensor."""
     readings = one_sensor(DAYS)
     for kind, (compare, bound) in BOUNDS.items():
         holds = compare(readings.value, bound)
@@ -71,7 +71,7 @@ def tables() -> Iterator[Row]:
 
 
 def drawn(sensors: int, days: int) -> Path:
-    """A lake of so many sensors and days, drawn where it is not there yet."""
+    """Return a lake with the readings of sensors; create it if it does not exist."""
     lake = version.folder(FOLDER / f"lake-{sensors}-{days}", MADE_BY)
     if not (lake / "whole").exists():
         shutil.rmtree(lake, ignore_errors=True)
@@ -84,7 +84,7 @@ def drawn(sensors: int, days: int) -> Path:
 
 
 def costs(sensors: int, spans: Sequence[int], windowed: Sequence[int]) -> Iterator[Row]:
-    """Seconds and peak memory of each way, kind and number of days.
+    """Yield seconds and peak memory of each way, kind and number of days.
 
     Raises:
         SystemExit: two ways find different frames.
@@ -108,14 +108,14 @@ def _gone(way: str, kind: str, stream: Path, lake: Path, days: int) -> dict[str,
     arguments = (script, way, kind, stream, lake, days, 2 if days < 30 else 1, result)
     with console.status(f"{way}, {kind}, {days} days"):
         measured = run(spark_submit(*arguments, partitions=PARTITIONS), result.with_suffix(".log"), paths())
-    told = json.loads(result.read_text())
-    row = {"way": way, "kind": kind, "days": days, "seconds": min(told["seconds"])}
+    facts = json.loads(result.read_text())
+    row = {"way": way, "kind": kind, "days": days, "seconds": min(facts["seconds"])}
     console.print(f"{days} days, {way}, {kind}: {row['seconds']} s", highlight=False)
-    return {**row, "peak_mib": measured.peak_mib, "totals": told["totals"]}
+    return {**row, "peak_mib": measured.peak_mib, "totals": facts["totals"]}
 
 
 def steady() -> Mapping[str, Any]:
-    """Errors of the speed that is estimated from the vehicles of a frame, and of as many fixed windows."""
+    """Return the errors of speeds estimated from the vehicles of frames, and of as many fixed windows."""
     of = flow(DAYS)
     ends = hundreds(of, framing_of("hundred"))
     length = len(of.vehicles) // len(ends)
@@ -131,43 +131,43 @@ def steady() -> Mapping[str, Any]:
 
 
 def verdicts(one: Sequence[Row], cost: Sequence[Row], estimate: Mapping[str, Any]) -> list[str]:
-    """What the paper says of its figures, and whether it is so here."""
-    said = []
+    """Compare the claims of the paper with the results, one line per claim."""
+    claims = []
     for row in one:
         many, mean, share = TABLE[row["kind"]]
         off = max(abs(row["frames"] / many - 1), abs(row["mean"] / mean - 1), abs(row["share"] / share - 1))
-        told = f"{row['frames']} frames of {row['mean']:.0f} readings, {row['share']:.1%} of all"
-        said.append(
-            verdict(off < NEAR, f"table 1: {row['kind']}: {told} ({many}, {mean}, {share:.1%} there)")
+        counted = f"{row['frames']} frames of {row['mean']:.0f} readings, {row['share']:.1%} of all"
+        claims.append(
+            verdict(off < NEAR, f"table 1: {row['kind']}: {counted} ({many}, {mean}, {share:.1%} there)")
         )
     frame = pd.DataFrame(cost)
     ours = frame[frame.way == "frames"]
     for kind, some in ours.groupby("kind", sort=False):
         straight = float(np.corrcoef(some["days"], some["seconds"])[0, 1] ** 2)
-        said.append(
+        claims.append(
             verdict(straight > STRAIGHT, f"figure 10: {kind} is linear in the data (R2 {straight:.4f})")
         )
     wide = frame.pivot_table("seconds", ["kind", "days"], "way")[["windows", "frames"]].dropna()
     ratios = wide["windows"] / wide["frames"]
     text = f"window queries take {ratios.min():.1f} to {ratios.max():.1f} times as long as frames"
-    said.append(verdict(bool(ratios.min() > 1), f"figure 10: {text}"))
+    claims.append(verdict(bool(ratios.min() > 1), f"figure 10: {text}"))
     gains = {row["kind"]: row["waits"][None].mean() / row["waits"][1].mean() for row in one}
     text = ", ".join(f"{kind} {gain:.1f}" for kind, gain in gains.items())
     best = gains["long"] == max(gains.values()) and gains["long"] > 2
-    said.append(verdict(best, f"figure 11: fragments of an hour cut latency by a factor of: {text}"))
+    claims.append(verdict(best, f"figure 11: fragments of an hour cut latency by a factor of: {text}"))
     spread = {way: max(errors) / min(errors) for way, errors in estimate["errors"].items()}
     text = ", ".join(f"{way} {ratio:.1f}" for way, ratio in spread.items())
     steadier = next(iter(spread.values())) < min([*spread.values()][1:])
-    said.append(verdict(steadier, f"estimates: an hour's error at worst, to that at best: {text}"))
-    return said
+    claims.append(verdict(steadier, f"estimates: an hour's error at worst, to that at best: {text}"))
+    return claims
 
 
 def written(
-    one: Sequence[Row], cost: Sequence[Row], estimate: Mapping[str, Any], said: Sequence[str]
+    one: Sequence[Row], cost: Sequence[Row], estimate: Mapping[str, Any], claims: Sequence[str]
 ) -> list[str]:
-    """The tables, the plots and the figures."""
+    """Write tables, plots and values, and return the lines of the report."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    parts = [f"# Frames on freeway data\n\n{machine()}.\n", *(f"- {text}" for text in said)]
+    parts = [f"# Frames on freeway data\n\n{machine()}.\n", *(f"- {text}" for text in claims)]
     lines = [
         [row["kind"], KINDS[row["kind"]], row["frames"], f"{row['mean']:.1f}", f"{row['share']:.1%}", *there]
         for row in one
@@ -228,16 +228,16 @@ def _figure(seconds: float) -> str:
 
 
 def main() -> None:
-    """Draws the sensors, goes every way, writes what came out, and ends with what holds."""
+    """Generate the sensors, run all ways, write the results, and exit with 1 if a claim fails."""
     parser = argparse.ArgumentParser(prog="reproduce-frames", description=__doc__)
     parser.add_argument("--sensors", type=int, default=SENSORS, help=f"of the costs ({SENSORS})")
     sensors = parser.parse_args().sensors
     one, estimate = [*tables()], steady()
     cost = [*costs(sensors, SPANS, WINDOWED)]
-    said = verdicts(one, cost, estimate)
-    console.print("\n".join([*written(one, cost, estimate, said), "", *said]), soft_wrap=True)
+    claims = verdicts(one, cost, estimate)
+    console.print("\n".join([*written(one, cost, estimate, claims), "", *claims]), soft_wrap=True)
     console.print(f"\ntables and plots: {FOLDER}/report.md")
-    good = all_so(said)
+    good = all_so(claims)
     console.print(f"reproduce-frames: {'as in the paper' if good else 'NOT all as in the paper'}")
     sys.exit(not good)
 

@@ -1,4 +1,4 @@
-"""Frames of one sensor by the fast form, and what is made of them: table 1, fragments, estimates."""
+"""Compute frames of one sensor with the fast form, and from them table 1, fragments and estimates."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,18 +16,18 @@ from transom.stream import parse
 HOUR = 3_600_000_000
 STEP = EVERY * 1_000_000
 MORE = 100
-"""Vehicles of a frame that an estimate is made from: it has more."""
+"""A frame with an estimate has more vehicles than this."""
 BOUNDS = {"short": (np.less_equal, 300), "medium": (np.greater_equal, 500), "long": (np.greater_equal, 300)}
-"""Of `KINDS`, on tenths."""
+"""Conditions of `KINDS`, on speeds in tenths."""
 
 
 def framing_of(kind: str) -> FrameSpec:
-    """What delimits frames of a kind, by the stream's file."""
+    """Return the specification of frames of a kind from the stream file."""
     return frame_block_of(parse(SPEC, "freeway.yaml"), kind).framing
 
 
 def one_sensor(days: int) -> Readings:
-    """Its readings, of key 0."""
+    """Return the readings of one sensor, with key 0."""
     sensors = Sensors(1, days)
     found = [
         (times(day)[there[0]], speed[0][there[0]]) for day, (speed, there) in enumerate(sensors.by_day())
@@ -38,7 +38,7 @@ def one_sensor(days: int) -> Readings:
 
 
 def frames_of(readings: Readings, framing: FrameSpec, holds: Bools, days: int) -> FrameReports:
-    """All that is told of a sensor's frames, hour by hour."""
+    """Return the reports of a sensor's frames, hour by hour."""
     begin = int(times(0)[0])
     reports, _ = advance(
         framing, OpenFrameState.none(), replace(readings, holds=holds), begin, begin + days * 24 * HOUR
@@ -47,16 +47,16 @@ def frames_of(readings: Readings, framing: FrameSpec, holds: Bools, days: int) -
 
 
 def table(reports: FrameReports, days: int) -> tuple[int, float, float]:
-    """How many frames, their readings on average, and the share of all readings in them."""
+    """Return the number of frames, their mean number of readings, and the share of all readings in them."""
     records = reports.records[reports.final]
     return len(records), float(records.mean()), float(records.sum()) / (days * A_DAY)
 
 
 def latencies(readings: Readings, holds: Bools, reports: FrameReports, hours: int | None) -> Int64s:
-    """How long each reading of a frame waits for the first row of that frame that counts it, in microseconds.
+    """Return how long each reading of a frame waits for the first row that counts it, in microseconds.
 
     Args:
-        hours: a fragment is told at the end of every so many hours; None tells final rows alone.
+        hours: the number of hours between fragments; None reports final rows only.
     """
     first, end = (column[reports.final] for column in (reports.first, reports.end))
     order = np.argsort(first)
@@ -65,18 +65,21 @@ def latencies(readings: Readings, holds: Bools, reports: FrameReports, hours: in
     inside = (frame >= 0) & holds & (readings.time <= end[np.maximum(frame, 0)])
     time, frame = readings.time[inside], frame[inside]
     often = np.zeros(len(reports.hour), bool) if hours is None else (reports.hour // HOUR + 1) % hours == 0
-    told = (reports.final | often) & np.isin(reports.first, first)
-    # One number for a frame and an hour, which orders by both.
+    reported = (reports.final | often) & np.isin(reports.first, first)
+    # One number orders by frame, then hour.
     width = int(reports.hour.max()) // HOUR + 2
-    rows = np.sort(np.searchsorted(first, reports.first[told]) * width + reports.hour[told] // HOUR)
+    rows = np.sort(np.searchsorted(first, reports.first[reported]) * width + reports.hour[reported] // HOUR)
     row = rows[np.searchsorted(rows, frame * width + time // HOUR)]
     waits: Int64s = (row % width + 1) * HOUR - time
     return waits
 
 
 def estimates(flow: Flow, ends: Int64s) -> tuple[np.ndarray, np.ndarray]:
-    """Of stretches that end behind some readings: how far the mean speed of their vehicles is from the
-    road's, and the hour of the day in which they end."""
+    """Return the errors of mean speeds in consecutive periods, and the hour of the day in which these end.
+
+    Args:
+        ends: the index after the last reading of each period.
+    """
     bounds = np.concatenate([[0], ends])
     sums = [
         np.concatenate([[0.0], np.cumsum(column)])[bounds]
@@ -89,12 +92,12 @@ def estimates(flow: Flow, ends: Int64s) -> tuple[np.ndarray, np.ndarray]:
 
 
 def steadiness(errors: np.ndarray, hour: np.ndarray) -> Sequence[float]:
-    """The root mean square error of each hour of the day."""
+    """Return the root mean square error of each hour of the day."""
     return [float(np.sqrt(np.mean(errors[hour == h] ** 2))) for h in range(24) if (hour == h).any()]
 
 
 def hundreds(flow: Flow, framing: FrameSpec) -> Int64s:
-    """Behind which readings the frames of more than `MORE` vehicles end."""
+    """Return the index after the last reading of each frame with more than `MORE` vehicles."""
     many = len(flow.vehicles)
     none = np.zeros(many, bool)
     time = times(0)[0] + STEP * np.arange(many, dtype=np.int64)

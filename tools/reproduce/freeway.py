@@ -1,8 +1,8 @@
-"""Sensors on a freeway, drawn: what the paper on frames took from Portland's, whose data is not published.
+"""Generate sensors on a freeway like Portland's in the paper on frames, whose data is not published.
 
-Each says speed and count every 20 seconds. Speeds go up and down about 50 for minutes at a time, fall below
-30 in a jam, and some readings are missing for minutes; chances and lengths are such that 62 days of one
-sensor have about the frames of the paper's table 1.
+Each sensor reports speed and count every 20 seconds. Speeds vary around 50 over minutes and fall below 30 in
+a jam; readings are sometimes missing for minutes. Probabilities and lengths are chosen so that 62 days of one
+sensor have about the frames of table 1.
 """
 
 import json
@@ -22,11 +22,11 @@ FIRST = 1_298_937_600
 """1 March 2011, in seconds; a Tuesday."""
 EVERY = 20
 A_DAY = 86_400 // EVERY
-"""Readings."""
+"""Number of readings per day."""
 DAYS = 62
-"""Of the paper's table."""
+"""Number of days in the paper's table."""
 LEAST = 6
-"""Readings of a frame, at least: two minutes."""
+"""Minimum number of readings of a frame: two minutes."""
 KINDS = {"short": "speed <= 30", "medium": "speed >= 50", "long": "speed >= 30"}
 _LEAST = {"min_length": f"{LEAST * EVERY} seconds", "on_duplicate_time": "last"}
 SPEC: Mapping[str, Any] = {
@@ -51,9 +51,9 @@ SPEC: Mapping[str, Any] = {
     },
 }
 JAMS, GAPS = 5.2, 10.3
-"""Of a sensor and day, on average."""
+"""Mean number per sensor and day."""
 JAM, GAP = 40, 23
-"""Readings of one, on average."""
+"""Mean number of readings of a jam, and of a gap."""
 _MEMORY, _MEAN, _SPREAD = 60.0, 50.6, 7.0
 _MICROS = 1_000_000
 Floats = NDArray[np.float64]
@@ -61,10 +61,13 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Sensors:
-    """So many sensors over so many days.
+    """Generated sensors over some days.
 
     Attributes:
-        jammed, silent: which readings, by sensor.
+        many: the number of sensors.
+        days: the number of days.
+        jammed: whether each reading is in a jam, shape (sensors, readings).
+        silent: whether each reading is missing, shape (sensors, readings).
     """
 
     many: int
@@ -74,12 +77,12 @@ class Sensors:
         self.rng = np.random.default_rng([SEED, self.many])
         length = self.days * A_DAY
         self.jammed, self.silent = (
-            np.array([_stretches(self.rng, length, rate * self.days, mean) for _ in range(self.many)])
+            np.array([_in_periods(self.rng, length, rate * self.days, mean) for _ in range(self.many)])
             for rate, mean in ((JAMS, JAM), (GAPS, GAP))
         )
 
     def by_day(self) -> Iterator[tuple[Int64s, Bools]]:
-        """Of each day the speeds in tenths, by sensor and time, and which readings are there."""
+        """Yield, for each day, speeds in tenths by sensor and time, and whether each reading is present."""
         keep = np.exp(-1 / _MEMORY)
         wave = self.rng.normal(size=self.many)
         for day in range(self.days):
@@ -94,8 +97,8 @@ class Sensors:
             yield np.rint(10 * speed).astype(np.int64), ~self.silent[:, here]
 
 
-def _stretches(rng: np.random.Generator, length: int, many: float, mean: float) -> Bools:
-    """Which readings lie in one of some stretches."""
+def _in_periods(rng: np.random.Generator, length: int, many: float, mean: float) -> Bools:
+    """Return whether each reading is in one of some random periods."""
     starts = rng.integers(0, length, rng.poisson(many))
     ends = np.minimum(starts + np.maximum(8, rng.exponential(mean, len(starts))).astype(int), length)
     steps = np.zeros(length + 1, np.int64)
@@ -106,12 +109,12 @@ def _stretches(rng: np.random.Generator, length: int, many: float, mean: float) 
 
 
 def times(day: int) -> Int64s:
-    """The times of a day's readings, in microseconds."""
+    """Return the times of a day's readings, in microseconds."""
     return (FIRST + day * 86_400 + EVERY * np.arange(A_DAY, dtype=np.int64)) * _MICROS
 
 
 def events(day: int, speed: Int64s, there: Bools) -> pa.Table:
-    """A day as a lake holds it, less what is not read."""
+    """Return the events of a day as in a lake, without columns that no way reads."""
     time = np.broadcast_to(times(day), speed.shape)[there]
     names = pa.array([f"sensor-{number:03}" for number in range(len(speed))])
     sensor = np.broadcast_to(np.arange(len(speed))[:, None], speed.shape)[there]
@@ -130,8 +133,13 @@ def events(day: int, speed: Int64s, there: Bools) -> pa.Table:
 
 @dataclass(frozen=True)
 class Flow:
-    """One station's vehicles: of each reading how many passed, their speeds' sum, and what they would drive
-    if each drove as fast as the road does."""
+    """The vehicles of one station, by reading.
+
+    Attributes:
+        vehicles: the number of vehicles.
+        total: the sum of their speeds.
+        true: the sum if each had the speed of the road.
+    """
 
     vehicles: Int64s
     total: Floats
@@ -139,7 +147,7 @@ class Flow:
 
 
 def flow(days: int) -> Flow:
-    """Vehicles by the time of day, few at night, each with a speed of its own."""
+    """Generate vehicles by the time of day, few at night, with individual speeds."""
     rng = np.random.default_rng([SEED, days])
     hours = np.arange(days * A_DAY) * EVERY / 3600 % 24
     rush = np.exp(-(((hours - 8) / 1.5) ** 2)) + np.exp(-(((hours - 17) / 2) ** 2))
@@ -151,7 +159,7 @@ def flow(days: int) -> Flow:
 
 
 def stream_of(folder: Path) -> Path:
-    """The stream file."""
+    """Write the stream file."""
     file = folder / "freeway.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(SPEC))

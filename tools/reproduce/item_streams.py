@@ -1,4 +1,4 @@
-"""Streams of items whose distribution shifts, as in the evaluation of Rivetti, Busnel and Mostefaoui."""
+"""Generate streams of items with shifting distributions, as Rivetti, Busnel and Mostefaoui evaluate."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,28 +8,28 @@ import numpy.typing as npt
 
 ITEMS = 1000
 PERIOD, SHIFTS = 10_000, 4
-"""After how many records the distribution shifts, and how often before it is as at first."""
+"""Number of records between shifts of the distribution, and number of shifts before a reset."""
 NAMES = ("Uniform", "Normal", "Zipf 1", "Zipf 2", "Plateau")
 SWAPPED = ("Uniform", "Normal", "Uniform", "Zipf 1", "Uniform", "Zipf 2", "Uniform", "Plateau")
 LIKELIER = 100
-"""How much the items of a plateau are."""
+"""Probability of a plateau's items relative to the others."""
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Rng = np.random.Generator
 
 
 def chances(name: str, width: int) -> Floats:
-    """How likely each item is.
+    """Return the probability of each item.
 
     Args:
-        width: items of a plateau.
+        width: the number of items of a plateau.
     """
     number = np.arange(ITEMS)
     weights: Any
     if name == "Uniform":
         weights = np.ones(ITEMS)
     elif name == "Normal":
-        # An item for each standard deviation, around the middle.
+        # One item per standard deviation, around the middle.
         weights = np.exp(-np.square(number - ITEMS / 2) / 2)
     elif name == "Plateau":
         weights = np.where(number < width, float(LIKELIER), 1.0)
@@ -40,7 +40,7 @@ def chances(name: str, width: int) -> Floats:
 
 
 def shifting(rng: Rng, name: str, many: int, width: int, period: int = PERIOD) -> Ints:
-    """Items whose distribution moves by some positions after every period, and is reset after `SHIFTS`."""
+    """Generate items; the distribution moves by `width` after each period, and is reset after `SHIFTS`."""
     drawn = rng.choice(ITEMS, many, p=chances(name, width))
     phase = np.arange(many) // period % (SHIFTS + 1)
     found: Ints = (drawn + phase * width) % ITEMS
@@ -48,7 +48,7 @@ def shifting(rng: Rng, name: str, many: int, width: int, period: int = PERIOD) -
 
 
 def swapping(rng: Rng, names: Sequence[str], each: int, width: int, period: int) -> Ints:
-    """One distribution after another, each of which shifts; the shifts go on over swaps."""
+    """Generate items of several shifting distributions in turn; shifts continue over swaps."""
     whole = [rng.choice(ITEMS, each, p=chances(name, width)) for name in names]
     drawn = np.concatenate(whole)
     found: Ints = (drawn + np.arange(len(drawn)) // period % (SHIFTS + 1) * width) % ITEMS
@@ -56,14 +56,16 @@ def swapping(rng: Rng, names: Sequence[str], each: int, width: int, period: int)
 
 
 ATTACKED, TARGET, NEXT = 49_000, 0.09, 0.004
-"""Items of the trace of an attack, the share of its target, and that of the next one."""
+"""Number of items in the trace of an attack, share of the target, and share of the next item."""
 WATCHED = 7_500
-"""Items, the most frequent, over which errors are taken."""
+"""Number of most frequent items whose errors are measured."""
 
 
 def attack(rng: Rng, many: int) -> Ints:
-    """An attack on one item that begins: its share grows steadily from nothing. The others are as rare as the
-    paper says, by a power law through the share of the most frequent one."""
+    """Generate an attack on one item, whose share grows linearly from 0.
+
+    The other items are as rare as in the paper, by a power law through the share of the most frequent one.
+    """
     rank = np.arange(1, ATTACKED)
     low, high = 0.0, 2.0
     for _ in range(60):

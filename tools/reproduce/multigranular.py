@@ -29,33 +29,33 @@ from transom.features.aggregates.algorithm.granules import WindowLevel
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "multigranular"
 RATE = 100_000
 LEVELS = (WindowLevel(4, 1), WindowLevel(8, 2), WindowLevel(16, 4), WindowLevel(24, 8), WindowLevel(40, 8))
-"""Five, of which the widest reaches 40 units; with fewer the ones below it are left out, from the top."""
+"""Five levels, the widest with 40 units; fewer levels omit those below it, from the top."""
 DRAWN = 44
-"""Units that are drawn; a longer stream repeats them."""
+"""Number of generated units; a longer stream repeats them."""
 WAYS = {"stairwise": stairwise, "separate": separate, "from tuples": from_tuples}
 FLAT = 2.0
-"""A cost is called nearly flat where its largest is less than so many times its smallest."""
+"""A cost counts as nearly flat if its maximum is less than this factor times its minimum."""
 Row = Mapping[str, Any]
 console = Console(highlight=False)
 
 
 def of_levels(many: int) -> tuple[WindowLevel, ...]:
-    """Two to five levels, the widest 40 units long."""
+    """Return two to five levels, the widest with 40 units."""
     return (*LEVELS[: many - 1], LEVELS[-1])
 
 
 def of_granules(many: int) -> tuple[WindowLevel, ...]:
-    """Five levels of so many granules each, of 1, 2, 4, 8 and 16 units."""
+    """Return five levels of `many` granules each, of 1, 2, 4, 8 and 16 units."""
     return tuple(WindowLevel(many * 2**k, 2**k) for k in range(5))
 
 
 def of_range(many: int) -> tuple[WindowLevel, ...]:
-    """So many levels, each twice as long as the one below."""
+    """Return `many` levels, each twice as long as the one below."""
     return tuple(WindowLevel(4 * 2**k, 2**k) for k in range(many))
 
 
 def settings() -> Iterator[tuple[str, str, int, int, Sequence[WindowLevel], int]]:
-    """Figure, its axis, where on it, rate, levels and protocols."""
+    """Yield figure, axis, position on it, rate, levels and number of protocols of each setting."""
     many = len(PROTOCOLS)
     for rate in (10_000, 20_000, 50_000, RATE):
         yield "5", "connections a unit", rate, rate, LEVELS, many
@@ -69,10 +69,10 @@ def settings() -> Iterator[tuple[str, str, int, int, Sequence[WindowLevel], int]
 
 
 def measured(units: int) -> Iterator[Row]:
-    """A row for each figure, setting, operation and way.
+    """Yield a row per figure, setting, operation and way.
 
     Raises:
-        SystemExit: two ways say something else.
+        SystemExit: two ways give different answers.
     """
     for figure, axis, at, rate, levels, items in settings():
         pool = drawn(DRAWN, rate, items)
@@ -90,7 +90,7 @@ def measured(units: int) -> Iterator[Row]:
 def _best(
     make: Any, of: Operation[Any], stream: Sequence[Connections], levels: Sequence[WindowLevel]
 ) -> Found:
-    """The quickest of five; what takes long anyway once."""
+    """Run a way five times, or once if it is slow, and return the fastest result."""
     found: list[Found] = [make(of, stream, levels) for _ in range(1 if make is from_tuples else 5)]
     return min(found, key=lambda one: one.unit_ms)
 
@@ -102,25 +102,25 @@ def _compare(
     levels: Sequence[WindowLevel],
     where: str,
 ) -> None:
-    """Every answer of full windows, of all ways and of the vectorised form."""
+    """Exit unless all ways and the vectorised form give the same answers for full windows."""
     answers = {way: one.answers for way, one in found.items()} | {"vectorised": of.vectorised(stream, levels)}
     top = len(levels) - 1
     whole = {
         way: {
-            at: said
-            for at, said in some.items()
-            # Of recurring items the paper asks when all windows have slid.
+            at: answer
+            for at, answer in some.items()
+            # The paper queries recurring items when all windows have slid.
             if at[1] >= levels[-1].range and (of.name != "recurrence" or at[0] == top)
         }
         for way, some in answers.items()
     }
-    for way, said in whole.items():
-        if not said or said != whole["from tuples"]:
+    for way, full in whole.items():
+        if not full or full != whole["from tuples"]:
             sys.exit(f"{where}: {of.name} {way} does not say what the connections say")
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
-    """What the paper says of its figures, and whether it is so here."""
+    """Compare the claims of the paper with the results, one line per claim."""
     found = []
     table = pd.DataFrame(rows)
     chain = table[table.way == "stairwise"]
@@ -133,22 +133,22 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
             found.append(
                 verdict(ratio < FLAT, f"figure {figure}: {name} is nearly flat in {what} (x {ratio:.2f})")
             )
-    held = table[table.figure == "8"].pivot_table("state_kb", ["operation", "at"], "way")
-    least = (held["from tuples"] / held["stairwise"]).min()
+    state = table[table.figure == "8"].pivot_table("state_kb", ["operation", "at"], "way")
+    least = (state["from tuples"] / state["stairwise"]).min()
     found.append(verdict(least > 10, f"figure 8: connections take at least {least:,.0f} times the memory"))
     most = table[table.figure.isin(["6", "7"])].pivot_table("unit_ms", ["figure", "operation", "at"], "way")
     for way in ("separate", "from tuples"):
         ratios = most[way] / most["stairwise"]
-        told = f"{ratios.min():.1f} to {ratios.max():.1f}"
-        found.append(verdict(ratios.min() > 1, f"left out there: windows {way} take {told} times as long"))
+        factors = f"{ratios.min():.1f} to {ratios.max():.1f}"
+        found.append(verdict(ratios.min() > 1, f"left out there: windows {way} take {factors} times as long"))
     return found
 
 
-def written(rows: Sequence[Row], said: Sequence[str]) -> None:
-    """The tables, the plots and the figures."""
+def written(rows: Sequence[Row], claims: Sequence[str]) -> None:
+    """Write tables, plots and values."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     table = pd.DataFrame(rows)
-    parts = [f"# Multi-granular windows, figures 5 to 8\n\n{machine()}.\n", *(f"- {text}" for text in said)]
+    parts = [f"# Multi-granular windows, figures 5 to 8\n\n{machine()}.\n", *(f"- {text}" for text in claims)]
     for figure, some in table.groupby("figure"):
         figured = "state_kb" if figure == "8" else "unit_ms"
         title = (
@@ -176,7 +176,7 @@ def written(rows: Sequence[Row], said: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Measures every setting, writes what came out, and ends with what holds."""
+    """Measure all settings, write the results, and exit with 1 if a claim fails."""
     parser = argparse.ArgumentParser(prog="reproduce-multigranular", description=__doc__)
     parser.add_argument("--units", type=int, default=80, help="of time, once the widest window is full (80)")
     rows = []
@@ -186,10 +186,10 @@ def main() -> None:
         console.print(
             f"figure {row['figure']}: {row['at']} {row['axis']}, {row['operation']} {row['way']}: {cost}"
         )
-    said = verdicts(rows)
-    written(rows, said)
-    console.print("\n".join(["", *said, "", f"tables and plots: {FOLDER}/report.md"]))
-    good = all_so(said)
+    claims = verdicts(rows)
+    written(rows, claims)
+    console.print("\n".join(["", *claims, "", f"tables and plots: {FOLDER}/report.md"]))
+    good = all_so(claims)
     console.print(f"reproduce-multigranular: {'as in the paper' if good else 'NOT all as in the paper'}")
     sys.exit(not good)
 

@@ -1,9 +1,9 @@
-"""What the paper's figures maintain over windows (Patroumpas and Sellis, section 4), in four ways each.
+"""Operations that the paper's figures maintain over windows (Patroumpas and Sellis, section 4), in four ways.
 
-*stairwise*: a unit's connections make one granule, the only time that they are read, and granules climb the
-chain. *separate*: a chain of its own for each level, as one window query for each granularity would be; each
-reads every connection. *from tuples*: each report from the connections of its window, kept as they came.
-*vectorised*: the granules of all units at once, as the stage makes its reports.
+*stairwise*: the connections of a unit are read once, and become one granule; granules climb one chain.
+*separate*: each level has its own chain, like one window query per granularity; each reads all connections.
+*from tuples*: each report is computed from the stored connections of its window.
+*vectorised*: the granules of all units are processed at once, as the stage computes its reports.
 """
 
 from abc import ABC, abstractmethod
@@ -33,15 +33,15 @@ NONE = np.array([], dtype=np.int64)
 
 T = TypeVar("T", Sums, Line, Items)
 Answers = Mapping[tuple[int, int], Any]
-"""What is said of each level and report time."""
+"""The answer of each level and report time."""
 Stream = Sequence[Connections]
 
 
 class Operation(ABC, Generic[T]):
-    """A figure that is kept up to date.
+    """An operation over windows that is maintained incrementally.
 
     Attributes:
-        words: int64s that a granule holds, as the tables do; of recurrence for an item.
+        words: the number of int64 values in a granule, as in the tables; for recurrence, per item.
     """
 
     name: str
@@ -49,27 +49,27 @@ class Operation(ABC, Generic[T]):
 
     @abstractmethod
     def granule(self, unit: int, of: Connections) -> T:
-        """One unit's connections."""
+        """Return the granule of one unit's connections."""
 
     @abstractmethod
     def answer(self, report: LevelReport[T]) -> Any:
-        """What a chain's report says."""
+        """Return the answer of a chain's report."""
 
     @abstractmethod
     def from_tuples(self, stream: Stream, levels: Sequence[WindowLevel], level: int, end: int) -> Any:
-        """The same of the connections themselves."""
+        """Return the answer for the window of a level that ends at `end`, from the connections."""
 
     @abstractmethod
     def vectorised(self, stream: Stream, levels: Sequence[WindowLevel]) -> Answers:
-        """All reports of a stream."""
+        """Return the answers of all reports of a stream."""
 
     def combined(self, windows: Mapping[tuple[int, int], T], levels: Sequence[WindowLevel]) -> Answers:
-        """The answers of windows that were kept separately."""
+        """Return the answers from windows of separate chains."""
         return {at: self.answer(LevelReport(at[0], at[1], (window,))) for at, window in windows.items()}
 
 
 class Aggregation(Operation[Sums]):
-    """Count, sum and extremes of the durations."""
+    """Count, sum, minimum and maximum of the durations."""
 
     name, words = "aggregation", 5
 
@@ -104,7 +104,10 @@ class Aggregation(Operation[Sums]):
 
 
 class Regression(Operation[Line]):
-    """A line through the units' mean durations: known units, sum, and sum of number times value."""
+    """A line through the units' mean durations.
+
+    A granule has the known units, their sum, and the sum of number times value.
+    """
 
     name, words = "regression", 5
 
@@ -137,7 +140,7 @@ class Regression(Operation[Line]):
 
 
 class Recurrence(Operation[Items]):
-    """The protocols that are in every ring, with how often; told when the widest level reports."""
+    """The protocols in all rings with their counts, reported with the widest level."""
 
     name, words = "recurrence", 1
 
@@ -189,7 +192,7 @@ class Recurrence(Operation[Items]):
 
 
 def _granules(stream: Stream) -> Granules:
-    """The granules of all units."""
+    """Return the granules of all units."""
 
     def each(figure: Callable[[Connections], int]) -> Int64s:
         return np.array([figure(of) for of in stream], dtype=np.int64)

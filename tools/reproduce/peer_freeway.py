@@ -1,4 +1,4 @@
-"""Ways to the frames of a freeway's sensors over some days, in Spark, each timed.
+"""Time ways to compute frames of a freeway's sensors over some days, in Spark.
 
 Usage: spark-submit peer_freeway.py WAY KIND STREAM LAKE DAYS PASSES RESULT
 """
@@ -25,8 +25,11 @@ from transom.stream import load
 
 
 def windowed(events: DataFrame, where: str, interval: Interval) -> DataFrame:
-    """The paper's frame-like window query: a window of the minimum length at each step, those in which every
-    reading is there and meets the condition, and neighbours put together; less what is open at the end."""
+    """Compute the paper's frame-like window query.
+
+    It selects windows of the minimum length in which all readings are present and meet the condition, and
+    merges adjacent ones. Frames that are open at the end are omitted.
+    """
     step, length = EVERY * 1_000_000, LEAST * EVERY * 1_000_000
     window = F.window("event_time", f"{LEAST * EVERY} seconds", f"{EVERY} seconds")
     met = events.groupBy("sensor", window.alias("window")).agg(
@@ -48,7 +51,7 @@ def windowed(events: DataFrame, where: str, interval: Interval) -> DataFrame:
 
 
 def main(way: str, kind: str, stream_file: str, lake: str, days: str, passes: str, result: str) -> None:
-    """Goes one way some times, and writes the seconds of each, and totals of the answer."""
+    """Run one way several times, and write the seconds of each pass, and totals of the answer."""
     stream = load(Path(stream_file))
     spark = session(f"reproduce {way}")
     store = Store(spark, f"{lake}/{stream.name}")

@@ -31,14 +31,14 @@ from transom.features.persistence.algorithm.reference import TrackedItem
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "persistence"
 ALPHAS = ("0.3", "0.5", "0.7", "0.9")
 SHARES = ("0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7")
-"""Of alpha, for epsilon."""
+"""Values of epsilon, as shares of alpha."""
 SEEDS = 3
 NAMED = {"HeaderTrace-like": 0.027, "Synthetic1": 0.156, "Synthetic2": 0.022}
-"""The largest FPR that the paper has."""
+"""Maximum FPR in the paper, by data set."""
 CLOSE = 0.1
-"""By which share space compression may differ from `epsilon n / 2`."""
+"""Share by which space compression may differ from `epsilon n / 2`."""
 HELD = 2000
-"""Items whose memory is measured."""
+"""Number of items whose memory is measured."""
 ERRORS = {
     "error": "Error of n + 1 / tau, in slots, root mean square",
     "told": "Error of n + 1 / tau where that is no more than can be",
@@ -48,20 +48,20 @@ console = Console(highlight=False)
 
 
 def grid() -> Iterator[tuple[Fraction, Fraction]]:
-    """Alpha and epsilon of each point."""
+    """Yield alpha and epsilon of each point."""
     for alpha in map(Fraction, ALPHAS):
         for share in map(Fraction, SHARES):
             yield alpha, alpha * share
 
 
 def points(data: Data, universe: int) -> Iterator[Row]:
-    """What each point of the grid comes to, window by window and seed by seed."""
+    """Yield the results of each point of the grid, by window and seed."""
     for window, (first, present) in enumerate(data.presences(universe)):
         persistence = present.sum(axis=1)
         of_all, kept = np.ones(present.shape, dtype=np.float32), Counter[tuple[Fraction, Fraction]]()
         for seed in range(SEEDS):
             of_pairs = hashes(present, first, seed)
-            # Of several instances the one counts that remembers an item first.
+            # Of several instances, the one that samples an item first counts.
             np.minimum(of_all, of_pairs, out=of_all)
             ways = [(1, of_pairs)] if seed < SEEDS - 1 else [(1, of_pairs), (SEEDS, of_all)]
             for (instances, hashed), point in product(ways, grid()):
@@ -73,15 +73,15 @@ def points(data: Data, universe: int) -> Iterator[Row]:
                     kept[point] += int(row["tuples"])
                 else:
                     row["tuples"] = kept[point]
-                told = {"data": data.name, "instances": instances, "window": window, "seed": seed}
-                yield {**told, "alpha": float(point[0]), "epsilon": float(point[1]), **row}
+                run = {"data": data.name, "instances": instances, "window": window, "seed": seed}
+                yield {**run, "alpha": float(point[0]), "epsilon": float(point[1]), **row}
 
 
 def _asked(data: Data, alpha: Fraction, epsilon: Fraction, instances: int = 1) -> PersistenceParams | None:
     try:
         return PersistenceParams(data.slots, alpha, epsilon, instances)
     except ValueError:
-        return None  # every item would be remembered
+        return None  # the sketch would sample every item
 
 
 def _of(asked: PersistenceParams, present: Bools, persistence: Any, of_pairs: Floats) -> dict[str, float]:
@@ -91,7 +91,7 @@ def _of(asked: PersistenceParams, present: Bools, persistence: Any, of_pairs: Fl
     slots = np.arange(asked.slots)
     counted = np.where(remembered, (present & (slots >= start[:, None])).sum(axis=1), 0)
     named, persistent = counted >= asked.min_reported, persistence >= asked.min_certain
-    # Beyond the paper: what surely is not persistent is not named.
+    # Beyond the paper: do not report items that are certainly not persistent.
     surer = named & asked.may_be(counted, start)
     transient = ~persistent & (persistence > 0)
     errors = {
@@ -111,7 +111,7 @@ def _of(asked: PersistenceParams, present: Bools, persistence: Any, of_pairs: Fl
 
 
 def memory(data: Data) -> Iterator[Row]:
-    """Bytes that the listings hold of some items, at alpha 0.5: pairs, and tuples."""
+    """Yield the ratio of the listings' memory for pairs to that for tuples, of some items at alpha 0.5."""
     first, present = next(data.presences(UNIVERSE))
     some = present[np.random.default_rng(1).permutation(len(present))[:HELD]]
     of_pairs = hashes(some, first, 0)
@@ -133,15 +133,15 @@ def memory(data: Data) -> Iterator[Row]:
 
 def _held(make: Any) -> int:
     tracemalloc.start()
-    held = make()
+    structure = make()
     size = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    del held
+    del structure
     return size
 
 
 def summed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rates of each point over all windows and seeds."""
+    """Return the rates of each point over all windows and seeds."""
     by = ["data", "instances", "alpha", "epsilon"]
     sums = rows.groupby(by, sort=False).sum(numeric_only=True)
     found = pd.DataFrame(
@@ -159,21 +159,21 @@ def summed(rows: pd.DataFrame) -> pd.DataFrame:
     return found.reset_index()
 
 
-def verdicts(points: pd.DataFrame, held: pd.DataFrame) -> list[str]:
-    """What the paper says of its figures, and whether it is so here."""
-    said = []
+def verdicts(points: pd.DataFrame, sizes: pd.DataFrame) -> list[str]:
+    """Compare the claims of the paper with the results, one line per claim."""
+    claims = []
     slots = {data.name: data.slots for data in DATA}
     for name in NAMED:
         some = points[(points.data == name) & (points.instances == 1)]
         most, usual = some.fnr.max(), some.fnr.median()
         good = bool(most <= exp(-2) and usual < 0.06)
-        said.append(
+        claims.append(
             verdict(good, f"{name}: FNR at most {most:.1%}, {usual:.1%} in the middle (13 %, 4 to 6 % there)")
         )
         rises = all(np.corrcoef(of.epsilon, of.fnr)[0, 1] > 0 for _, of in some.groupby("alpha"))
-        said.append(verdict(rises, f"{name}: FNR rises with epsilon, at every alpha"))
+        claims.append(verdict(rises, f"{name}: FNR rises with epsilon, at every alpha"))
         wrong = some.fpr.max()
-        said.append(
+        claims.append(
             verdict(
                 bool(wrong <= NAMED[name] * 1.15),
                 f"{name}: FPR at most {wrong:.1%} ({NAMED[name]:.1%} there)",
@@ -181,35 +181,35 @@ def verdicts(points: pd.DataFrame, held: pd.DataFrame) -> list[str]:
         )
         good = bool((some["more missed"] == 0).all() and (some.surer <= some.fpr).all())
         text = f"{name}: less what surely is not persistent FPR is {some.surer.max():.1%}, and FNR the same"
-        said.append(verdict(good, text))
+        claims.append(verdict(good, text))
         off = (some.sc / (some.epsilon * slots[name] / 2) - 1).abs().max()
         text = f"{name}: SC is epsilon n / 2, {off:.1%} off at most; {some.sc.max():.0f} at most"
-        said.append(verdict(bool(off < CLOSE), text))
-        said.append(
+        claims.append(verdict(bool(off < CLOSE), text))
+        claims.append(
             verdict(bool(some.below.sum() == 0), f"{name}: nothing is named below (alpha - epsilon) n")
         )
         of_all = points[(points.data == name) & (points.instances == SEEDS)]
         bound = exp(-2 * SEEDS)
-        # Three standard deviations of as many misses as the bound allows.
+        # Allow three standard deviations above the misses of the bound.
         good = bool((of_all.fnr <= bound + 3 * np.sqrt(bound / of_all.persistent)).all())
         text = f"{name}: FNR of {SEEDS} instances together at most {of_all.fnr.max():.2%}, e^-6 and chance"
-        said.append(verdict(good and not of_all.below.any(), text))
-    for name in held.data.unique():
-        some = held[held.data == name]
+        claims.append(verdict(good and not of_all.below.any(), text))
+    for name in sizes.data.unique():
+        some = sizes[sizes.data == name]
         grows = bool(some.psc.is_monotonic_increasing)
         text = f"{name}: PSC grows with epsilon, to {some.psc.max():.1f} at alpha 0.5, epsilon 0.35"
-        said.append(verdict(grows, text))
+        claims.append(verdict(grows, text))
     for instances, some in points.groupby("instances"):
         ratio = some.told / some.error
         text = f"{ratio.min():.2f} to {ratio.max():.2f} of its error where it is no more than can be"
-        said.append(verdict(bool((ratio <= 1).all()), f"n + 1 / tau, {instances} instances: {text}"))
-    return said
+        claims.append(verdict(bool((ratio <= 1).all()), f"n + 1 / tau, {instances} instances: {text}"))
+    return claims
 
 
-def written(points: pd.DataFrame, held: pd.DataFrame, said: Sequence[str], universe: int) -> list[str]:
-    """The tables and the plots."""
+def written(points: pd.DataFrame, sizes: pd.DataFrame, claims: Sequence[str], universe: int) -> list[str]:
+    """Write tables and plots, and return the lines of the report."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    parts = [f"# Persistent items\n\n{machine()}. {universe} items.\n", *(f"- {text}" for text in said)]
+    parts = [f"# Persistent items\n\n{machine()}. {universe} items.\n", *(f"- {text}" for text in claims)]
     figures = {
         "fnr": ("Persistent items that are missed", "{:.2%}"),
         "fpr": ("Others that are named", "{:.2%}"),
@@ -232,7 +232,7 @@ def written(points: pd.DataFrame, held: pd.DataFrame, said: Sequence[str], unive
         x, y = alt.X("epsilon:Q"), alt.Y(f"{name}:Q", title=title)
         plot = alt.Chart(points).mark_line(point=True).encode(x=x, y=y, color="alpha:N").properties(width=240)
         plot.facet(row="instances:N", column="data:N").save(FOLDER / f"{name}.svg")
-    lines = [[row.data, f"{row.epsilon:g}", f"{row.psc:.2f}"] for row in held.itertuples()]
+    lines = [[row.data, f"{row.epsilon:g}", f"{row.psc:.2f}"] for row in sizes.itertuples()]
     parts += [
         "\n## Memory of pairs to that of tuples, at alpha 0.5\n",
         *markdown(["data", "epsilon", "PSC"], lines),
@@ -242,7 +242,7 @@ def written(points: pd.DataFrame, held: pd.DataFrame, said: Sequence[str], unive
 
 
 def main() -> None:
-    """Draws the items, goes over the grid, writes what came out, and ends with what holds."""
+    """Generate the items, process the grid, write the results, and exit with 1 if a claim fails."""
     parser = argparse.ArgumentParser(prog="reproduce-persistence", description=__doc__)
     parser.add_argument("--universe", type=int, default=UNIVERSE, help=f"items ({UNIVERSE})")
     universe = parser.parse_args().universe
@@ -251,11 +251,11 @@ def main() -> None:
         with console.status(f"{data.name}: {data.windows} windows, {SEEDS} seeds"):
             rows += points(data, universe)
         console.print(f"{data.name}: done")
-    found, held = summed(pd.DataFrame(rows)), pd.DataFrame([row for data in DATA for row in memory(data)])
-    said = verdicts(found, held)
-    console.print("\n".join([*written(found, held, said, universe), "", *said]), soft_wrap=True)
+    found, sizes = summed(pd.DataFrame(rows)), pd.DataFrame([row for data in DATA for row in memory(data)])
+    claims = verdicts(found, sizes)
+    console.print("\n".join([*written(found, sizes, claims, universe), "", *claims]), soft_wrap=True)
     console.print(f"\ntables and plots: {FOLDER}/report.md")
-    good = all_so(said)
+    good = all_so(claims)
     console.print(f"reproduce-persistence: {'as in the paper' if good else 'NOT all as in the paper'}")
     sys.exit(not good)
 

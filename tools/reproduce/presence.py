@@ -1,8 +1,8 @@
-"""Items that are present in slots, drawn as in the evaluation of Lahiri, Tirthapura and Chandrashekar.
+"""Generate items that are present in slots, as in the evaluation of Lahiri, Tirthapura and Chandrashekar.
 
-The synthetic sets have groups of items, each present in a slot with a chance of its own. HeaderTrace, of
-which they say only how persistences are distributed, is drawn to be so: half of the items in one slot of a
-window, 19 of 20 in twenty at most. The universe is a fortieth of theirs, 100,000 items."""
+The synthetic sets have groups of items; each group has its own probability of presence in a slot. The paper
+describes only the distribution of persistences in HeaderTrace, which is reproduced: half of the items occur
+in one slot of a window, 19 of 20 in at most twenty. The universe has 100,000 items, a fortieth of theirs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ class Data:
     """A set of items.
 
     Attributes:
-        slots: of a window, n.
-        windows: how many there are, one behind the other.
-        drawn: which of so many items are present in which slots of a window.
+        slots: the number of slots of a window, n.
+        windows: the number of consecutive windows.
+        drawn: generates whether each item is present in each slot of a window, shape (items, slots).
     """
 
     name: str
@@ -41,7 +41,7 @@ class Data:
     drawn: Callable[[Rng, int, int], Bools]
 
     def presences(self, universe: int) -> Iterator[tuple[int, Bools]]:
-        """The first slot of each window, and which items are present in which of its slots."""
+        """Yield the first slot of each window, and whether each item is present in each of its slots."""
         rng = np.random.default_rng([SEED, *map(ord, self.name)])
         for number in range(self.windows):
             yield number * self.slots, self.drawn(rng, universe, self.slots)
@@ -61,7 +61,7 @@ def _like_header_trace(rng: Rng, universe: int, slots: int) -> Bools:
     values = np.concatenate([[1], few, many])
     chances = np.concatenate([[0.5], 0.45 / few / (1 / few).sum(), 0.05 / many**2 / (1 / many**2).sum()])
     persistence = rng.choice(values, universe, p=chances)
-    # As many slots as its persistence, any of them: those of the smallest numbers.
+    # Each item is present in random slots, as many as its persistence: those with the smallest numbers.
     order = rng.random((universe, slots), dtype=np.float32).argsort(axis=1).argsort(axis=1)
     present: Bools = order < persistence[:, None]
     return present
@@ -74,7 +74,7 @@ DATA = (
 
 
 def hashes(present: Bools, first: int, seed: int) -> Floats:
-    """The hash of each pair of an item and a slot, from 0 to 1; of an item that is not present 1.
+    """Return the hash of each pair of item and slot, from 0 to 1; 1 if the item is absent.
 
     Args:
         first: the number of the first slot.

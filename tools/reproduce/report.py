@@ -1,20 +1,20 @@
-"""How a reproduction says what it has shown."""
+"""Format the results of a reproduction."""
 
 from collections.abc import Iterable, Sequence
 
 
 def verdict(so: bool, text: str) -> str:
-    """One line of what is claimed, and whether it is so here."""
+    """Return a line with a claim, and whether the results confirm it."""
     return f"{'yes' if so else 'NO'}: {text}"
 
 
-def all_so(said: Iterable[str]) -> bool:
-    """Whether all of it is."""
-    return all(text.startswith("yes") for text in said)
+def all_so(verdicts: Iterable[str]) -> bool:
+    """Return whether all claims are confirmed."""
+    return all(text.startswith("yes") for text in verdicts)
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[object]]) -> list[str]:
-    """A table."""
+    """Return the lines of a Markdown table."""
     return [
         f"| {' | '.join(head)} |",
         f"|{'---|' * len(head)}",

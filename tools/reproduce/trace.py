@@ -1,10 +1,9 @@
-"""A trace of system calls, drawn, one call a unit of time, with episodes that betray a remote shell.
+"""Generate a trace of system calls, one per unit of time, with episodes that indicate a remote shell.
 
     accept fd=x => y; dup fd=y => 0, dup fd=y => 1, dup fd=y => 2 in any order; execve exe=z
 
-Between the calls of an episode the machine goes on with what it does anyway: it accepts, duplicates and
-executes, too, but not so that it looks like an episode. Lines are read by the parser of the format
-`syscalls`.
+Between the calls of an episode, the machine makes other calls: it also accepts, duplicates and executes, but
+never like an episode. The parser of the format `syscalls` reads the lines.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from transom.formats.record_format import CALL, RETURN, EventTime, Field, Record
 from transom.formats.rejections import Rejections
 
 SEED = 17
-# What the machine does, with the share of each. No dup of its own returns 0.
+# Other calls of the machine, with their shares. None of its dups returns 0.
 DOES = {
     "read fd={fd} count=4096 => {size}": 0.27,
     "write fd={fd} count={size} => {size}": 0.2,
@@ -37,31 +36,31 @@ DOES = {
     "execve exe=/usr/bin/logrotate": 0.004,
 }
 EXECUTES = 11
-"""The place of `execve` above."""
+"""The index of `execve` in `DOES`."""
 OWN = 64
-"""What the machine opens is below; each episode has a descriptor of its own."""
+"""The first descriptor of episodes, one each; other calls use lower ones."""
 ACCEPT, IN, OUT, ERR, EXECUTE = range(5)
-"""Bits: what the steps of an episode take."""
+"""Bit numbers of the steps of an episode."""
 
 
 @dataclass(frozen=True)
 class Episode:
-    """When its first call happens and its last, in units."""
+    """The times of the first and the last call of an episode, in units."""
 
     first: int
     last: int
 
 
 def drawn(durations: Sequence[int]) -> tuple[list[str], list[Episode]]:
-    """The lines of a trace, and its episodes, one behind the other: the same for the same durations.
+    """Generate the lines of a trace and its consecutive episodes: the same for the same durations.
 
     Args:
-        durations: of the episodes in their order, from the first call to the last, in units; 4 or more.
+        durations: the time from the first to the last call of each episode, in units; at least 4.
     """
     rng = np.random.default_rng([SEED, len(durations)])
     episodes, at = [], 0
     for duration in durations:
-        # It begins anywhere in batches that are as long as it.
+        # An episode may begin anywhere in a batch of its own length.
         first = at + int(rng.integers(4, 4 + 2 * duration))
         episodes.append(Episode(first, first + duration))
         at = first + duration + 1
@@ -91,18 +90,19 @@ def drawn(durations: Sequence[int]) -> tuple[list[str], list[Episode]]:
 
 
 def _times(of: Episode) -> list[int]:
-    """When its five calls happen: with as much delay before each."""
+    """Return the times of the five calls, with equal delays."""
     return [of.first + (of.last - of.first) * number // 4 for number in range(5)]
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls in their order.
+    """Calls in order.
 
     Attributes:
-        time: in units.
-        bits: a mask of the steps of an episode that can take each.
-        fd, returned: codes of these values, equal where they are.
+        time: the time of each call, in units.
+        bits: a mask of the steps that each call matches.
+        fd: the code of each descriptor; equal for equal values.
+        returned: the code of each returned value; equal for equal values.
     """
 
     time: Int64s
@@ -111,15 +111,15 @@ class Calls:
     returned: Int64s
 
     def taken(self, rows: npt.NDArray[np.generic]) -> "Calls":
-        """Some of them."""
+        """Return the selected calls."""
         return Calls(self.time[rows], self.bits[rows], self.fd[rows], self.returned[rows])
 
 
 def parsed(lines: Sequence[str]) -> Calls:
-    """The calls of some lines, the first of them at time 0.
+    """Parse lines as calls, the first at time 0.
 
     Raises:
-        ValueError: a line is no call.
+        ValueError: a line is not a call.
     """
     columns = tuple(Field(name, (name,)) for name in (CALL, "fd", RETURN))
     parser = Syscalls(RecordFormat("syscalls", columns, EventTime((), by_lines=TimeByLineNumber(1, 0))))

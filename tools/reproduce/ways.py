@@ -1,4 +1,4 @@
-"""The ways to the same answers, each timed over whole windows alone."""
+"""Compute the same answers in several ways; only full windows are timed."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,11 +15,12 @@ WORD = 8
 
 @dataclass(frozen=True)
 class Found:
-    """What one way took, and what it says.
+    """The cost and the answers of one way.
 
     Attributes:
-        unit_ms: milliseconds of computing for a unit of time, the mean once the widest window is full.
-        state_kb: the most that it held between two units, in KB, whole numbers as the tables hold them.
+        unit_ms: the mean CPU time per unit once the widest window is full, in milliseconds.
+        state_kb: the maximum state between two units, in KiB, with integers as in the tables.
+        answers: the answers.
     """
 
     unit_ms: float
@@ -28,7 +29,7 @@ class Found:
 
 
 def stairwise(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[WindowLevel]) -> Found:
-    """Each unit read once, and one chain for all levels."""
+    """Read each unit once, and use one chain for all levels."""
     chain: Chain[Any] = Chain(levels, 0)
     answers: dict[tuple[int, int], Any] = {}
     most = 0
@@ -44,7 +45,7 @@ def stairwise(of: Operation[Any], stream: Sequence[Connections], levels: Sequenc
 
 
 def separate(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[WindowLevel]) -> Found:
-    """A window query for each level, which knows nothing of the others and reads every connection."""
+    """Use an independent window query per level; each reads all connections."""
     chains: list[Chain[Any]] = [Chain([level], 0) for level in levels]
     windows: dict[tuple[int, int], Any] = {}
     most = 0
@@ -62,7 +63,7 @@ def separate(of: Operation[Any], stream: Sequence[Connections], levels: Sequence
 
 
 def from_tuples(of: Operation[Any], stream: Sequence[Connections], levels: Sequence[WindowLevel]) -> Found:
-    """Connections are kept while the widest window holds them, and each report is made of them anew."""
+    """Store connections for the widest window, and compute each report from them."""
     answers: dict[tuple[int, int], Any] = {}
 
     def step(unit: int) -> None:
@@ -72,15 +73,15 @@ def from_tuples(of: Operation[Any], stream: Sequence[Connections], levels: Seque
 
     unit_ms = _timed(step, len(stream), levels)
     widest = levels[-1].range
-    held = max(
+    stored = max(
         sum(len(some.duration) + len(some.protocol) for some in stream[max(unit - widest, 0) : unit])
         for unit in range(1, len(stream) + 1)
     )
-    return Found(unit_ms, held * WORD / 1024, answers)
+    return Found(unit_ms, stored * WORD / 1024, answers)
 
 
 def _timed(step: Callable[[int], None], units: int, levels: Sequence[WindowLevel]) -> float:
-    """Milliseconds of computing for a unit, once the widest window is full."""
+    """Return the CPU time per unit once the widest window is full, in milliseconds."""
     full = levels[-1].range
     for unit in range(full):
         step(unit)
@@ -91,5 +92,5 @@ def _timed(step: Callable[[int], None], units: int, levels: Sequence[WindowLevel
 
 
 def _items(of: Operation[Any], stream: Sequence[Connections]) -> int:
-    """How many of an operation's items a granule holds at most: of figures one."""
+    """Return the maximum number of items in a granule: 1 except for recurrence."""
     return 1 if of.name != "recurrence" else 1 + max(int(some.protocol.max()) for some in stream)

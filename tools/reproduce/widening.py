@@ -28,16 +28,16 @@ from transom.features.patterns.algorithm.widening import Widening
 
 FOLDER = Path(__file__).resolve().parents[2] / ".transom" / "reproductions" / "widening"
 MOST = 100
-"""L."""
+"""The maximum number of records of a match, L."""
 SHORT, LONG = 32, 1024
-"""The longest episodes that two fixed windows are sure to catch, in units; each takes twice as long."""
+"""Maximum durations of episodes that two fixed windows always detect, in units; windows are twice as long."""
 DURATIONS = (*range(8, 97, 8), *range(128, LONG + 1, 64))
 LONGEST = 450
-"""Of the figure of work, in units; one fixed window there is made for it. One for longer episodes costs more
-than widening at every t, where R(l) = l², and one for shorter ones less."""
+"""Maximum duration in the figure of work, in units; the fixed window is made for it. With R(l) = l², a window
+for longer episodes costs more than widening at every t, and one for shorter episodes less."""
 WORK_DURATIONS = (*range(8, 97, 8), 150, 250, 350, LONGEST)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 2 * MOST)
-"""Durations of the initial batch; a longer one could hold more than 2L calls."""
+"""Durations of the initial batch; a longer one may contain more than 2L calls."""
 COSTS = ("R(l) = l", "R(l) = l²")
 WAYS = ("widening, all calls", "widening, own stream", "short window", "long window")
 Row = Mapping[str, Any]
@@ -45,10 +45,10 @@ console = Console(highlight=False)
 
 
 def delays(durations: Sequence[int], repeats: int) -> Iterator[Row]:
-    """A row for each episode and way: when it is detected, counted from its last call; None where it is not.
+    """Yield a row per episode and way, with the delay after its last call; None if it is not detected.
 
     Raises:
-        SystemExit: the two forms detect something else, or something that is no episode.
+        SystemExit: the two forms differ, or a way detects something that is no episode.
     """
     lines, episodes = drawn([*durations] * repeats)
     calls = parsed(lines)
@@ -72,10 +72,10 @@ def delays(durations: Sequence[int], repeats: int) -> Iterator[Row]:
 
 
 def both(calls: Calls, widening: Widening, where: str) -> Detected:
-    """What the listing and the vectorised form detect, which is the same; the listing's work.
+    """Detect with the listing and the vectorised form, and return the result and work of the listing.
 
     Raises:
-        SystemExit: it is not.
+        SystemExit: the two forms differ.
     """
     plain, quick = listed(records(calls), widening), vectorised(calls, widening)
     if plain.ends != quick.ends:
@@ -84,10 +84,10 @@ def both(calls: Calls, widening: Widening, where: str) -> Detected:
 
 
 def works(durations: Sequence[int], repeats: int, batches: Sequence[int]) -> Iterator[Row]:
-    """A row for each initial batch, stream and way: what it shows to a detector in a unit of time.
+    """Yield a row per initial batch, stream and way, with the work of the detector per unit of time.
 
     Raises:
-        SystemExit: the two forms detect something else, or not what they have to.
+        SystemExit: the two forms differ, or a way does not detect exactly the episodes.
     """
     lines, episodes = drawn([*durations] * repeats)
     calls = parsed(lines)
@@ -121,12 +121,12 @@ def _all_found(found: Detected, episodes: Sequence[Episode], where: str) -> None
 
 
 def bound(cost: str, batch: int) -> float:
-    """Theorem 2: 2 R(4L) / t for a unit of time."""
+    """Return the bound of theorem 2, `2 R(4L) / t`, for a unit of time."""
     return 2 * float(4 * MOST) ** (1 + COSTS.index(cost)) / batch
 
 
 def delay_verdicts(rows: Sequence[Row]) -> list[str]:
-    """What figure 5 says, and what its section says of fixed windows."""
+    """Compare the claims of figure 5, and of its section on fixed windows, with the results."""
     table = pd.DataFrame(rows)
     widened = table[table.way == WAYS[1]]
     of_all = table[table.way == WAYS[0]]
@@ -160,43 +160,43 @@ def delay_verdicts(rows: Sequence[Row]) -> list[str]:
 
 
 def work_verdicts(rows: Sequence[Row]) -> list[str]:
-    """What figure 6 says, and what it does not."""
+    """Compare the claims of figure 6, and some beyond it, with the results."""
     table = pd.DataFrame(rows)
-    said = []
+    claims = []
     for cost in COSTS:
         wide = table.pivot_table(cost, "batch", ["stream", "way"])
         plain, in_one = wide["all calls", "listing"], wide["all calls", "fixed window"]
         share = plain / [bound(cost, batch) for batch in plain.index]
         low, high = float(share.iloc[0]), float(share.iloc[-1])
         so = bool(share.is_monotonic_increasing) and 0.8 < high <= 1
-        told = f"{low:.1%} of it at t = {plain.index[0]}, {high:.1%} at t = {plain.index[-1]}"
-        said.append(verdict(so, f"figure 6, {cost}: work approaches the bound from below: {told}"))
+        shares = f"{low:.1%} of it at t = {plain.index[0]}, {high:.1%} at t = {plain.index[-1]}"
+        claims.append(verdict(so, f"figure 6, {cost}: work approaches the bound from below: {shares}"))
         below = (plain < in_one).tolist()
         if cost == COSTS[0]:
             least = float((plain / in_one).min())
             text = f"left out there, {cost}: one fixed window always does less, at best {least:.2f} times"
-            said.append(verdict(not any(below), text))
+            claims.append(verdict(not any(below), text))
         else:
             at = next((i for i, yes in enumerate(below) if yes), None)
             since = "never" if at is None else f"from t = {plain.index[at]} on"
             so = at is not None and all(below[at:])
-            said.append(verdict(so, f"figure 6, {cost}: work is below one fixed window's {since}"))
+            claims.append(verdict(so, f"figure 6, {cost}: work is below one fixed window's {since}"))
         own, same = wide["own stream", "transom"], wide["own stream", "fixed window"]
         least, most = float((in_one / own).min()), float((own / same).max())
         text = f"transom on its own stream, {cost}: at least {least:.0f} times less than one fixed window"
-        said.append(
+        claims.append(
             verdict(least > 1, f"{text} of all calls, at most {most:.1f} times one of the same stream")
         )
-    return said
+    return claims
 
 
-def written(delay_rows: Sequence[Row], work_rows: Sequence[Row], said: Sequence[str]) -> list[str]:
-    """The tables, as they are told; in the folder with plots and figures."""
+def written(delay_rows: Sequence[Row], work_rows: Sequence[Row], claims: Sequence[str]) -> list[str]:
+    """Return the tables of the report; write the report, plots and values into the folder."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     tables = [*delay_table(delay_rows), *work_tables(work_rows)]
     head = [
         f"# Progressive Window Widening, figures 5 and 6\n\n{machine()}.\n",
-        *(f"- {text}" for text in said),
+        *(f"- {text}" for text in claims),
     ]
     (FOLDER / "report.md").write_text("\n".join([*head, *tables]) + "\n")
     results = {"machine": machine(), "delays": list(delay_rows), "works": list(work_rows)}
@@ -222,7 +222,7 @@ def written(delay_rows: Sequence[Row], work_rows: Sequence[Row], said: Sequence[
 
 
 def delay_table(rows: Sequence[Row]) -> list[str]:
-    """Of each duration and way the mean delay, and how many episodes are detected where not all are."""
+    """Return the mean delay per duration and way, with the number of detected episodes if some are missed."""
     lines = []
     for duration in sorted({row["duration"] for row in rows}):
         line = [str(duration)]
@@ -237,7 +237,7 @@ def delay_table(rows: Sequence[Row]) -> list[str]:
 
 
 def work_tables(rows: Sequence[Row]) -> list[str]:
-    """Of each cost the work of a unit of time; and the detectors' time, which is no claim of the paper."""
+    """Return the work of a unit of time per cost, and the detectors' time, which the paper does not claim."""
     table = pd.DataFrame(rows)
     columns = [(s, w) for s in ("all calls", "own stream") for w in ("listing", "transom", "fixed window")]
     names = [f"{way}, {stream}" for stream, way in columns]
@@ -260,21 +260,21 @@ def work_tables(rows: Sequence[Row]) -> list[str]:
 
 
 def _rounded(figure: float) -> str:
-    """To three digits."""
+    """Format a value with three digits."""
     return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
 
 
 def main() -> None:
-    """Draws the traces, detects in every way, writes what came out, and ends with what holds."""
+    """Generate the traces, detect in all ways, write the results, and exit with 1 if a claim fails."""
     parser = argparse.ArgumentParser(prog="reproduce-widening", description=__doc__)
     parser.add_argument("--repeats", type=int, default=24, help="episodes of each duration (24)")
     repeats = parser.parse_args().repeats
     delay_rows = [*delays(DURATIONS, repeats)]
     work_rows = [*works(WORK_DURATIONS, repeats, BATCHES)]
-    said = [*delay_verdicts(delay_rows), *work_verdicts(work_rows)]
-    console.print("\n".join([*written(delay_rows, work_rows, said), "", *said]), soft_wrap=True)
+    claims = [*delay_verdicts(delay_rows), *work_verdicts(work_rows)]
+    console.print("\n".join([*written(delay_rows, work_rows, claims), "", *claims]), soft_wrap=True)
     console.print(f"\ntables and plots: {FOLDER}/report.md")
-    good = all_so(said)
+    good = all_so(claims)
     console.print(f"reproduce-widening: {'as in the paper' if good else 'NOT all as in the paper'}")
     sys.exit(not good)
 

@@ -1,6 +1,6 @@
-"""By how much windowed sketches are wrong, step by step, against one that keeps its window.
+"""Errors of windowed sketches, step by step, relative to one that stores its window.
 
-Simple, Proportional and Perfect are sums of counts up to some steps; Splitter goes record by record."""
+Simple, Proportional and Perfect are differences of cumulative counts; Splitter processes single records."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,19 +15,19 @@ from transom.features.frequency.algorithm.row_hashes import columns_of
 from transom.features.frequency.algorithm.splitter_reference import FixedPointSplitter
 
 LOOKS = 100
-"""How often in a window errors are taken."""
+"""Number of measurements of errors per window."""
 VARIANTS = ("Simple", "Proportional", "Splitter")
 
 
 @dataclass(frozen=True)
 class Errors:
-    """What was seen of a stream, look by look, from the end of the first window on.
+    """The measurements of a stream, from the end of the first window on.
 
     Attributes:
-        steps: how many records had passed.
-        errors: by variant: the mean over the items of `(estimate - that of Perfect)^2`.
-        splits: sub-cells of Splitter beyond two a cell.
-        estimates: by variant, and of Perfect and the truth: of item 0.
+        steps: the number of records before each measurement.
+        errors: the mean over the items of `(estimate - estimate of Perfect)^2`, by variant.
+        splits: the number of sub-cells of Splitter beyond two per cell.
+        estimates: the estimates of item 0 by variant, Perfect and the true count.
     """
 
     steps: Ints
@@ -37,7 +37,7 @@ class Errors:
 
 
 class _Hashed(FixedPointSplitter):
-    """A sketch of items whose cells are known."""
+    """Splitter with precomputed cells of the items."""
 
     def __init__(self, shape: Shape, steps: int, tau: Fraction, mu: Fraction, columns: Ints) -> None:
         super().__init__(shape, steps, tau=tau, mu=mu)
@@ -45,7 +45,7 @@ class _Hashed(FixedPointSplitter):
         self._of_item = [[(Cell(row, int(c)), 1) for row, c in enumerate(of)] for of in columns.T]
 
     def take(self, item: int) -> None:
-        """A record."""
+        """Count one record of an item."""
         self.step += 1
         self._count(dict(self._of_item[item]))
 
@@ -53,12 +53,12 @@ class _Hashed(FixedPointSplitter):
 def errors(
     stream: Ints, items: Ints, shape: Shape, window: int, tau: Fraction = TAU, mu: Fraction = MU
 ) -> Errors:
-    """Goes through a stream.
+    """Process a stream and return its errors.
 
     Args:
-        stream: numbers of items.
-        items: those over which errors are taken.
-        window: N.
+        stream: the items of the records.
+        items: the items whose errors are measured.
+        window: the number of records of a window, N.
     """
     every = window // LOOKS
     columns = columns_of([b"%d" % n for n in range(1 + max(int(stream.max()), int(items.max())))], shape)
@@ -72,7 +72,7 @@ def errors(
     splitter = _Hashed(shape, window, tau, mu, columns)
     asked = columns[:, items]
     found: dict[str, list[float]] = {name: [] for name in VARIANTS}
-    told: dict[str, list[float]] = {name: [] for name in (*VARIANTS, "Perfect", "truth")}
+    estimated: dict[str, list[float]] = {name: [] for name in (*VARIANTS, "Perfect", "truth")}
     steps, splits = [], []
     taken = 0
     for look in range(1, looks + 1):
@@ -95,11 +95,11 @@ def errors(
         for name in VARIANTS:
             found[name].append(float(np.mean((estimates[name] - estimates["Perfect"]) ** 2)))
         for name, matrix in matrices.items():
-            told[name].append(float(_least(matrix, columns[:, :1])[0]))
-        told["truth"].append(float(of_item[taken] - of_item[taken - window]))
+            estimated[name].append(float(_least(matrix, columns[:, :1])[0]))
+        estimated["truth"].append(float(of_item[taken] - of_item[taken - window]))
     return Errors(
         np.array(steps), {name: np.array(some) for name, some in found.items()}, np.array(splits),
-        {name: np.array(some) for name, some in told.items()},
+        {name: np.array(some) for name, some in estimated.items()},
     )  # fmt: skip
 
 

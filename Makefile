@@ -91,19 +91,19 @@ demo: setup ## process real logs with a real Airflow, and show the findings
 bench: setup ## compare transom with Spark's own operators and DuckDB, 5,000,000 lines (two hours; BENCH="hour --repetitions 1")
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m bench $(BENCH)
 
-reproduce-multigranular: setup ## figures 5 to 8 of the paper on multi-granular windows, tables and plots (three minutes)
+reproduce-multigranular: setup ## reproduce figures 5 to 8 of the paper on multi-granular windows (three minutes)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.multigranular
 
-reproduce-widening: setup ## the case study of the paper on widening windows, tables and plots (two minutes)
+reproduce-widening: setup ## reproduce the case study of the paper on widening windows (two minutes)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.widening
 
-reproduce-frames: setup ## frames on freeway data as in the paper, tables and plots (a quarter of an hour)
+reproduce-frames: setup ## reproduce the paper on frames with freeway data (a quarter of an hour)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.frames
 
-reproduce-persistence: setup ## rates and memory of persistent items as in the paper, tables and plots (five minutes)
+reproduce-persistence: setup ## reproduce rates and memory of the paper on persistent items (five minutes)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.persistence
 
-reproduce-countmin: setup ## errors of windowed Count-Min sketches as in the paper, tables and plots (half an hour)
+reproduce-countmin: setup ## reproduce errors of the paper on windowed Count-Min sketches (half an hour)
 	@$(ENV) PYTHONPATH=tools:"$$PYTHONPATH" python -m reproduce.countmin
 
 schema: setup ## regenerate schemas/stream.schema.json from the models

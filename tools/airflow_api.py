@@ -69,8 +69,8 @@ class Airflow:
             self._headers["Authorization"] = f"Bearer {token['access_token']}"
         if answer.is_error:
             raise ServerError(f"{method} {path}: {answer.status_code} {answer.text[:2000]}")
-        body_of_answer: dict[str, Any] = answer.json() if answer.content else {}
-        return body_of_answer
+        content: dict[str, Any] = answer.json() if answer.content else {}
+        return content
 
     def command(self, *arguments: str) -> str:
         """Run an `airflow` command and return its output.

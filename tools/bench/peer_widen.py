@@ -139,7 +139,7 @@ class Looking:
             )
             a, b = minimal(block.pattern, shown)
             stretches.append(np.stack([rows[a], rows[b], end[taken][window[b]]]))
-        # Report each match once; a user of fixed windows would have to do this, too.
+        # Report each match once, although a user of fixed windows might not do this.
         found = np.concatenate(stretches, axis=1)
         found = found[:, np.lexsort(found[::-1])]
         new = np.append(True, (np.diff(found[:2]) != 0).any(axis=0))[: found.shape[1]]

@@ -154,7 +154,7 @@ def killed_at_each_commit(lake: Pipeline, run: Callable[[Pipeline], object]) -> 
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
-def test_run_killed_between_any_two_commits_is_made_good_by_next_run(again: bool) -> None:
+def test_run_killed_between_any_two_commits_is_repaired_by_next_run(again: bool) -> None:
     never = Pipeline(STREAM)
     first(never)
     if again:

@@ -1,4 +1,4 @@
-"""A clock that jumps: of the machine that runs the jobs, and of those that write the files."""
+"""Clocks that jump, on the machine that runs the jobs and on those that write the files."""
 
 import ast
 import os
@@ -28,7 +28,7 @@ aggregates: {traffic: {measures: {n: count}, levels: RANGES 2 HOURS SLIDES 1 HOU
 
 
 class Jumping(datetime):
-    """A clock that goes a century back and forth."""
+    """A clock that jumps a century back and forth."""
 
     years: Iterator[int] = cycle((2120, 1971))
 
@@ -38,7 +38,7 @@ class Jumping(datetime):
 
 
 @pytest.mark.full
-def test_a_clock_that_jumps_leaves_no_trace(
+def test_jumping_clock_changes_no_row(
     spark: SparkSession, make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slow (20 seconds): several runs of all stages."""
@@ -51,7 +51,7 @@ def test_a_clock_that_jumps_leaves_no_trace(
 
     files = [steady.land(number, [line(3600 * number + 5, f"10.0.0.{number}")]) for number in range(2)]
     performed(steady, 0, 2)
-    # Long before the epoch of the log, long after it, and both at one time.
+    # Modification times long before the log's epoch, long after it, and both at one time.
     for file, moment in zip(files, (-(10**9), 10**10), strict=True):
         os.utime(file, (moment, moment))
     seconds = count(10**6, -1000)
@@ -60,7 +60,7 @@ def test_a_clock_that_jumps_leaves_no_trace(
     performed(jumping, 0, 1)
     performed(jumping, 0, 2)
     jumping.assert_same(steady)
-    # They are read again, and are what they were; grown ones are taken, however old they seem.
+    # The files are read again with the same result. Grown files are read, however old they look.
     for file in files:
         os.utime(file, (0, 0))
     steady.land(1, [line(3605, "10.0.0.1"), line(3606, "10.0.0.2")])
@@ -74,9 +74,10 @@ def test_a_clock_that_jumps_leaves_no_trace(
     assert {run["finished_at"].year for run in jumping.ledger.runs()} == {2120, 1971}
 
 
-def test_a_file_of_the_same_size_and_the_same_time_is_not_read_again(make_stream: Make) -> None:
-    """The known limit: size and time of change are what says that a file may have changed. Whoever changes
-    one and puts its time back has to say so, by a new time (`touch`)."""
+def test_file_with_unchanged_size_and_mtime_is_not_read_again(make_stream: Make) -> None:
+    """A known limit: a file counts as changed if its size or modification time differs. If a user edits a
+    file and restores its time, they must `touch` it.
+    """
     day = make_stream(
         TEXT.replace("expected_files: 1", "expected_files: 1, on_conflict: replace").replace(
             ".log.gz", ".log"
@@ -97,14 +98,14 @@ CLOCKS = {
     "localtime", "gmtime", "ctime", "asctime", "clock_gettime", "clock_gettime_ns",
     "current_timestamp", "current_date", "current_time", "curdate", "localtimestamp",
 }  # fmt: skip
-"""Whatever of Python, Arrow or Spark says what time it is, by its last name, but for `time.time`."""
+"""Calls of Python, Arrow and Spark that return the current time, by their last name; `time.time` is apart."""
 IN_SQL = re.compile(
     r"\b(now|unix_timestamp)\(\s*\)|\b(current_(timestamp|date|time)|curdate|localtimestamp)\b", re.I
 )
 
 
 def clocks(source: str) -> list[int]:
-    """The lines of a module that ask a clock, or bring one in under whichever name."""
+    """Return the lines of a module that read a clock or import one under any name."""
     nodes = list(ast.walk(ast.parse(source)))
     imported = [node for node in nodes if isinstance(node, ast.Import)]
     times = {alias.asname or "time" for node in imported for alias in node.names if alias.name == "time"}
@@ -113,7 +114,7 @@ def clocks(source: str) -> list[int]:
     def asks(node: ast.AST) -> bool:
         match node:
             case ast.ImportFrom():
-                # Whoever takes all of a module takes what it has of clocks.
+                # `import *` imports the module's clocks too.
                 named = {alias.name for alias in node.names}
                 return bool(named & CLOCKS) or (node.module == "time" and bool(named & {"time", "*"}))
             case ast.Attribute(value=ast.Name(id=name), attr="time") if name in times:
@@ -147,11 +148,11 @@ def clocks(source: str) -> list[int]:
         "\nF.expr(f'CURRENT_TIMESTAMP < {end}')",
     ],
 )
-def test_whoever_asks_a_clock_is_seen(code: str) -> None:
+def test_call_of_a_clock_is_detected(code: str) -> None:
     assert clocks(code) == [2]
 
 
-def test_a_time_that_somebody_is_told_is_no_clock() -> None:
+def test_time_passed_as_argument_is_no_clock() -> None:
     told = (
         '"""Asks no current_timestamp, nor now()."""\nimport time\nfrom datetime import time as at\n'
         "time.tzset()\ndatetime.fromtimestamp(5)\nrow.time\nF.expr('unix_timestamp(x)')\ntime = a.time\n"
@@ -159,8 +160,8 @@ def test_a_time_that_somebody_is_told_is_no_clock() -> None:
     assert clocks(told) == []
 
 
-def test_nothing_that_rows_come_from_asks_a_clock() -> None:
-    """A job reads it to say how long it took and when it ended, and the command line for a person's sake."""
+def test_code_that_computes_rows_reads_no_clock() -> None:
+    """Jobs read a clock to record durations and end times; the command line reads it for the user."""
     modules = {str(path.relative_to(TRANSOM)): clocks(path.read_text()) for path in TRANSOM.rglob("*.py")}
     asking = {module for module, lines in modules.items() if lines and not module.startswith("cli/")}
     assert asking == {"app/audit.py", "app/main.py", "app/run_stage.py"}

@@ -1,5 +1,6 @@
-"""A block that the stream has no longer leaves nothing, whatever else its stage still has to do; nor does a
-stage without one."""
+"""A block removed from the stream leaves no rows, nor does a stage without blocks. Other work of the stage
+does not matter.
+"""
 
 from collections.abc import Callable
 
@@ -33,7 +34,7 @@ CHAINED = """
 @pytest.mark.parametrize(
     "left", [PERSISTENCE, FREQUENCY, PERSISTENCE + FREQUENCY], ids=["persistence", "frequency", "unchained"]
 )
-def test_blocks_of_sketches_leave_nothing(make_stream: Make, left: str) -> None:
+def test_removed_sketch_block_leaves_no_rows(make_stream: Make, left: str) -> None:
     whole = make_stream(BASE + PERSISTENCE + FREQUENCY.rstrip() + CHAINED, "lived")
     for number in range(3):
         whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])
@@ -68,8 +69,8 @@ fills:
 
 
 @pytest.mark.full
-def test_stages_of_which_no_block_is_left_leave_nothing(make_stream: Make) -> None:
-    """Slow (half a minute): every stage runs, and again for each that is dropped."""
+def test_stage_without_blocks_leaves_no_rows(make_stream: Make) -> None:
+    """Slow (half a minute): every stage runs, and again for each removed block."""
     whole = make_stream(BASE + EVERYTHING + PERSISTENCE + FREQUENCY, "lived")
     for number in range(3):
         whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])

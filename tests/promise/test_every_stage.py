@@ -12,7 +12,7 @@ from transom.features.registry import STAGES
 Make = Callable[..., StreamHarness]
 HOURS = 3
 LATE = 1
-"""The hour of a file that comes when the hour has been run."""
+"""The hour whose file arrives after its run."""
 
 EVERY_STAGE = """
 name: web
@@ -46,7 +46,9 @@ frequency:
 
 
 def requests(number: int) -> list[str]:
-    """Requests of one hour: two clients in every hour, two now and then, the last time at the hour's end."""
+    """Land the requests of one hour: two clients in every hour, two now and then, the last request at the
+    hour's end.
+    """
     return [
         line(
             3600 * number + second,
@@ -58,9 +60,10 @@ def requests(number: int) -> list[str]:
     ]
 
 
-def test_random_history_leaves_tables_of_one_run(make_stream: Make, rng: random.Random) -> None:
-    """Slow (half a minute): every stage runs several times. Runs come in random order, one of them is killed
-    and repeated, and a file comes late."""
+def test_random_history_equals_one_run(make_stream: Make, rng: random.Random) -> None:
+    """Slow (half a minute): every stage runs several times. Runs come in random order, one is killed and
+    repeated, and a file arrives late.
+    """
     lived, whole = make_stream(EVERY_STAGE, "lived"), make_stream(EVERY_STAGE, "whole")
     assert lived.stream.stages == STAGES, "the stream has every stage there is"
     for number in range(HOURS):
@@ -84,7 +87,7 @@ def test_random_history_leaves_tables_of_one_run(make_stream: Make, rng: random.
     lived.assert_ledger_true()
     for stage in STAGES:
         assert evaluate_gate(lived.ledger, stage, "web", lived.context(0, HOURS).interval, "").passed
-    # Every table is put to the test, and all that is reported to a person.
+    # Every table has rows, and so has every kind of finding.
     empty = {name for name, rows in lived.rows().items() if not rows}
     assert empty == {"rejected", "duplicates"}
     kinds = {finding.kind for finding in lived.findings()}

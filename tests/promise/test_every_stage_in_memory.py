@@ -1,8 +1,8 @@
-"""Every stage behind ingest, by its real steps and reads, in the lake in memory: whatever happens to its
-runs, what the ledger calls fresh is what one run over everything makes. No Spark.
+"""Every stage after ingest, by its real steps and reads, in the lake in memory. For any history of runs, the
+rows that the ledger calls fresh equal those of one run over everything. No Spark.
 
-A new stage is covered once `transom.features.registry.FEATURES` has it and `EVERY_FEATURE` a block for each
-of its tables.
+A new stage is covered once `transom.features.registry.FEATURES` has it and `EVERY_FEATURE` has a block for
+each of its tables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ SIDES = ["before", pytest.param("after", marks=pytest.mark.full)]
 
 
 def initial(lake: Pipeline) -> None:
-    """What there is at first: some hours, one of them incomplete, and what is read from outside."""
+    """Build the first lake: some hours, one of them incomplete, and rows of an external source."""
     for number in range(3):
         lake.tell(number, [number, 7], complete=number != 1)
     for name in OUTSIDE:
@@ -39,8 +39,9 @@ def initial(lake: Pipeline) -> None:
 
 
 def change(lake: Pipeline) -> None:
-    """What becomes of it: an hour that has not been read, late events, another specification whose checks
-    withhold some hours, and other rows outside."""
+    """Change that lake: one more hour, late events, other external rows, and another specification whose
+    checks quarantine some hours.
+    """
     lake.tell(1, [1, 7, 8])
     lake.tell(3, [4])
     lake.outside["copy"][at(3)] = lake.outside["/outside/known"][at(0)] = 9
@@ -48,7 +49,7 @@ def change(lake: Pipeline) -> None:
 
 
 def prepared(stage: str, again: bool) -> tuple[Pipeline, tuple[int, int]]:
-    """A lake before a run of a stage, and the hours of that run."""
+    """Return a lake before a run of a stage, and the hours of that run."""
     lake = Pipeline()
     initial(lake)
     if again:
@@ -72,7 +73,7 @@ def test_stream_has_block_for_each_table_of_each_stage() -> None:
 
 @pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
 @pytest.mark.parametrize("stage", STAGES[1:])
-def test_run_killed_between_any_two_commits_is_made_good_by_next_run(stage: str, again: bool) -> None:
+def test_run_killed_between_any_two_commits_is_repaired_by_next_run(stage: str, again: bool) -> None:
     never, hours = prepared(stage, again)
     left = [never.copied()]
 
@@ -85,22 +86,22 @@ def test_run_killed_between_any_two_commits_is_made_good_by_next_run(stage: str,
     never.commits.observer = copy
     never.run(*hours, stages=[stage])
     never.assert_ledger_true()
-    # Of each table a claim, rows, what came out.
+    # Each table has a claim, rows and a result.
     assert len(left) > 3
     for number, lake in enumerate(left):
         lake.run(*hours, stages=[stage])
         lake.assert_same(never, f"killed after commit {number}:")
         lake.assert_ledger_true()
         lake.assert_settled(hours, [stage])
-    # Of the events and the specification before nothing is left.
+    # Nothing of the earlier events and specification remains.
     never.run(0, 4, stages=upstream(stage))
     never.assert_same(never.anew(upstream(stage)), "after a run over everything:")
 
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("stage", STAGES[1:])
-def test_run_overtaken_at_any_commit_leaves_one_of_two_truths(stage: str, side: str) -> None:
-    """Another run goes whole at each commit and pin of one, over events that have changed in between."""
+def test_run_overtaken_at_any_commit_leaves_rows_of_one_of_both_runs(stage: str, side: str) -> None:
+    """At each commit and pin of one run, another complete run takes place, over changed events."""
     stages = upstream(stage)
     old, hours = prepared(stage, True)
 
@@ -128,25 +129,25 @@ def test_run_overtaken_at_any_commit_leaves_one_of_two_truths(stage: str, side: 
                 assert lake.rows(node) in (alone.rows(node), new.rows(node)), (point, node)
         lake.run(0, 4, stages=stages)
         lake.assert_same(new, f"overtaken {side} commit {point}:")
-    # At each point but those before its first claim and after its last commit.
+    # At each point except before its first claim and after its last commit.
     assert overtaken
 
 
 def run_with_retention(lake: Pipeline, start: int, end: int, stage: str) -> None:
-    """Runs a stage, which drops state, after those that it reads."""
+    """Run a stage, which drops state, after the stages that it reads."""
     lake.run(start, end, stages=upstream(stage)[:-1])
     lake.run(start, end, retention=3, stages=[stage])
 
 
 def expired(lake: Pipeline) -> set[tuple[str, datetime]]:
-    """Table and hour of all state that was dropped."""
+    """Return table and hour of all dropped state."""
     return {
         (node.table, node.hour) for node, entry in lake.ledger.snapshot().items() if entry.status == "expired"
     }
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
-def test_state_is_dropped_and_made_again_whatever_the_cuts(stage: str) -> None:
+def test_state_is_dropped_and_recomputed_for_any_split_into_runs(stage: str) -> None:
     hourly, whole, again = Pipeline(), Pipeline(), Pipeline()
     for lake in (hourly, whole, again):
         for number in range(7):
@@ -175,7 +176,7 @@ def test_state_is_dropped_and_made_again_whatever_the_cuts(stage: str) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
-def test_state_that_killed_run_was_dropping_is_dropped_by_next_run(
+def test_state_half_dropped_by_killed_run_is_dropped_by_next_run(
     stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "DEAD_CLAIM_AFTER", timedelta(0))
@@ -192,9 +193,10 @@ def test_state_that_killed_run_was_dropping_is_dropped_by_next_run(
         lake.assert_ledger_true()
 
 
-def test_state_that_another_run_drops_meanwhile_is_not_taken_for_empty() -> None:
-    """A late event makes a run need state of the past, which another run of the present drops again. Windows
-    reach back over state in one stage alone: state of the others is read by its own hour."""
+def test_state_dropped_by_concurrent_run_does_not_count_as_empty() -> None:
+    """A late event makes a run need state of the past, which a concurrent run of the present drops again.
+    Windows reach back over state in one stage alone: state of the other stages is read in its own hour only.
+    """
     dropped = Pipeline()
     for number in range(6):
         dropped.tell(number, [number])
@@ -202,7 +204,7 @@ def test_state_that_another_run_drops_meanwhile_is_not_taken_for_empty() -> None
     dropped.tell(1, [1, 9])
     whole = dropped.anew(["aggregates"])
     said = []
-    # Commits and pins from the plan of the second table on, for which state is made again, to its own rows.
+    # The commits and pins from the plan of the second table, which recomputes state, to its own rows.
     for point in range(7, 19):
         lake = dropped.copied()
 
@@ -224,8 +226,8 @@ def test_state_that_another_run_drops_meanwhile_is_not_taken_for_empty() -> None
 
 
 @pytest.mark.parametrize("stage", ["frames", "fills"])
-def test_state_that_other_stages_read_does_not_expire_before_they_do(stage: str) -> None:
-    """One run of 12 hours would let granules expire before the stages run that read them."""
+def test_state_read_by_other_stages_expires_after_they_ran(stage: str) -> None:
+    """In one run of 12 hours, granules would otherwise expire before the stages that read them run."""
     kept, dropped = Pipeline(), Pipeline()
     for lake, retained in ((kept, None), (dropped, 8)):
         for number in range(12):
@@ -236,8 +238,8 @@ def test_state_that_other_stages_read_does_not_expire_before_they_do(stage: str)
             assert dropped.state()[node].digest == row.digest, node
 
 
-def test_state_that_expired_before_others_read_it_is_made_again_or_waited_for() -> None:
-    """The frames are new over a block whose old granules are gone."""
+def test_state_expired_before_others_read_it_is_recomputed_or_blocks() -> None:
+    """The frames are new, over a block whose old granules have expired."""
     lake = Pipeline(WITHOUT_FRAMES)
     for number in range(12):
         lake.tell(number, [number])
@@ -259,7 +261,7 @@ def test_state_that_expired_before_others_read_it_is_made_again_or_waited_for() 
 
 @dataclass(frozen=True)
 class Events:
-    """What ingest makes of an hour, or what becomes of an hour outside."""
+    """What ingest computes for an hour, or how an external hour changes."""
 
     hour: int
     values: Sequence[int]
@@ -283,7 +285,7 @@ class Run:
     chunk: int
     retention: int | None
     alone: bool
-    """Whether the stage runs without those that it reads."""
+    """Whether the stage runs without the stages that it reads."""
 
     def happen(self, lake: Pipeline, stages: Sequence[str]) -> Mapping[str, Outcome]:
         found: dict[str, Outcome] = {}
@@ -295,7 +297,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Strike:
-    """What befalls a run at one of its commits: it is killed, or something else happens meanwhile."""
+    """An event at one commit of a run: a kill, or something else that happens meanwhile."""
 
     by: Literal["kill", "others"]
     commit: int
@@ -331,7 +333,7 @@ TURNS = st.builds(Turn, st.lists(EVENTS, max_size=6), st.booleans(), seldom, RUN
 
 
 def happened(lake: Pipeline, turn: Turn, stages: Sequence[str]) -> Mapping[str, Outcome] | None:
-    """Lets a turn happen to a lake; None where its run did not come to its end."""
+    """Apply a turn to a lake. Return None if its run did not end."""
     for events in turn.events:
         events.happen(lake)
     lake.specify(CHANGED if turn.changed else STREAM, *((90, 10) if turn.strict else ()))
@@ -356,8 +358,9 @@ def happened(lake: Pipeline, turn: Turn, stages: Sequence[str]) -> Mapping[str, 
 def assert_kept(
     lake: Pipeline, turn: Turn, outcomes: Mapping[str, Outcome] | None, stages: Sequence[str]
 ) -> None:
-    """Assert that what is fresh is what one run over everything makes, and that what is not lies too far from
-    the run, which says so, or waits for what is withheld."""
+    """Assert that fresh rows equal those of one run over everything. Other hours lie too far from the run,
+    which reports them, or wait for quarantined ones.
+    """
     truth = lake.anew(stages)
     expected, found = truth.state(), lake.state()
     fresh, stale = lake.fresh(), lake.stale()
@@ -382,12 +385,12 @@ def assert_kept(
                 assert held.status == "blocked", node
 
 
-# An example costs a tenth of a second and more, as its lake is compared with another one after each run; and
-# to shrink one takes minutes: a history says little less for being long.
+# An example costs a tenth of a second or more, as its lake is compared with another one after each run.
+# Shrinking takes minutes, and a long history shows nearly as much.
 @settings(max_examples=max(4, settings.default.max_examples // 6), phases=[Phase.generate], database=None)
 @pytest.mark.parametrize("stage", STAGES[1:])
 @given(turns=st.lists(TURNS, min_size=1, max_size=4), last=st.sampled_from([1, 2, 100]))
-def test_any_history_comes_to_what_one_run_makes(stage: str, turns: list[Turn], last: int) -> None:
+def test_any_history_equals_one_run(stage: str, turns: list[Turn], last: int) -> None:
     stages = upstream(stage)
     lake = Pipeline()
     for turn in turns:

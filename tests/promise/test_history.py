@@ -1,4 +1,4 @@
-"""What happens between runs: kills with changes after them, files over many hours, changed rules."""
+"""Changes between runs: kills followed by changes, files over many hours, changed rules."""
 
 import gzip
 import shutil
@@ -21,13 +21,13 @@ def hourly(number: int, *clients: str) -> list[str]:
 
 
 def before(harness: StreamHarness) -> None:
-    """What a first run finds."""
+    """Land what the first run reads."""
     for number in range(6):
         harness.land(number, hourly(number, "10.0.0.1"))
 
 
 def while_it_is_killed(harness: StreamHarness) -> None:
-    """What the killed run finds: in each hour a file that is new, has grown or has a second name."""
+    """Land what the killed run reads: in each hour a file that is new, has grown or has a second name."""
     harness.land(0, hourly(0, "10.0.0.1", "10.0.0.2"))
     harness.land(1, hourly(1, "10.0.0.1", "10.0.0.2"))
     harness.land(2, hourly(2, "10.0.0.1", "10.0.0.2"))
@@ -37,7 +37,7 @@ def while_it_is_killed(harness: StreamHarness) -> None:
 
 
 def afterwards(harness: StreamHarness) -> None:
-    """What the next run finds: put back, grown once more, gone; the new ones gone and grown."""
+    """Land what the next run reads: files restored, grown once more or removed; new files removed or grown."""
     harness.land(0, hourly(0, "10.0.0.1"))
     harness.land(1, hourly(1, "10.0.0.1", "10.0.0.2", "10.0.0.3"))
     harness.land(2, []).unlink()
@@ -47,7 +47,7 @@ def afterwards(harness: StreamHarness) -> None:
 
 
 @pytest.mark.full
-def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(make_stream: Make) -> None:
+def test_killed_run_whose_files_change_leaves_no_trace(make_stream: Make) -> None:
     """Slow (half a minute): a run killed at each of its commits, and one after each."""
     never = make_stream(lake="never")
     before(never)
@@ -72,10 +72,10 @@ def test_a_killed_run_leaves_no_trace_whatever_becomes_of_its_files(make_stream:
         assert killed.table("events").exceptAll(never.table("events")).isEmpty(), step
 
 
-def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(make_stream: Make) -> None:
+def test_run_of_later_hours_repairs_hours_of_a_killed_run(make_stream: Make) -> None:
     day = make_stream(PLAIN)
     before(day)
-    # Three tables, the claim and the events have come.
+    # Three tables, the claim and the events are committed.
     with killed_at(6):
         day.stage("ingest", 0, 2)
     assert day.stage("ingest", 2, 3).partitions_repaired == 2
@@ -83,7 +83,7 @@ def test_a_run_of_later_hours_heals_those_that_a_killed_one_left(make_stream: Ma
 
 
 @pytest.mark.full
-def test_withheld_hours_get_back_what_a_killed_run_took(make_stream: Make) -> None:
+def test_quarantined_hours_regain_rows_replaced_by_a_killed_run(make_stream: Make) -> None:
     """Slow (half a minute): a run killed at each of its commits, and one after each."""
     careful = PLAIN + "checks: {few: {stage: aggregates, block: site, every: n < 3 }}\n"
     day = make_stream(careful)
@@ -92,7 +92,7 @@ def test_withheld_hours_get_back_what_a_killed_run_took(make_stream: Make) -> No
     stood = day.state()
     day.land(0, hourly(0, *["10.0.0.1"] * 5))
     day.stage("ingest", 0, 1)
-    # With the check turned off the run writes what does not pass it, and is killed before it says so.
+    # With the check turned off, the run writes rows that fail it and is killed before it records them.
     for step in (3, 7):
         loose = make_stream(PLAIN)
         with killed_at(step):
@@ -118,9 +118,9 @@ def daily(harness: StreamHarness, day: int, *hours: int) -> Path:
 
 @pytest.mark.full
 @pytest.mark.parametrize("chunk", [10, 24])
-def test_chunks_leave_no_trace(make_stream: Make, chunk: int) -> None:
+def test_run_in_chunks_equals_run_in_one_chunk(make_stream: Make, chunk: int) -> None:
     """Slow (20 seconds): a run in one chunk, and one in several."""
-    # Each file of a day holds an hour of the other: a chunk begins where they meet, or does not.
+    # Each file of a day has an hour of the other day. A chunk begins at the border of both, or elsewhere.
     text = (
         DAILY + "aggregates:\n  site: {key: [], measures: {n: count}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
     )
@@ -137,7 +137,7 @@ def test_chunks_leave_no_trace(make_stream: Make, chunk: int) -> None:
 
 
 @pytest.mark.full
-def test_what_decides_completeness_reaches_hours_that_stand(make_stream: Make) -> None:
+def test_changed_completeness_rule_applies_to_published_hours(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
     day = make_stream(PLAIN.replace("expected_files: 1", "expected_files: 2"))
     before(day)
@@ -159,7 +159,7 @@ def test_what_decides_completeness_reaches_hours_that_stand(make_stream: Make) -
     assert all("enough: observed 1, expected at least 2" in str(cause) for cause in causes)
 
 
-def test_a_missing_file_can_be_an_error(make_stream: Make) -> None:
+def test_missing_file_fails_check_of_severity_error(make_stream: Make) -> None:
     strict = make_stream(PLAIN + "checks: {files_expected: {severity: error}}\n")
     before(strict)
     assert strict.stage("ingest", 5, 7).quarantined == 1
@@ -167,7 +167,7 @@ def test_a_missing_file_can_be_an_error(make_stream: Make) -> None:
     assert cause == "files_expected: observed 0, expected at least 1"
 
 
-def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(make_stream: Make) -> None:
+def test_conflicting_file_is_a_warning_and_its_hour_stays_incomplete(make_stream: Make) -> None:
     day = make_stream()
     whole = day.land(0, hourly(0, *["10.0.0.1"] * 40))
     whole.write_bytes(whole.read_bytes()[:-9])
@@ -182,7 +182,7 @@ def test_a_file_that_differs_is_a_warning_and_what_it_lacks_stays_lacking(make_s
 
 
 @pytest.mark.full
-def test_two_files_in_an_hour_one_of_them_junk(make_stream: Make) -> None:
+def test_junk_file_is_quarantined_and_the_other_of_its_hour_is_published(make_stream: Make) -> None:
     day = make_stream(PLAIN)
     day.land(0, hourly(0, "10.0.0.1", "10.0.0.2"))
     junk = day.land(0, ["junk"] * 3, ".second")
@@ -190,7 +190,7 @@ def test_two_files_in_an_hour_one_of_them_junk(make_stream: Make) -> None:
     state = day.state()
     assert state["ingest.events.events 2015-05-17T00:00"][:2] == ("quarantined", False)
     assert state["aggregates.site.granules 2015-05-17T00:00"][0] == "blocked"
-    # The file is withheld, not the other files of its hour.
+    # Only this file is quarantined, not the other files of its hour.
     assert day.table("events").count() == 2
     day.assert_ledger_true()
 
@@ -198,7 +198,7 @@ def test_two_files_in_an_hour_one_of_them_junk(make_stream: Make) -> None:
         subjects = {v.file for v in day.ledger.checks(day.snapshot(), "ingest", {hour(0)})}
         return sorted(subject.rpartition("/")[2] for subject in subjects - {None})
 
-    # What was seen in files that are not read again counts as long as they are there.
+    # Results of files that are not read again count as long as the files exist.
     day.land(0, hourly(0, "10.0.0.3"), ".third")
     day.stage("ingest", 0, 1)
     assert checked() == ["access.00.log.gz", "access.00.second.log.gz", "access.00.third.log.gz"]
@@ -209,7 +209,7 @@ def test_two_files_in_an_hour_one_of_them_junk(make_stream: Make) -> None:
 
 
 @pytest.mark.full
-def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(make_stream: Make) -> None:
+def test_file_without_time_and_events_is_reported(make_stream: Make) -> None:
     nameless = make_stream(NAMELESS)
     folder = nameless.folder / "landing/web"
     folder.mkdir(parents=True)
@@ -234,14 +234,14 @@ def test_a_file_without_a_time_and_without_an_event_is_not_overlooked(make_strea
     nameless.stage("ingest", 0, 2)
     assert evaluate_gate(nameless.ledger, "ingest", "web", Interval(hour(0), hour(2)), "").passed
     assert nameless.table("events").count() == 3
-    # Nobody asked for the hour of files without one.
+    # The hour of the files without an hour was not requested.
     fresh = make_stream(NAMELESS, "fresh")
     fresh.stage("ingest", 0, 2)
     assert nameless.state() == fresh.state()
     nameless.assert_ledger_true()
 
 
-def test_an_hour_that_only_a_late_file_touches_stays_stale(make_stream: Make) -> None:
+def test_hour_touched_only_by_a_late_file_stays_stale(make_stream: Make) -> None:
     brief = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     day = make_stream(brief)
     before(day)
@@ -250,7 +250,7 @@ def test_an_hour_that_only_a_late_file_touches_stays_stale(make_stream: Make) ->
     other = make_stream(
         brief.replace("expected_files: 1", "expected_files: 1, event_time_range: {before: 2 hours}")
     )
-    # The run that publishes the hour as it is, stale as ever, says so as well.
+    # The run that publishes the hour unchanged, stale as before, reports it too.
     for _ in range(2):
         assert other.stage("ingest", 5, 6).stale_since == hour(0)
         assert {(told.kind, told.start_time, told.end_time) for told in other.findings()} == {
@@ -262,7 +262,7 @@ def test_an_hour_that_only_a_late_file_touches_stays_stale(make_stream: Make) ->
 
 
 @pytest.mark.full
-def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(make_stream: Make) -> None:
+def test_file_changed_outside_repair_window_makes_its_hour_stale(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
     brief = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     day = make_stream(brief)
@@ -277,7 +277,7 @@ def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(make_stream
     assert day.stage("ingest", 0, 1).stale_since is None
     assert day.table("events").count() == stood + 1
     assert day.stage("ingest", 5, 6).stale_since is None
-    # Nobody has computed anew what is computed from it, and no run of that stage has seen so.
+    # No run has recomputed the later stages, and none of them has noticed.
     assert day.findings() == []
     day.stage("aggregates", 5, 6)
     assert {told.stage for told in day.findings()} == {"aggregates"}
@@ -286,7 +286,7 @@ def test_a_file_that_changes_later_than_healing_makes_its_hour_stale(make_stream
 
 
 @pytest.mark.full
-def test_rows_that_another_version_takes_over_are_not_those_of_files_read_otherwise(
+def test_rows_retained_by_another_version_exclude_files_read_otherwise(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = make_stream()

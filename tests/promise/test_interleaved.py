@@ -1,6 +1,7 @@
-"""Two runs of one interval: one stops before or after each of its commits, the other runs whole meanwhile.
+"""Two runs of one interval: the first stops before or after each of its commits, while the second runs
+completely.
 
-What the second finds has changed since the first read it, so that rows of the first would show.
+The second run reads other input than the first, so that rows of the first would show.
 """
 
 import shutil
@@ -31,7 +32,7 @@ Published = Mapping[PartitionKey, tuple[str, Sequence[str]]]
 
 
 def published(harness: StreamHarness) -> Published:
-    """The digest and the rows of every node that is called fresh."""
+    """Return digest and rows of every partition that is called fresh."""
     found = {}
     for node, entry in harness.snapshot().items():
         if entry.status == "published":
@@ -44,10 +45,10 @@ def published(harness: StreamHarness) -> Published:
 
 
 @pytest.mark.full
-def test_ingest_run_between_any_two_steps_of_another(make_stream: Make) -> None:
-    """Nothing that is called fresh is anything but what one of them computed from what it found; the one that
-    is overtaken says so; and a third run leaves what one alone leaves. The stages behind ingest are tested so
-    in `tests.promise.test_every_stage_in_memory`.
+def test_ingest_run_between_any_two_steps_of_another_fences_it_off(make_stream: Make) -> None:
+    """Every row called fresh is one that one of the runs computed from its input. The overtaken run reports
+    this. A third run leaves the tables of one run alone. Stages after ingest are tested like this in
+    `tests.promise.test_every_stage_in_memory`.
 
     Slow (half a minute): two or three runs of ingest for each side of each commit.
     """
@@ -80,7 +81,7 @@ def test_ingest_run_between_any_two_steps_of_another(make_stream: Make) -> None:
             assert fresh in [truth[node] for truth in truths if node in truth], (lake, node)
         one.stage("ingest", 0, 1)
         one.assert_same(new, lake)
-    # At each point but those before its first claim and after its last commit, where it had nothing to lose.
+    # At each point except before its first claim and after its last commit, where it has nothing to lose.
     assert overtaken
     new.assert_ledger_true()
 
@@ -89,11 +90,11 @@ def test_ingest_run_between_any_two_steps_of_another(make_stream: Make) -> None:
 @pytest.mark.parametrize(
     ("second", "texts"), [(1, ["junk", "junk"]), (2, [line(0), line(3600, "10.0.0.2"), line(7200)])]
 )
-def test_two_runs_of_hours_that_bear_on_each_other(
+def test_two_concurrent_runs_of_dependent_hours_equal_one_run(
     make_stream: Make, second: int, texts: Sequence[str]
 ) -> None:
-    """Each has found what it goes by before the other's hour was there: a file without events that holds what
-    the other's holds; an hour between them, which is a gap beside either.
+    """Each run has read its input before the other's hour existed: a file without events that duplicates a
+    file of the other run, and an hour between them, which is a gap next to either.
 
     Slow (20 seconds): several runs of all stages.
     """

@@ -1,6 +1,6 @@
-"""SIGKILL between any two commits of any stage: the next run leaves what one that never died leaves.
+"""SIGKILL between any two commits of any stage: the next run leaves the tables of a run that never died.
 
-Each state that it can leave is a copy of the lake, taken while one run goes on (`failpoints.remains`).
+Each state that a kill can leave is a copy of the lake, taken during one run (`crash_states.remains`).
 """
 
 import shutil
@@ -40,14 +40,15 @@ TEXTS = {
 
 
 def first(day: StreamHarness) -> None:
-    """What there is at first: two files of one hour, one of them with a line that cannot be read."""
+    """Land the first files: two of one hour, one with a line that cannot be read."""
     day.land(0, [line(1, "10.0.0.1"), line(2, "10.0.0.2"), "junk"])
     day.land(0, [line(3, "10.0.0.3")], ".old")
 
 
 def then(day: StreamHarness) -> None:
-    """What becomes of it: changed, gone, new under an earlier name; and a line of the next hour's file lies
-    in this one."""
+    """Change the files: changed, removed, new under an earlier name; and a line of the next hour's file in
+    this one.
+    """
     day.land(0, [], ".old").unlink()
     day.land(0, [line(1, "10.0.0.1"), line(4, "10.0.0.4"), "other junk"])
     day.land(0, [line(3, "10.0.0.3")], ".a")
@@ -55,27 +56,27 @@ def then(day: StreamHarness) -> None:
 
 
 def full(stage: str, again: bool, most: int) -> ParameterSet:
-    """A case of the full tier: of all states."""
+    """Return a case of the full tier: all states."""
     return pytest.param(stage, again, most, 1, marks=pytest.mark.full)
 
 
 @pytest.mark.parametrize(
     ("stage", "again", "most", "every"),
     [
-        # Ingest has a control flow of its own. That of the stages behind it is killed with the steps of each
-        # in `tests.promise.test_every_stage_in_memory`; here it is what Delta and Spark leave: rows by Spark
-        # alone, chains, and, in `test_alerts`, rows by the driver and by tasks.
+        # Ingest has a control flow of its own. The control flow of later stages is killed with the steps of
+        # each in `tests.promise.test_every_stage_in_memory`. Here it is what Delta and Spark leave: rows
+        # written by Spark alone, chains, and, in `test_alerts`, rows written by the driver and by tasks.
         ("ingest", True, small.MAX_DRIVER_BYTES, 4),
         full("ingest", True, small.MAX_DRIVER_BYTES),
         full("ingest", False, small.MAX_DRIVER_BYTES),
         full("patterns", True, 0),
     ],
 )
-def test_a_stage_killed_between_any_two_commits_is_made_good(
+def test_stage_killed_between_any_two_commits_is_repaired(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch, stage: str, again: bool, most: int, every: int
 ) -> None:
-    """The first run of an hour, and a later one of the next hour, which replaces and repairs it; by rows that
-    the driver takes, and by those that Spark writes.
+    """The first run of an hour, and a later run of the next hour, which replaces and repairs it; for rows
+    written by the driver and for rows written by Spark.
 
     Slow where every state is looked at (half a minute): a run of the stage for each of a dozen commits.
     """
@@ -89,7 +90,7 @@ def test_a_stage_killed_between_any_two_commits_is_made_good(
     if stage != "ingest":
         never.stage("ingest", start, end)
     elif not again:
-        # The ledger's tables come with the first run as well.
+        # The first run creates the ledger's tables too.
         shutil.rmtree(never.root)
 
     def run() -> None:
@@ -97,7 +98,7 @@ def test_a_stage_killed_between_any_two_commits_is_made_good(
 
     copies = never.folder / "copies"
     states = remains(Path(never.root), run, copies)
-    # A claim, a table, what came out: a run without work would hold nothing that is tested.
+    # A claim, a table, the results. Without work the run would test nothing.
     assert len(states) > 4
     for state in states[every // 2 :: every]:
         killed = make_stream(TEXTS[stage], str(state.parent.relative_to(never.folder)))

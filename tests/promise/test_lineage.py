@@ -1,4 +1,4 @@
-"""An hour is up to date only with all that it is computed from, and the reason is known."""
+"""An hour is up to date only together with everything that it is computed from, and the reason is recorded."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ STAGES = registry.STAGES[1:]
 
 
 def freshness(lake: Pipeline) -> Freshness:
-    """What the product says of a lake whose events are up to date."""
+    """Return what the product reports of a lake whose events are up to date."""
     return Freshness(lake.snapshot(), [double.stage for double in lake.doubles.values()], ())
 
 
@@ -43,7 +43,7 @@ def nodes(lake: Pipeline) -> set[PartitionKey]:
 
 
 def assert_agrees(lake: Pipeline) -> None:
-    """Assert that the product calls fresh what is, by the definition, and that each reason is one."""
+    """Assert that the product calls the right hours fresh, by the definition, and that each reason is true."""
     found, stale, fresh = freshness(lake), lake.stale(), lake.fresh()
     for node in nodes(lake):
         assert (found.root(node) is None) == (node in fresh)
@@ -66,7 +66,7 @@ TURNS = st.one_of(
 
 @settings(max_examples=12)
 @given(st.lists(TURNS, min_size=1, max_size=6))
-def test_what_is_fresh_is_fresh_down_to_the_events_whatever_the_history(turns: list[tuple]) -> None:  # type: ignore[type-arg]
+def test_fresh_hours_have_fresh_inputs_down_to_events_for_any_history(turns: list[tuple]) -> None:  # type: ignore[type-arg]
     lake = Pipeline()
     initial(lake)
     lake.run(0, 3)
@@ -84,8 +84,8 @@ def test_what_is_fresh_is_fresh_down_to_the_events_whatever_the_history(turns: l
         assert_agrees(lake)
 
 
-def test_the_reason_lies_upstream() -> None:
-    """Aggregates have changed, and nobody has run anything behind the events since."""
+def test_reason_names_the_upstream_change() -> None:
+    """Aggregates have changed, and no later stage has run since."""
     lake = Pipeline()
     initial(lake)
     lake.run(0, 3)
@@ -94,7 +94,7 @@ def test_the_reason_lies_upstream() -> None:
     found = freshness(lake)
     frames = PartitionKey("frames", "busy", "frames", at(2))
     granules = PartitionKey("aggregates", "site", "granules", at(2))
-    # Frames over granules equal their inputs: what these are computed from has changed.
+    # Frames over granules equal their inputs; the inputs of these granules have changed.
     assert frames not in lake.stale()
     assert found.root(frames) == found.root(granules) == granules
     assert format_root(granules, lake.ledger.snapshot()) == (
@@ -106,7 +106,7 @@ def test_the_reason_lies_upstream() -> None:
 
 
 def changed_lake(folder: Path) -> Lake:
-    """Hours of which the events are to be read anew; aggregates equal the events that stand."""
+    """Return a lake with hours whose events must be read again. Its aggregates match the published events."""
     lake = Lake(folder)
     lake.ingest(range(3))
     lake.aggregate(range(3))
@@ -117,7 +117,7 @@ def changed_lake(folder: Path) -> Lake:
 REASON = "ingest events (events) of 2015-05-17T00:00 to 2015-05-17T03:00 is out of date"
 
 
-def test_a_gate_says_what_is_stale_and_for_what_reason(tmp_path: Path) -> None:
+def test_gate_reports_stale_hours_with_reason(tmp_path: Path) -> None:
     lake, interval = changed_lake(tmp_path), Interval(hand.at(0), hand.at(3))
     fresh = stale_hours(parse(yaml.safe_load(WEB)), lake.ledger, "aggregates", interval)
     assert fresh == {}
@@ -128,7 +128,7 @@ def test_a_gate_says_what_is_stale_and_for_what_reason(tmp_path: Path) -> None:
     assert judged.summary.endswith(f"3 of 3 hours published, 3 of them stale, as {REASON}, 1 warning")
 
 
-def test_what_is_computed_from_stale_hours_is_not_read(tmp_path: Path) -> None:
+def test_hours_computed_from_stale_hours_are_not_read(tmp_path: Path) -> None:
     lake = changed_lake(tmp_path)
     with pytest.raises(
         StaleDataError, match=r"are out of date, as ingest events .* of 2015-05-17T01:00 is out of"
@@ -136,7 +136,7 @@ def test_what_is_computed_from_stale_hours_is_not_read(tmp_path: Path) -> None:
         read(lake.uri, lake.stream).horizon({"client": "x"}, hand.at(2), "1 hour")
 
 
-def test_damage_is_the_reason_for_all_that_is_computed_from_it(tmp_path: Path) -> None:
+def test_damage_is_the_reason_for_all_hours_computed_from_it(tmp_path: Path) -> None:
     lake, interval = Lake(tmp_path), Interval(hand.at(0), hand.at(3))
     lake.ingest(range(3))
     lake.aggregate(range(3))
@@ -151,7 +151,7 @@ def test_damage_is_the_reason_for_all_that_is_computed_from_it(tmp_path: Path) -
     assert stale_hours(lake.stream, lake.ledger, "aggregates", interval) == {}
 
 
-def test_what_is_computed_from_damage_is_not_read(tmp_path: Path) -> None:
+def test_hours_computed_from_damaged_hours_are_not_read(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.ingest(range(3))
     lake.aggregate(range(3))

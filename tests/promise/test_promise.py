@@ -1,7 +1,7 @@
 """The promise: every published row is a function of the events and the specification alone.
 
-Each test makes two lakes of one landing folder, by different histories, and compares them by digest;
-the digests themselves are held against the rows.
+Each test builds two lakes from one landing folder, by different histories, and compares them by digest. The
+digests themselves are compared with the rows.
 """
 
 import os
@@ -20,12 +20,13 @@ Make = Callable[..., StreamHarness]
 
 
 def traffic(harness: StreamHarness, hours: int) -> None:
-    """Hours of a few clients: one with most of the rows, in every hour but an empty one; rows that stand
-    twice; and an hour whose file lies there under two names."""
+    """Land hours of a few clients. One client has most of the rows, in every hour except an empty one. Some
+    rows are duplicates, and one hour's file exists under two names.
+    """
     for number in range(hours):
         heavy = [line(number * 3600 + 7 * i, "10.0.0.1", i) for i in range(0, 500, 9)]
         others = [line(number * 3600 + 311 * i, f"10.0.1.{number % 3}", "-") for i in range(5)]
-        # Out of order inside the hour, as in life.
+        # Out of order inside the hour, as in practice.
         lines = [] if number == 5 else [*others, *heavy, *others]
         harness.land(number, lines)
         if number == 7:
@@ -35,12 +36,13 @@ def traffic(harness: StreamHarness, hours: int) -> None:
 LOUD = WEB.replace("expected_files: 1", "expected_files: 2") + (
     "checks: {quiet: {stage: aggregates, block: site, every: n < 3, severity: warning}}\n"
 )
-"""A stream of which each stage has something to tell."""
+"""A stream in which each stage has something to report."""
 
 
 def history(harness: StreamHarness, hours: int, rng: random.Random) -> None:
-    """Runs of random cuts in random order, some of them killed and made again, some made twice; a file
-    comes late."""
+    """Run random intervals in random order. Some runs are killed and repeated, some run twice; a file is
+    late.
+    """
     late = harness.land(3, [line(3 * 3600 + 1800, "10.9.9.9", 5000)], ".second")
     held_back = late.read_bytes()
     late.unlink()
@@ -56,14 +58,14 @@ def history(harness: StreamHarness, hours: int, rng: random.Random) -> None:
 
 
 def assert_equal(one: StreamHarness, other: StreamHarness) -> None:
-    """Assert that two lakes are the same, ledger, rows and findings."""
+    """Assert that two lakes have the same ledger, rows and findings."""
     one.assert_same(other)
     assert one.findings() == other.findings()
 
 
 @pytest.mark.full
-def test_any_history_equals_one_run(make_stream: Make, rng: random.Random) -> None:
-    """Slow (half a minute): a dozen runs over several hours. Of the last hour there is no file."""
+def test_random_history_with_late_file_equals_one_run(make_stream: Make, rng: random.Random) -> None:
+    """Slow (half a minute): a dozen runs over several hours. The last hour has no file."""
     text, hours = LOUD.replace("expected_files: 2", "expected_files: 1, equal_files: one"), 9
     lived, whole = make_stream(text, "lived"), make_stream(text, "whole")
     traffic(lived, hours - 1)
@@ -76,7 +78,7 @@ def test_any_history_equals_one_run(make_stream: Make, rng: random.Random) -> No
     assert lived.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
 
 
-def test_the_same_interval_again_writes_nothing(make_stream: Make) -> None:
+def test_second_run_of_an_interval_writes_nothing(make_stream: Make) -> None:
     once = make_stream(LOUD)
     traffic(once, 2)
     once.run(0, 2)
@@ -84,13 +86,13 @@ def test_the_same_interval_again_writes_nothing(make_stream: Make) -> None:
     versions = once.store.pin(tables).versions
     once.run(0, 2)
     assert once.store.pin(tables).versions == versions
-    # A file whose time alone has changed is read, once, and comes to the rows that stand.
+    # A file with a new modification time alone is read once, and gives the published rows.
     os.utime(next(once.folder.glob("landing/**/*.gz")), (1, 1))
     assert [once.stage("ingest", 0, 2).counters["files_read"] for _ in range(2)] == [1, 0]
     assert once.store.pin(["events"]).versions["events"] == versions["events"]
 
 
-def test_a_late_file_heals_exactly_the_hours_that_it_reaches(make_stream: Make) -> None:
+def test_late_file_makes_exactly_its_dependent_hours_recompute(make_stream: Make) -> None:
     healed = make_stream()
     traffic(healed, 4)
     healed.run(0, 4)
@@ -109,15 +111,15 @@ def test_a_late_file_heals_exactly_the_hours_that_it_reaches(make_stream: Make) 
         "aggregates.site.granules",
         "aggregates.site.aggregates",
     }
-    # A window of six hours that begins in hour 1 reports until hour 6; hours after 3 nobody asked for.
+    # A window of six hours that begins in hour 1 reports until hour 6; hours after 3 are not requested.
     traffic_hours = {name.split()[1] for name in changed if name.startswith("aggregates.traffic.aggregates")}
     assert traffic_hours == {f"{hour(number):%Y-%m-%dT%H:%M}" for number in (1, 2, 3)}
     assert outcome.stale_since is None
 
 
 @pytest.mark.full
-def test_hours_that_a_gate_kept_from_a_stage_are_in_its_windows(make_stream: Make) -> None:
-    """Ingest withholds an hour of a run, so that aggregate is run for none; the hour is mended by itself."""
+def test_hours_stopped_by_a_gate_are_in_later_windows(make_stream: Make) -> None:
+    """Ingest quarantines an hour, so that aggregate does not run. Then the hour alone is fixed."""
     kept = make_stream(PLAIN, "kept")
     traffic(kept, 3)
     [file] = kept.folder.rglob("access.01.log.gz")
@@ -131,7 +133,7 @@ def test_hours_that_a_gate_kept_from_a_stage_are_in_its_windows(make_stream: Mak
     assert_equal(kept, whole)
 
 
-def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(make_stream: Make) -> None:
+def test_empty_hour_is_complete_and_hour_without_file_is_not(make_stream: Make) -> None:
     sparse = make_stream(PLAIN)
     sparse.land(0, [line(1)])
     sparse.land(1, [])
@@ -147,7 +149,7 @@ def test_an_empty_hour_is_knowledge_and_a_missing_file_is_not(make_stream: Make)
 
 
 @pytest.mark.full
-def test_blocks_that_come_and_go_leave_no_trace(make_stream: Make) -> None:
+def test_blocks_added_and_removed_leave_no_trace(make_stream: Make) -> None:
     """Slow (half a minute): several runs of all stages."""
     late = (
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
@@ -161,13 +163,13 @@ def test_blocks_that_come_and_go_leave_no_trace(make_stream: Make) -> None:
     whole = make_stream(PLAIN, "whole")
     whole.run(0, 3)
     assert_equal(lived, whole)
-    # Two hours that nobody asks for again are hours of the new block as well.
+    # Two hours that are not requested again are hours of the new block as well.
     lived = make_stream(with_one_more, "lived")
     lived.run(2, 3)
     again = make_stream(with_one_more, "again")
     again.run(0, 3)
     assert_equal(lived, again)
-    # The same values, in columns of other names.
+    # The same values, in columns with other names.
     renamed = with_one_more.replace("{n: count, sent:", "{hits: count, weight:")
     make_stream(renamed, "lived").run(2, 3)
     fresh = make_stream(renamed, "fresh")
@@ -176,7 +178,7 @@ def test_blocks_that_come_and_go_leave_no_trace(make_stream: Make) -> None:
 
 
 @pytest.mark.full
-def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_be_stale(
+def test_new_block_reads_whole_windows_and_is_stale_outside_repair_window(
     make_stream: Make,
 ) -> None:
     """Slow (20 seconds): several runs of all stages."""
@@ -191,7 +193,7 @@ def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_b
     assert outcome.stale_since == hour(0)
     (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
     assert row.n == lived.table("events").count()
-    # Nor does a window mix the state of two specifications.
+    # No window mixes the state of two specifications.
     changed = (
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n"
     )
@@ -201,7 +203,7 @@ def test_a_new_block_beyond_healing_is_computed_from_whole_windows_and_said_to_b
 
 
 @pytest.mark.full
-def test_an_only_block_that_is_renamed_is_computed_from_whole_windows(make_stream: Make) -> None:
+def test_renamed_only_block_reads_whole_windows(make_stream: Make) -> None:
     text = """
 name: web
 preset: apache/combined
@@ -224,15 +226,15 @@ aggregates:
 
 
 @pytest.mark.full
-def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(make_stream: Make) -> None:
-    """Files of other hours have put rows in them: half an hour must not be taken for a whole one.
+def test_hours_not_requested_of_ingest_are_not_computed(make_stream: Make) -> None:
+    """Files of other hours have put rows in them: half an hour must not count as a whole one.
 
     Slow (20 seconds): several runs of all stages.
     """
     text = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
     lived = make_stream(text, "lived")
     for number in (0, 1, 3, 4):
-        # Each file reaches into the hour before its own.
+        # Each file has events of the hour before its own.
         lived.land(number, [line(3600 * number - 60), line(3600 * number + 60)])
     lived.land(2, [line(3600 * 2 + 60 * n) for n in range(9)])
     lived.run(0, 2)
@@ -257,9 +259,9 @@ def test_nothing_is_computed_of_hours_that_ingest_was_not_asked_for(make_stream:
 
 
 @pytest.mark.full
-def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(make_stream: Make) -> None:
-    """Its rows are in: where a window of the run reaches them, the state made of them is made first, however
-    fresh that window was.
+def test_late_file_outside_repair_window_is_in_windows_computed_later(make_stream: Make) -> None:
+    """Where a window of the run reaches the late rows, their state is recomputed first, even if the window
+    was fresh.
 
     Slow (20 seconds): several runs of all stages.
     """
@@ -270,7 +272,8 @@ def test_a_late_file_beyond_healing_is_in_the_windows_that_are_computed_since(ma
     lived.land(3, [line(3600 * 3 + n) for n in range(5)], name="late")
     lived.stage("ingest", 3, 4)
     outcome = lived.stage("aggregates", 7, 8)
-    # The widest window is of six hours; 3, 4 and 5 reach it too, and lie beyond healing.
+    # The widest window has six hours. Hours 3, 4 and 5 depend on the late file too, and are outside the
+    # repair window.
     assert sorted({node.hour for node in outcome.stale}) == [hour(3), hour(4), hour(5)]
     told = evaluate_gate(
         lived.ledger, "aggregates", "web", Interval(hour(7), hour(8)), "--from {from} --to {to}"

@@ -1,4 +1,4 @@
-"""Rows that depend on which hours were requested are the same in whatever order these were."""
+"""Rows that depend on the set of requested hours do not depend on the order of the requests."""
 
 from collections.abc import Callable, Sequence
 

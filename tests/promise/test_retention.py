@@ -1,8 +1,8 @@
-"""State is dropped when nothing of the present reaches it, and made again when something of the past does.
+"""State is dropped when no present hour depends on it, and recomputed when a past hour does.
 
-What the lake does for that is tested for the steps of every stage, killed, overtaken and under another
-specification, in `tests.promise.test_every_stage_in_memory`. Here are rows: what windows, frames and sketches
-make of state that has been dropped and made again.
+The engine's part is tested for the steps of every stage, killed, overtaken and under another specification,
+in `tests.promise.test_every_stage_in_memory`. Here are rows: those that windows, frames and sketches compute
+from state that was dropped and recomputed.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def expired(harness: StreamHarness, *tables: str) -> set[int]:
 
 
 @pytest.mark.full
-def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(make_stream: Make) -> None:
+def test_state_older_than_retention_is_dropped_for_any_split_into_runs(make_stream: Make) -> None:
     """Slow (20 seconds): seven runs of all stages."""
     hourly, whole = make_stream(SHORT, "hourly"), make_stream(SHORT, "whole")
     for number in range(7):
@@ -75,14 +75,14 @@ def test_state_older_than_its_retention_is_dropped_whatever_the_cuts(make_stream
     assert clock(hourly.table("granules")) == {2, 3, 4, 5, 6}
     assert hourly.state() == whole.state()
     hourly.assert_ledger_true()
-    # What is gone is no failure, and nothing is stale for it.
+    # Expired state is no failure and makes nothing stale.
     assert evaluate_gate(hourly.ledger, "aggregates", "web", Interval(hour(0), hour(7)), "").passed
     versions = hourly.store.pin(["granules", "aggregates"]).versions
     hourly.run(0, 7)
     assert hourly.store.pin(["granules", "aggregates"]).versions == versions
 
 
-def test_an_hour_of_the_past_gets_its_state_back(make_stream: Make) -> None:
+def test_state_of_a_past_hour_is_recomputed_on_request(make_stream: Make) -> None:
     lived = make_stream(SHORT, "lived")
     for number in range(7):
         lived.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
@@ -100,7 +100,7 @@ def test_an_hour_of_the_past_gets_its_state_back(make_stream: Make) -> None:
 
 
 @pytest.mark.full
-def test_frames_that_have_been_open_since_before_what_is_kept(make_stream: Make) -> None:
+def test_frames_opened_before_retained_state_equal_one_run(make_stream: Make) -> None:
     """Slow (half a minute): eight runs of all stages."""
     lived = make_stream(FRAMES, "lived")
     for number in range(8):
@@ -110,7 +110,7 @@ def test_frames_that_have_been_open_since_before_what_is_kept(make_stream: Make)
     assert expired(lived, "open_frames") == {0, 1, 2, 3}
     first = {row["start_time"] for row in lived.rows_of("frames")}
     assert first == {hour(0)}
-    # A record of the past cuts anew from there, and its own key's frames alone.
+    # A record of the past changes the frames from there on, and those of its own key alone.
     lived.land(1, [line(3600 + 5, sent=9000), line(3600 + 7, "10.0.0.9")], ".late")
     lived.run(1, 2)
     for number in (3, 5, 7):
@@ -123,7 +123,7 @@ def test_frames_that_have_been_open_since_before_what_is_kept(make_stream: Make)
 
 
 @pytest.mark.full
-def test_sketches_of_windows_that_begin_before_what_is_kept(make_stream: Make) -> None:
+def test_sketch_windows_beginning_before_retained_state_equal_one_run(make_stream: Make) -> None:
     """Slow (most of a minute): seven runs of all stages, with three sketches."""
     lived = make_stream(SKETCHES, "lived")
     state = ("tuples", "tick_matrices", "cells")
@@ -133,7 +133,7 @@ def test_sketches_of_windows_that_begin_before_what_is_kept(make_stream: Make) -
         lived.run(start, end)
     assert expired(lived, *state) == {0, 1}
     assert [clock(lived.table(table)) for table in state] == [{2, 3, 4, 5}] * 3
-    # What an hour of the past tells is told anew, and so is all that its state leads to.
+    # The results of the past hour are recomputed, and so are all that its state leads to.
     lived.land(1, [line(3600 + 60 * i, "10.0.0.9") for i in range(60)], ".late")
     lived.run(1, 2)
     for number in (3, 5):
@@ -148,8 +148,8 @@ def test_sketches_of_windows_that_begin_before_what_is_kept(make_stream: Make) -
 
 
 @pytest.mark.full
-def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(make_stream: Make) -> None:
-    """In the ledger and in the findings, run after run."""
+def test_run_that_expires_state_reports_stale_hours(make_stream: Make) -> None:
+    """It does so in the ledger and in the findings, run after run."""
     day = make_stream(SHORT)
     for number in range(7):
         day.land(number, [line(number * 3600)])
@@ -162,13 +162,13 @@ def test_what_is_stale_is_told_by_the_run_that_lets_it_expire(make_stream: Make)
         assert changed.stage("aggregates", 6, 7).stale_since == hour(0)
         assert expired(changed) == {0, 1}
         assert [(told.kind, told.start_time, told.end_time) for told in changed.findings()] == [
-            # Hour 4 reaches the granules of hour 2, which no run has had to make since.
+            # Hour 4 depends on the granules of hour 2, which no run has needed since.
             ("stale", hour(0), hour(5))
         ]
 
 
-def test_granules_that_frames_are_made_of_do_not_expire(make_stream: Make) -> None:
-    """Of other blocks, they expire before the frames are computed of the same run."""
+def test_granules_read_by_frames_do_not_expire(make_stream: Make) -> None:
+    """Granules of other blocks expire before the frames of the same run are computed."""
     day = make_stream(SHORT + "frames: {busy: {source: site, kind: threshold, where: n > 2, idle: 2 hours}}")
     for number in range(7):
         day.land(number, [line(number * 3600 + 600 * i) for i in range(4 if number < 2 else 1)])
@@ -184,8 +184,8 @@ def test_granules_that_frames_are_made_of_do_not_expire(make_stream: Make) -> No
     ]  # fmt: skip
 
 
-def test_hours_that_are_not_due_are_forgotten(make_stream: Make) -> None:
-    """Of a lake in which the stage was asked for more than ingest."""
+def test_hours_not_requested_of_ingest_are_dropped_from_the_ledger(make_stream: Make) -> None:
+    """In a lake where the stage was requested for more hours than ingest."""
     day = make_stream(SHORT)
     day.land(0, [line(60)])
     day.run(0, 1)

@@ -1,4 +1,4 @@
-"""What a specification that is changed, and put back, leaves behind: nothing."""
+"""A specification that is changed and then restored leaves no trace."""
 
 import shutil
 from collections.abc import Callable
@@ -20,20 +20,20 @@ WEIGHED = BRIEF + "columns: {weight: {is: bytes * 2}}\n"
 
 
 def files(harness: StreamHarness) -> None:
-    """A file for each of six hours; the last one has an event of two hours before, twice."""
+    """Land a file for each of six hours; the last one has an event from two hours before, twice."""
     for number in range(6):
         early = [line(3600 * 3 + i, "10.0.1.5", 7) for i in range(2)] if number == 5 else []
         harness.land(number, [line(3600 * number, f"10.0.0.{number}", 5), *early])
 
 
 def ingested(harness: StreamHarness) -> None:
-    """These files in a lake."""
+    """Return a lake with these files."""
     files(harness)
     harness.stage("ingest", 0, 6)
 
 
 def an_hour(harness: StreamHarness) -> None:
-    """An hour of one line, and every stage."""
+    """Run one hour with one line, through every stage."""
     harness.land(0, [line(1)])
     harness.run(0, 1)
 
@@ -47,7 +47,7 @@ def in_hour(harness: StreamHarness, number: int) -> list[tuple[str, Standing]]:
     return sorted((name, standing) for name, standing in harness.state().items() if name.endswith(moment))
 
 
-def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_is_put_back(
+def test_rows_retained_under_another_specification_are_unchanged_when_restored(
     make_stream: Make,
 ) -> None:
     """Slow (20 seconds): several runs of all stages."""
@@ -56,7 +56,7 @@ def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_i
     never.land(4, []).unlink()
     plain = make_stream(BRIEF, "lived")
     plain.stage("ingest", 3, 4)
-    # What file 5 has in hour 3 is of the other specification, and nobody calls that hour fresh.
+    # The rows of file 5 in hour 3 are of the other specification, and that hour is not fresh.
     assert stale(plain) == {0, 1, 3, 5}
     told = HourExplanation(plain.stream, plain.ledger, hour(3))
     assert (told.troubled, told.files(), told.run_interval) == (True, [], (hour(3), hour(5)))
@@ -74,11 +74,11 @@ def test_rows_that_stay_under_another_specification_are_what_they_were_when_it_i
     lived.assert_ledger_true()
 
 
-def test_an_hour_that_is_published_beyond_healing_is_stale_under_either_specification(
+def test_hour_published_outside_repair_window_is_stale_under_both_specifications(
     make_stream: Make,
 ) -> None:
     never, lived = (make_stream(BRIEF, lake, ready=ingested) for lake in ("never", "lived"))
-    # It is gone from hour 3, too, of which a run of hour 5 sees no other file.
+    # The row is gone from hour 3, too, of which a run of hour 5 reads no other file.
     never.land(5, []).unlink()
     never.stage("ingest", 5, 6)
     stricter = make_stream(BRIEF.replace("expected_files: 1", "expected_files: 2"), "lived")
@@ -101,7 +101,7 @@ aggregates:
 MORE = FEW.replace("{n: count}", "{n: count, sent: sum(bytes)}")
 
 
-def test_a_run_with_an_older_file_takes_no_rows_of_blocks_that_it_does_not_know(make_stream: Make) -> None:
+def test_run_with_older_specification_retains_no_rows_of_unknown_blocks(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
     late = "  late: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n"
     day = make_stream(MORE)
@@ -121,7 +121,7 @@ def test_a_run_with_an_older_file_takes_no_rows_of_blocks_that_it_does_not_know(
     newest.assert_ledger_true()
 
 
-def test_what_a_killed_run_took_comes_back_with_columns_that_are_no_longer_declared(
+def test_rows_replaced_by_a_killed_run_return_with_undeclared_columns(
     make_stream: Make,
 ) -> None:
     """Slow (20 seconds): several runs of all stages."""

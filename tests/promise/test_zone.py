@@ -1,4 +1,4 @@
-"""The zone of the machine leaves no trace: all tests run in one that is half an hour off the hours."""
+"""The machine's time zone leaves no trace: all tests run in one that is half an hour off the full hours."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ def offsets(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         yield RecordBatch.from_pydict({"offset": [time.timezone] * batch.num_rows})
 
 
-def test_driver_java_and_workers_are_in_a_zone_that_would_show(spark: SparkSession) -> None:
+def test_driver_java_and_workers_run_in_a_zone_off_the_hours(spark: SparkSession) -> None:
     half_past = -int(5.5 * 3600)
     zone = spark._jvm.java.util.TimeZone.getDefault()
     (worker,) = spark.range(1).mapInArrow(offsets, "offset long").toArrow().to_pylist()

@@ -21,8 +21,9 @@ COLUMNS = {"block": "string", "hour": "timestamp", "value": "bigint"}
 
 
 class Chained:
-    """`counts`, state: how many records an hour has. `chain`: half of what its own two hours before hold at
-    most, and this hour's records."""
+    """Two tables. `counts` is state: the number of records of an hour. `chain` is the sum of this hour's
+    records and half of the chain of at most two hours before.
+    """
 
     def __init__(self) -> None:
         self.computed: list[tuple[str, int]] = []
@@ -98,8 +99,8 @@ def values(day: StreamHarness) -> list[tuple[int, int]]:
 
 
 @pytest.mark.full
-def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(make_stream: Make) -> None:
-    """Also with an hour that is withheld for a while, late events, and hours that have no rows.
+def test_chain_from_hourly_runs_equals_one_run(make_stream: Make) -> None:
+    """This includes a quarantined hour, late events, and hours without rows.
 
     Slow (half a minute): a run of two stages for each hour.
     """
@@ -119,7 +120,7 @@ def test_a_chain_in_runs_of_an_hour_is_that_of_one_run(make_stream: Make) -> Non
     day.land(1, lines(1, 20), ".late")
     day.stage("ingest", 1, 2)
     outcome = toy.run(day, 1, 2)
-    # What is behind hour 1 waits for it, as far as the run sees to it; the rest is told.
+    # Hours after hour 1 wait for it, as far as the run reaches; other stale hours are reported.
     assert (outcome.quarantined, outcome.blocked, outcome.published) == (1, 1, 1)
     assert {(node.table, node.hour) for node in outcome.stale} == {("chain", hour(n)) for n in (3, 4, 5)}
     assert values(day) == stood

@@ -1,5 +1,6 @@
-"""A table that is computed from its own earlier hours, and one that takes rows of its own: whatever runs
-there were, what the ledger calls fresh is what one run over everything makes. No Spark."""
+"""Tables that read their own earlier hours, and tables that retain rows of their own. For any history of
+runs, the rows that the ledger calls fresh equal those of one run over everything. No Spark.
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,7 +24,7 @@ HOURS = 14
 
 @dataclass(frozen=True)
 class Told:
-    """What ingest makes of an hour."""
+    """What ingest computes for an hour."""
 
     hour: int
     values: Sequence[int]
@@ -49,7 +50,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Struck:
-    """What befalls a run at one of its commits; `meanwhile` happens there, another run perhaps."""
+    """An event at one commit of a run; `meanwhile` happens there, for instance another run."""
 
     by: Literal["kill", "others"]
     commit: int
@@ -82,7 +83,7 @@ STEP = st.builds(Step, st.lists(TOLD, max_size=8), st.sampled_from([0] * 8 + [1]
 
 
 def lived(lake: Lake, step: Step) -> Outcome | None:
-    """What happens to a lake; None where the run did not come to its end."""
+    """Apply a turn to a lake. Return None if the run did not end."""
     for told in step.told:
         told.happen(lake)
     lake.toy = Toy(step.shape)
@@ -105,15 +106,16 @@ def lived(lake: Lake, step: Step) -> Outcome | None:
 
 
 def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = None) -> None:
-    """What is called fresh is what one run over everything makes; what is not lies too far, and is told, or
-    waits for what is withheld."""
+    """Assert that fresh hours equal those of one run over everything. Other hours lie too far from the run
+    and are reported, or wait for quarantined ones.
+    """
     truth = lake.anew()
     snapshot, true = lake.ledger.snapshot(), truth.ledger.snapshot()
     freshness = Freshness(snapshot, [lake.toy.stage()], ())
     assert all(node.hour in snapshot.required_hours for node in snapshot if node.stage == "toy")
     for node, entry in snapshot.items():
         if entry.status not in ("writing", "expired"):
-            # What is withheld holds what it held.
+            # A quarantined hour still has its old rows.
             assert entry.digest == digest(lake.rows(node)), node
     for node in (node for node in true if node.stage == "toy"):
         expected, entry = true[node], snapshot.get(node)
@@ -136,17 +138,18 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
 
 
 def assert_settled(lake: Lake, run: Run) -> None:
-    """A second run has nothing to do."""
+    """Assert that a second run has nothing to do."""
     version, done = lake.ledger.version, len(lake.toy.computed)
     run.happen(lake)
     assert (lake.ledger.version, lake.toy.computed[done:]) == (version, [])
 
 
-# Half as many as of others, as an example costs a sixth of a second, and histories of real steps are drawn in
-# `tests.promise.test_every_stage_in_memory`. Shrinking takes minutes: a long history says little less.
+# Half as many examples as elsewhere, as one costs a sixth of a second, and histories of real steps are drawn
+# in `tests.promise.test_every_stage_in_memory`. Shrinking takes minutes, and a long history shows nearly as
+# much.
 @settings(max_examples=settings.default.max_examples // 2, phases=[Phase.generate])
 @given(st.lists(STEP, min_size=1, max_size=6), RUN)
-def test_any_history_of_runs_comes_to_what_one_run_makes(steps: list[Step], last: Run) -> None:
+def test_any_history_of_runs_equals_one_run(steps: list[Step], last: Run) -> None:
     lake = Lake(Toy())
     for step in steps:
         outcome = lived(lake, step)
@@ -173,7 +176,7 @@ def of(number: int, table: str = "chain", block: str = "one") -> PartitionKey:
 
 
 def day(values: Sequence[int], toy: Toy | None = None) -> Lake:
-    """A lake of some hours, a value each."""
+    """Return a lake of some hours, each with one value."""
     lake = Lake(toy or Toy())
     for number, value in enumerate(values):
         lake.tell(number, [value])
@@ -181,19 +184,20 @@ def day(values: Sequence[int], toy: Toy | None = None) -> Lake:
 
 
 def causes(lake: Lake, block: str = "one") -> list[str | None]:
-    """Of each hour of a chain; of what is published without a cause, None."""
+    """Return the cause of each hour of a chain; None for an hour that is published without one."""
     found = lake.ledger.snapshot().series("toy", block, "chain")
     return [found[hour].reason for hour in sorted(found)]
 
 
 def made(lake: Lake, block: str = "one") -> list[int]:
-    """The hours of a chain that have been computed, in the order in which they were."""
+    """Return the computed hours of a chain, in order."""
     return [(h - at(0)) // HOUR for table, of, h in lake.toy.computed if (table, of) == ("chain", block)]
 
 
-def test_a_chain_is_incomplete_as_far_as_it_reaches_and_no_further() -> None:
-    """The sums of hours 0 to 3 lack the events of hour 0; the chain reads sums of an hour before, and two
-    hours of its own."""
+def test_chain_is_incomplete_only_in_hours_that_reach_the_gap() -> None:
+    """The sums of hours 0 to 3 lack the events of hour 0. The chain reads the sums of one hour before, and
+    two hours of its own.
+    """
     lake = day([9] * 9)
     lake.tell(0, [9], complete=False)
     lake.run(0, 9)
@@ -214,14 +218,14 @@ def test_a_chain_is_incomplete_as_far_as_it_reaches_and_no_further() -> None:
     assert [snapshot[of(n)].has_own_gap for n in range(9)] == [True] * 5 + [False] * 4
 
 
-def test_what_lacks_something_itself_tells_others_than_what_follows_such_an_hour() -> None:
-    """Hour 5 is incomplete before and after, of the same rows, and hour 7 minds only the second."""
+def test_hour_incomplete_itself_has_other_dependents_than_hour_after_one() -> None:
+    """Hour 5 is incomplete before and after, with the same rows. Hour 7 depends only on the second state."""
     lake = day([9] * 9)
     lake.tell(0, [9], complete=False)
     lake.run(0, 9)
     lake.tell(0, [9])
     lake.tell(1, [9], complete=False)
-    # Hour 7 lies behind this run, and is out of date now.
+    # Hour 7 lies after this run, and is out of date now.
     lake.run(0, 7, repair_window=0)
     assert_kept(lake)
     lake.run(0, 9)
@@ -234,7 +238,7 @@ def test_what_lacks_something_itself_tells_others_than_what_follows_such_an_hour
     assert_kept(lake)
 
 
-def test_an_hour_that_lacked_something_and_is_withheld_now_blocks() -> None:
+def test_incomplete_hour_that_is_quarantined_blocks_later_hours() -> None:
     lake = day([9] * 3)
     lake.tell(0, [9], complete=False)
     lake.run(0, 3)
@@ -243,7 +247,7 @@ def test_an_hour_that_lacked_something_and_is_withheld_now_blocks() -> None:
     assert causes(lake) == ["ingest events 2015-05-17T00:00 is quarantined: bad"] * 3
 
 
-def test_what_is_withheld_in_a_pass_blocks_what_is_behind_it_and_what_stood_stays() -> None:
+def test_hour_quarantined_in_a_pass_blocks_later_hours_and_published_rows_stay() -> None:
     lake = day([9, 9, 9, 9, 9])
     lake.run(0, 5)
     stood = [lake.rows(of(n)) for n in range(5)]
@@ -251,7 +255,7 @@ def test_what_is_withheld_in_a_pass_blocks_what_is_behind_it_and_what_stood_stay
     lake.run(0, 5)
     # 99 and a third of 9, and half of 9 of the hour before, rounded down.
     cause = "many: observed 106, expected at most 30"
-    # An hour behind reads hour 1, or one that it blocks.
+    # A later hour reads hour 1, or an hour that hour 1 blocks.
     blocked = [f"toy one 2015-05-17T01:00 is quarantined: {cause}"] * 3
     assert causes(lake) == [None, cause, *blocked]
     assert [lake.rows(of(n)) for n in range(5)] == stood
@@ -262,7 +266,7 @@ def test_what_is_withheld_in_a_pass_blocks_what_is_behind_it_and_what_stood_stay
     }
     assert judged == {of(1)}
     assert_settled(lake, Run(0, 5, 0, 100, None))
-    # Each hour alone, it comes to the same.
+    # Single hours give the same result.
     hourly = day([9, 99, 9, 9, 9])
     for number in range(5):
         hourly.run(number, number + 1, repair_window=0)
@@ -272,19 +276,19 @@ def test_what_is_withheld_in_a_pass_blocks_what_is_behind_it_and_what_stood_stay
     assert (causes(lake), [lake.rows(of(n)) for n in range(5)]) == ([None] * 5, stood)
 
 
-def test_a_change_is_followed_to_where_it_ends_and_no_further() -> None:
+def test_change_is_followed_until_a_result_stays_the_same() -> None:
     lake = day([9] * 12, Toy(told=0))
     lake.run(0, 12)
     lake.tell(1, [9, 1])
     lake.toy.computed.clear()
     outcome = lake.run(1, 2, repair_window=4)
-    # The sums of hours 1 to 4 differ; the chain of hour 5 on is computed, and comes out the same.
+    # The sums of hours 1 to 4 differ. The chain is computed from hour 5 on, with the same result.
     assert made(lake) == [1, 2, 3, 4, 5]
     assert outcome.stale == {}
     assert_kept(lake, Run(1, 1, 4, 100, None), outcome)
 
 
-def test_earlier_hours_are_made_first_however_far_back() -> None:
+def test_stale_earlier_hours_are_computed_first_at_any_distance() -> None:
     lake = day([9] * 9)
     lake.run(0, 9)
     lake.toy = Toy(shape=1, told=0)
@@ -292,7 +296,7 @@ def test_earlier_hours_are_made_first_however_far_back() -> None:
     outcome = lake.run(9, 10, repair_window=0)
     assert made(lake) == list(range(10))
     assert {node.table for node in outcome.stale} == {"told"}
-    # Hours that are not due are nothing to wait for.
+    # Hours that are not required are not waited for.
     lake = day([], Toy(told=0))
     for number in (0, 1, 2, 6, 7):
         lake.tell(number, [9])
@@ -301,7 +305,7 @@ def test_earlier_hours_are_made_first_however_far_back() -> None:
     assert made(lake, "two") == [6, 7]
 
 
-def test_hours_behind_the_run_wait_for_its_last_chunk() -> None:
+def test_hours_after_the_run_wait_for_its_last_chunk() -> None:
     lake = day([9] * 8)
     lake.run(0, 8)
     lake.toy = Toy(shape=1)
@@ -310,12 +314,12 @@ def test_hours_behind_the_run_wait_for_its_last_chunk() -> None:
     assert passes == [[at(0), at(1)], [at(2), at(3)], [at(4), at(5), at(6), at(7)]]
 
 
-def test_an_hour_is_out_of_date_with_the_last_that_it_reaches() -> None:
+def test_hour_is_out_of_date_with_the_last_hour_that_it_reads() -> None:
     lake = day([], Toy(told=0))
     for number in (0, 2, 5):
         lake.tell(number, [9])
     lake.run(0, 6)
-    # Hour 2 reaches hour 0, of which a killed run has left that it was writing; hour 5 reaches neither.
+    # Hour 2 depends on hour 0, which a killed run left as being written. Hour 5 depends on neither.
     lake.ledger.claim("toy", [of(0)], "killed")
     found = Freshness(lake.ledger.snapshot(), [lake.toy.stage()], ())
     assert [found.why_not(of(n)) for n in (0, 2, 5)] == [
@@ -330,7 +334,7 @@ def test_an_hour_is_out_of_date_with_the_last_that_it_reaches() -> None:
 
 
 @pytest.mark.parametrize("commit", range(1, 20))
-def test_rows_that_a_killed_run_has_replaced_come_back_where_an_hour_is_blocked(commit: int) -> None:
+def test_rows_replaced_by_a_killed_run_are_restored_in_a_blocked_hour(commit: int) -> None:
     lake = day([9] * 5)
     lake.run(0, 5)
 
@@ -344,13 +348,13 @@ def test_rows_that_a_killed_run_has_replaced_come_back_where_an_hour_is_blocked(
     lake.run(0, 5)
     snapshot = lake.ledger.snapshot()
     assert [snapshot[of(n)].status for n in range(5)] == ["published", "quarantined", *["blocked"] * 3]
-    # What the ledger says of them is what stands.
+    # The ledger describes the published rows.
     assert_kept(lake)
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize("point", range(1, 12))
-def test_what_changes_while_a_run_looks_at_it_is_seen(point: int, side: str) -> None:
+def test_change_during_planning_is_noticed(point: int, side: str) -> None:
     lake = day([9] * 5)
     lake.run(0, 4)
 
@@ -363,7 +367,7 @@ def test_what_changes_while_a_run_looks_at_it_is_seen(point: int, side: str) -> 
     assert_kept(lake)
 
 
-def test_what_a_chain_reads_of_itself_does_not_expire() -> None:
+def test_state_that_a_chain_reads_of_itself_does_not_expire() -> None:
     lake = day([], Toy(told=0))
     for number in range(8):
         lake.tell(number, [9])
@@ -374,7 +378,7 @@ def test_what_a_chain_reads_of_itself_does_not_expire() -> None:
     gone = {node for node, entry in snapshot.items() if entry.status == "expired"}
     expired = {block: [n for n in range(8) if of(n, "chain", block) in gone] for block in BACK}
     assert expired == {"one": [0, 1, 2, 3, 4], "two": [0, 1, 2, 3]}
-    # A late event of the past: all is made again from the beginning.
+    # A late event of the past: everything is recomputed from the beginning.
     lake.toy.computed.clear()
     lake.tell(2, [9, 1])
     lake.run(2, 3, repair_window=8, retention=1)

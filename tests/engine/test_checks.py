@@ -1,4 +1,4 @@
-"""The checks of a stream as the stages judge them: which column each is about."""
+"""The checks of a stream as the stages evaluate them: the columns of each."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -32,7 +32,7 @@ def data() -> dict[str, Any]:
     }
 
 
-def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
+def test_check_of_a_file_names_its_columns() -> None:
     assert [(check.name, check.column) for check in file_checks(parse(data()))] == [
         ("lines_accounted", None),
         ("rejected_share", None),
@@ -53,12 +53,12 @@ def test_a_check_of_a_file_names_the_columns_that_it_is_about() -> None:
 
 
 def held(**changes: Any) -> list[tuple[str, str | None, str]]:
-    """The columns that may not be null: of which events, and for whom."""
+    """Return the columns that may not be null, with the events and blocks concerned."""
     stream = parse({**data(), "checks": {}, **changes})
     return [(key.column, key.where, key.blocks) for key in required_keys(stream)]
 
 
-def test_a_key_is_held_against_the_events_that_a_block_takes() -> None:
+def test_key_is_required_in_events_selected_by_a_block() -> None:
     assert held() == [("site", None, "sites"), ("user", None, "load and sites")]
     blocks = {
         "a": {"where": "status = 1", "measures": {"n": "count"}, "levels": LEVELS},
@@ -66,11 +66,11 @@ def test_a_key_is_held_against_the_events_that_a_block_takes() -> None:
         "c": {"key": ["status"], "measures": {"n": "count"}, "levels": LEVELS},
     }
     assert held(aggregates=blocks) == [("status", None, "c"), ("user", "(`status` = 1L)", "a and b")]
-    # One for all blocks is that of each.
+    # A key of all blocks is the key of each.
     assert held(where="status = 2", aggregates={"c": blocks["c"]}) == [("status", "(`status` = 2L)", "c")]
 
 
-def test_a_key_of_a_pattern_is_held_against_the_events_that_its_steps_may_take() -> None:
+def test_key_of_a_pattern_is_required_in_events_that_its_steps_may_match() -> None:
     steps = [{"id": "a", "where": "status = 1"}, {"id": "b", "where": "status = 2"}]
     plain = {"x": {"within": "1 day", "steps": steps}}
     taken = "((`status` = 1L) OR (`status` = 2L))"
@@ -89,7 +89,7 @@ def test_a_key_of_a_pattern_is_held_against_the_events_that_its_steps_may_take()
     ]
 
 
-def test_a_stream_may_need_its_key_itself() -> None:
+def test_stream_may_require_its_own_key() -> None:
     assert held(key=[], aggregates={}) == []
     assert held(aggregates={}) == [("user", None, "the stream")]
     assert held(aggregates={}, where="status = 2") == [("user", "(`status` = 2L)", "the stream")]
@@ -99,23 +99,23 @@ def test_a_stream_may_need_its_key_itself() -> None:
     assert held(aggregates=keyed, time=ties | {"on_duplicate_time": "keep"}) == [("status", None, "c")]
 
 
-def test_a_column_of_a_block_that_takes_nothing_is_not_used() -> None:
+def test_column_of_a_block_without_events_is_not_used() -> None:
     block = {"key": ["user"], "where": "site = 'a'", "measures": {"n": "sum(status)"}, "levels": LEVELS}
     stream = parse({**data(), "key": [], "aggregates": {"load": block}, "checks": {}})
     assert columns_read(stream) == {"user", "site", "status"}
-    # No event meets the condition, and one may: what decides is used, and nothing else.
+    # No event meets the condition, and one may. The columns of the condition are used, and no others.
     assert columns_read(stream, lambda use: use.decides) == {"site"}
     assert columns_read(stream, lambda use: False) == set()
 
 
-def test_a_check_of_reports_names_the_columns_that_it_is_about() -> None:
+def test_check_of_reports_names_its_columns() -> None:
     stream = parse(data())
     (ends,) = built_in(stream, "ends_inside_hour", metric="ends_outside", at_most=0)
     (calm,) = declared(stream, "aggregates")
     assert (ends.column, calm.check.column) == ("window_end", "n")
 
 
-def test_the_columns_that_something_is_computed_from() -> None:
+def test_used_columns_are_those_that_a_block_reads() -> None:
     def used(**more: Any) -> set[str]:
         return columns_read(parse({**data(), **more}))
 
@@ -137,8 +137,8 @@ def test_the_columns_that_something_is_computed_from() -> None:
 
 @pytest.mark.parametrize("severity", ["error", "incomplete"])
 @pytest.mark.parametrize("stage", ["ingest", "aggregates"])
-def test_a_check_with_another_condition_is_another_check(stage: str, severity: str) -> None:
-    """Else an hour that it has withheld, or called incomplete, would not be looked at again."""
+def test_check_with_another_condition_is_another_check(stage: str, severity: str) -> None:
+    """Otherwise an hour that it has quarantined, or called incomplete, would not be looked at again."""
     column = "bytes" if stage == "ingest" else "n"
 
     def hashes(most: int) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Checks on whole lakes: what fails is withheld, what is good is published, and every check has a test."""
+"""Checks on whole lakes: failed rows are quarantined, good rows are published, and every check has a test."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ GOOD = [line(3600 * 2 + i) for i in range(10)]
 
 @pytest.fixture(scope="module")
 def ingested(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a lake with two hours of events; tests work on copies."""
+    """Return the folder of a lake with two hours of events; tests work on copies."""
     folder = tmp_path_factory.mktemp("ingested")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRANSOM_HOME", str(folder))
@@ -72,26 +72,26 @@ def ingested(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture
 def day(make_stream: Make, ingested: Path, tmp_path: Path) -> StreamHarness:
-    """A copy of that lake."""
+    """Return a copy of that lake."""
     shutil.copytree(ingested, tmp_path, dirs_exist_ok=True)
     return make_stream(EVERY_STAGE)
 
 
 def run(day: StreamHarness, stage: Stage) -> None:
-    """Runs a stage, with faults perhaps, over both hours."""
+    """Run a stage over both hours, optionally with faults."""
     day.store.create(*(step.table for step in stage.steps))
     interval = Interval(hour(1), hour(3))
     run_steps(day.store, day.ledger, stage, interval, day.stream.repair_window, "run x")
 
 
 def rows_of_hour(day: StreamHarness, table: str, block: str) -> int:
-    """How many rows hour 2 of a block has in a table."""
+    """Return the number of rows of a block's hour 2 in a table."""
     return sum((row["block"], row["hour"]) == (block, hour(2)) for row in day.rows_of(table))
 
 
 @pytest.mark.xdist_group("checks of a lake")
 def gate_words(day: StreamHarness, start: int, end: int) -> str:
-    """What the gate of aggregates says of an interval that it does not let pass, in one line."""
+    """Return the text of the aggregates' gate for an interval that it rejects, in one line."""
     failures = evaluate_gate(day.ledger, "aggregates", "web", Interval(hour(start), hour(end)), "").failures
     return " ".join(" ".join(failures).split())
 
@@ -103,7 +103,7 @@ def test_good_data_fails_no_check(day: StreamHarness) -> None:
 
 
 def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
-    """Gives a column another value in every row."""
+    """Give a column another value in every row."""
     return lambda rows: rows.withColumn(column, F.lit(value).cast(rows.schema[column].dataType))
 
 
@@ -152,7 +152,7 @@ def set_to(column: str, value: object) -> Callable[[DataFrame], DataFrame]:
     ],
     ids=["aggregates", "frames", "fills", "frequency"],
 )
-def test_table_with_a_fault_is_withheld_and_others_are_published(
+def test_faulty_table_is_quarantined_and_others_are_published(
     day: StreamHarness,
     make: Callable[..., Stage],
     block: str,
@@ -162,7 +162,7 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
     samples: int,
     good: tuple[str, str] | None,
 ) -> None:
-    """Two stages in the quick tier: every stage is published by the same means."""
+    """Two stages in the quick tier: every stage is published in the same way."""
     stage = make(day.stream)
     if stage.name == "fills":
         run(day, frame_stage.definition(day.stream))
@@ -181,7 +181,7 @@ def test_table_with_a_fault_is_withheld_and_others_are_published(
 
 
 @pytest.mark.xdist_group("checks of a lake")
-def test_block_with_a_fault_is_withheld_and_others_are_published(day: StreamHarness) -> None:
+def test_faulty_block_is_quarantined_and_others_are_published(day: StreamHarness) -> None:
     def at_fault(rows: DataFrame) -> DataFrame:
         if "client" in rows.columns:
             return rows.withColumn("last_time", F.expr("hour + INTERVAL 1 HOUR"))
@@ -200,7 +200,7 @@ def test_block_with_a_fault_is_withheld_and_others_are_published(day: StreamHarn
 
 
 @pytest.mark.xdist_group("checks of a lake")
-def test_hour_with_a_fault_is_withheld_until_a_run_without_it(day: StreamHarness) -> None:
+def test_faulty_hour_is_quarantined_until_a_run_without_the_fault(day: StreamHarness) -> None:
     stage = aggregate_stage.definition(day.stream)
 
     def without_the_last(rows: DataFrame) -> DataFrame:
@@ -229,7 +229,7 @@ frames:
 
 
 @makes_fail("sums_grow")
-def test_value_that_leads_away_from_a_sum_is_reported(make_stream: Make) -> None:
+def test_value_that_moves_away_from_a_sum_is_reported(make_stream: Make) -> None:
     day = make_stream(SIGNED)
     day.land(2, ["at,user,n", "2015-05-17T02:10:00Z,a,5", "2015-05-17T02:20:00Z,b,-7"])
     day.land(3, ["at,user,n", "2015-05-17T03:10:00Z,a,6"])
@@ -255,7 +255,7 @@ frequency: {often: {item: [user, path], window: 4 hours, tick: 1 hour, epsilon: 
 
 
 @makes_fail("tracked_items_short", "counted_items_short")
-def test_item_of_nearly_a_megabyte_is_left_out_and_reported(make_stream: Make) -> None:
+def test_item_of_nearly_a_megabyte_is_dropped_and_reported(make_stream: Make) -> None:
     day = make_stream(LONG_ITEMS)
     whole, more = "p" * 4095, "p" * 900_000
     day.land(2, ["at,user,path", *(f"2015-05-17T02:10:00Z,{row}" for row in (f"a,{whole}", f"b,{more}"))])
@@ -290,7 +290,7 @@ aggregates:
 
 @pytest.mark.full
 @makes_fail("sums_exact")
-def test_sum_that_might_not_be_exact_is_withheld_or_left_out(make_stream: Make) -> None:
+def test_possibly_inexact_sum_is_quarantined_or_dropped(make_stream: Make) -> None:
     day = make_stream(LARGE)
     for number, lines in ((2, 300), (3, 300), (4, 512)):
         day.land(number, [line(3600 * number + i, sent=2**53) for i in range(lines)])
@@ -327,8 +327,8 @@ def test_sum_that_might_not_be_exact_is_withheld_or_left_out(make_stream: Make) 
 
 @pytest.mark.full
 @makes_fail("lines_exact")
-def test_line_that_might_not_be_exact_is_withheld(make_stream: Make) -> None:
-    """A unit of 2**42 bytes, after two of half as many."""
+def test_possibly_inexact_line_fit_is_quarantined(make_stream: Make) -> None:
+    """A value of 2**42 bytes, after two of half as many."""
     day = make_stream(
         LARGE.replace('1 HOUR, 1 HOUR"}', '1 HOUR, 1 HOUR", fit: 1 hour}').replace("2 HOURS, 1", "3 HOURS, 1")
     )
@@ -348,7 +348,7 @@ def test_line_that_might_not_be_exact_is_withheld(make_stream: Make) -> None:
 def test_every_check_has_a_test_that_makes_it_fail() -> None:
     cases = (*test_ingest_checks.CASES.values(), *test_stage_checks.CASES)
     covered = {check for case in cases for check in case.observed}
-    # The tests of this module declare theirs in this very module.
+    # The tests of this module declare their checks in this module.
     here = {check for item in globals().values() for check in getattr(item, "checks", ())}
     declared = declared_in(test_ingest_checks) | declared_in(test_equal_files)
     assert set(BUILT_IN) - covered - declared - here == set()

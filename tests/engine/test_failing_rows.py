@@ -1,4 +1,4 @@
-"""Rows that are kept as evidence: the first ones, cut by Spark as Python would."""
+"""Rows stored as evidence: the first ones, with texts cut by Spark as Python would cut them."""
 
 from datetime import UTC, datetime
 
@@ -21,7 +21,7 @@ def shortened(text: str | None) -> str | None:
     return f"{text[:LONGEST]}… ({len(text)} characters)"
 
 
-def test_texts_are_cut_before_the_driver_has_them(spark: SparkSession) -> None:
+def test_texts_are_cut_before_they_reach_the_driver(spark: SparkSession) -> None:
     texts = [None, "", "x" * LONGEST, "y" * (LONGEST + 1), "ü😀" * LONGEST]
     texts += ["z" * length for length in range(300, 330)]
     rows = [(len(texts) - n, text) for n, text in enumerate(texts)]
@@ -33,10 +33,10 @@ def test_texts_are_cut_before_the_driver_has_them(spark: SparkSession) -> None:
     assert sample_failing_rows(frame, ["the text", "line"]) == in_order[:SAMPLE]
 
 
-def test_of_events_at_one_time_the_first_lines_are_shown(
+def test_events_of_equal_time_are_shown_in_line_order(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In whatever order Spark comes upon them."""
+    """The order in which Spark reads them does not matter."""
     moment = datetime(2015, 5, 17, tzinfo=UTC)
     rows = ParsedRows(Store(spark, "lake"), parse(changed()))
     at_once = [(line, moment) for line in range(2 * SAMPLE, 0, -1)]

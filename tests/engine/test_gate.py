@@ -1,4 +1,4 @@
-"""What a gate says of a ledger, without Spark: what is red, what is a warning, and in which words."""
+"""The gate's verdict on a ledger, without Spark: errors, warnings, and their texts."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ def published(run: str) -> PartitionState:
     return PartitionState("published", run, digest="1:5", input_hashes={"specification": "s"}, rows=1)
 
 
-def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger: Ledger) -> None:
+def test_gate_fails_for_hours_not_run_and_for_hours_being_written(ledger: Ledger) -> None:
     interval = Interval(DAY, DAY + 2 * HOUR)
     ledger.claim("ingest", [node(0)], "a")
     failures = evaluate_gate(ledger, "ingest", "web", interval, "run --from {from} --to {to}").failures
@@ -44,7 +44,7 @@ def test_a_gate_is_red_for_what_did_not_run_and_for_what_is_being_written(ledger
     assert "run --from 2015-05-17T01:00 --to 2015-05-17T02:00" in failures[1]
 
 
-def test_gate_is_red_for_files_without_hour_whatever_its_interval(ledger: Ledger) -> None:
+def test_gate_of_any_interval_fails_for_files_without_hour(ledger: Ledger) -> None:
     for of, entry in (
         (node(0), published("a")),
         (replace(node(0), hour=UNKNOWN_HOUR), replace(published("a"), status="quarantined", reason="junk")),
@@ -57,10 +57,10 @@ def test_gate_is_red_for_files_without_hour_whatever_its_interval(ledger: Ledger
     ]
 
 
-def test_the_gate_of_a_later_stage_is_red_for_what_is_not_made_and_for_what_it_leaves_out(
+def test_gate_of_a_later_stage_fails_for_missing_and_omitted_hours(
     ledger: Ledger,
 ) -> None:
-    """State that other hours reach is not all of an hour, and neither is one of two results."""
+    """State that other hours read is not all of an hour, and neither is one of two results."""
     tables = ("granules", "aggregates", "recurring")
     claimed = {node(n): published("a") for n in range(3)}
     ledger.claim("ingest", claimed, "a")
@@ -83,7 +83,7 @@ def test_the_gate_of_a_later_stage_is_red_for_what_is_not_made_and_for_what_it_l
     assert "1 of 4 hours published, 0 warnings" in judged.summary
 
 
-def test_a_stage_that_has_made_state_alone_has_not_run(ledger: Ledger) -> None:
+def test_stage_with_state_alone_counts_as_not_run(ledger: Ledger) -> None:
     for of in (node(0), PartitionKey("aggregates", "site", "granules", DAY)):
         ledger.claim(of.stage, [of], "a")
         ledger.publish(of.stage, {of: published("a")}, "a")
@@ -92,7 +92,7 @@ def test_a_stage_that_has_made_state_alone_has_not_run(ledger: Ledger) -> None:
     assert judged.failures == ("aggregates has not run for 2015-05-17T00:00; run it",)
 
 
-def test_a_gate_warns_of_many_stretches_in_short(ledger: Ledger) -> None:
+def test_gate_shortens_warning_of_many_intervals(ledger: Ledger) -> None:
     left = {PartitionKey("aggregates", "site", "aggregates", DAY + 2 * n * HOUR): None for n in range(7)}
     sync_ledger_findings(ledger, "web", "aggregates", left)
     warnings = evaluate_gate(ledger, "aggregates", "web", Interval(DAY, DAY + HOUR), "").warnings
@@ -102,7 +102,7 @@ def test_a_gate_warns_of_many_stretches_in_short(ledger: Ledger) -> None:
     )
 
 
-def test_a_gate_warns_of_each_stretch_that_its_stage_has_left_stale(ledger: Ledger) -> None:
+def test_gate_warns_of_each_interval_that_its_stage_left_stale(ledger: Ledger) -> None:
     claimed = {node(n): published("a") for n in range(9)}
     ledger.claim("ingest", claimed, "a")
     ledger.publish("ingest", claimed, "a")
@@ -118,7 +118,7 @@ def test_a_gate_warns_of_each_stretch_that_its_stage_has_left_stale(ledger: Ledg
     )
 
 
-def test_a_gate_counts_what_is_incomplete(ledger: Ledger) -> None:
+def test_gate_counts_incomplete_hours(ledger: Ledger) -> None:
     results = {node(0): published("a"), node(1): replace(published("a"), complete=False, reason="f: cut")}
     ledger.claim("ingest", results, "a")
     ledger.publish("ingest", results, "a")
@@ -136,7 +136,7 @@ def test_a_gate_counts_what_is_incomplete(ledger: Ledger) -> None:
         ("site, user", "keys_not_null, columns site, user: observed 2, expected 0"),
     ],
 )
-def test_a_gate_says_the_column(ledger: Ledger, column: str | None, words: str) -> None:
+def test_gate_names_the_column(ledger: Ledger, column: str | None, words: str) -> None:
     ledger.claim("ingest", [node(0)], "a")
     ledger.record_checks(
         "ingest", [CheckResult(node(0), "keys_not_null", "error", 2, "0", False, column)], "a"
@@ -146,7 +146,7 @@ def test_a_gate_says_the_column(ledger: Ledger, column: str | None, words: str) 
     assert f"2015-05-17T00:00 events: {words}" in failure
 
 
-def test_what_is_to_be_mended_is_the_detector_where_that_has_raised(ledger: Ledger) -> None:
+def test_gate_advises_to_fix_a_detector_that_raised(ledger: Ledger) -> None:
     for check, mend in (
         ("rejected_share", "mend the data (or accept the value)"),
         ("detector_ran", "mend the detector"),
@@ -159,7 +159,7 @@ def test_what_is_to_be_mended_is_the_detector_where_that_has_raised(ledger: Ledg
         assert f"\n  what was published before stays; {mend}, then:\n  run" in failure
 
 
-def test_a_gate_prints_lines_of_a_log_that_do_nothing_to_a_terminal(ledger: Ledger) -> None:
+def test_gate_escapes_control_characters_of_log_lines(ledger: Ledger) -> None:
     cause = "in/a\x1bb.log: rejected_share"
     verdict = CheckResult(
         node(0),
@@ -185,7 +185,7 @@ def test_a_gate_prints_lines_of_a_log_that_do_nothing_to_a_terminal(ledger: Ledg
 
 
 @pytest.mark.parametrize("apart", [1, 3 * 24, -3 * 24])
-def test_a_gate_warns_of_hours_that_a_run_mends_outside_its_interval(ledger: Ledger, apart: int) -> None:
+def test_gate_warns_of_hours_repaired_outside_the_interval(ledger: Ledger, apart: int) -> None:
     ledger.claim("ingest", [node(0), node(apart)], "a")
     bad = PartitionState("quarantined", "a", complete=False, reason="f: rejected_share")
     ledger.publish("ingest", {node(0): bad, node(apart): published("a")}, "a")
@@ -203,7 +203,7 @@ ACCEPTED = Waiver(DAY, "ingest", "few_errors", 0.3164, "ops", "a bad release")
 
 
 def failing(ledger: Ledger, verdicts: list[CheckResult], run: str = "a") -> None:
-    """A run of ingest that withholds the hours of some failed checks."""
+    """Record a run of ingest that quarantines the hours of some failed checks."""
     hours = {verdict.partition for verdict in verdicts}
     ledger.claim("ingest", hours, run)
     ledger.record_checks("ingest", verdicts, run)
@@ -221,7 +221,7 @@ def few_errors(number: int, observed: float = 0.31645) -> CheckResult:
     )
 
 
-def test_a_gate_says_what_helps_first_with_the_entry_to_paste_and_a_near_miss(ledger: Ledger) -> None:
+def test_gate_prints_advice_first_with_waiver_and_near_miss(ledger: Ledger) -> None:
     failing(ledger, [few_errors(0)])
     interval = Interval(DAY, DAY + HOUR)
     (failure,) = evaluate_gate(ledger, "ingest", "web", interval, "run it", accepted=[ACCEPTED]).failures
@@ -239,7 +239,7 @@ def test_a_gate_says_what_helps_first_with_the_entry_to_paste_and_a_near_miss(le
         "  2015-05-17T00:00 events: few_errors: observed 0.31645, expected at least 0.99",
         "    line 1: x",
     ]
-    # Of another hour, check or stage it is no miss.
+    # A waiver of another hour, check or stage is no near miss.
     for other in (
         replace(ACCEPTED, hour=DAY + HOUR),
         replace(ACCEPTED, check="x"),
@@ -259,7 +259,7 @@ def test_a_gate_says_what_helps_first_with_the_entry_to_paste_and_a_near_miss(le
         ("b.log", 0.31645, (0.3164,), False),
     ],
 )
-def test_what_is_accepted_for_one_file_is_no_near_miss_of_another(
+def test_waiver_of_one_file_is_no_near_miss_of_another(
     subject: str | None, observed: float, others: tuple[float, ...], said: bool
 ) -> None:
     verdict = replace(few_errors(0, observed), file=subject)
@@ -267,7 +267,7 @@ def test_what_is_accepted_for_one_file_is_no_near_miss_of_another(
     assert bool(near_misses(verdict, [ACCEPTED], [verdict, *beside])) is said
 
 
-def test_what_was_accepted_stays_visible(ledger: Ledger) -> None:
+def test_accepted_failure_stays_visible(ledger: Ledger) -> None:
     passed = accept(few_errors(0), [replace(ACCEPTED, observed=0.31645)])
     assert (passed.success, passed.accepted) == (True, "ops: a bad release")
     failing(ledger, [passed])
@@ -281,7 +281,7 @@ def test_what_was_accepted_stays_visible(ledger: Ledger) -> None:
     assert ledger.accepted(ledger.snapshot(), "ingest") == [passed]
 
 
-def test_hours_of_one_cause_are_one_paragraph_whatever_values_they_saw(ledger: Ledger) -> None:
+def test_hours_of_one_cause_are_one_paragraph_for_any_values(ledger: Ledger) -> None:
     verdicts = [few_errors(n, 0.25 + n / 8) for n in range(6)]
     said = {
         v.partition: replace(
@@ -300,7 +300,7 @@ def test_hours_of_one_cause_are_one_paragraph_whatever_values_they_saw(ledger: L
     assert lines[-1] == "  and 1 more; `transom explain` says which"
 
 
-def test_many_causes_are_told_in_short(ledger: Ledger) -> None:
+def test_many_causes_are_shortened(ledger: Ledger) -> None:
     failing(ledger, [few_errors(n, 0.1 + n / 100) for n in range(8)])
     judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it")
     assert len(judged.failures) == 6
@@ -309,8 +309,8 @@ def test_many_causes_are_told_in_short(ledger: Ledger) -> None:
     )
 
 
-def test_a_gate_has_a_line_for_each_kind_of_remark_about_files(ledger: Ledger) -> None:
-    """A thousand files, four remarks on each."""
+def test_gate_prints_one_line_for_each_kind_of_file_remark(ledger: Ledger) -> None:
+    """A thousand files, with four remarks each."""
     verdicts = [
         CheckResult(
             node(n % 3),
@@ -343,7 +343,7 @@ def test_a_gate_has_a_line_for_each_kind_of_remark_about_files(ledger: Ledger) -
     ]
 
 
-def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger) -> None:
+def test_gate_names_incomplete_stage_block_and_tables(ledger: Ledger) -> None:
     lacking = {
         PartitionKey("aggregates", "traffic", table, DAY + n * HOUR): replace(
             published("b"),
@@ -380,7 +380,7 @@ def test_a_gate_says_which_stage_block_and_tables_are_incomplete(ledger: Ledger)
     )
 
 
-def test_what_a_check_saw_stays_on_one_line() -> None:
+def test_observed_value_of_a_check_stays_on_one_line() -> None:
     text = f"{'x' * 95} observed 0.25 of 1, expected at most 0.05 of it"
     (first, second) = wrapped(text, whole=["observed 0.25 of 1, expected at most 0.05"])
     assert (first, second) == ("x" * 95, "    observed 0.25 of 1, expected at most 0.05 of it")

@@ -1,4 +1,4 @@
-"""What a failed check withholds, what it leaves, and how it is mended or accepted."""
+"""What a failed check quarantines, what it leaves published, and how a user fixes or accepts it."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from transom.engine.gate import evaluate_gate
 Make = Callable[..., StreamHarness]
 
 
-def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(make_stream: Make) -> None:
+def test_bad_file_is_quarantined_whole_and_the_rest_is_published(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
     day = make_stream(PLAIN)
     for number in (0, 1, 2):
@@ -39,7 +39,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(make_stream: Mak
     assert blocked["aggregates.traffic.aggregates 2015-05-17T02:00"] == "blocked"
     assert blocked["aggregates.site.aggregates 2015-05-17T02:00"] == "published"
 
-    # One cause: what waits for the hour is told by it.
+    # One cause: blocked hours are reported through it.
     (told,) = day.findings()
     assert (told.stage, told.kind, told.start_time, told.end_time) == (
         "ingest",
@@ -57,7 +57,7 @@ def test_a_bad_file_is_withheld_whole_and_the_rest_is_published(make_stream: Mak
     assert evaluate_gate(day.ledger, "ingest", "web", Interval(hour(0), hour(3)), "").passed
 
 
-def test_an_accepted_value_passes_and_lapses_with_the_value(make_stream: Make) -> None:
+def test_waiver_passes_its_value_and_lapses_with_another_value(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
     accepting = PLAIN + (
         "checks: {rejected_share: {at_most: 0.05}}\n"
@@ -75,7 +75,7 @@ def test_an_accepted_value_passes_and_lapses_with_the_value(make_stream: Make) -
 
 
 @pytest.mark.full
-def test_a_declared_check_withholds_reports_and_keeps_what_stood(make_stream: Make) -> None:
+def test_failed_declared_check_quarantines_reports_and_leaves_published_ones(make_stream: Make) -> None:
     checked = PLAIN + (
         "checks: {not_too_many: {stage: aggregates, block: site, every: 'n <= 5', severity: error}}\n"
     )

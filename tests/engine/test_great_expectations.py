@@ -1,4 +1,4 @@
-"""Great Expectations' verdicts on a table of metrics are those of a comparison by hand."""
+"""Great Expectations' verdicts on a table of metrics equal those of a comparison by hand."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ CHECKS = st.lists(st.tuples(st.sampled_from(["one", "other", "absent"]), BOUNDS,
 
 
 @given(CHECKS, METRICS)
-def test_each_value_is_judged_by_both_bounds(
+def test_each_value_is_compared_with_both_bounds(
     bounds: list[tuple[str, float | None, float | None]], metrics: list[dict[str, float | None]]
 ) -> None:
     checks = [

@@ -1,4 +1,6 @@
-"""Claim, write, record, in this order: what the ledger says at each step, and who is refused. No Spark."""
+"""Claim, write, record, in this order: the state of the ledger at each step, and which run is refused. No
+Spark.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -36,13 +38,13 @@ def made(run: str, digest: str = "2:7", asked: bool = True) -> PartitionState:
 
 
 def write(table: Table, number: int) -> Write:
-    """What a run has to write; none of it is looked at here."""
+    """Return what a run writes; this module does not look at it."""
     return Write(table, pa.table({}), {None: [DAY + number * HOUR]})
 
 
 @dataclass
 class Shelf(Store):
-    """Tables that stand at version 5 and note what is written to them, and what the ledger says then."""
+    """Tables at version 5 that record each write, with the ledger's state at that time."""
 
     ledger: Ledger
     meanwhile: Callable[[], None] = lambda: None
@@ -97,7 +99,7 @@ def test_hours_are_claimed_then_written_then_called_fresh(shelf: Shelf) -> None:
     assert ledger.checks(ledger.snapshot(), "ingest", {DAY}) == [CHECK]
 
 
-def test_nothing_to_say_is_no_commit(shelf: Shelf) -> None:
+def test_run_without_results_makes_no_commit(shelf: Shelf) -> None:
     def commits() -> list[Path]:
         return sorted(Path(shelf.ledger.root).glob("*/_delta_log/*.json"))
 
@@ -106,7 +108,7 @@ def test_nothing_to_say_is_no_commit(shelf: Shelf) -> None:
     assert (commits(), shelf.written) == (before, [])
 
 
-def test_whoever_comes_in_between_has_the_hours(shelf: Shelf) -> None:
+def test_run_that_claims_in_between_owns_the_hours(shelf: Shelf) -> None:
     ledger, seen = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(0)], "b")
     with pytest.raises(RunSuperseded, match="run b came in between; run a wrote nothing"):
@@ -120,7 +122,7 @@ def test_whoever_comes_in_between_has_the_hours(shelf: Shelf) -> None:
     assert ledger.snapshot()[node(0)].status == "writing"
 
 
-def test_what_a_run_went_by_is_looked_at_again_in_the_ledger_as_it_is(shelf: Shelf) -> None:
+def test_inputs_of_a_run_are_compared_again_with_the_current_ledger(shelf: Shelf) -> None:
     ledger, seen = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(1)], "b")
     with pytest.raises(RunSuperseded, match="another run of other hours"):
@@ -131,8 +133,8 @@ def test_what_a_run_went_by_is_looked_at_again_in_the_ledger_as_it_is(shelf: She
     assert (shelf.written, set(ledger.snapshot())) == ([], {node(1)})
 
 
-def test_a_claim_notes_where_rows_stand_and_who_was_asked_for(shelf: Shelf) -> None:
-    """So that the next run finds them when this one is killed."""
+def test_claim_records_version_of_rows_and_requested_hours(shelf: Shelf) -> None:
+    """So that the next run finds them if this one is killed."""
     ledger = shelf.ledger
     ledger.claim("ingest", [node(0)], "a", unrequested=[node(0)])
     ledger.publish("ingest", {node(0): made("a", asked=False)}, "a")
@@ -163,12 +165,12 @@ def test_a_claim_notes_where_rows_stand_and_who_was_asked_for(shelf: Shelf) -> N
         (None, "2:7", False),
         (made("a"), "2:7", True),
         (made("a"), "2:8", False),
-        # Of rows that a killed run may have replaced, and of withheld ones, nothing is known.
+        # Rows that a killed run may have replaced, and quarantined rows, have no known version.
         (PartitionState("writing", "a", digest="2:7"), "2:7", False),
         (PartitionState("quarantined", "a", digest="2:7"), "2:7", False),
     ],
 )
-def test_rows_stand_where_the_ledger_calls_them_fresh(
+def test_fresh_rows_are_at_the_version_in_the_ledger(
     held: PartitionState | None, digest: str, expected: bool
 ) -> None:
     seen = LedgerSnapshot({} if held is None else {node(0): held})

@@ -1,4 +1,4 @@
-"""What expires and what is left to others, by the ledger alone."""
+"""Which state expires and which is left to other runs, by the ledger alone."""
 
 import json
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def node(number: int) -> PartitionKey:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> tuple[Store, Ledger]:
-    """Granules of seven hours, of which four are kept, and a report of the first."""
+    """Return a ledger with granules of seven hours, of which four are retained, and a report of the first."""
     store, ledger = Store(Mock(), str(tmp_path)), Ledger(str(tmp_path))
     store.create(*(step.table for step in STAGE.steps))
     nodes = [REPORT, *map(node, range(7))]
@@ -60,10 +60,10 @@ def drop(lake: tuple[Store, Ledger], run: str) -> int:
 
 
 def redated(ledger: Ledger, when: Callable[[int, int], int]) -> None:
-    """Gives each commit another time.
+    """Give each commit another time.
 
     Args:
-        when: takes its version and its time in milliseconds.
+        when: maps its version and its time in milliseconds to the new time.
     """
     for path in Path(f"{ledger.root}/ledger/_delta_log").glob("*.json"):
         actions = [json.loads(action) for action in path.read_text().splitlines()]
@@ -75,22 +75,22 @@ def redated(ledger: Ledger, when: Callable[[int, int], int]) -> None:
 
 
 def time_goes_by(ledger: Ledger, time: timedelta) -> None:
-    """Makes all commits so far older."""
+    """Make all commits so far older."""
     redated(ledger, lambda _, moment: moment - time // timedelta(milliseconds=1))
 
 
-def test_a_run_is_silent_since_its_latest_commit(lake: tuple[Store, Ledger]) -> None:
+def test_run_is_silent_since_its_latest_commit(lake: tuple[Store, Ledger]) -> None:
     _, ledger = lake
     for number, run in enumerate(("a", "b")):
         ledger.claim("aggregates", [node(number)], run)
     redated(ledger, lambda version, _: version * 3_600_000)
     latest = DeltaTable(f"{ledger.root}/ledger").version()
-    # One of which the log knows nothing may have been at work before all of it.
+    # A run that the log does not contain may have been active before all of it.
     silent = {"first": 2, "a": 1, "b": 0, "unknown": latest}
     assert {run: ledger.idle_time(run) / HOUR for run in silent} == silent
 
 
-def test_what_another_run_is_writing_is_left_to_it(lake: tuple[Store, Ledger]) -> None:
+def test_hours_that_another_run_writes_do_not_expire(lake: tuple[Store, Ledger]) -> None:
     _, ledger = lake
     versions = {"granules": DeltaTable(f"{ledger.root}/granules").version()}
     ledger.claim("aggregates", [node(0)], "backfill", versions=versions)
@@ -101,7 +101,7 @@ def test_what_another_run_is_writing_is_left_to_it(lake: tuple[Store, Ledger]) -
     assert statuses(ledger) == ["expired", "expired", *["published"] * 5]
 
 
-def test_what_a_killed_run_has_left_expires_when_it_has_been_silent_for_long(
+def test_hours_of_a_killed_run_expire_after_long_silence(
     lake: tuple[Store, Ledger],
 ) -> None:
     _, ledger = lake
@@ -110,16 +110,17 @@ def test_what_a_killed_run_has_left_expires_when_it_has_been_silent_for_long(
     assert drop(lake, "too early") == 1
     assert statuses(ledger)[:2] == ["writing", "expired"]
     time_goes_by(ledger, timedelta(minutes=1))
-    # A run that says nothing of hours shows no time; the next one that does shows how much has gone by.
+    # A run that records nothing of hours shows no time. The next one that does shows how much time has
+    # passed.
     ledger.claim("aggregates", [node(6)], "at work")
     assert drop(lake, "later") == 1
     assert statuses(ledger) == ["expired", "expired", *["published"] * 4, "writing"]
-    # What they were is known, so that what was computed from them stays fresh.
+    # Their earlier state is known, so that hours computed from them stay fresh.
     expired = replace(STOOD, status="expired", rows=0)
     assert [ledger.snapshot()[node(number)] for number in range(2)] == [expired, expired]
 
 
-def test_a_run_that_meets_another_while_it_tidies_up_has_done_its_work(
+def test_conflict_during_clean_up_does_not_fail_the_run(
     lake: tuple[Store, Ledger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, ledger = lake

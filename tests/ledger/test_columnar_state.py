@@ -1,4 +1,4 @@
-"""A snapshot of stored partitions says what one of Python objects says, and makes few objects."""
+"""A snapshot of stored partitions equals one of Python objects, and builds few objects."""
 
 from collections.abc import Mapping
 
@@ -75,7 +75,7 @@ def stored(entries: Mapping[PartitionKey, PartitionState]) -> LedgerSnapshot:
 
 
 def fresh(entries: Mapping[PartitionKey, PartitionState]) -> dict[PartitionKey, PartitionState]:
-    """The same with the inputs that nodes of the stage would be computed from."""
+    """Return the state with the inputs from which partitions of the stage would be computed."""
     snapshot = LedgerSnapshot(entries)
     for step in STEPS:
         freshness = Freshness(snapshot, [STAGE], ())
@@ -131,7 +131,7 @@ def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
 
 
 @given(BOOKS, CHANGES, st.booleans(), st.integers(1, 4))
-def test_a_stored_snapshot_says_what_one_of_objects_says(
+def test_stored_snapshot_equals_snapshot_of_objects(
     entries: dict[PartitionKey, PartitionState],
     changes: dict[PartitionKey, PartitionState | None],
     right: bool,
@@ -147,7 +147,7 @@ def test_a_stored_snapshot_says_what_one_of_objects_says(
         assert_same(found, expected)
 
 
-def test_a_waiver_of_an_incomplete_check_makes_its_hour_stale() -> None:
+def test_waiver_of_an_incomplete_check_makes_its_hour_stale() -> None:
     table = Table("told", TABLE.columns, ("hour",), frozenset())
     part = BlockOutput((InputRange(*EVENTS),), "s", ())
     stage = Stage("sum", 1, (TableStep(table, {"one": part}, checks=(Check("few", "n", "incomplete", 1),)),))
@@ -163,10 +163,10 @@ def test_a_waiver_of_an_incomplete_check_makes_its_hour_stale() -> None:
 
 
 YEAR = 1500
-"""Hours that stand for as many as make objects of all of them slow."""
+"""A number of hours so large that objects of all of them would be slow."""
 
 
-def test_a_year_of_hours_makes_objects_of_those_alone_that_are_asked_for(
+def test_snapshot_of_a_year_builds_objects_of_requested_hours_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[object] = []
@@ -200,13 +200,13 @@ def test_a_year_of_hours_makes_objects_of_those_alone_that_are_asked_for(
     later = Freshness(
         snapshot.updated({nodes[600]: PartitionState("published", "b", digest="1:2")}), [STAGE], ()
     )
-    # What reads the hour, and the chain behind it.
+    # What reads the hour, and the later hours of the chain.
     assert later.outdated_hours(STAGE.name, "one", "state") == [at(n) for n in range(599, YEAR)]
     assert len(made) <= 4 * columnar_state.AT_A_TIME
 
 
 @given(st.sets(st.integers(-5, 20)), st.sets(st.integers(-5, 20)), st.integers(-6, 22))
-def test_sets_of_hours_are_sets(some: set[int], others: set[int], number: int) -> None:
+def test_hour_set_behaves_as_a_set(some: set[int], others: set[int], number: int) -> None:
     mine, theirs = HourSet.of(map(at, some)), HourSet.of(map(at, others))
     moment = at(number)
     assert mine == set(map(at, some))

@@ -1,4 +1,4 @@
-"""What `status` and `explain` say of a lake, held against what the runs themselves make of it."""
+"""The reports of `status` and `explain` on a lake, compared with what the runs do to it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,14 +33,14 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Asked:
-    """A stream that is asked about as a person does, and run as the answer says."""
+    """A stream that a test queries as a user does, and runs as the answer advises."""
 
     def __init__(self, day: StreamHarness, text: str) -> None:
         self.day, self.file = day, day.folder / "web.yaml"
         self.file.write_text(text)
 
     def explain(self, number: int) -> tuple[list[str], Interval | None]:
-        """The reasons that are given for an hour, and what the printed command would run."""
+        """Return the reasons for an hour's state, and the interval of the printed command."""
         lake = str(Path(self.day.root).parent)
         asked = ["explain", str(self.file), format_hour(hour(number)), "--lake", lake]
         result = CliRunner().invoke(app, asked)
@@ -58,25 +58,25 @@ class Asked:
         return reasons, Interval(parse(start), parse(end))
 
     def stale(self) -> dict[str, list[int]]:
-        """The stale hours of each stage."""
+        """Return the stale hours of each stage."""
         fresh = freshness_of(self.day.stream, self.day.snapshot())
         return {
             stage: [n for n in HOURS if hour(n) in fresh.stale(stage)] for stage in ("ingest", "aggregates")
         }
 
     def run(self, interval: Interval, *stages: str) -> None:
-        """A run as a job makes it, which the ledger tells of."""
+        """Run as a job does, with an entry in the ledger."""
         lake = str(Path(self.day.root).parent)
         run_stages(self.day.spark, self.day.stream, interval, lake=lake, command="", stages=stages or None)
 
     def mend(self, number: int) -> None:
-        """Runs what is printed for an hour."""
+        """Run the command printed for an hour."""
         _, interval = self.explain(number)
         assert interval is not None
         self.run(interval)
 
     def troubled(self) -> dict[int, list[str]]:
-        """The hours that are not fresh, and why."""
+        """Return the hours that are not fresh, with the reasons."""
         return {n: reasons for n in HOURS for reasons, command in [self.explain(n)] if command}
 
 
@@ -85,7 +85,7 @@ def lines(number: int, count: int) -> list[str]:
 
 
 @pytest.mark.full
-def test_what_is_said_to_mend_an_hour_mends_it(make_stream: Make) -> None:
+def test_printed_command_repairs_the_hour(make_stream: Make) -> None:
     day = make_stream(TEXT)
     asked = Asked(day, TEXT)
     fresh: dict[str, list[int]] = {"ingest": [], "aggregates": []}
@@ -96,7 +96,7 @@ def test_what_is_said_to_mend_an_hour_mends_it(make_stream: Make) -> None:
     assert (asked.stale(), list(withheld)) == (fresh, [6, 7])
     assert withheld[6][0].startswith("withheld, what was published before stays: few: observed ")
 
-    # A file that has changed is no matter of the ledger; its rows are, once they are in.
+    # A changed file does not concern the ledger. Its rows do, once they are read.
     changed = day.land(1, lines(1, 2))
     (reason,) = asked.troubled().pop(1)
     assert reason.startswith(f"file {changed.relative_to(day.folder)}: changed, ")
@@ -111,7 +111,7 @@ def test_what_is_said_to_mend_an_hour_mends_it(make_stream: Make) -> None:
         **{number: [by_granules.format(" of 2015-05-17T01:00")] for number in (2, 3, 4)},
     }
 
-    # A run as near as that leaves what lies beyond `repair_window`; the command goes back to the cause.
+    # A run as near as that does not reach hours outside `repair_window`; the command goes back to the cause.
     asked.mend(1)
     assert asked.stale() == {"ingest": [], "aggregates": [3, 4]}
     assert asked.troubled() == withheld | {
@@ -122,7 +122,7 @@ def test_what_is_said_to_mend_an_hour_mends_it(make_stream: Make) -> None:
     asked.mend(4)
     assert (asked.stale(), asked.troubled()) == (fresh, withheld)
 
-    # What is withheld is stale when other checks would judge it.
+    # A quarantined hour is stale when other checks would evaluate it.
     text = TEXT.replace("n < 6", "n < 9")
     asked = Asked(make_stream(text), text)
     assert asked.stale() == {"ingest": [], "aggregates": [6, 7]}

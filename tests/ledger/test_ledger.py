@@ -1,4 +1,4 @@
-"""The ledger without Spark: claims, fencing tokens, and who may call rows fresh."""
+"""The ledger without Spark: claims, fencing tokens, and which run may call rows fresh."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +31,7 @@ def published(run: str, digest: str = "1:5") -> PartitionState:
     return PartitionState("published", run, digest=digest, input_hashes={"specification": "s"}, rows=1)
 
 
-def test_a_claim_is_published_and_tokens_grow(ledger: Ledger) -> None:
+def test_claim_is_published_and_tokens_increase(ledger: Ledger) -> None:
     first = ledger.claim("ingest", [node(0), node(1)], "a")
     assert {entry.status for entry in ledger.snapshot().values()} == {"writing"}
     ledger.publish("ingest", {node(0): published("a"), node(1): published("a")}, "a")
@@ -39,7 +39,7 @@ def test_a_claim_is_published_and_tokens_grow(ledger: Ledger) -> None:
     assert ledger.claim("ingest", [node(0)], "b").token > first.token
 
 
-def test_a_run_that_was_overtaken_publishes_nothing(ledger: Ledger) -> None:
+def test_overtaken_run_publishes_nothing(ledger: Ledger) -> None:
     ledger.claim("ingest", [node(0), node(1)], "a")
     ledger.claim("ingest", [node(1)], "b")
     with pytest.raises(RunSuperseded, match=r"2015-05-17T01:00: run a was overtaken by run b \(writing\)"):
@@ -51,7 +51,7 @@ def test_a_run_that_was_overtaken_publishes_nothing(ledger: Ledger) -> None:
     assert ledger.snapshot()[node(1)] == published("b")
 
 
-def test_a_claim_on_what_has_changed_since_it_was_read_is_refused(ledger: Ledger) -> None:
+def test_claim_on_hours_changed_since_they_were_read_is_refused(ledger: Ledger) -> None:
     seen = ledger.snapshot()
     ledger.claim("ingest", [node(0)], "a")
     with pytest.raises(RunSuperseded, match="run a came in between; run b wrote nothing"):
@@ -60,7 +60,7 @@ def test_a_claim_on_what_has_changed_since_it_was_read_is_refused(ledger: Ledger
     assert ledger.snapshot()[node(0)].run_id == "b"
 
 
-def test_a_claim_is_refused_where_what_the_run_went_by_does_not_hold(ledger: Ledger) -> None:
+def test_claim_is_refused_if_an_assumption_of_the_run_is_false(ledger: Ledger) -> None:
     seen = ledger.snapshot()
     ledger.claim("ingest", [node(0)], "a", seen, holds=lambda snapshot: snapshot == seen)
     with pytest.raises(
@@ -70,11 +70,11 @@ def test_a_claim_is_refused_where_what_the_run_went_by_does_not_hold(ledger: Led
     assert list(ledger.snapshot()) == [node(0)]
 
 
-def test_a_claim_says_where_what_it_replaces_stands(ledger: Ledger) -> None:
+def test_claim_records_version_of_the_rows_that_it_replaces(ledger: Ledger) -> None:
     ledger.claim("ingest", [node(0)], "a", versions={"events": 3})
     ledger.publish("ingest", {node(0): published("a")}, "a")
     assert ledger.snapshot()[node(0)].previous_version is None
-    # Two runs are killed one after the other; what was published stands where the first one saw it.
+    # Two runs are killed one after the other. The published rows are where the first one found them.
     for run, version in (("b", 7), ("c", 8)):
         ledger.claim("ingest", [node(0), node(1)], run, ledger.snapshot(), versions={"events": version})
     assert {n.hour.hour: e.previous_version for n, e in ledger.snapshot().items()} == {0: 7, 1: 7}
@@ -91,7 +91,7 @@ def test_a_claim_says_where_what_it_replaces_stands(ledger: Ledger) -> None:
         replace(published("a"), input_hashes=None),
     ],
 )
-def test_what_a_node_was_is_known_when_the_runs_that_replaced_it_were_killed(
+def test_partition_replaced_by_killed_runs_keeps_its_previous_state(
     ledger: Ledger, stood: PartitionState
 ) -> None:
     ledger.claim("ingest", [node(0)], "a")
@@ -103,7 +103,7 @@ def test_what_a_node_was_is_known_when_the_runs_that_replaced_it_were_killed(
     assert stood.state_before_claim() is stood
 
 
-def test_an_hour_is_asked_for_once_and_for_all(ledger: Ledger) -> None:
+def test_requested_hour_stays_requested(ledger: Ledger) -> None:
     ledger.claim("ingest", [node(0), node(1)], "a", unrequested={node(1)})
     assert ledger.snapshot().hours("ingest") == {DAY}
     ledger.publish("ingest", {node(n): replace(published("a"), requested=n == 0) for n in (0, 1)}, "a")
@@ -112,7 +112,7 @@ def test_an_hour_is_asked_for_once_and_for_all(ledger: Ledger) -> None:
     assert ledger.snapshot().hours("ingest") == {DAY, DAY + HOUR}
 
 
-def test_a_ledger_that_remembers_reads_what_another_reads(ledger: Ledger) -> None:
+def test_ledger_with_cache_equals_ledger_without(ledger: Ledger) -> None:
     rival = Ledger(ledger.root)
     for number, run in enumerate(["a", "b", "a"]):
         own, other = (ledger, rival) if run == "a" else (rival, ledger)
@@ -128,7 +128,7 @@ def test_a_ledger_that_remembers_reads_what_another_reads(ledger: Ledger) -> Non
             assert other.snapshot(stages) == own.snapshot(stages) == Ledger(ledger.root).snapshot(stages)
 
 
-def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflicting_commit_is_retried(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: Callable[[str], object] = ledger.open
     rivals = iter([True, False])
 
@@ -143,7 +143,7 @@ def test_a_commit_that_meets_another_is_tried_again(ledger: Ledger, monkeypatch:
     assert {n.hour.hour: e.run_id for n, e in ledger.snapshot().items()} == {0: "a", 7: "rival"}
 
 
-def test_checks_count_under_the_run_that_a_node_stands_by(ledger: Ledger) -> None:
+def test_checks_count_under_the_run_that_published_the_partition(ledger: Ledger) -> None:
     def verdict(observed: float) -> CheckResult:
         return CheckResult(node(0), "rejected_share", "error", observed, "at most 0.05", False)
 
@@ -151,14 +151,14 @@ def test_checks_count_under_the_run_that_a_node_stands_by(ledger: Ledger) -> Non
         ledger.claim("ingest", [node(0)], run)
         ledger.record_checks("ingest", [verdict(observed)], run)
         ledger.publish("ingest", {node(0): replace(published(run), status="quarantined")}, run)
-    # One that is killed has said it of rows that nobody calls fresh.
+    # A killed run has recorded it for rows that are not fresh.
     ledger.claim("ingest", [node(0)], "c")
     ledger.record_checks("ingest", [verdict(0.9)], "c")
     assert [v.observed for v in ledger.checks(ledger.snapshot(), "ingest", {DAY})] == [0.7]
 
 
 def run_of(ledger: Ledger, number: int, stage: str = "ingest") -> None:
-    """All that an hourly run of a stage writes into its ledger."""
+    """Write all that an hourly run of a stage records in its ledger."""
     name, of = f"{stage} {number}", node(number, stage)
     ledger.claim(stage, [of], name, ledger.snapshot())
     verdict = CheckResult(
@@ -173,7 +173,7 @@ def run_of(ledger: Ledger, number: int, stage: str = "ingest") -> None:
 
 
 def said(root: str) -> object:
-    """Everything that a ledger says."""
+    """Return the full content of a ledger."""
     ledger = Ledger(root)
     snapshot = ledger.snapshot()
     every = {of.hour for of in snapshot}
@@ -188,9 +188,7 @@ def files(ledger: Ledger, stage: str) -> dict[str, int]:
     }
 
 
-def test_a_ledger_says_the_same_when_its_files_are_brought_together(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ledger_reads_the_same_after_compaction(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidying, "SCATTERED", 3)
     for number in range(4):
         run_of(ledger, number)
@@ -205,21 +203,21 @@ def test_a_ledger_says_the_same_when_its_files_are_brought_together(
     assert files(ledger, "ingest") == {"ledger": 1, "checks": 1, "runs": 1}
     assert files(ledger, "aggregates") == {"ledger": 4, "checks": 4, "runs": 4}
     assert said(ledger.root) == scattered
-    # One that remembers sees it, and the token of a claim is above all earlier ones.
+    # A ledger with a cache sees it, and the token of a claim is above all earlier ones.
     assert ledger.snapshot() == Ledger(ledger.root).snapshot()
     assert ledger.claim("ingest", [node(0)], "later", ledger.snapshot()).token > token + 1
 
 
 @pytest.fixture
 def in_many_files(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    """A ledger of which a stage has left one file more than is let be."""
+    """Return a ledger in which a stage has left one file above the limit."""
     monkeypatch.setattr(tidying, "SCATTERED", 3)
     for number in range(4):
         run_of(ledger, number)
     return ledger
 
 
-def test_files_that_are_full_are_left_alone(in_many_files: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_files_are_not_compacted(in_many_files: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = in_many_files
     monkeypatch.setattr(tidying, "FULL", 5000)
 
@@ -233,7 +231,7 @@ def test_files_that_are_full_are_left_alone(in_many_files: Ledger, monkeypatch: 
         tidying.compact(ledger, "ingest")
 
 
-def test_a_claim_that_meets_files_being_brought_together_is_tried_again(
+def test_claim_in_conflict_with_compaction_is_retried(
     in_many_files: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = in_many_files
@@ -253,7 +251,7 @@ def test_a_claim_that_meets_files_being_brought_together_is_tried_again(
     }  # fmt: skip
 
 
-def test_files_that_a_claim_takes_first_are_left_to_a_later_run(
+def test_compaction_in_conflict_with_a_claim_is_left_to_a_later_run(
     in_many_files: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = in_many_files
@@ -274,7 +272,7 @@ def test_files_that_a_claim_takes_first_are_left_to_a_later_run(
     assert ledger.snapshot()[node(0)].run_id == "rival"
 
 
-def test_a_record_that_meets_a_change_of_its_table_is_kept(
+def test_record_in_conflict_with_a_table_change_is_written(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: Callable[[str], DeltaTable] = ledger.open

@@ -1,4 +1,4 @@
-"""Causes are data: neither a path nor a wording decides what becomes of an hour."""
+"""Causes are data: neither a path nor a text decides about an hour."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ OWN = Reason("inputs", "1 incomplete hours, first 2015-05-17T03:00")
 @pytest.mark.parametrize(
     "path", ["in/a; b.log", "in/a: b; run x.log", f"in/1 {CARRIED_INCOMPLETE} 2.log", "a; run me"]
 )
-def test_a_path_garbles_nothing(path: str) -> None:
+def test_any_path_survives_in_a_cause(path: str) -> None:
     lacks = lacking(Reason("file", f"{path}: cut; after 5 lines", path))
     assert lacks.has_own_gap
     (found,) = of_ingest(snapshot({1: lacks, 2: lacks, 3: GOOD}))
@@ -27,7 +27,7 @@ def test_a_path_garbles_nothing(path: str) -> None:
     assert found.evidence[0] == f"{path}: cut; after 5 lines"
 
 
-def test_files_of_one_complaint_are_one_finding_whatever_they_are_called() -> None:
+def test_files_with_one_problem_are_one_finding_for_any_names() -> None:
     entries = {n: lacking(Reason("file", f"x; {n}: y.log: cut", f"x; {n}: y.log")) for n in (1, 2)}
     (found,) = of_ingest(snapshot(entries))
     assert (found.start_time, found.end_time) == (at(1), at(3))
@@ -35,8 +35,8 @@ def test_files_of_one_complaint_are_one_finding_whatever_they_are_called() -> No
 
 @pytest.mark.parametrize("status", ["published", "quarantined", "blocked", "damaged"])
 @pytest.mark.parametrize("kind", ["check", "file", "quarantined_file"])
-def test_other_words_make_no_other_finding(status: Status, kind: Kind) -> None:
-    """A run that says it otherwise, or of another file, goes on with what was found before."""
+def test_changed_text_makes_no_new_finding(status: Status, kind: Kind) -> None:
+    """A run with another text, or another file, continues the existing finding."""
     ids = set()
     for words in ("a.log: cut", "b.log: it ends in 2015-05-17T03:00, behind line 5"):
         about = "files_expected" if kind == "check" else words[:5]
@@ -56,14 +56,14 @@ def test_another_check_makes_another_finding() -> None:
     ("causes", "lacks"),
     [((EARLIER,), False), ((EARLIER, OWN), True), ((OWN,), True), ((), True)],
 )
-def test_what_later_hours_go_by_is_the_kind_of_a_cause(causes: tuple[Reason, ...], lacks: bool) -> None:
+def test_later_hours_depend_on_the_kind_of_a_cause(causes: tuple[Reason, ...], lacks: bool) -> None:
     entry = PartitionState("published", "a", complete=False, digest="1:2", reason="x", reasons=causes)
     assert entry.has_own_gap == lacks
     assert not replace(entry, complete=True).has_own_gap
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_other_words_make_nothing_stale(own: bool) -> None:
+def test_changed_text_makes_nothing_stale(own: bool) -> None:
     for causes in ((EARLIER,), (OWN,), (EARLIER, OWN)):
         entry = replace(lacking(*causes), digest="1:2")
         others = [replace(cause, text="said otherwise; at length") for cause in causes]
@@ -73,7 +73,7 @@ def test_other_words_make_nothing_stale(own: bool) -> None:
         assert not is_stale(replace(otherwise, input_hashes=inputs), inputs, "checks")
 
 
-def test_causes_are_kept_as_they_are(tmp_path: Path) -> None:
+def test_causes_are_stored_unchanged(tmp_path: Path) -> None:
     causes = (Reason("file", "a; b: \u201cc\u201d", "a; b"), EARLIER)
     assert read(write(causes)) == causes
     ledger = Ledger(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Which hours a run sees to, and what it computes of them: arithmetic on the ledger."""
+"""Which hours a run selects, and which it computes: arithmetic on the ledger."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -42,13 +42,13 @@ def never(request: StepRequest) -> StepResult:
 
 
 def step(*blocks: str, back: int = 2, checks: tuple[Check, ...] = ()) -> TableStep:
-    """A result table of some blocks that reads their state, some hours back."""
+    """Return a result table of some blocks that reads their state, some hours back."""
     parts = {b: BlockOutput((InputRange("sum", b, "state", back=back),), "shape", ("hour",)) for b in blocks}
     return TableStep(Table("result", {"hour": "timestamp"}, (), frozenset()), parts, never, checks)
 
 
 def state_of(step: TableStep, shape: str = "shape") -> TableStep:
-    """The state that the blocks of a step read, made of another stage's events."""
+    """Return the state that the blocks of a step read, computed from another stage's events."""
     parts = {
         block: BlockOutput((InputRange("ingest", "events", "events"),), shape, ("hour",))
         for block in step.outputs
@@ -57,18 +57,18 @@ def state_of(step: TableStep, shape: str = "shape") -> TableStep:
 
 
 def events(hours: Collection[int]) -> dict[PartitionKey, PartitionState]:
-    """What ingest has made of some hours that it was asked for."""
+    """Return the events of some requested hours, published by ingest."""
     return {of_events(n): PartitionState("published", "i", digest=f"1:{n}", rows=1) for n in hours}
 
 
 def state(hours: Collection[int], *blocks: str) -> dict[PartitionKey, PartitionState]:
-    """Some hours' state, and the events that it is made of."""
+    """Return some hours' state, and the events from which it is computed."""
     of = state_of(step(*blocks))
     return events(hours) | dict(_made(LedgerSnapshot(events(hours)), of, hours))
 
 
 def results(snapshot: LedgerSnapshot, of: TableStep, hours: Collection[int]) -> LedgerSnapshot:
-    """The ledger after a run over some hours."""
+    """Return the ledger after a run over some hours."""
     return snapshot.updated(dict(_made(snapshot, of, hours)))
 
 
@@ -101,9 +101,7 @@ def targets(found: Plan, block: str = "one") -> list[int]:
 
 
 @given(st.integers(0, 20), st.integers(1, 10), st.integers(1, 12), st.integers(-10, 40))
-def test_every_hour_is_seen_to_by_a_chunk_or_left_by_all(
-    start: int, hours: int, size: int, hour: int
-) -> None:
+def test_every_hour_is_in_one_chunk_or_in_none(start: int, hours: int, size: int, hour: int) -> None:
     stretch = between(start, start + hours)
     scopes = [Scope.of(chunk, stretch, HEAL, ()) for chunk in stretch.chunks(size * HOUR)]
     seen = sum(scope.covers(at(hour)) for scope in scopes)
@@ -112,7 +110,7 @@ def test_every_hour_is_seen_to_by_a_chunk_or_left_by_all(
         assert seen == 1
 
 
-def test_a_gap_shorter_than_healing_is_asked_for_and_a_longer_one_is_not() -> None:
+def test_gap_is_requested_only_if_shorter_than_repair_window() -> None:
     assert Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)}).requested == {at(3), at(4), at(5)}
     assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(2)}).requested == {at(6)}
     assert Scope.of(between(6, 7), between(6, 7), HEAL, {at(9)}).requested == {at(6), at(7), at(8)}
@@ -121,14 +119,14 @@ def test_a_gap_shorter_than_healing_is_asked_for_and_a_longer_one_is_not() -> No
     assert Scope.of(between(6, 7), between(6, 8), HEAL, {at(9)}).requested == {at(6)}
 
 
-def test_a_gap_that_another_run_makes_beside_this_one_is_seen() -> None:
+def test_gap_created_by_another_run_next_to_this_one_is_noticed() -> None:
     def snapshot(*numbers: int, stage: str = "sum") -> LedgerSnapshot:
         return LedgerSnapshot(
             {PartitionKey(stage, "b", "result", at(n)): PartitionState("published", "a") for n in numbers}
         )
 
     scope = Scope.of(between(5, 6), between(5, 6), HEAL, {at(2)})
-    # Its own claim, that of a run without a gap beside it, and another stage's leave no gap.
+    # The run's own claim, that of a run without a gap next to it, and that of another stage leave no gap.
     for later in (
         snapshot(2),
         snapshot(2, 3, 4, 5),
@@ -138,7 +136,7 @@ def test_a_gap_that_another_run_makes_beside_this_one_is_seen() -> None:
     ):
         assert scope.still_valid(LedgerSnapshot(later), "sum")
     assert not scope.still_valid(snapshot(2, 7), "sum")
-    # A gap that has become shorter is no other one.
+    # A gap that has become shorter is the same gap.
     assert scope.still_valid(snapshot(2, 3), "sum")
     assert not Scope.of(between(5, 6), between(5, 6), HEAL, ()).still_valid(snapshot(3), "sum")
 
@@ -148,7 +146,7 @@ def test_a_gap_that_another_run_makes_beside_this_one_is_seen() -> None:
     st.integers(1, 3),
     st.randoms(use_true_random=False),
 )
-def test_what_is_asked_for_depends_on_no_order(runs: list[tuple[int, int]], size: int, rng: Random) -> None:
+def test_requested_hours_do_not_depend_on_order(runs: list[tuple[int, int]], size: int, rng: Random) -> None:
     def asked(order: list[tuple[int, int]]) -> set[datetime]:
         known: set[datetime] = set()
         for start, hours in order:
@@ -160,17 +158,17 @@ def test_what_is_asked_for_depends_on_no_order(runs: list[tuple[int, int]], size
     assert asked([*rng.sample(runs, len(runs)), rng.choice(runs)]) == asked(runs)
 
 
-def test_state_of_another_specification_is_made_first_however_far_back() -> None:
+def test_state_of_another_specification_is_computed_first_at_any_distance() -> None:
     of = step("one", back=5)
     snapshot = results(LedgerSnapshot(state(range(7), "one")), of, range(6))
     found = planned(of, snapshot, between(6, 7), shape="changed")
-    # Hours within healing are computed from it, too.
+    # Hours in the repair window are computed from it, too.
     assert targets(found) == [3, 4, 5, 6]
     assert {node.hour for node in found.needed} == {at(n) for n in range(7)}
     assert planned(of, snapshot, between(6, 7)).needed == frozenset()
 
 
-def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for() -> None:
+def test_new_block_is_stale_in_every_requested_hour() -> None:
     of = step("one", "new")
     snapshot = results(LedgerSnapshot(state(range(6), "one", "new")), step("one"), range(6))
     found = planned(of, snapshot, between(5, 6))
@@ -180,7 +178,7 @@ def test_a_block_that_has_come_since_is_stale_in_every_hour_that_was_asked_for()
     assert left == {PartitionKey("sum", "new", "result", at(n)): None for n in (0, 1)}
 
 
-def test_state_of_a_block_that_has_come_since_is_made_first_however_far_back() -> None:
+def test_state_of_a_new_block_is_computed_first_at_any_distance() -> None:
     of = step("one", "new", back=5)
     snapshot = results(LedgerSnapshot(state(range(6), "one")), step("one", back=5), range(6))
     found = planned(of, snapshot, between(5, 6))
@@ -188,12 +186,12 @@ def test_state_of_a_block_that_has_come_since_is_made_first_however_far_back() -
     assert {node.block for node in found.needed} == {"new"}
 
 
-def test_what_ingest_was_asked_for_is_due() -> None:
-    """Also where a gate has kept the other stages from it: its events count as empty nowhere."""
+def test_hours_requested_of_ingest_are_required() -> None:
+    """This holds where a gate has stopped the other stages too: such an hour's events count as empty nowhere."""
     of = step("one", back=5)
     beside = {of_events(6): PartitionState("published", "i", digest="1:6", requested=False)}
     snapshot = LedgerSnapshot(events(range(6)) | beside)
-    # Of other hours nothing is computed, and files of these may have put rows there.
+    # Other hours are not computed; files of these may have put rows there.
     found = planned(of, snapshot, between(5, 9))
     assert targets(found) == [2, 3, 4, 5]
     assert found.needed == {PartitionKey("sum", "one", "state", at(n)) for n in range(6)}
@@ -204,7 +202,7 @@ def test_what_ingest_was_asked_for_is_due() -> None:
         PartitionKey("sum", "one", name, at(n)): None for name, n in zip(tables, [0, 1, 0, 1], strict=True)
     }
     assert left_stale(stale_partitions(stage, snapshot, ()), snapshot, scope) == far
-    # What was computed when nobody had asked for the hours before is computed from others now.
+    # Hours computed before the previous hours were requested have other inputs now.
     part = of.outputs["one"]
     nobody, all_hours = (
         expected_inputs(part, 1, at(5), known, "") for known in (LedgerSnapshot({}), snapshot)
@@ -212,19 +210,19 @@ def test_what_ingest_was_asked_for_is_due() -> None:
     assert {name for name in nobody if nobody[name] != all_hours[name]} == {"state"}
 
 
-def test_rows_are_out_of_date_with_the_state_that_they_are_computed_from() -> None:
-    """However far back that is: else they would be called fresh, and be made of what has changed since."""
+def test_rows_computed_from_changed_state_are_out_of_date() -> None:
+    """At any distance: otherwise they would be called fresh, and be computed from changed state."""
     of = step("one", back=5)
     snapshot = results(LedgerSnapshot(state(range(9), "one")), of, range(9))
     snapshot = snapshot.updated({of_events(1): replace(snapshot[of_events(1)], digest="1:9")})
     found = planned(of, snapshot, between(6, 7))
-    # Hours 7 and 8 do not reach it.
+    # Hours 7 and 8 do not depend on it.
     assert (targets(found), found.needed) == ([3, 4, 5, 6], {of_state(1)})
     stage = Stage("sum", 1, (state_of(of), of))
     scope = Scope.within(between(6, 7), between(6, 7), HEAL)
     left = left_stale(stale_partitions(stage, snapshot, ()), snapshot, scope)
     assert sorted(left) == [of_result(1), of_result(2), of_state(1)]
-    # So they are by what it has become.
+    # They depend on its new state too.
     made = {node: replace(entry, digest="1:9") for node, entry in _made(snapshot, state_of(of), [1])}
     found = planned(of, snapshot.updated(made), between(6, 7))
     assert (targets(found), found.needed) == ([3, 4, 5, 6], frozenset())
@@ -234,7 +232,7 @@ contents = st.lists(st.tuples(st.sampled_from(["0:0", "1:2", "2:2"]), st.boolean
 
 
 @given(contents, contents, st.integers(0, 8), st.integers(0, 8))
-def test_hours_are_alike_where_all_of_them_are(
+def test_hours_with_equal_inputs_have_equal_hashes(
     one: list[tuple[str, bool]], other: list[tuple[str, bool]], first: int, more: int
 ) -> None:
     def found(hours: list[tuple[str, bool]]) -> int:
@@ -256,7 +254,7 @@ def test_hours_are_alike_where_all_of_them_are(
         [InputRange("sum", "one", "chain", back=number, forward=-1) for number in (1, 2)],
     ],
 )
-def test_a_table_reads_earlier_hours_of_itself_alone(own: list[InputRange]) -> None:
+def test_table_may_read_earlier_hours_of_itself_only(own: list[InputRange]) -> None:
     of = TableStep(
         Table("chain", {"hour": "timestamp"}, (), frozenset()),
         {"one": BlockOutput(tuple(own), "shape", ("hour",))},
@@ -270,17 +268,17 @@ def test_a_table_reads_earlier_hours_of_itself_alone(own: list[InputRange]) -> N
         Stage("sum", 1, (of,))
 
 
-def test_what_counts_as_empty_is_like_what_is() -> None:
+def test_hour_counted_as_empty_equals_an_empty_hour() -> None:
     def found(snapshot: dict[PartitionKey, PartitionState], table: str = "state") -> int:
         return LedgerSnapshot(snapshot).range_hash(("sum", "one", table), at(0), at(1))
 
     empty = {of_state(n): PartitionState("published", "a") for n in (0, 1)}
     assert found(empty) == found({}) == 0
-    # Hour 0 is due and has not been made.
+    # Hour 0 is required and has not been computed.
     assert found(events([0])) not in (0, found(events([1])))
     assert found(events([0]) | empty) == 0
     assert found(events([0]) | {of_state(0): PartitionState("published", "a", complete=False)}) != 0
-    # Nobody asked for hour 0, whatever files of other hours have put there.
+    # Hour 0 was not requested, although files of other hours have rows there.
     some = {
         PartitionKey("ingest", "events", "events", at(0)): PartitionState(
             "published", "a", digest="1:5", requested=False
@@ -292,7 +290,7 @@ def test_what_counts_as_empty_is_like_what_is() -> None:
     assert snapshot.range_hash(("ingest", "events", "events"), at(0), at(1)) != 0
 
 
-def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
+def test_hour_missing_in_another_stage_blocks() -> None:
     other = TableStep(
         Table("late", {"hour": "timestamp"}, (), frozenset()),
         {"one": BlockOutput((InputRange("sum", "one", "result", back=1),), "shape", ("hour",))},
@@ -307,7 +305,7 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
     )
     scope = Scope.within(between(4, 6), between(4, 6), HEAL)
     found = plan(stage, other, snapshot, scope, ())
-    # Nobody has asked for hour 3: it is empty, and only hour 4 is waited for.
+    # Hour 3 is not requested: it is empty, and only hour 4 is waited for.
     made = PartitionKey("sum", "one", "result", at(4))
     cause = Reason("waits", "sum one 2015-05-17T04:00 has not been computed", made.key)
     assert found.reasons == {four: cause, five: cause}
@@ -319,7 +317,7 @@ def test_what_another_stage_has_not_made_of_an_hour_blocks() -> None:
     assert targets(found) == [4]
 
 
-def test_what_decides_completeness_is_an_input_and_other_checks_are_not() -> None:
+def test_completeness_checks_are_inputs_and_other_checks_are_not() -> None:
     enough = Check("enough", "rows", "incomplete", at_least=2)
     plain, checked = step("one"), step("one", checks=(enough,))
     snapshot = results(LedgerSnapshot(state(range(3), "one")), plain, range(3))
@@ -350,13 +348,13 @@ def of_result(number: int) -> PartitionKey:
 
 
 @pytest.mark.parametrize("change", [{"digest": "1:9"}, {"complete": False}])
-def test_rows_and_completeness_of_what_an_hour_reads_are_inputs(change: dict[str, Any]) -> None:
+def test_rows_and_completeness_of_upstream_hours_are_inputs(change: dict[str, Any]) -> None:
     of = step("one")
     snapshot = results(LedgerSnapshot(state(range(5), "one")), of, range(5))
     changed = snapshot.updated({of_state(1): replace(snapshot[of_state(1)], **change)})
     assert targets(planned(of, snapshot, between(4, 5))) == []
     assert targets(planned(of, changed, between(4, 5))) == [1, 2, 3]
-    # Hours 0 and 4 do not reach it; one that is asked for once more, as state that is needed, is computed.
+    # Hours 0 and 4 do not depend on it. An hour requested once more, as required state, is computed.
     assert targets(planned(of, changed, between(4, 5), again=[of_result(4)])) == [1, 2, 3, 4]
 
 
@@ -365,15 +363,15 @@ def test_rows_and_completeness_of_what_an_hour_reads_are_inputs(change: dict[str
     [
         ("published", None, False),
         ("expired", None, False),
-        # Of what a killed run has left, and of what could not be computed, nothing is known.
+        # The state of hours of a killed run, and of hours that could not be computed, is unknown.
         ("writing", None, True),
         ("blocked", None, True),
-        # What was withheld is looked at again when what withheld it has changed.
+        # A quarantined hour is evaluated again when its checks have changed.
         ("quarantined", RULES, False),
         ("quarantined", "others", True),
     ],
 )
-def test_whether_an_hour_is_computed_again_goes_by_its_status(
+def test_status_decides_whether_an_hour_is_recomputed(
     status: Status, checks: str | None, stale: bool
 ) -> None:
     of = step("one")
@@ -383,7 +381,7 @@ def test_whether_an_hour_is_computed_again_goes_by_its_status(
     assert targets(planned(of, snapshot.updated({of_result(1): held}), between(2, 3))) == [1] * stale
 
 
-def test_state_that_has_expired_is_made_again_for_what_reads_it() -> None:
+def test_expired_state_is_recomputed_for_its_readers() -> None:
     of = step("one")
     snapshot = results(LedgerSnapshot(state(range(3), "one")), of, range(3))
     snapshot = snapshot.updated(
@@ -395,7 +393,7 @@ def test_state_that_has_expired_is_made_again_for_what_reads_it() -> None:
     assert planned(of, snapshot, between(3, 4)).needed == {of_state(1)}
 
 
-def test_an_hour_that_stays_blocked_by_the_same_is_not_written_again() -> None:
+def test_hour_blocked_by_the_same_cause_is_not_written_again() -> None:
     of = step("one")
     snapshot = results(LedgerSnapshot(state(range(4), "one")), of, range(4))
     cause = Reason("waits", "sum one 2015-05-17T01:00 is quarantined: too many", of_state(1).key)

@@ -1,4 +1,4 @@
-"""What tasks count comes to the same however the rows are divided among them."""
+"""Counters of tasks have the same total for any division of the rows."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ def tallied(counted: Sequence[tuple[str, int, str, int]]) -> TaskCounters:
 
 
 @given(st.data(), COUNTED)
-def test_a_tally_is_one_however_it_was_divided(
+def test_total_of_task_counters_is_equal_for_any_division_of_rows(
     data: st.DataObject, counted: list[tuple[str, int, str, int]]
 ) -> None:
     whole, parts = tallied(counted), TaskCounters()

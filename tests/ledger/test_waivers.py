@@ -1,4 +1,4 @@
-"""What a gate prints of a failed check can be pasted into the stream file, and passes the check then."""
+"""A gate's text on a failed check contains a waiver. Pasted into the stream file, it lets the check pass."""
 
 import re
 from dataclasses import replace
@@ -56,19 +56,19 @@ def passes(verdict: CheckResult, text: str) -> bool:
         (None, "nothing"),
     ],
 )
-def test_a_value_is_written_whole_and_plainly(observed: float | None, text: str) -> None:
+def test_value_is_written_in_full(observed: float | None, text: str) -> None:
     assert format_exact(observed) == text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_written_value_reads_back_as_it_was(observed: float) -> None:
+def test_written_value_reads_back_unchanged(observed: float) -> None:
     assert passes(failed(observed), format_exact(observed))
     assert not passes(
         replace(failed(observed), observed=observed + max(1.0, abs(observed))), format_exact(observed)
     )
 
 
-def test_what_the_gate_prints_can_be_pasted(tmp_path: Path) -> None:
+def test_printed_waiver_can_be_pasted(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     ledger.claim("ingest", [NODE], "a")
     ledger.record_checks("ingest", [failed(3 / 13)], "a")
@@ -81,7 +81,7 @@ def test_what_the_gate_prints_can_be_pasted(tmp_path: Path) -> None:
     assert passes(failed(3 / 13), shown[1])
 
 
-def test_so_can_what_a_file_is_withheld_for() -> None:
+def test_printed_waiver_of_a_quarantined_file_can_be_pasted() -> None:
     content = FileContent("", "", 0, 0, 0, 0, 0, None, None, (), (), {})
     assert _marked(content, failed(3 / 13)).failed == (
         "rejected_share: observed 0.23076923076923078, expected at most 0.05"

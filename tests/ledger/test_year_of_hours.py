@@ -1,4 +1,4 @@
-"""An hour's run looks at as much, however many hours lie before it."""
+"""The work of an hourly run does not depend on the number of earlier hours."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,11 +18,11 @@ Make = Callable[..., StreamHarness]
 
 
 class Looks:
-    """What is looked at: entries of the ledger, rows of `files`, hours whose data files are opened, names."""
+    """Counts what a run reads: ledger entries, rows of `files`, hours whose data files are opened, names."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.counts: dict[str, int] = {}
-        # An entry alone, and not with those beside it.
+        # Of this entry alone, not of its neighbours.
         monkeypatch.setattr(stored_nodes, "AT_A_TIME", 1)
         monkeypatch.setattr(stored_nodes, "_state", self._counted("entries", stored_nodes._state))
         monkeypatch.setattr(FileRecord, "of_row", self._counted("files", FileRecord.of_row))
@@ -49,7 +49,7 @@ class Looks:
 
 
 def lived(make_stream: Make, past: int, name: str) -> StreamHarness:
-    """A lake in which some hours have run, with two more that have landed."""
+    """Return a lake in which some hours have run, with two more landed."""
     made = make_stream(WEB, name)
     for number in range(-past, 2):
         made.land(number, [line(3600 * number + 60 * n, f"10.0.0.{n}", 100 + n) for n in range(3)])
@@ -58,7 +58,7 @@ def lived(make_stream: Make, past: int, name: str) -> StreamHarness:
 
 
 def an_hour(made: StreamHarness, number: int) -> None:
-    """Every stage of an hour, and its gate."""
+    """Run every stage of an hour, and its gate."""
     made.ledger = type(made.ledger)(made.root)
     for stage in made.stream.stages:
         made._stage(stage, made.context(number, number + 1))
@@ -68,13 +68,13 @@ def an_hour(made: StreamHarness, number: int) -> None:
         assert (verdict.failures, verdict.warnings) == ((), ())
 
 
-def test_an_hour_looks_at_as_much_however_many_hours_lie_before_it(
+def test_work_of_a_run_is_constant_for_any_number_of_earlier_hours(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
     for past in (80, 160):
         made = lived(make_stream, past, f"after-{past}")
-        # The first run of such a lake copies what is known of its files.
+        # The first run of such a lake copies the known state of its files.
         an_hour(made, 0)
         with monkeypatch.context() as patch:
             seen.append(Looks(patch).of(lambda made=made: an_hour(made, 1)))

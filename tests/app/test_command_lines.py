@@ -1,4 +1,4 @@
-"""Commands that are printed for a person are run as they stand, by a shell, in another folder."""
+"""Printed commands run unchanged in a shell, in another folder."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ ARGUMENTS = ["--stream", "{here}/my streams/web.yaml", "--lake", "{here}/lake", 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a process that knows no set-up, and a `spark-submit` that shows what it is given."""
+    """Return the folder of a process without a set-up, with a `spark-submit` that prints its arguments."""
     for name in ("PYSPARK_SUBMIT_ARGS", "TRANSOM_SPARK_PROPERTIES", "TRANSOM_LANDING"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TRANSOM_HOME", f"{tmp_path}/the checkout")
@@ -29,7 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shown(command: str, path: str) -> list[str]:
-    """What a job would be given: the landing folder, then its arguments."""
+    """Return a job's landing folder, then its arguments."""
     command = command.replace("{from}", "a").replace("{to}", "b")
     environment = {"PATH": f"{path}:{os.defpath}"}
     done = subprocess.run(
@@ -43,12 +43,12 @@ def given(here: Path, *before: str, landing: str = "") -> list[str]:
     return [landing, *before, f"{here}/the checkout/jobs/run.py", *arguments]
 
 
-def test_a_job_without_settings(here: Path) -> None:
+def test_command_of_a_job_without_settings_runs(here: Path) -> None:
     command = submit("run", Path("my streams/web.yaml"), "lake")
     assert shown(command, f"{here}/the checkout/.transom/tools") == given(here)
 
 
-def test_a_job_with_all_that_this_process_has(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_of_a_job_with_all_settings_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkout = here / "the checkout" / ".transom"
     (checkout / "env").write_text(
         f"export PATH='{checkout}/tools':\"$PATH\"\nexport TRANSOM_LANDING=/wrong\n"
@@ -61,14 +61,12 @@ def test_a_job_with_all_that_this_process_has(here: Path, monkeypatch: pytest.Mo
     assert shown(command, "/nowhere") == given(here, *settings, landing=f"{here}/my logs")
 
 
-def test_a_container_has_an_environment_of_its_own(here: Path) -> None:
+def test_command_in_a_container_uses_its_own_environment(here: Path) -> None:
     (here / "the checkout/.transom/env").write_text("exit 1\n")
     assert not submit("run", "web.yaml", "lake").startswith(".")
 
 
-def test_where_nothing_names_the_landing_folder_it_is_this_one(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_landing_folder_defaults_to_that_of_this_process(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRANSOM_HOME")
     root = Path(__file__).resolve().parents[2]
     words = f"TRANSOM_LANDING={here} spark-submit {root}/jobs/ingest.py --stream {here}/web.yaml --lake s3://logs/lake"
@@ -83,7 +81,7 @@ def test_where_nothing_names_the_landing_folder_it_is_this_one(
         ("bin", "x/transom/cli/__main__.py", "python -m transom.cli try 'a b' x.log"),
     ],
 )
-def test_the_command_line_is_named_as_it_was_called(
+def test_command_line_is_printed_under_the_name_it_was_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, argv: str, words: str
 ) -> None:
     for folder in ("bin", "elsewhere"):
@@ -95,7 +93,7 @@ def test_the_command_line_is_named_as_it_was_called(
     assert cli_command("try", "a b", Path("x.log")) == words
 
 
-def test_a_draft_says_what_comes_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draft_names_the_next_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["transom"])
     monkeypatch.chdir(tmp_path)
     Path("my log.csv").write_text("time,n\n2024-05-01T10:00:00Z,1\n2024-05-01T10:00:01Z,2\n")

@@ -1,4 +1,4 @@
-"""Which errors of a stage are put down to damage, and of which tables."""
+"""Which errors of a stage are attributed to damage, and of which tables."""
 
 from pathlib import Path
 
@@ -49,11 +49,11 @@ def wrapped(error: Exception, cause: Exception) -> Exception:
         (ValueError("parquet"), False),
     ],
 )
-def test_errors_of_reading(error: Exception, expected: bool) -> None:
+def test_read_errors_are_recognised(error: Exception, expected: bool) -> None:
     assert of_reading(error) == expected
 
 
-def test_tables_that_a_stage_reads() -> None:
+def test_tables_read_by_a_stage_are_known() -> None:
     assert read_by(STREAM, "ingest") == {"events", "duplicates", "rejected", "files"}
     assert read_by(STREAM, "aggregates") == {
         "events", "granules", "aggregates", "item_granules", "recurring", "alerts",
@@ -63,7 +63,7 @@ def test_tables_that_a_stage_reads() -> None:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """A lake whose table `files` lacks a data file."""
+    """Return a lake whose table `files` lacks a data file."""
     made = Lake(tmp_path)
     made.ingest(range(2))
     for table in Tables.of(made.stream):
@@ -73,7 +73,7 @@ def lake(tmp_path: Path) -> Lake:
     return made
 
 
-def test_damage_of_a_table_that_a_stage_does_not_read_is_no_reason(lake: Lake) -> None:
+def test_damage_of_a_table_that_a_stage_does_not_read_is_no_cause(lake: Lake) -> None:
     error = FileNotFoundError(2, "No such file", "part-0")
     stream, root = parse(yaml.safe_load(WEB)), lake.ledger.root
     found = explain_failure(stream, root, "ingest", error)
@@ -83,7 +83,7 @@ def test_damage_of_a_table_that_a_stage_does_not_read_is_no_reason(lake: Lake) -
     assert explain_failure(stream, root, "ingest", OverflowError("int too large")) is None
 
 
-def test_the_error_is_said_with_the_damage(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+def test_error_is_reported_with_the_damage(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> None:
         raise FileNotFoundError(2, "No such file", "part-0")
 

@@ -1,4 +1,4 @@
-"""What a job says in a line: of what it refuses before Spark is started, and of what stops it later."""
+"""The error line of a job: for arguments rejected before Spark starts, and for failures later."""
 
 import argparse
 import importlib
@@ -38,7 +38,7 @@ WEB = str(ROOT / "schemas/streams/web.yaml")
         ("nowhere.yaml", "2015-05-17T10:00", "2015-05-17T12:00", "ingest: .*nowhere.yaml"),
     ],
 )
-def test_wrong_arguments(
+def test_wrong_arguments_are_refused(
     monkeypatch: pytest.MonkeyPatch, stream: str, start: str, end: str, words: str
 ) -> None:
     def no_session(name: str) -> None:
@@ -70,7 +70,7 @@ got 'x'
         (MemoryError(), "MemoryError: "),
     ],
 )
-def test_what_stops_a_run_is_said_first(
+def test_cause_of_a_stopped_run_is_printed_first(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -89,9 +89,7 @@ def test_what_stops_a_run_is_said_first(
     assert said.endswith(" (in stage ingest of web, [2015-05-17T10:00, 2015-05-17T12:00))")
 
 
-def test_a_lake_that_cannot_be_written_is_said_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_unwritable_lake_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(application, "session", Mock())
     monkeypatch.setattr(application, "preload", Mock())
     lake = tmp_path / "file" / "lake"
@@ -107,7 +105,7 @@ def test_a_lake_that_cannot_be_written_is_said_in_one_line(
 
 
 @pytest.mark.parametrize("asked", [["aggregates"], ["run", "--stages", "aggregates"]])
-def test_what_has_to_run_first_is_said_before_spark_is_started(
+def test_required_earlier_stage_is_reported_before_spark_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str]
 ) -> None:
     monkeypatch.setattr(application, "session", Mock(side_effect=AssertionError("a session was started")))
@@ -127,7 +125,7 @@ def test_what_has_to_run_first_is_said_before_spark_is_started(
     assert not (tmp_path / "lake").exists()
 
 
-def test_the_lake_is_named_by_the_argument_or_the_environment(
+def test_lake_is_given_by_argument_or_environment(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--stream", str(WEB), "--from", "2015-05-17T10:00", "--to", "2015-05-17T11:00"]
@@ -148,7 +146,9 @@ HOURS = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
 def performed(
     monkeypatch: pytest.MonkeyPatch, withheld: tuple[str, datetime] | None
 ) -> list[tuple[str, str]]:
-    """Has stages publish the two hours, of which one may be withheld; gives what ran: stage and run id."""
+    """Let stages publish the two hours, of which one may be quarantined; return stage and run id of
+    each run.
+    """
     ran = []
 
     def perform(
@@ -177,7 +177,7 @@ def performed(
         ledger.publish(stage, entries, run_id)
 
     monkeypatch.setattr(together, "run_stage", perform)
-    # The nodes are of no block of the stream.
+    # These partitions belong to no block of the stream.
     monkeypatch.setattr(together, "stale_hours", lambda *of: {})
     for name in ("session", "preload"):
         monkeypatch.setattr(application, name, Mock())
@@ -189,7 +189,7 @@ SKETCHES = {"persistence": 2, "frequency": 2}
 STAGES_BEHIND_GATES = [
     (["run"], None, {"ingest": 2, "patterns": 2, **REPORTS, **SKETCHES}),
     (["run"], ("ingest", TEN), {"ingest": 1}),
-    # Neither reads what the other publishes.
+    # Neither reads the rows that the other publishes.
     (
         ["run"],
         ("patterns", TEN),
@@ -201,11 +201,11 @@ STAGES_BEHIND_GATES = [
     (["run", "--stages", "ingest"], ("ingest", TEN), {"ingest": 1}),
     (["ingest"], ("ingest", TEN), {"ingest": 1}),
 ]
-"""A job, the hour that is withheld, and the good hours that each of its runs leaves."""
+"""A job, the quarantined hour, and the good hours that each of its runs leaves."""
 
 
 @pytest.mark.parametrize(("job", "withheld", "runs"), STAGES_BEHIND_GATES)
-def test_a_job_says_what_each_gate_says_and_runs_no_stage_behind_one_that_does_not_pass(
+def test_job_prints_each_gate_and_runs_no_stage_after_a_failed_one(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -247,7 +247,7 @@ def test_a_job_says_what_each_gate_says_and_runs_no_stage_behind_one_that_does_n
         ("", "got ''; known: ingest, patterns, aggregates, frames, fills, persistence, frequency"),
     ],
 )
-def test_stages_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch, stages: str, words: str) -> None:
+def test_unknown_stages_are_refused(monkeypatch: pytest.MonkeyPatch, stages: str, words: str) -> None:
     ran = performed(monkeypatch, None)
     monkeypatch.setattr("sys.argv", ["run.py", "--stream", WEB, "--lake", "x", *HOURS, "--stages", stages])
     with pytest.raises(SystemExit) as refused:
@@ -256,7 +256,7 @@ def test_stages_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch, stage
     assert ran == []
 
 
-def test_a_job_whose_stage_the_stream_does_not_have_is_refused(
+def test_job_without_its_stage_in_the_stream_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ran = performed(monkeypatch, None)
@@ -268,7 +268,7 @@ def test_a_job_whose_stage_the_stream_does_not_have_is_refused(
     assert ran == []
 
 
-def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
+def test_run_in_chunks_sums_its_work_and_reports_published_hours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "transom")
@@ -276,7 +276,7 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     monkeypatch.setattr(job, "compact", lambda ledger, stage: steps.append(f"{stage} tidied"))
     chunks = iter([{"files_waiting": 2, "files_listed": 9}, {"files_waiting": 1, "files_listed": 9}])
 
-    # What a chunk leaves stale, a later one may have published.
+    # A later chunk may have published hours that a chunk leaves stale.
     hours = iter([TEN - timedelta(days=9), TEN])
 
     def work(stage: str, context: job.Context) -> Outcome:
@@ -296,17 +296,17 @@ def test_a_run_in_chunks_counts_its_work_and_says_what_stands(
     ]
     [run] = Ledger(str(tmp_path / "web")).runs()
     assert run["counters"] == {"files_listed": 9, "files_waiting": 1, "lines_rejected": 6}
-    # Chunks have names of their own, and what each leaves is brought together.
+    # Chunks have run ids of their own, and their results are combined.
     assert steps == [f"{run['run_id']} 0", "ingest tidied", f"{run['run_id']} 1", "ingest tidied"]
     assert run["stale_since"] == TEN
     (told,) = findings(str(tmp_path / "web"))
     assert (told.kind, told.start_time) == ("stale", TEN)
 
 
-def test_two_runs_of_one_name_take_nothing_for_their_own_that_is_the_others(
+def test_concurrent_runs_with_one_name_keep_their_results_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A retry begins while the first try is still at work."""
+    """A retry begins while the first attempt is still working."""
     node = PartitionKey("ingest", "events", "events", TEN)
 
     def tries(times: int) -> None:

@@ -1,4 +1,4 @@
-"""Damaged data is found, and after a repair and a run the lake is as one that was never damaged."""
+"""Damaged data is found. After a repair and a run the lake equals one that was never damaged."""
 
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -61,7 +61,7 @@ frequency:
 
 
 def build(lake: StreamHarness) -> None:
-    """Land files of some hours, with a line that is refused and lines that repeat others, and run all."""
+    """Land files of some hours, with a rejected line and duplicate lines, and run all stages."""
     for number in range(HOURS):
         lines = [
             line(
@@ -100,14 +100,14 @@ TABLES = (
     "item_granules", "recurring", "alerts", "open_frames", "frames", "fills", "tuples", "persistent_items",
     "tick_matrices", "cells", "frequencies",
 )  # fmt: skip
-"""The tables that the ledger has digests of."""
+"""The tables for which the ledger has digests."""
 OF_LEDGER = ("ledger", "checks", "runs", "findings")
 OF_FILES = (damaging.truncated, damaging.flipped, damaging.missing, damaging.added, damaging.changed)
 OF_LOGS = (damaging.without_entry, damaging.without_last_entry)
 
 
 def marked(lake: StreamHarness) -> Verification:
-    """Mark what is damaged, and return what was found on the way: a lake is read once for both."""
+    """Mark the damage and return it, reading the lake once for both."""
     found: list[Verification] = []
 
     def verify(*arguments: Any) -> Verification:
@@ -120,27 +120,27 @@ def marked(lake: StreamHarness) -> Verification:
 
 
 def opened_anew(lake: StreamHarness) -> StreamHarness:
-    """The lake as another process opens it."""
+    """Return the lake as another process opens it."""
     return StreamHarness(lake.spark, lake.folder, lake.text, Path(lake.root).parent.name)
 
 
 def run_anew(lake: StreamHarness) -> StreamHarness:
-    """Run every stage in the lake, opened anew."""
+    """Run every stage in the lake, opened again."""
     opened = opened_anew(lake)
     opened.run(0, HOURS)
     return opened
 
 
 def ledger_damage(lake: StreamHarness) -> list[Damage]:
-    """What is damaged of the ledger's tables."""
+    """Return the damage of the ledger's tables."""
     layouts = layouts_of(lake.stream)
     return examine(lake.root, stage_names(lake.stream), [layout.table.name for layout in layouts]).damages
 
 
 def assert_whole(lake: StreamHarness, whole: StreamHarness) -> None:
-    """Assert that a lake is as the undamaged one.
+    """Assert that a lake equals the undamaged one.
 
-    Nothing is left that `find` might report: rows and ledger are the same, digests are those of the rows.
+    `find` has nothing to report: rows and ledger are equal, and digests match the rows.
     """
     lake.assert_same(whole)
     lake.assert_ledger_true()
@@ -191,7 +191,7 @@ DAMAGES = (
     {0: damaging.truncated, 1: damaging.flipped, 2: damaging.missing},
     {1: damaging.changed, 2: damaging.added},
 )
-"""Damages that one lake has side by side in each table, by hour: a file is compared with its own hour."""
+"""Damages that one lake has together in each table, by hour: a file is compared with its own hour."""
 
 
 @pytest.mark.full
@@ -199,7 +199,7 @@ DAMAGES = (
 def test_every_damage_of_every_file_is_marked(
     make_stream: Make, damages: Mapping[int, damaging.Damaging]
 ) -> None:
-    """What a run finds after that is the same whatever the damage was: no row, and what the ledger kept."""
+    """The result of a run after that is the same for every damage: no row, and the ledger's content."""
     lake = make_stream(STREAM, "damaged", ready=build)
     before, rows = dict(lake.snapshot()), lake.rows()
     hurt = {
@@ -220,7 +220,7 @@ def test_every_damage_of_every_file_is_marked(
         if node in nodes:
             kept = replace(kept, status="damaged", rows=0, run_id=entry.run_id, reason=entry.reason)
         elif (node.table, node.hour) in hurt:
-            # Files of other blocks are whole.
+            # Files of other blocks are intact.
             assert hurt[node.table, node.hour][0] in (damaging.added, damaging.changed), node
         assert comparable(entry) == comparable(kept), node
     opened = opened_anew(lake)
@@ -230,7 +230,7 @@ def test_every_damage_of_every_file_is_marked(
 
 
 def comparable(entry: PartitionState) -> PartitionState:
-    """An entry without the run, which every claim of its hour changes."""
+    """Return an entry without the run, which every claim of its hour changes."""
     return replace(entry, run_id="")
 
 
@@ -258,15 +258,16 @@ def test_every_damage_of_every_log_is_marked(make_stream: Make, damage: damaging
 
 
 GROUPS = [TABLES[::2], TABLES[1::2]]
-"""Tables that are damaged together, a lake for each group: tables that follow each other in `TABLES` are in
-different ones, so that next to every damaged table there are whole ones which it is made from or that are
-made from it. Each of a group is damaged in another way, `recurring` by a file that is cut."""
+"""Tables that are damaged together, a lake for each group. Neighbours in `TABLES` are in different groups, so
+that next to every damaged table there are intact ones among its inputs or its readers. Each table of a group
+is damaged in another way, `recurring` by a truncated file.
+"""
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("tables", GROUPS, ids=lambda tables: tables[0])
 @pytest.mark.parametrize("damages", [OF_FILES, OF_LOGS], ids=["files", "logs"])
-def test_every_table_is_made_again(
+def test_every_damaged_table_is_recomputed(
     make_stream: Make, damages: Sequence[damaging.Damaging], tables: Sequence[str]
 ) -> None:
     """Slow (half a minute): mark, and a run of every stage."""
@@ -279,9 +280,10 @@ def test_every_table_is_made_again(
 
 @pytest.mark.full
 @pytest.mark.parametrize("damage", [damaging.missing, damaging.added, damaging.without_entry])
-def test_every_damage_of_the_ledger(make_stream: Make, damage: damaging.Damaging) -> None:
-    """Slow (half a minute). Nobody can tell a change, as the ledger has no digest of its own tables, nor the
-    loss of the last entry of a log, which looks like what a killed run has left."""
+def test_every_damage_of_the_ledger_is_repaired(make_stream: Make, damage: damaging.Damaging) -> None:
+    """Slow (half a minute). Two damages cannot be detected: a change, as the ledger has no digest of its own
+    tables, and the loss of a log's last entry, which looks like a killed run.
+    """
     lake = make_stream(STREAM, "damaged", ready=build)
     for table in OF_LEDGER:
         damage(lake.root, table, hour(1))
@@ -289,7 +291,7 @@ def test_every_damage_of_the_ledger(make_stream: Make, damage: damaging.Damaging
     marked(lake)
     assert ledger_damage(lake) == []
     if damage is damaging.missing:
-        # Whether a file is gone or cannot be read, what is left of the ledger is the same.
+        # The remaining ledger is the same for a missing file and for an unreadable one.
         for other in (damaging.truncated, damaging.flipped):
             same = make_stream(STREAM, other.__name__, ready=build)
             for table in OF_LEDGER:
@@ -302,11 +304,11 @@ def test_every_damage_of_the_ledger(make_stream: Make, damage: damaging.Damaging
 
 
 SMALL = STREAM[: STREAM.index("patterns:")]
-"""Of two stages, for what is the same with more of them."""
+"""Two stages, for tests that need no more."""
 
 
 def build_with_late_file(lake: StreamHarness) -> None:
-    """As `build`, and a file of the last hour that comes late."""
+    """Build as `build` does, with a late file of the last hour."""
     build(lake)
     land_late_file(lake)
     lake.run(0, HOURS)
@@ -316,8 +318,8 @@ def land_late_file(lake: StreamHarness) -> None:
     lake.land(2, [line(3600 * 2 + 30 * second, "10.0.0.9") for second in range(20)], ".late")
 
 
-def test_a_missing_file_and_a_damaged_block_of_another_hour_are_repaired_together(make_stream: Make) -> None:
-    """Rows of other blocks are kept where an hour is written again, and a file that is gone is not read."""
+def test_missing_file_and_damaged_block_of_another_hour_are_repaired_together(make_stream: Make) -> None:
+    """Rows of other blocks are retained when an hour is written again, and a missing file is not read."""
     lake = make_stream(SMALL, "damaged", ready=build)
     damaging.missing(lake.root, "granules", hour(1))
     damaging.added(lake.root, "granules", hour(2))
@@ -326,7 +328,7 @@ def test_a_missing_file_and_a_damaged_block_of_another_hour_are_repaired_togethe
 
 
 @pytest.mark.full
-def test_rows_are_lost_until_a_file_that_is_gone_comes_back(make_stream: Make, tmp_path: Path) -> None:
+def test_rows_are_lost_until_their_removed_file_returns(make_stream: Make, tmp_path: Path) -> None:
     lake = make_stream(SMALL, "damaged", ready=build)
     whole = make_stream(SMALL, "whole", ready=build)
     damaging.missing(lake.root, "events", hour(1))
@@ -337,7 +339,7 @@ def test_rows_are_lost_until_a_file_that_is_gone_comes_back(make_stream: Make, t
     marked(lake)
     lake = run_anew(lake)
     entry = lake.snapshot()[partition_of("events", hour(1))]
-    # A record that repeated one that is lost is the only one now.
+    # A record that repeated a lost one is now the only one.
     assert (entry.status, entry.complete) == ("published", False)
     assert entry.rows < whole.snapshot()[partition_of("events", hour(1))].rows
     assert entry.reason is not None
@@ -348,7 +350,7 @@ def test_rows_are_lost_until_a_file_that_is_gone_comes_back(make_stream: Make, t
 
 
 def all_stages(lake: StreamHarness, recompute: bool = False) -> None:
-    """Runs every stage, as the job does."""
+    """Run every stage, as the job does."""
     run_stages(
         lake.spark, lake.stream, Interval(hour(0), hour(HOURS)),
         lake=str(Path(lake.root).parent), command="", recompute=recompute,
@@ -356,9 +358,7 @@ def all_stages(lake: StreamHarness, recompute: bool = False) -> None:
 
 
 @pytest.mark.full
-def test_job_that_meets_damage_says_so_and_goes_on(
-    make_stream: Make, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_job_reports_damage_and_continues(make_stream: Make, caplog: pytest.LogCaptureFixture) -> None:
     lake = make_stream(STREAM, "damaged", ready=build)
     land_late_file(lake)
     file = damaging.truncated(lake.root, "events", hour(0))
@@ -380,9 +380,7 @@ def test_job_that_meets_damage_says_so_and_goes_on(
     lake.assert_same(make_stream(STREAM, "whole", ready=build_with_late_file))
 
 
-def test_state_that_is_damaged_is_made_again_at_once(
-    make_stream: Make, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damaged_state_is_recomputed_at_once(make_stream: Make, caplog: pytest.LogCaptureFixture) -> None:
     lake = make_stream(SMALL, "damaged", ready=build)
     land_late_file(lake)
     damaging.missing(lake.root, "granules", hour(1))
@@ -392,7 +390,7 @@ def test_state_that_is_damaged_is_made_again_at_once(
 
 
 @pytest.mark.full
-def test_hours_that_are_named_are_recomputed(make_stream: Make) -> None:
+def test_named_hours_are_recomputed(make_stream: Make) -> None:
     lake = make_stream(SMALL, "damaged", ready=build)
     for table in ("events", "rejected", "granules", "aggregates"):
         DeltaTable(f"{lake.root}/{table}").delete(f"hour = '{hour(1):%Y-%m-%dT%H:%M:%SZ}'")
@@ -409,7 +407,7 @@ source: {path: "landing/long/*.log"}
 key: [client]
 repair_window: 2 hours
 """
-"""Files without a time in their names, which may touch more hours than a run sees to."""
+"""Files without a time in their names, which may have hours outside a run."""
 MANY = 8
 
 
@@ -422,7 +420,7 @@ def build_long(lake: StreamHarness) -> None:
     lake.run(0, MANY)
 
 
-def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(make_stream: Make) -> None:
+def test_hour_stays_damaged_until_a_run_reads_its_whole_file(make_stream: Make) -> None:
     lake = make_stream(LONG, "damaged", ready=build_long)
     damaging.missing(lake.root, "events", hour(4))
     hours = mark(lake.spark, lake.stream, lake.root).hours
@@ -435,7 +433,7 @@ def test_an_hour_stays_damaged_until_a_run_takes_its_file_whole(make_stream: Mak
     lake.assert_same(make_stream(LONG, "whole", ready=build_long))
 
 
-def test_rows_that_were_changed_get_no_new_digest(make_stream: Make) -> None:
+def test_changed_rows_get_no_new_digest(make_stream: Make) -> None:
     lake = make_stream(LONG, "damaged", ready=build_long)
     before = lake.snapshot()[partition_of("events", hour(4))]
     recomputed = replace(lake.context(4, 5), recompute=True)

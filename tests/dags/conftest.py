@@ -1,4 +1,4 @@
-"""An Airflow home of its own, before anything of Airflow is imported."""
+"""A separate Airflow home, set before any import of Airflow."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""The DAGs without a server: what they import, how they are wired, what they submit."""
+"""The DAGs without a server: their imports, their wiring, and what they submit."""
 
 import importlib
 import json
@@ -36,14 +36,14 @@ def dags() -> dict[str, Any]:
     return {name: getattr(streams, name) for name in STREAMS} | {"together": build(together, web)}
 
 
-def test_parsing_imports_neither_spark_nor_the_lake() -> None:
+def test_parsing_imports_neither_spark_nor_storage() -> None:
     code = "import sys, streams, refused; print([m for m in ('pyspark', 'deltalake') if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip().splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_no_stage_reaches_the_next_but_through_its_gate(dags: dict[str, Any], name: str) -> None:
+def test_each_stage_reaches_the_next_only_through_its_gate(dags: dict[str, Any], name: str) -> None:
     dag = dags[name]
     stages = [task.task_id for task in dag.tasks if task.task_id + "_gate" in dag.task_ids]
     assert stages
@@ -52,7 +52,7 @@ def test_no_stage_reaches_the_next_but_through_its_gate(dags: dict[str, Any], na
         assert stage in dag.get_task("report").get_flat_relative_ids(upstream=True)
 
 
-def test_stages_that_are_submitted_together_keep_their_gates_and_what_they_write(
+def test_stages_submitted_together_keep_their_gates_and_assets(
     dags: dict[str, Any],
 ) -> None:
     together = dags["together"]
@@ -73,7 +73,7 @@ def test_stages_that_are_submitted_together_keep_their_gates_and_what_they_write
 
 
 @pytest.mark.parametrize("name", DAGS)
-def test_every_task_keeps_the_house_rules(dags: dict[str, Any], name: str) -> None:
+def test_every_task_follows_the_common_rules(dags: dict[str, Any], name: str) -> None:
     dag = dags[name]
     assert (dag.max_active_runs, dag.catchup) == (1, False)
     assert "transom" in dag.tags
@@ -92,7 +92,7 @@ def run_of(start: datetime | None, end: datetime | None, kind: str = "manual") -
 
 
 @pytest.mark.parametrize("name", DAGS)
-def test_submits_are_as_written_down_and_the_jobs_take_them(dags: dict[str, Any], name: str) -> None:
+def test_submits_match_the_recorded_arguments_and_jobs_accept_them(dags: dict[str, Any], name: str) -> None:
     run = run_of(datetime(2015, 5, 17, 10, tzinfo=UTC), datetime(2015, 5, 17, 11, tzinfo=UTC), "scheduled")
     params = {"recompute": False}
     context = {"params": params, "dag_run": run, "run_id": "the-run", "ti": SimpleNamespace(try_number=1)}
@@ -127,7 +127,7 @@ def test_submits_are_as_written_down_and_the_jobs_take_them(dags: dict[str, Any]
         ({"from": "2015-05-17T12:00", "to": "2999-01-01T00:00"}, "to: must not lie in the future"),
     ],
 )
-def test_an_interval_that_is_none_is_refused_with_place_rule_and_value(params: Any, words: str) -> None:
+def test_invalid_interval_is_refused_with_place_rule_and_value(params: Any, words: str) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
     from transom_operators import interval_of
@@ -137,7 +137,7 @@ def test_an_interval_that_is_none_is_refused_with_place_rule_and_value(params: A
 
 
 @pytest.mark.parametrize("name", DAGS)
-def test_the_form_says_in_words_what_it_takes(dags: dict[str, Any], name: str) -> None:
+def test_form_describes_its_fields(dags: dict[str, Any], name: str) -> None:
     for side, words in (("from", "First hour to run"), ("to", "End of the hours to run")):
         param = dags[name].params.get_param(side)
         assert "pattern" not in param.schema
@@ -149,7 +149,7 @@ def test_the_form_says_in_words_what_it_takes(dags: dict[str, Any], name: str) -
         assert param.resolve(None) is None
 
 
-def test_the_form_of_a_stream_that_goes_on_may_stay_empty() -> None:
+def test_form_of_a_current_stream_may_stay_empty() -> None:
     from stream_dag import build
     from transom.stream import load
 
@@ -176,7 +176,7 @@ def test_the_form_of_a_stream_that_goes_on_may_stay_empty() -> None:
         ({}, "interval [2015-05-20T09:00, 2015-05-20T10:00) UTC, the run's own hours"),
     ],
 )
-def test_the_first_line_of_the_first_task_says_the_interval_or_what_is_wrong_with_it(
+def test_first_log_line_names_the_interval_or_its_error(
     dags: dict[str, Any], caplog: pytest.LogCaptureFixture, params: dict[str, str], first: str
 ) -> None:
     from airflow.sdk.exceptions import AirflowFailException
@@ -193,9 +193,7 @@ def test_the_first_line_of_the_first_task_says_the_interval_or_what_is_wrong_wit
 
 
 @pytest.mark.parametrize(("path", "found"), [("jobs", STREAMS), ("tests", [])])
-def test_an_airflow_set_up_as_documented_imports_the_dags(
-    tmp_path: Path, path: str, found: list[str]
-) -> None:
+def test_airflow_set_up_as_documented_imports_the_dags(tmp_path: Path, path: str, found: list[str]) -> None:
     guide = (ROOT / "docs/how-to/your-own-airflow.md").read_text()
     assert [folder for folder in ("dags", "plugins", "jobs") if f"- `{folder}` " not in guide] == []
     code = (
@@ -220,7 +218,7 @@ def test_an_airflow_set_up_as_documented_imports_the_dags(
     assert json.loads(shown.stdout.strip().splitlines()[-1]) == found
 
 
-def test_gates_look_as_far_around_as_the_stream_heals(
+def test_gates_cover_the_repair_window_of_the_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from stream_dag import build
@@ -247,12 +245,12 @@ def test_gates_look_as_far_around_as_the_stream_heals(
         for name in ("ingest_gate", "report"):
             caplog.clear()
             task: Any = dag.get_task(name)
-            # As the task runner calls it, which a test has none of.
+            # As the task runner calls it; a test has no runner.
             type(task).execute.__wrapped__(task, context)
             assert sum("2015-05-12T10:00: f: rejected_share" in text for text in caplog.messages) == warned
 
 
-def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
+def test_report_lists_findings_of_the_interval_the_worst_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from stream_dag import build
@@ -277,10 +275,10 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
     dag = build(load(file).model_copy(update=none), file)
     task: Any = dag.get_task("report")
     context = {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[1] + timedelta(hours=2))}
-    # As the task runner calls it, which a test has none of.
+    # As the task runner calls it; a test has no runner.
     assert type(task).execute.__wrapped__(task, context) == [
         "ingest web [2015-05-17T10:00, 2015-05-17T12:00): 1 of 2 hours published (1 of them incomplete), "
-        # Nothing is known of what it was made from.
+        # Its inputs are not known.
         "1 of them stale, as ingest events (events) of 2015-05-17T10:00 is out of date, 3 warnings",
         "high check_failed: web: events, 2015-05-17T11:00, are withheld: landing/g.log: junk",
         "medium incomplete: web: events, 2015-05-17T10:00, are incomplete: landing/f.log: cut",
@@ -288,12 +286,12 @@ def test_the_report_tells_what_was_found_in_the_interval_the_worst_first(
 
 
 @pytest.mark.usefixtures("dags")
-def test_the_report_says_what_the_run_did(
+def test_report_summarises_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Files that it read, late ones, hours that it repaired, and what somebody accepts.
+    """It names files read, late files, repaired hours, and waivers.
 
-    With the DAGs imported before: Airflow takes away the handlers that are there when it is.
+    With the DAGs imported before: Airflow removes the existing log handlers on import.
     """
     import pyarrow as pa
     from deltalake import write_deltalake
@@ -331,7 +329,7 @@ def test_the_report_says_what_the_run_did(
     files = pa.Table.from_pylist(rows, Table.load("files").arrow_schema())
     write_deltalake(str(tmp_path / "web" / "files"), files)
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
-    # The entries have no inputs, by which an hour is fresh.
+    # The entries have no inputs, which decide whether an hour is fresh.
     monkeypatch.setattr("transom.app.freshness.stale_hours", lambda *of: {})
     file = ROOT / "schemas/streams/web.yaml"
     none: dict[str, Any] = {
@@ -358,7 +356,7 @@ def test_the_report_says_what_the_run_did(
     ]
 
 
-def test_asset_events_carry_the_interval_and_what_stands_in_it(
+def test_asset_events_carry_the_interval_and_its_published_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dags: dict[str, Any]
 ) -> None:
     from airflow.sdk import Asset
@@ -387,7 +385,7 @@ def test_asset_events_carry_the_interval_and_what_stands_in_it(
     assert events[Asset("transom://web/findings")].extra == {**interval, "findings": 0}
 
 
-def test_the_page_of_a_dag_says_what_its_stream_asks_for() -> None:
+def test_page_of_a_dag_describes_its_stream() -> None:
     from stream_dag import build
     from transom.stream import load, parse
 
@@ -429,13 +427,13 @@ def test_the_page_of_a_dag_says_what_its_stream_asks_for() -> None:
     assert "fit: lines of each mean against time by 1 hour; alert many: `n > 9 or n < 2`" in dag.doc_md
     described = plain.model_copy(update={"description": "What it is.\nMore of it."})
     assert build(described, file).description == "What it is."
-    # An asset of each table that the stream asks for, and no other.
+    # An asset of each table that the stream declares, and no other.
     tables = {asset.uri.rpartition("/")[2] for task in dag.tasks for asset in task.outlets}
     assert {"frequencies", "alerts"} <= tables
     assert not tables & {"persistent_items", "recurring", "matches", "frames"}
 
 
-def test_feature_of_the_tests_has_a_task_of_its_own_behind_the_gate_of_ingest() -> None:
+def test_feature_of_the_tests_has_its_own_task_after_the_gate_of_ingest() -> None:
     from stream_dag import build
     from tests.support import toy_feature, toy_job
     from transom.spec import loader
@@ -458,7 +456,7 @@ def test_every_stage_has_findings(dags: dict[str, Any], name: str) -> None:
 
 
 def imported(folder: Path) -> tuple[list[str], str]:
-    """The ids of the DAGs that the stream files of a folder give, and the import error beside them."""
+    """Return the ids of the DAGs from the stream files of a folder, with the import errors."""
     environment = {**os.environ, "TRANSOM_STREAMS": str(folder)}
     ids = "sorted(dag.dag_id for dag in vars(streams).values() if isinstance(dag, streams.DAG))"
     good, bad = (
@@ -471,7 +469,7 @@ def imported(folder: Path) -> tuple[list[str], str]:
     return json.loads(good.stdout.strip().splitlines()[-1]), bad.stderr if bad.returncode else ""
 
 
-def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) -> None:
+def test_invalid_stream_file_is_shown_and_other_streams_are_imported(tmp_path: Path) -> None:
     (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
     assert imported(tmp_path) == (["web"], "")
     (tmp_path / "bad.yaml").write_text("name: bad\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n")
@@ -486,14 +484,14 @@ def test_a_wrong_stream_file_is_shown_and_takes_no_other_away(tmp_path: Path) ->
     [
         ("name: site", "site"),
         ("name: 'site'  # ours", "site"),
-        # What is no name is shown as it is, and is not that of another stream.
+        # An invalid name is shown unchanged, and differs from that of another stream.
         ("name: web-site", "web-site"),
         ("name: [web]", "bad"),
         ("name:", "bad"),
         ("{name: web", "bad"),
     ],
 )
-def test_an_import_error_carries_the_name_of_the_stream(tmp_path: Path, said: str, name: str) -> None:
+def test_import_error_names_the_stream(tmp_path: Path, said: str, name: str) -> None:
     from transom.stream_files import names_of, streams
 
     (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
@@ -504,7 +502,7 @@ def test_an_import_error_carries_the_name_of_the_stream(tmp_path: Path, said: st
     assert names_of(error) == [name]
 
 
-def test_airflow_shows_the_name_of_the_stream_in_the_entry_among_import_errors(tmp_path: Path) -> None:
+def test_airflow_lists_an_import_error_under_the_name_of_the_stream(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(
         "name: site\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n"
     )
@@ -525,8 +523,8 @@ def test_airflow_shows_the_name_of_the_stream_in_the_entry_among_import_errors(t
     )
 
 
-def test_a_task_of_a_stream_whose_file_is_wrong_says_so_in_its_log(tmp_path: Path) -> None:
-    """A worker that finds no DAG puts the task off; the log of that is what the parsing of the file says."""
+def test_task_of_a_stream_with_an_invalid_file_logs_the_error(tmp_path: Path) -> None:
+    """A worker that finds no DAG postpones the task. Its log has the parsing error of the file."""
     (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
     (tmp_path / "other.yaml").write_text(
         "name: site\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n"
@@ -548,7 +546,7 @@ def test_a_task_of_a_stream_whose_file_is_wrong_says_so_in_its_log(tmp_path: Pat
     assert "apache/combind" in said["site"]
 
 
-def test_files_that_declare_one_name_are_named_and_none_is_run(tmp_path: Path) -> None:
+def test_files_with_one_stream_name_are_reported_and_none_is_run(tmp_path: Path) -> None:
     for stream in ("conn", "web"):
         (tmp_path / f"{stream}.yaml").write_text((ROOT / f"schemas/streams/{stream}.yaml").read_text())
     (tmp_path / "copy.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
@@ -558,7 +556,7 @@ def test_files_that_declare_one_name_are_named_and_none_is_run(tmp_path: Path) -
     assert f"{both}: name: must be that of one stream alone; got 'web'" in error
 
 
-def test_a_stream_may_be_called_as_something_in_the_code_is(tmp_path: Path) -> None:
+def test_stream_may_have_the_name_of_a_symbol_in_the_code(tmp_path: Path) -> None:
     text = (ROOT / "schemas/streams/web.yaml").read_text()
     names = ["build", "globals", "streams", "web"]
     for name in names:
@@ -566,7 +564,7 @@ def test_a_stream_may_be_called_as_something_in_the_code_is(tmp_path: Path) -> N
     assert imported(tmp_path) == (names, "")
 
 
-def test_a_stream_of_the_past_has_no_latest_hour(dags: dict[str, Any]) -> None:
+def test_stream_of_the_past_has_no_latest_hour(dags: dict[str, Any]) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
     settle = dags["web"].get_task("settle")

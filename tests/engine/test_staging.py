@@ -1,4 +1,4 @@
-"""What a run takes of the parts that tasks have written, and what is left of the others. No Spark."""
+"""Which of the parts that tasks have written a run publishes, and what remains of the others. No Spark."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ def at(*hours: int) -> list[datetime]:
 
 
 class Frame:
-    """Rows whose partitions are the tasks' own, one after the other."""
+    """A DataFrame whose partitions are those of the tasks, in order."""
 
     def __init__(self, *batches: pa.RecordBatch) -> None:
         self.batches = batches
@@ -43,7 +43,7 @@ class Frame:
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StagedOutput]:
-    """A spool of the rows of some blocks, each the hours of its partitions' rows."""
+    """Return a spool with the rows of some blocks; each row is an hour."""
     monkeypatch.setattr(spool, "DataFrame", Frame)
 
     def of(hours: int = 1, **blocks: list[list[int]]) -> StagedOutput:
@@ -57,10 +57,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Stage
     return of
 
 
-def test_only_what_is_published_is_taken_and_only_that_is_left(
-    made: Callable[..., StagedOutput], tmp_path: Path
-) -> None:
-    """An hour that is withheld, or a block of it, is another run's to publish."""
+def test_only_published_parts_are_used_and_remain(made: Callable[..., StagedOutput], tmp_path: Path) -> None:
+    """A quarantined hour, or a block of it, is left to another run."""
     rows = made(a=[[1, 2, 2], [2, 3]], b=[[1, 2]])
     taken = rows.adopt_files({"a": at(2, 4), "b": at(1)})
     assert taken is not None
@@ -72,7 +70,7 @@ def test_only_what_is_published_is_taken_and_only_that_is_left(
     assert {path.name for path in tmp_path.rglob("*.parquet")} == {part.name for part in taken}
 
 
-def test_nothing_is_taken_of_many_files_or_of_files_of_several_hours(
+def test_parts_of_many_files_or_several_hours_are_not_used(
     made: Callable[..., StagedOutput], tmp_path: Path
 ) -> None:
     few, many = made(a=[[1]] * MOST_FILES), made(a=[[1]] * (MOST_FILES + 1))
@@ -84,7 +82,7 @@ def test_nothing_is_taken_of_many_files_or_of_files_of_several_hours(
     assert len(list(tmp_path.rglob("*.parquet"))) == MOST_FILES
 
 
-def test_nothing_is_left_where_a_task_fails(
+def test_failed_task_leaves_no_files(
     made: Callable[..., StagedOutput], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def fails(frame: Frame) -> None:

@@ -1,4 +1,4 @@
-"""Input that no log should hold, and files that change under the reader: nothing is lost, no run breaks."""
+"""Invalid input, and files that change while they are read: nothing is lost, and no run breaks."""
 
 import gzip
 import json
@@ -32,8 +32,8 @@ aggregates: {traffic: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR
 """
 
 
-def test_names_with_colons_spaces_and_captures(make_stream: Make) -> None:
-    """Slow where it is the first (20 seconds): Java starts, and all stages run."""
+def test_names_with_colons_spaces_and_captures_are_read(make_stream: Make) -> None:
+    """Slow as the first test (20 seconds): Java starts, and all stages run."""
     day = make_stream(COLONS)
     for site in ("north", "south 2"):
         folder = day.folder / f"landing/{site} logs"
@@ -45,7 +45,7 @@ def test_names_with_colons_spaces_and_captures(make_stream: Make) -> None:
     assert {row.status for row in day.table("files").collect()} == {"ingested"}
 
 
-def test_a_line_of_ten_megabytes_and_junk_are_rejected_as_they_stood(make_stream: Make) -> None:
+def test_line_of_ten_megabytes_and_junk_are_rejected_with_their_bytes(make_stream: Make) -> None:
     day = make_stream()
     long, junk = "x" * 10_000_000, b"\xff\xfe\0\1 junk"
     good = [line(7200 + i) for i in range(98)]
@@ -64,7 +64,7 @@ def test_a_line_of_ten_megabytes_and_junk_are_rejected_as_they_stood(make_stream
     assert day.table("events").count() == 98
 
 
-def test_bytes_that_are_no_text_come_back_from_what_is_kept(make_stream: Make) -> None:
+def test_bytes_that_are_no_text_are_recoverable_from_rejected_lines(make_stream: Make) -> None:
     day = make_stream("""
 name: web
 preset: apache/combined
@@ -83,12 +83,12 @@ aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1
 
 
 @pytest.mark.full
-def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(make_stream: Make) -> None:
+def test_file_still_being_written_is_read_again_when_it_has_grown(make_stream: Make) -> None:
     """Slow (20 seconds): several runs of all stages."""
     day = make_stream(PLAIN)
     lines = [line(7200 + i, f"10.0.0.{i % 3}") for i in range(40)]
     path = day.land(2, lines[:10])
-    # A line that has not ended yet, in a gzip that has not ended yet.
+    # An unfinished line in an unfinished gzip.
     path.write_bytes(gzip.compress("\n".join([*lines[:10], lines[10][:30]]).encode())[:-8])
     day.run(2, 3)
     entry = day.snapshot()[PartitionKey("ingest", "events", "events", hour(2))]
@@ -101,7 +101,7 @@ def test_a_file_that_is_still_being_written_is_taken_again_when_it_has_grown(mak
     assert day.state() == whole.state()
 
 
-def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_listed(
+def test_file_removed_between_listing_and_reading_counts_as_not_listed(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = make_stream()
@@ -124,7 +124,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
     ingest_without(day.land(2, [line(7201)], ".b"))
     assert statuses() == {"access.02.log.gz": "ingested"}
     assert day.table("events").count() == 1
-    # One that is read after the others, since it is no longer the same as one of them.
+    # A file that is read after the others, as it no longer equals one of them.
     day.land(2, [line(7201)], ".b")
     day.land(3, [line(7200)])
     day.stage("ingest", 2, 4)
@@ -138,14 +138,14 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_as_good_as_never_li
     assert day.table("events").count() == 4
 
 
-def test_a_landing_folder_that_is_not_there_is_said(make_stream: Make) -> None:
+def test_missing_landing_folder_is_reported(make_stream: Make) -> None:
     day = make_stream()
     with pytest.raises(LandingError, match=r"source.path: landing folder .*landing/web cannot be listed"):
         day.stage("ingest", 2, 3)
     assert not day.snapshot()
 
 
-def test_rows_outside_what_their_file_may_hold_are_rejected_by_name(make_stream: Make) -> None:
+def test_rows_outside_the_time_range_of_their_file_are_rejected_with_its_name(make_stream: Make) -> None:
     day = make_stream(
         """
 name: web
@@ -163,12 +163,10 @@ aggregates: {all: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1
 
 
 @pytest.mark.full
-def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
-    make_stream: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second reads before the first publishes; what it would write is refused and then made again.
+def test_one_of_two_concurrent_runs_is_fenced_off(make_stream: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second run reads before the first publishes. Its write is refused and then repeated.
 
-    Slow (20 seconds): several runs of ingest, two of them at once.
+    Slow (20 seconds): several runs of ingest, two of them concurrent.
     """
     day = make_stream(PLAIN)
     for number in (0, 1):
@@ -191,7 +189,7 @@ def test_two_runs_of_one_stream_at_once_cannot_both_be_right(
     day.assert_ledger_true()
 
 
-def test_a_write_that_another_overtakes_is_said_in_one_line(make_stream: Make, tmp_path: Path) -> None:
+def test_overtaken_write_is_reported_in_one_line(make_stream: Make, tmp_path: Path) -> None:
     """The second run commits while the first one's rows are still being computed."""
     day = make_stream()
     table = Tables.of(day.stream).rejected
@@ -217,7 +215,7 @@ def test_a_write_that_another_overtakes_is_said_in_one_line(make_stream: Make, t
             first.result(timeout=60)
 
 
-def test_a_field_that_is_missing_is_null_and_one_that_does_not_fit_is_rejected(make_stream: Make) -> None:
+def test_missing_field_is_null_and_unfit_field_is_rejected(make_stream: Make) -> None:
     day = make_stream(
         """
 name: web
@@ -247,7 +245,7 @@ def land_two_hours(day: StreamHarness) -> None:
 
 
 def build(day: StreamHarness) -> None:
-    """Two hours that have been run with room on the disk."""
+    """Build a lake of two hours, with room on the disk."""
     land_two_hours(day)
     day.run(0, 2)
 
@@ -263,12 +261,12 @@ def build(day: StreamHarness) -> None:
         ("aggregates", small.MAX_DRIVER_BYTES),
     ],
 )
-def test_a_full_disk_loses_nothing(
+def test_full_disk_loses_no_rows(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch, table: str, most: int
 ) -> None:
-    """Of rows that the driver writes, and of those that Spark does.
+    """For rows written by the driver, and for rows written by Spark.
 
-    Slow (10 seconds each): a run that fails, and a whole one.
+    Slow (10 seconds each): a run that fails, and a complete one.
     """
     alone, day = make_stream(PLAIN, "alone", ready=build), make_stream(PLAIN)
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)

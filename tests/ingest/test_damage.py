@@ -1,4 +1,4 @@
-"""Damaged rows: what the ledger says of them, what ingest makes of them, and which files are at fault."""
+"""Damaged rows: the ledger's state, how ingest treats them, and which files are at fault."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -46,7 +46,7 @@ DAMAGED = PartitionState(
 )
 
 
-def test_damaged_entry_stays_so_while_a_run_writes_it(tmp_path: Path) -> None:
+def test_damaged_entry_stays_damaged_while_a_run_writes_it(tmp_path: Path) -> None:
     ledger, node = Ledger(str(tmp_path)), partition_of("events", at(1))
     ledger.claim("ingest", [node], "v")
     ledger.publish("ingest", {node: DAMAGED}, "v")
@@ -57,7 +57,7 @@ def test_damaged_entry_stays_so_while_a_run_writes_it(tmp_path: Path) -> None:
     assert (held.state_before_claim().status, held.state_before_claim().reason) == ("damaged", "damaged: f")
 
 
-def test_damaged_node_is_stale_and_kept_by_no_write() -> None:
+def test_damaged_partition_is_stale_and_its_rows_are_not_retained() -> None:
     node = partition_of("events", at(1))
     assert is_stale(DAMAGED, {"specification": "now"}, "")
     stands = replace(DAMAGED, status="published")
@@ -67,14 +67,14 @@ def test_damaged_node_is_stale_and_kept_by_no_write() -> None:
     assert readable(snapshot, {at(1), at(2)}) == [partition_of("events", at(2))]
 
 
-def test_tokens_begin_above_those_of_a_ledger_that_was_lost(tmp_path: Path) -> None:
+def test_tokens_begin_above_those_of_a_lost_ledger(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     hours = DeltaTable(f"{tmp_path}/ledger")
     hours.alter.set_table_properties({TOKENS_FROM: "500"}, raise_if_not_exists=False)
     assert ledger.claim("ingest", [partition_of("events", at(1))], "a").token > 500
 
 
-def test_rows_of_hours_to_read_again_are_taken_from_files_that_are_there() -> None:
+def test_rows_of_hours_to_read_again_come_from_existing_files() -> None:
     known = one()
     there = {"f": listed("f")}
     again = decide(known, there, {}, {"f"}, RULES, {at(0)})
@@ -87,7 +87,7 @@ def test_rows_of_hours_to_read_again_are_taken_from_files_that_are_there() -> No
 
 
 def lossy(known: dict[str, FileRecord], entry: PartitionState) -> IngestSnapshot:
-    """What a run of hour 0 finds, whose events have an entry."""
+    """Return the snapshot of a run of hour 0 that has lost rows of events."""
     snapshot = LedgerSnapshot({partition_of("events", at(0)): entry})
     chunk = Interval(at(0), at(1))
     scope = Scope.of(chunk, chunk, 2 * HOUR, [at(0)])
@@ -105,7 +105,7 @@ def lossy(known: dict[str, FileRecord], entry: PartitionState) -> IngestSnapshot
         (replace(DAMAGED, status="published"), False),
     ],
 )
-def test_rows_of_a_file_that_is_gone_are_lost_with_their_hour(entry: PartitionState, lost: bool) -> None:
+def test_rows_of_a_removed_file_are_lost_with_their_hour(entry: PartitionState, lost: bool) -> None:
     known = one()
     decisions = decide(known, {}, {}, {"f"}, RULES, {at(0)})
     after = with_losses(lossy(known, entry), decisions).files["f"]
@@ -119,14 +119,14 @@ def test_rows_of_a_file_that_is_gone_are_lost_with_their_hour(entry: PartitionSt
 
 
 def later(text: str, *hours: int) -> dict[str, FileRecord]:
-    """What is known of a file g, which belongs to the first of its hours."""
+    """Return the record of a file g, which belongs to the first of its hours."""
     return after({}, run({}, {"g": (listed("g", hours[0]), content(text, hours))}))
 
 
 def within(
     known: dict[str, FileRecord], there: dict[str, ListedFile], start: int, end: int, *lost: int
 ) -> IngestSnapshot:
-    """What a run of some hours finds, with two hours around them, of which the events of some are lost."""
+    """Return the snapshot of a run of some hours, with two hours around them and lost events of some."""
     hours = {hour for file in known.values() for hour in file.hours}
     snapshot = LedgerSnapshot(
         {
@@ -146,7 +146,7 @@ def within(
     )
 
 
-def test_an_hour_waits_for_a_file_that_touches_hours_beyond_the_run() -> None:
+def test_hour_waits_for_a_file_with_hours_outside_the_run() -> None:
     known = one(hours=range(10))
     there = {"f": listed("f", None)}
     found = within(known, there, 5, 6, 5)
@@ -168,7 +168,7 @@ def test_an_hour_waits_for_a_file_that_touches_hours_beyond_the_run() -> None:
     assert waiting_partitions(within(known, {}, 5, 6, 5)) == {}, "one that is gone is lost"
 
 
-def test_an_hour_waits_for_a_file_that_touches_an_hour_that_waits() -> None:
+def test_hour_waits_for_a_file_with_an_hour_that_waits() -> None:
     known = one(hours=range(10)) | later("cd", 4, 5)
     there = {"f": listed("f", None), "g": listed("g", None)}
     found = within(known, there, 5, 6, 4)
@@ -178,7 +178,7 @@ def test_an_hour_waits_for_a_file_that_touches_an_hour_that_waits() -> None:
     assert found.keep_damage(waiting_partitions(found)).kept_hours == {at(4), at(5)}
 
 
-def test_rows_that_are_read_again_are_not_lost() -> None:
+def test_rows_read_again_do_not_count_as_lost() -> None:
     known = one()
     decisions = decide(known, {"f": listed("f")}, {"f": content("ab")}, {"f"}, RULES, {at(0)})
     assert with_losses(lossy(known, DAMAGED), decisions) == Decisions(
@@ -186,7 +186,7 @@ def test_rows_that_are_read_again_are_not_lost() -> None:
     )
 
 
-def test_rows_of_files_that_are_not_read_again_are_compared_where_an_hour_is_recomputed() -> None:
+def test_rows_of_files_not_read_again_are_compared_in_a_recomputed_hour() -> None:
     known = one(hours=range(10)) | later("cd", 5)
     there = {"f": listed("f", None), "g": listed("g", None)}
     found = replace(within(known, there, 5, 6), recompute=frozenset([at(5)]))
@@ -216,7 +216,7 @@ def test_rows_of_files_that_are_not_read_again_are_compared_where_an_hour_is_rec
         ("rejected", "then", (1, "1:6"), True),
     ],
 )
-def test_stored_rows_are_compared_with_their_digest(
+def test_stored_rows_that_differ_from_their_digest_are_damaged(
     table: str, made_by: str, stored: tuple[int, str], wrong: bool
 ) -> None:
     found = replace(within(one(), {}, 0, 1), expected=lambda _: {"specification": "now"})
@@ -228,7 +228,7 @@ def test_stored_rows_are_compared_with_their_digest(
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """A lake with one table, of two hours."""
+    """Return a lake with one table of two hours."""
     schema = pa.schema([("hour", pa.timestamp("us", "UTC")), ("x", pa.int64())])
     for number in range(2):
         rows = pa.table({"hour": [at(number)] * 1000, "x": range(1000)}, schema=schema)
@@ -237,20 +237,20 @@ def table(tmp_path: Path) -> str:
 
 
 def faults(root: str) -> dict[datetime | None, str]:
-    """What is wrong with files, by their hours."""
+    """Return the faults of files, by hour."""
     system, folder = resolve_filesystem(f"{root}/t")
     seen = {file.hour: fault_of(system, folder, file) for file in files_of(DeltaTable(f"{root}/t"))}
     return {hour: fault for hour, fault in seen.items() if fault}
 
 
-def test_other_rows_under_the_same_size_are_no_fault_of_the_file(table: str) -> None:
+def test_changed_rows_of_equal_size_are_no_fault_of_the_file(table: str) -> None:
     damaging.changed(table, "t", at(0))
     assert faults(table) == {}
     held = sorted(row["x"] for row in read_rows(DeltaTable(f"{table}/t"), in_hours_sql([at(0)])))
     assert held == sorted([*range(1, 1000), 1])
 
 
-def test_file_faults(table: str) -> None:
+def test_truncated_missing_and_flipped_files_are_faults(table: str) -> None:
     assert faults(table) == {}
     assert [file.hour for file in files_of(DeltaTable(f"{table}/t"), Interval(at(1), at(2)))] == [at(1)]
     damaging.flipped(table, "t", at(0))
@@ -262,7 +262,7 @@ def test_file_faults(table: str) -> None:
     assert faults(table)[at(1)] == "is not there"
 
 
-def test_table_without_a_log_entry_is_moved_aside(table: str) -> None:
+def test_table_with_a_missing_log_entry_is_moved_aside(table: str) -> None:
     assert isinstance(open_or_fault(table, "t"), DeltaTable)
     assert open_or_fault(table, "nowhere") is None
     damaging.without_last_entry(table, "t")
@@ -276,7 +276,7 @@ def test_table_without_a_log_entry_is_moved_aside(table: str) -> None:
     assert set_aside(table, "t") == ""
 
 
-def test_damage_in_a_line() -> None:
+def test_damage_is_described_in_one_line() -> None:
     hours = (at(1), at(2), at(4))
     damage = Damage("ingest", "events", "events", hours, "unreadable", "hour=1/part", "has 1 bytes")
     assert str(damage) == (
@@ -294,19 +294,19 @@ def test_damage_in_a_line() -> None:
         (["--recompute", "true"], True),
     ],
 )
-def test_switch_to_recompute(words: list[str], expected: bool) -> None:
+def test_recompute_switch_marks_hours(words: list[str], expected: bool) -> None:
     needed = ["--stream", "s", "--lake", "l", "--from", "a", "--to", "b"]
     assert application.arg_parser("a job").parse_args([*needed, *words]).recompute is expected
 
 
-def test_switch_that_is_neither_on_nor_off(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_switch_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     needed = ["--stream", "s", "--lake", "l", "--from", "a", "--to", "b"]
     with pytest.raises(SystemExit):
         application.arg_parser("a job").parse_args([*needed, "--recompute", "maybe"])
     assert "must be true or false; got 'maybe'" in capsys.readouterr().err
 
 
-def test_runs_of_one_name_are_no_damage_and_one_that_stands_twice_is(tmp_path: Path) -> None:
+def test_duplicate_row_of_runs_is_damage_and_equal_name_is_not(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.ingest(range(1), name="by-hand", minute=1)
     lake.ingest(range(1), name="by-hand", minute=2)

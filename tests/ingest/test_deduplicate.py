@@ -1,4 +1,6 @@
-"""Records that say the same: which stays is a matter of the records, whatever the order of files and runs."""
+"""Duplicate records: which one is retained depends on the records alone, not on the order of files and
+runs.
+"""
 
 import gzip
 from collections.abc import Callable
@@ -29,7 +31,7 @@ Row = tuple[int, str | None, int | None]
 
 
 def land(harness: StreamHarness, number: int, records: list[Record], name: str = "") -> None:
-    """A file of an hour: seconds since the tests' day began, an identity, a duration."""
+    """Land a file of an hour: seconds since the tests' day began, an identity, a duration."""
     path = harness.folder / f"landing/{hour(number):%Y-%m-%d-%H}{name}.csv.gz"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = ["at,uid,took", *(f"{hour(0).timestamp() + at:.0f},{uid},{took}" for at, uid, took in records)]
@@ -37,7 +39,7 @@ def land(harness: StreamHarness, number: int, records: list[Record], name: str =
 
 
 def rows(harness: StreamHarness, table: str) -> set[Row]:
-    """What a table holds: seconds since the day began, identity, duration."""
+    """Return the rows of a table: seconds since the day began, identity, duration."""
     found = (
         harness.table(table).selectExpr("unix_micros(event_time) DIV 1000000 AS at", "uid", "took").collect()
     )
@@ -45,7 +47,7 @@ def rows(harness: StreamHarness, table: str) -> set[Row]:
 
 
 def counts(harness: StreamHarness) -> dict[str, tuple[int, int]]:
-    """Of each file, the events and the duplicates."""
+    """Return for each file the number of events and of duplicates."""
     found = harness.table("files").collect()
     return {
         row.path.removeprefix("landing/2015-05-17-")[:-7]: (row.accepted, row.duplicates) for row in found
@@ -57,12 +59,14 @@ MORNING: list[Record] = [
 ]  # fmt: skip
 AGAIN: list[Record] = [(11, "a", 5), (12, "a", 5), (3599, "b", 0)]
 ALONE: set[Row] = {(20, None, 1), (30, None, 1), (3590, "b", 1), (3600, "b", 9), (3601, "c", 3)}
-"""No other record of the hour has the same identity, or none that stays."""
+"""No other record of the hour has the same identity, or none that is retained."""
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("text", "kept"), [(FIRST, (5, "a", None)), (LONGEST, (11, "a", 5))])
-def test_one_record_of_each_stays_and_the_others_come_back(make_stream: Make, text: str, kept: Row) -> None:
+def test_one_record_of_each_identity_is_retained_and_others_return_when_it_is_gone(
+    make_stream: Make, text: str, kept: Row
+) -> None:
     """Slow (20 seconds each): several runs of all stages."""
     same: set[Row] = {(5, "a", None), (10, "a", 1), (11, "a", 5), (12, "a", 5)}
     day = make_stream(text)
@@ -72,7 +76,7 @@ def test_one_record_of_each_stays_and_the_others_come_back(make_stream: Make, te
     assert rows(day, "events") == {kept, *ALONE}
     assert rows(day, "duplicates") == {*same - {kept}, (3599, "b", 0)}
     day.assert_ledger_true()
-    # The file of the record that stayed no longer holds it.
+    # The file of the retained record no longer contains it.
     land(day, 0, MORNING[2:] if text == FIRST else MORNING, "")
     land(day, 0, AGAIN if text == FIRST else AGAIN[2:], ".again")
     day.run(1, 2)
@@ -82,7 +86,7 @@ def test_one_record_of_each_stays_and_the_others_come_back(make_stream: Make, te
     left = (11, "a", 5) if text == FIRST else (10, "a", 1)
     assert (left in rows(day, "events"), left in rows(day, "duplicates")) == (True, False)
     day.assert_ledger_true()
-    # No rule, no duplicates.
+    # Without a rule there are no duplicates.
     make_stream(SHIPPED).run(0, 2)
     plain = make_stream(SHIPPED, "plain")
     plain.run(0, 2)
@@ -91,7 +95,7 @@ def test_one_record_of_each_stays_and_the_others_come_back(make_stream: Make, te
 
 
 @pytest.mark.full
-def test_a_file_beyond_healing_whose_record_is_repeated_is_counted_anew(make_stream: Make) -> None:
+def test_file_outside_repair_window_with_a_repeated_record_is_counted_again(make_stream: Make) -> None:
     day = make_stream(FIRST)
     land(day, 3, [(3700, "x", 1), (3 * 3600 + 1, "y", 1)])
     day.stage("ingest", 0, 4)
@@ -113,10 +117,10 @@ def test_a_file_beyond_healing_whose_record_is_repeated_is_counted_anew(make_str
     assert "ingest.events.events 2015-05-17T03:00" not in changed
 
 
-def test_an_hour_is_left_alone_of_which_a_name_holds_what_is_read_again(
+def test_hour_whose_name_has_content_read_again_is_not_written(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A run of few files looks at all of them otherwise.
+    # Otherwise a run of few files looks at all of them.
     monkeypatch.setattr("transom.storage.packed_copy.SCATTERED", 0)
     lake = make_stream(FIRST.replace("on_conflict: replace", "expected_files: 2"))
     twice: list[Record] = [(1, "a", 1), (2, "a", 1)]

@@ -1,4 +1,4 @@
-"""Equal files, names that say the end of a period, and the autumn night, from files to windows."""
+"""Equal files, names with the end of a period, and the end of summer time, from files to aggregates."""
 
 import gzip
 from collections import Counter
@@ -36,12 +36,12 @@ def land(harness: StreamHarness, name: str, lines: list[str]) -> None:
 
 
 def counts(harness: StreamHarness) -> dict[int, int]:
-    """How many events the windows of each hour have."""
+    """Return the number of events in the windows of each hour."""
     return {row["window_end"].hour - 1: row["n"] for row in harness.rows_of("aggregates")}
 
 
 @makes_fail("files_distinct")
-def test_equal_files_of_two_hosts_both_count_and_a_packed_copy_does_not(make_stream: Make) -> None:
+def test_equal_files_of_two_hosts_both_count_and_a_compressed_copy_does_not(make_stream: Make) -> None:
     day = make_stream(HOSTS)
     health = [line(3600 + 60 * number) for number in range(60)]
     for name in ("web1.01.log", "web2.01.log", "web2.01.log.gz", "web1.01.log.1"):
@@ -57,7 +57,7 @@ def test_equal_files_of_two_hosts_both_count_and_a_packed_copy_does_not(make_str
     folder = "landing/web/2015-05-17"
     assert f"{folder}/web2.01.log holds the same bytes as {folder}/web1.01.log; both count" in warning
     day.assert_ledger_true()
-    # One after the other is as both at once.
+    # Two runs in sequence equal one run.
     late = make_stream(HOSTS, "late")
     (day.folder / folder / "web1.01.log").rename(day.folder / "away")
     late.run(1, 3)
@@ -67,7 +67,7 @@ def test_equal_files_of_two_hosts_both_count_and_a_packed_copy_does_not(make_str
 
 
 @makes_fail("periods_covered")
-def test_an_hour_is_incomplete_until_the_files_are_there_whose_names_say_its_end(make_stream: Make) -> None:
+def test_hour_is_incomplete_until_the_files_named_after_its_end_exist(make_stream: Make) -> None:
     day = make_stream(PERIODS.replace("20 minutes", "20 minutes, name_time: end"))
     for period in range(6):
         end = 20 * (period + 1)
@@ -104,14 +104,14 @@ key: [device]
 
 
 @makes_fail("times_unambiguous")
-def test_the_hour_that_comes_twice_has_six_readings_and_six(make_stream: Make) -> None:
+def test_repeated_local_hour_has_six_readings_each_time(make_stream: Make) -> None:
     night = make_stream(METER)
     folder = night.folder / "landing/web"
     folder.mkdir(parents=True)
     clock = [f"{at:02}:{minute:02}" for at in (1, 2, 2, 3) for minute in range(0, 60, 10)]
     head = "at,device,kwh\n"
     (folder / "meter1.csv").write_text(head + "".join(f"2024-10-27 {time}:00,m1,1\n" for time in clock))
-    # Of this device one of the two hours is missing, and nobody knows which.
+    # Of this device one of the two hours is missing, and which one is unknown.
     (folder / "meter2.csv").write_text(
         head + "".join(f"2024-10-27 {time}:00,m2,1\n" for time in [*clock[:12], *clock[18:]])
     )

@@ -1,4 +1,4 @@
-"""Files of equal bytes: which are one, which count each, and what is said of them."""
+"""Files of equal bytes: which count as one, which count each, and the warnings about them."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def stream(path: str = PATTERN, **source: object) -> Stream:
 
 
 def found(of: Stream, *paths: str, text: str = "ab") -> dict[str, tuple[ListedFile, FileContent]]:
-    """Files of one text, as a run lists and reads them."""
+    """Return files of one text, as a run lists and reads them."""
     there = {}
     for path in paths:
         match = of.source.pattern.match(path)
@@ -40,7 +40,7 @@ def known(of: Stream, *paths: str, text: str = "ab") -> dict[str, FileRecord]:
 
 
 def rows(files: dict[str, FileRecord]) -> int:
-    """How many contents are published."""
+    """Return the number of published contents."""
     return len({file.source_id for file in files.values()})
 
 
@@ -68,7 +68,7 @@ def rows(files: dict[str, FileRecord]) -> int:
         ("node.1", "node", ".1"),
     ],
 )
-def test_what_packing_and_rotation_add_to_a_name(name: str, plain: str, rotation: str) -> None:
+def test_suffixes_of_compression_and_rotation_are_recognised(name: str, plain: str, rotation: str) -> None:
     assert split_name(name) == (plain, rotation)
 
 
@@ -83,7 +83,9 @@ def test_what_packing_and_rotation_add_to_a_name(name: str, plain: str, rotation
         ("%Y-%m-%d/%H*.gz", "2024-05-06/11.3.gz", ("",)),
     ],
 )
-def test_what_a_star_stands_for(pattern: str, path: str, varies: tuple[str, ...]) -> None:
+def test_star_of_a_pattern_matches_the_expected_part(
+    pattern: str, path: str, varies: tuple[str, ...]
+) -> None:
     match = PathPattern(pattern).match(path)
     assert match is not None
     assert match.varies == varies
@@ -109,15 +111,15 @@ def test_equal_files_of_two_hosts_both_count_and_a_warning_names_both() -> None:
 
 
 @pytest.mark.parametrize("other", ["web1.11.log.gz", "web1.11.log.1", "web1.11.log.1.zst"])
-def test_a_file_packed_or_rotated_is_one_file_and_nothing_is_said(other: str) -> None:
+def test_compressed_or_rotated_copy_counts_once_without_a_warning(other: str) -> None:
     of = stream()
     files = known(of, "2024-05-06/web1.11.log", f"2024-05-06/{other}")
     assert rows(files) == 1
     assert equal_files(files.values(), names_of(of)) == {}
 
 
-def test_numbers_of_rotation_that_are_there_side_by_side_are_told() -> None:
-    # They may be two hosts' as well.
+def test_equal_files_with_several_rotation_numbers_are_reported() -> None:
+    # They may belong to two hosts as well.
     of = stream("%Y-%m-%d/%H/web*")
     files = known(of, "2024-05-06/11/web.1", "2024-05-06/11/web.2")
     assert rows(files) == 1
@@ -126,12 +128,12 @@ def test_numbers_of_rotation_that_are_there_side_by_side_are_told() -> None:
     gone = {
         path: replace(file, status="missing") if path.endswith("1") else file for path, file in files.items()
     }
-    # One of them may be gone when the other one comes.
+    # One of them may be gone when the other one arrives.
     (equal,) = equal_files(gone.values(), names_of(of)).values()
     assert equal.words == "2024-05-06/11/web.2 holds the same bytes as 2024-05-06/11/web.1; they count once"
 
 
-def test_a_number_of_rotation_behind_an_extension_that_moves_on_is_not_told() -> None:
+def test_rotation_number_after_an_extension_that_increases_is_not_reported() -> None:
     of = stream()
     files = known(of, "2024-05-06/web1.11.log.1", "2024-05-06/web1.11.log.2")
     assert len(equal_files(files.values(), names_of(of))) == 1
@@ -141,7 +143,7 @@ def test_a_number_of_rotation_behind_an_extension_that_moves_on_is_not_told() ->
     assert equal_files(gone.values(), names_of(of)) == {}
 
 
-def test_equal_files_of_two_addresses_both_count() -> None:
+def test_equal_files_of_two_ip_addresses_both_count() -> None:
     of = stream("%Y-%m-%d/%H/*")
     files = known(of, "2024-05-06/11/access.log.10.0.0.1", "2024-05-06/11/access.log.10.0.0.2")
     assert rows(files) == 2
@@ -149,7 +151,7 @@ def test_equal_files_of_two_addresses_both_count() -> None:
     assert equal.counted
 
 
-def test_a_file_delivered_again_under_another_hour_counts_once_and_is_told() -> None:
+def test_file_delivered_again_under_another_hour_counts_once_and_is_reported() -> None:
     of = stream()
     files = known(of, "2024-05-06/web1.10.log", "2024-05-06/web1.11.log")
     assert rows(files) == 1
@@ -157,24 +159,24 @@ def test_a_file_delivered_again_under_another_hour_counts_once_and_is_told() -> 
     assert (equal.path, equal.counted) == ("2024-05-06/web1.11.log", False)
 
 
-def test_captures_tell_sources_apart_and_nothing_is_said() -> None:
+def test_captures_distinguish_sources_without_a_warning() -> None:
     of = stream("%Y-%m-%d/{host}.%H.log")
     files = known(of, "2024-05-06/web1.11.log", "2024-05-06/web2.11.log")
     assert rows(files) == 2
     assert equal_files(files.values(), names_of(of)) == {}
 
 
-def test_copies_count_once_where_the_stream_says_so() -> None:
+def test_copies_count_once_if_the_stream_declares_it() -> None:
     of = stream(equal_files="one")
     files = known(of, "2024-05-06/web1.11.log", "2024-05-06/web2.11.log")
     assert rows(files) == 1
     assert files["2024-05-06/web2.11.log"].status == "duplicate"
-    # They are still listed as equal; only the warning is left out.
+    # They are still listed as equal; only the warning is omitted.
     assert len(equal_files(files.values(), names_of(of))) == 1
     assert "files_distinct" not in [check.name for check in hour_checks(of)]
 
 
-def test_files_without_an_event_are_nothing_to_speak_of() -> None:
+def test_equal_files_without_events_give_no_warning() -> None:
     of = stream()
     rules = replace(RULES, name_of=names_of(of))
     seen = found(of, "2024-05-06/web1.11.log", "2024-05-06/web2.11.log", text="")
@@ -183,7 +185,7 @@ def test_files_without_an_event_are_nothing_to_speak_of() -> None:
     assert equal_files(files.values(), names_of(of)) == {}
 
 
-def test_the_order_of_arrival_leaves_no_trace_in_what_is_said() -> None:
+def test_warnings_do_not_depend_on_the_order_of_arrival() -> None:
     of = stream()
     rules = replace(RULES, name_of=names_of(of))
     both = found(of, "2024-05-06/web1.11.log", "2024-05-06/web2.11.log")
@@ -193,13 +195,13 @@ def test_the_order_of_arrival_leaves_no_trace_in_what_is_said() -> None:
     assert after(first, run(first, both, rules)) == at_once
 
 
-def test_what_a_star_stands_for_says_another_identity_only_where_it_is_something() -> None:
+def test_star_distinguishes_files_only_if_it_matches_some_text() -> None:
     assert source_id("d", {}, None, ("", "")) == source_id("d", {})
     assert source_id("d", {}, None, ("1", "")) != source_id("d", {}, None, ("", "1"))
     assert source_id("d", {}, at(1), ("1",)) != source_id("d", {}, at(1))
 
 
-def test_a_packed_copy_of_a_file_that_is_told_is_not_told_again() -> None:
+def test_compressed_copy_of_a_reported_file_is_not_reported_again() -> None:
     of = stream()
     files = known(of, *(f"2024-05-06/{name}" for name in ("web1.11.log", "web2.11.log", "web2.11.log.gz")))
     assert rows(files) == 2

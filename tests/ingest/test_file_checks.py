@@ -1,4 +1,4 @@
-"""What is said of a file whose times are in doubt, by what was read of it. No Spark."""
+"""The verdict on a file with doubtful times, by its content. No Spark."""
 
 from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
@@ -31,7 +31,7 @@ def at(number: int) -> datetime:
 def judged(
     monkeypatch: pytest.MonkeyPatch, checks: dict[str, object], accept: object, named: datetime | None = None
 ) -> tuple[FileContent, CheckResult]:
-    """What is said of a file whose events fall in hours 1, 2, 4 and 8, and of their number."""
+    """Return the verdict on a file whose events fall in hours 1, 2, 4 and 8, and on their number."""
     stream = parse(
         {
             "name": "web",
@@ -52,7 +52,7 @@ def judged(
 
 
 @pytest.mark.parametrize("named", [None, at(3)])
-def test_a_file_of_too_many_hours_is_withheld_in_the_hour_of_its_name(
+def test_file_of_too_many_hours_is_quarantined_in_the_hour_of_its_name(
     monkeypatch: pytest.MonkeyPatch, named: datetime | None
 ) -> None:
     content, verdict = judged(monkeypatch, {}, [], named)
@@ -70,7 +70,7 @@ def test_a_file_of_too_many_hours_is_withheld_in_the_hour_of_its_name(
         ({"hours": 4}, [], None, True),
     ],
 )
-def test_a_file_is_taken_where_its_hours_are_no_error(
+def test_file_of_many_hours_is_read_if_the_check_is_no_error(
     monkeypatch: pytest.MonkeyPatch,
     checks: dict[str, object],
     accept: object,
@@ -80,5 +80,5 @@ def test_a_file_is_taken_where_its_hours_are_no_error(
     content, verdict = judged(monkeypatch, checks, accept, named)
     assert content.hours == (at(1), at(2), at(4), at(8))
     assert (content.first_event, content.last_event, content.failed) == (at(1), at(8), None)
-    # Told in the first hour that the file stands in.
+    # Reported in the first hour in which the file has events.
     assert (verdict.partition.hour, verdict.observed, verdict.success) == (at(1), 4, success)

@@ -1,4 +1,4 @@
-"""What becomes of a file: new, grown, changed, gone, duplicated, too far, withheld."""
+"""The decision on a file: new, grown, changed, removed, duplicate, too far, quarantined."""
 
 from dataclasses import replace
 
@@ -15,21 +15,21 @@ from transom.ledger.snapshot import LedgerSnapshot
 from transom.storage.store import PinnedTables, Store
 
 
-def test_a_new_file_is_taken() -> None:
+def test_new_file_is_read() -> None:
     decisions = run({}, {"f": (listed("f"), content("ab"))})
     assert decisions.files["f"].status == "ingested"
     assert list(decisions.added.values()) == ["f"]
     assert not decisions.removed
 
 
-def test_a_file_that_is_as_it_was_changes_nothing() -> None:
+def test_unchanged_file_changes_nothing() -> None:
     known = one()
     assert not needs_read(listed("f"), known["f"], RULES)
     decisions = run(known, {"f": (listed("f"), content("ab"))})
     assert (decisions.files, decisions.added, decisions.removed) == ({}, {}, {})
 
 
-def test_a_grown_file_replaces_the_old_one() -> None:
+def test_grown_file_replaces_the_old_one() -> None:
     known = one("ab")
     decisions = run(known, {"f": (listed("f", touched=2), content("abc"))})
     assert decisions.files["f"].status == "ingested"
@@ -37,7 +37,7 @@ def test_a_grown_file_replaces_the_old_one() -> None:
     assert set(decisions.added) == {content("abc").source_id}
 
 
-def test_a_changed_file_is_held_back_until_the_stream_says_otherwise() -> None:
+def test_changed_file_is_a_conflict_until_the_stream_accepts_it() -> None:
     known = one("ab")
     changed = {"f": (listed("f", touched=2), content("xy"))}
     held = run(known, changed)
@@ -55,31 +55,31 @@ def test_a_changed_file_is_held_back_until_the_stream_says_otherwise() -> None:
     assert (back.files["f"].status, back.added) == ("ingested", {})
 
 
-def test_what_is_held_back_is_known_by_its_own_size() -> None:
+def test_conflicting_file_is_recognised_by_its_own_size() -> None:
     longer = replace(listed("f", touched=2), size=11)
     held = run(one("ab"), {"f": (longer, content("xyz"))}).files["f"]
     assert (held.status, needs_read(longer, held, RULES)) == ("conflict", False)
 
 
-def test_a_file_of_which_nothing_stands_may_change() -> None:
+def test_file_without_published_rows_may_change() -> None:
     far = replace(RULES, permitted=lambda hour: False)
     known = after({}, run({}, {"f": (listed("f"), content("ab"))}, far))
     assert known["f"].status == "waiting"
     assert run(known, {"f": (listed("f", touched=2), content("xy"))}).files["f"].status == "ingested"
 
 
-def test_a_file_without_a_time_in_its_name_belongs_to_the_hour_of_its_first_event() -> None:
+def test_file_without_a_time_in_its_name_belongs_to_the_hour_of_its_first_event() -> None:
     known = after({}, run({}, {"f": (listed("f", None), content("ab", (3, 4)))}))
     assert (known["f"].hour, known["f"].touched) == (at(3), {at(3), at(4)})
 
 
-def test_of_many_equal_files_all_but_one_are_duplicates_until_they_are_not() -> None:
+def test_all_but_one_of_equal_files_are_duplicates_until_they_differ() -> None:
     there = {name: listed(name) for name in "abc"}
     known = after({}, run({}, {name: (one, content("ab")) for name, one in there.items()}))
     assert {name: (file.status, file.status_reason) for name, file in known.items()} == {
         "a": ("ingested", None), "b": ("duplicate", "the same as a"), "c": ("duplicate", "the same as a")
     }  # fmt: skip
-    # The others are not read for that: their rows stand.
+    # The others are not read for that: their rows are published.
     grown = decide(known, there, {"a": content("abc")}, {"a"}, RULES)
     assert (grown.added, grown.removed, grown.unread) == ({content("abc").source_id: "a"}, {}, set())
     assert {name: (file.status, file.status_reason) for name, file in after(known, grown).items()} == {
@@ -87,14 +87,14 @@ def test_of_many_equal_files_all_but_one_are_duplicates_until_they_are_not() -> 
     }  # fmt: skip
 
 
-def test_a_name_that_is_gone_keeps_its_rows() -> None:
+def test_removed_file_keeps_its_rows() -> None:
     known = one()
     decisions = run(known, {})
     assert decisions.files["f"].status == "missing"
     assert not decisions.removed
 
 
-def test_equal_files_are_one_whose_name_is_the_smallest_path() -> None:
+def test_canonical_file_of_equal_ones_has_the_smallest_path() -> None:
     known = one("ab", "m")
     larger = run(known, {"m": (listed("m"), content("ab")), "z": (listed("z"), content("ab"))})
     assert (larger.files["z"].status, larger.added) == ("duplicate", {})
@@ -103,7 +103,7 @@ def test_equal_files_are_one_whose_name_is_the_smallest_path() -> None:
     assert (smaller.added, smaller.removed) == ({}, {})
 
 
-def test_a_smaller_name_of_another_hour_brings_its_own_rows() -> None:
+def test_equal_file_with_a_smaller_name_of_another_hour_has_its_own_rows() -> None:
     known = after({}, run({}, {"m": (listed("m", 5), content("ab", (5,)))}))
     decisions = run(
         known, {"a": (listed("a", 4), content("ab", (5,))), "m": (listed("m", 5), content("ab", (5,)))}
@@ -112,7 +112,7 @@ def test_a_smaller_name_of_another_hour_brings_its_own_rows() -> None:
     assert set(decisions.removed) == {content("ab").source_id}
 
 
-def test_a_file_whose_rows_another_one_holds_now_is_looked_at_anew() -> None:
+def test_file_whose_rows_belong_to_another_one_is_examined_again() -> None:
     known = one("ab")
     there = {"f": listed("f", touched=2), "g": listed("g")}
     held = after(known, decide(known, there, {"f": content("xy")}, {"f"}, RULES))
@@ -126,7 +126,7 @@ def test_a_file_whose_rows_another_one_holds_now_is_looked_at_anew() -> None:
     assert both.unread == set()
 
 
-def test_the_rest_of_a_duplicate_is_read_when_the_canonical_file_changes() -> None:
+def test_duplicate_is_read_when_the_canonical_file_changes() -> None:
     both = {"a": (listed("a", 4), content("ab", (5,))), "m": (listed("m", 5), content("ab", (5,)))}
     known = after({}, run({}, both))
     there = {"a": listed("a", 4, 2), "m": listed("m", 5)}
@@ -134,7 +134,7 @@ def test_the_rest_of_a_duplicate_is_read_when_the_canonical_file_changes() -> No
     assert decisions.unread == {"m"}
 
 
-def test_a_file_that_touches_more_than_the_run_may_publish_waits() -> None:
+def test_file_with_hours_that_the_run_may_not_publish_waits() -> None:
     near = replace(RULES, permitted=lambda hour: hour >= at(3))
     decisions = run({}, {"f": (listed("f", 4), content("ab", (2, 4)))}, near)
     assert decisions.files["f"].status == "waiting"
@@ -145,7 +145,7 @@ def test_a_file_that_touches_more_than_the_run_may_publish_waits() -> None:
     assert run(dict(decisions.files), {}).dropped == {"f"}
 
 
-def test_a_file_waits_as_well_for_hours_that_its_rows_would_leave() -> None:
+def test_file_waits_for_hours_that_its_rows_would_leave() -> None:
     near = replace(RULES, permitted=lambda hour: hour >= at(3))
     known = one("ab", hours=(2, 4))
     grown = run(known, {"f": (listed("f", 4, 2), content("abc", (4,)))}, near)
@@ -153,7 +153,7 @@ def test_a_file_waits_as_well_for_hours_that_its_rows_would_leave() -> None:
     assert (grown.added, grown.removed) == ({}, {})
 
 
-def test_a_file_that_fails_a_check_is_withheld_and_what_stood_stays() -> None:
+def test_file_that_fails_a_check_is_quarantined_and_published_rows_stay() -> None:
     known = one("ab")
     decisions = run(known, {"f": (listed("f", touched=2), content("abc", failed="rejected_share"))})
     assert decisions.files["f"].status == "quarantined"
@@ -163,7 +163,7 @@ def test_a_file_that_fails_a_check_is_withheld_and_what_stood_stays() -> None:
     assert [cause.text for cause in state.wrong] == ["f: rejected_share"]
 
 
-def test_another_specification_reads_every_file_again() -> None:
+def test_changed_specification_reads_every_file_again() -> None:
     known = one("ab")
     other = replace(RULES, spec_hash=lambda hour: "other")
     assert needs_read(listed("f"), known["f"], other)
@@ -172,7 +172,7 @@ def test_another_specification_reads_every_file_again() -> None:
 
 
 @pytest.mark.parametrize("text", ["ab", ""])
-def test_a_name_that_says_something_else_is_no_conflict(text: str) -> None:
+def test_changed_meaning_of_a_name_is_no_conflict(text: str) -> None:
     known = one(text)
     assert not needs_read(listed("f"), known["f"], RULES)
     for there in (replace(listed("f"), captures={"host": "a"}), listed("f", 1)):
@@ -184,7 +184,7 @@ def test_a_name_that_says_something_else_is_no_conflict(text: str) -> None:
         assert not needs_read(there, taken, RULES)
 
 
-def test_hours_of_names_that_say_something_else_are_stale() -> None:
+def test_hours_of_names_with_changed_meaning_are_stale() -> None:
     interval = Interval(at(9), at(10))
     scope = Scope.of(interval, interval, HOUR, ())
     pins = PinnedTables(Store(None, ""), {})
@@ -193,11 +193,11 @@ def test_hours_of_names_that_say_something_else_are_stale() -> None:
         assert scene.stale() == stale
 
 
-def test_captures_tell_equal_files_apart() -> None:
+def test_captures_distinguish_equal_files() -> None:
     assert source_id("d", {"host": "a"}) != source_id("d", {"host": "b"})
 
 
-def test_the_start_of_times_that_count_from_a_name_tells_equal_files_apart() -> None:
+def test_start_time_in_a_name_distinguishes_equal_files_of_relative_times() -> None:
     ids = {source_id("d", {}, origin) for origin in (None, at(0), at(1), at(0) + HOUR / 2)}
     assert len(ids) == 4
     counted = replace(listed("f"), origin=at(0))
@@ -205,11 +205,11 @@ def test_the_start_of_times_that_count_from_a_name_tells_equal_files_apart() -> 
     found = replace(found, source_id=source_id(found.digest, {}, at(0)))
     known = after({}, run({}, {"f": (counted, found)}))
     assert not needs_read(counted, known["f"], RULES)
-    # The pattern has changed: the same name says another minute of the hour.
+    # The pattern has changed: the same name has another minute of the hour.
     assert needs_read(replace(counted, origin=at(0) + HOUR / 2), known["f"], RULES)
 
 
-def test_what_a_content_lacks_is_lacking_as_long_as_it_stands() -> None:
+def test_incompleteness_of_a_content_lasts_as_long_as_it_is_published() -> None:
     cut = replace(content("ab"), lacks="file_readable: the stream ends inside a gzip member")
     known = after({}, run({}, {"f": (listed("f"), cut)}))
     expected = ("f: file_readable: the stream ends inside a gzip member",)
@@ -219,14 +219,14 @@ def test_what_a_content_lacks_is_lacking_as_long_as_it_stands() -> None:
     conflict = after(known, run(known, {"f": (listed("f", touched=2), content("xy"))}))
     assert (conflict["f"].status, missing(conflict)) == ("conflict", expected)
     assert state(conflict).at_fault["files_unchanged"] == [f"f: {conflict['f'].status_reason}"]
-    # Files of nothing at all are one content, and each is missing in its own hour.
+    # Empty files are one content, and each is missing in its own hour.
     twice = after(known, run(known, {"f": (listed("f"), cut), "g": (listed("g", 1), cut)}))
     assert (twice["g"].status, missing(twice, 1)[0]) == ("duplicate", expected[0].replace("f", "g", 1))
     whole = after(known, run(known, {"f": (listed("f", touched=2), content("abc"))}))
     assert missing(whole) == ()
 
 
-def test_what_is_held_back_is_missing_in_all_its_hours_whatever_stands() -> None:
+def test_conflicting_file_is_missing_in_all_its_hours() -> None:
     near = replace(RULES, permitted=lambda hour: hour == at(0))
     for rules, failed in ((RULES, "rejected_share"), (near, None)):
         grown = {"f": (listed("f", touched=2), content("abc", (0, 1), failed))}
@@ -248,7 +248,7 @@ def test_what_is_held_back_is_missing_in_all_its_hours_whatever_stands() -> None
     assert conflict["f"].touched == {at(0)}
 
 
-def test_a_file_that_was_nowhere_waits_for_the_hours_that_it_has_now() -> None:
+def test_file_that_had_no_hours_waits_for_its_new_ones() -> None:
     empty = after({}, run({}, {"f": (listed("f", None), content("", ()))}))
     far = replace(RULES, permitted=lambda hour: hour == UNKNOWN_HOUR)
     waiting = run(empty, {"f": (listed("f", None, 2), content("a", (1,)))}, far).files["f"]
@@ -258,7 +258,7 @@ def test_a_file_that_was_nowhere_waits_for_the_hours_that_it_has_now() -> None:
     )
 
 
-def test_a_duplicate_that_becomes_the_canonical_file_lacks_nothing() -> None:
+def test_duplicate_that_becomes_canonical_is_complete() -> None:
     both = {"a": (listed("a"), content("ab")), "z": (listed("z"), content("ab"))}
     known = after({}, run({}, both))
     grown = after(known, run(known, both | {"a": (listed("a", touched=2), content("abc"))}))
@@ -266,7 +266,7 @@ def test_a_duplicate_that_becomes_the_canonical_file_lacks_nothing() -> None:
     assert missing(grown) == ()
 
 
-def test_a_duplicate_that_is_gone_leaves_nothing_behind() -> None:
+def test_removed_duplicate_leaves_no_trace() -> None:
     both = {"a": (listed("a", 4), content("ab")), "m": (listed("m", 5), content("ab"))}
     known = after({}, run({}, both))
     alone = {"a": both["a"]}
@@ -277,7 +277,7 @@ def test_a_duplicate_that_is_gone_leaves_nothing_behind() -> None:
     assert decisions.added == {content("abc").source_id: "a"}
 
 
-def test_the_rows_of_a_file_that_is_gone_are_taken_over_by_an_equal_one_of_another_hour() -> None:
+def test_rows_of_a_removed_file_pass_to_an_equal_one_of_another_hour() -> None:
     known = one("ab", "m")
     there = {"z": listed("z", 5)}
     decisions = decide(known, there, {"z": content("ab")}, {"z"}, RULES)
@@ -286,14 +286,14 @@ def test_the_rows_of_a_file_that_is_gone_are_taken_over_by_an_equal_one_of_anoth
     assert decisions.added == {content("ab").source_id: "z"}
 
 
-def test_what_waits_in_an_hour_that_the_run_does_not_see_to_is_left_alone() -> None:
+def test_file_waiting_in_an_hour_outside_the_run_is_not_touched() -> None:
     far = replace(RULES, permitted=lambda hour: False)
     waiting = {name: (listed(name, hour), content(name, (hour,))) for name, hour in (("a", 1), ("b", 9))}
     known = after({}, run({}, waiting, far))
     assert decide(known, {}, {}, {"a"}, RULES).dropped == {"a"}
 
 
-def test_a_canonical_file_that_is_gone_leaves_its_rows_to_a_duplicate() -> None:
+def test_rows_of_a_removed_canonical_file_pass_to_a_duplicate() -> None:
     both = {"a": (listed("a", 4), content("ab")), "m": (listed("m", 5), content("ab"))}
     known = after({}, run({}, both))
     decisions = run(known, {"m": both["m"]})
@@ -301,7 +301,7 @@ def test_a_canonical_file_that_is_gone_leaves_its_rows_to_a_duplicate() -> None:
     assert decisions.added == {content("ab").source_id: "m"}
 
 
-def test_a_file_that_cannot_be_read_is_read_again_and_no_conflict() -> None:
+def test_unreadable_file_is_read_again_and_no_conflict() -> None:
     known = one("ab")
     unreadable = replace(
         content("", ()), source_id="", digest="", failed="cannot be read: Input/output error"
@@ -315,11 +315,11 @@ def test_a_file_that_cannot_be_read_is_read_again_and_no_conflict() -> None:
     assert (mended["f"].status, mended["f"].source_id) == ("ingested", content("abc").source_id)
 
 
-def test_duplicates_are_counted_by_content_whatever_the_names() -> None:
+def test_duplicates_are_counted_by_content_for_any_names() -> None:
     (file,) = one("abc").values()
     held = replace(file, accepted=5, duplicates=3, lines=8)
     known = {"f": held, "again": replace(held, path="again", status="duplicate")}
-    # Read again, for a file that has come beside them: nothing is known of its duplicates yet.
+    # Read again, as a new file appeared next to them: their duplicates are not known yet.
     afresh = {path: replace(file, accepted=8, duplicates=0) for path, file in known.items()}
     other = replace(held, path="other", source_id="other", accepted=4, duplicates=0, lines=4)
     held_back = replace(other, path="back", source_id=None)
@@ -330,12 +330,12 @@ def test_duplicates_are_counted_by_content_whatever_the_names() -> None:
     assert {path: (file.accepted, file.duplicates) for path, file in moved.items()} == {
         "f": (7, 1), "again": (7, 1), "other": (2, 2), "back": (4, 0),
     }  # fmt: skip
-    # Rows that enter anew are all counted anew.
+    # Rows that are published again are all counted again.
     anew = with_duplicates(files, known, {held.source_id}, {held.source_id: 4})
     assert (anew["f"].accepted, anew["again"].duplicates, anew["other"]) == (4, 4, other)
 
 
-def test_rows_of_another_specification_that_cannot_be_read_again_are_told() -> None:
+def test_rows_of_another_specification_that_cannot_be_read_again_are_reported() -> None:
     known = one("ab")
     gone = after(known, run(known, {}))
     other = replace(RULES, spec_hash=lambda hour: "other")
@@ -353,7 +353,7 @@ def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_m
         words = "its rows were read under another specification"
         again = f"f: {words}; a run from 2015-05-17T03:00 to 2015-05-17T06:00 reads it again"
         assert [cause.text for cause in states[at(3)].missing] == ([again] if mixed else [])
-    # What stands was read for the last time where another content lies there; a second name has no rows.
+    # The published content was last read where another content is now; a second name has no rows.
     for status, same in (("conflict", False), ("quarantined", True), ("waiting", True), ("duplicate", False)):
         for seen in (known["f"].source_id, "another"):
             held = [replace(known["f"], status=status, status_reason="", last_read_source_id=seen)]

@@ -1,4 +1,4 @@
-"""Any history of files keeps rows and what is said of them together, however it is cut into runs."""
+"""For any history of files and any split into runs, rows and their description agree."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,7 +31,7 @@ Captures = dict[str, str]
 
 @dataclass(frozen=True)
 class Step:
-    """A run, and the landing folder that it finds."""
+    """A run, with the landing folder at its start."""
 
     texts: dict[str, str]
     hours: set[int] = field(default_factory=lambda: HOURS)
@@ -69,7 +69,7 @@ def read_of(text: str, hour: int, captures: Captures) -> FileContent:
 def whole_run(
     known: dict[str, FileRecord], disk: dict[str, tuple[str, int]], step: Step, rules: FilePolicy
 ) -> tuple[dict[str, FileRecord], Decisions]:
-    """What ingest does with a landing folder of texts."""
+    """Ingest a landing folder of texts."""
     there = {
         path: replace(listed(path, NAMES[path] + step.shift, touched), captures=step.captures)
         for path, (_, touched) in disk.items()
@@ -90,7 +90,7 @@ def whole_run(
 @pytest.mark.parametrize("replacing", [True, False])
 @rare_case(6)
 @given(history=steps)
-def test_any_history_of_files_keeps_rows_and_their_description_together(
+def test_rows_and_their_description_agree_for_any_history_of_files(
     history: list[Step], replacing: bool
 ) -> None:
     known: dict[str, FileRecord] = {}
@@ -98,7 +98,7 @@ def test_any_history_of_files_keeps_rows_and_their_description_together(
     disk: dict[str, tuple[str, int]] = {}
     times: dict[tuple[str, str], int] = {}
     for moment, step in enumerate([*history, replace(history[-1], hours=HOURS, shape="shape")]):
-        # A file that is as it was keeps its time; one that comes back may have the time that it had.
+        # An unchanged file keeps its time; a restored file may have its former time.
         disk = {
             p: disk[p]
             if p in disk and disk[p][0] == text
@@ -133,7 +133,7 @@ def test_any_history_of_files_keeps_rows_and_their_description_together(
 
 
 Disk = dict[str, tuple[int, str, set[int]]]
-"""Of each path: the hour in its name, its text, and the hours that its events lie in beside that one."""
+"""For each path: the hour in its name, its text, and the other hours in which it has events."""
 disks = st.dictionaries(
     st.sampled_from("abcd"),
     st.tuples(st.integers(-3, 12), st.sampled_from(["a", "ab"]), st.sets(st.integers(-3, 12), max_size=2)),
@@ -143,7 +143,7 @@ disks = st.dictionaries(
 def ingested(
     known: dict[str, FileRecord], asked: set[datetime], disk: Disk, stretch: Interval, chunk: int
 ) -> tuple[dict[str, FileRecord], set[datetime]]:
-    """A run over a stretch in chunks, and the hours that somebody has asked for after it."""
+    """Run over an interval in chunks; return the result and the requested hours."""
     for part in stretch.chunks(chunk * HOUR):
         scope = Scope.of(part, stretch, 2 * HOUR, asked)
         known = one_chunk(known, asked, disk, scope)
@@ -170,7 +170,7 @@ def one_chunk(
 
 @rare_case(4)
 @given(disks, disks, st.integers(0, 4), st.integers(1, 8), st.integers(1, 4))
-def test_chunks_leave_no_trace_among_files(
+def test_run_in_chunks_gives_the_files_of_one_run(
     earlier: Disk, disk: Disk, start: int, hours: int, chunk: int
 ) -> None:
     known, asked = ingested({}, set(), earlier, Interval(at(0), at(2)), 2)
@@ -184,7 +184,7 @@ def test_chunks_leave_no_trace_among_files(
         assert all(chunked[0][path].status == "ingested" for path in standing)
 
 
-def test_a_file_that_crosses_from_one_chunk_into_the_next_is_taken() -> None:
+def test_file_with_hours_of_two_chunks_is_read() -> None:
     early, late = {"f": (4, "a", {4})}, {"f": (4, "ab", {5})}
     for before in ({}, early):
         known, asked = ingested({}, set(), before, Interval(at(4), at(5)), 1)

@@ -1,4 +1,4 @@
-"""Which hours a run of ingest publishes, which tables of them it writes, and which it forgets. No Spark."""
+"""Which hours a run of ingest publishes, which tables of them it writes, and which it drops. No Spark."""
 
 from collections.abc import Mapping, Set
 from dataclasses import replace
@@ -33,7 +33,7 @@ def due(
     known: Mapping[str, FileRecord] | None = None,
     decisions: Decisions = NOTHING,
 ) -> tuple[list[datetime], Set[datetime]]:
-    """The hours that a run of the first hour publishes with their rows, and those that it forgets."""
+    """Return the hours that a run of the first hour publishes with their rows, and those that it drops."""
     snapshot, chunk = LedgerSnapshot(entries), Interval(at(0), at(1))
     scope = Scope.of(chunk, chunk, 2 * HOUR, snapshot.hours(STAGE))
     found = IngestSnapshot(
@@ -46,13 +46,13 @@ def due(
     return step.plan.hours["events"], forgotten
 
 
-def test_an_hour_that_nobody_has_published_is_due() -> None:
+def test_unpublished_hour_is_required() -> None:
     assert due({}) == ([at(0)], set())
 
 
 @pytest.mark.parametrize("table", ["events", "duplicates", "rejected", "files"])
 @pytest.mark.parametrize(("status", "expected"), [("published", []), ("writing", [at(0)])])
-def test_an_hour_that_stands_is_left_alone_unless_a_killed_run_has_left_part_of_it(
+def test_published_hour_is_not_written_unless_a_killed_run_left_part_of_it(
     table: str, status: Status, expected: list[datetime]
 ) -> None:
     entries = {partition_of(of.name, at(0)): STANDS for of in Tables.of(STREAM)}
@@ -61,7 +61,7 @@ def test_an_hour_that_stands_is_left_alone_unless_a_killed_run_has_left_part_of_
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_an_hour_of_which_no_file_is_left_is_forgotten_unless_somebody_asked_for_it(asked: bool) -> None:
+def test_hour_without_files_is_dropped_unless_it_was_requested(asked: bool) -> None:
     known = after({}, run({}, {"f": (listed("f", 5), content("ab", (5,)))}))
     source = str(known["f"].source_id)
     gone = Decisions({}, {source: known["f"].touched}, {}, frozenset({"f"}), frozenset())
@@ -75,7 +75,7 @@ def test_an_hour_of_which_no_file_is_left_is_forgotten_unless_somebody_asked_for
 
 
 @pytest.mark.parametrize("former", [frozenset[str](), frozenset({"former"})])
-def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_former_column(
+def test_rows_are_written_if_they_differ_or_may_have_had_a_former_column(
     former: frozenset[str],
 ) -> None:
     tables = Tables.of(STREAM)
@@ -86,7 +86,7 @@ def test_rows_are_written_where_they_are_others_than_stand_or_may_have_held_a_fo
     snapshot = LedgerSnapshot({partition_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
     seen = {partition_of("events", at(n)): replace(STANDS, run_id="now") for n in (0, 1, 2)}
     decisions = replace(NOTHING, removed={"a": frozenset({at(2)})})
-    # In hour 0 one event is another; in hour 3 nothing but the files' count of duplicates changes.
+    # In hour 0 one event differs; in hour 3 only the files' count of duplicates changes.
     nodes = [*(partition_of(of.name, at(n)) for of in tables for n in range(3)), partition_of("files", at(3))]
     figures = {node: {"count": 1, "digest": "1:2"} for node in nodes}
     figures[partition_of("events", at(0))] = {"count": 2, "digest": "2:3"}

@@ -46,17 +46,17 @@ PATH = "landing/web/2015-05-17/access.02.log.gz"
 
 
 def good(number: int) -> list[str]:
-    """Ten lines of an hour."""
+    """Return ten lines of an hour."""
     return [line(3600 * number + i) for i in range(10)]
 
 
 class Case(NamedTuple):
-    """The file of an hour, and what comes of it.
+    """The file of an hour, with the expected result.
 
     Attributes:
-        lines: None where no file comes.
-        observed: by check, of those that fail; each keeps a hour from being complete.
-        sample: patterns of what is kept of the rows at fault.
+        lines: None if there is no file.
+        observed: the values of the checks that fail; each makes the hour incomplete.
+        sample: patterns of the stored rows at fault.
     """
 
     lines: list[str] | None
@@ -66,7 +66,7 @@ class Case(NamedTuple):
 
 
 CUT = 5
-"""The hour whose file is cut short."""
+"""The hour whose file is truncated."""
 CASES = {
     0: Case(good(0), {}),
     1: Case(good(1), {}),
@@ -95,7 +95,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StreamHarness:
-    """All the files, after one run of ingest; nothing may change it."""
+    """Return a lake with all the files, after one run of ingest; tests must not change it."""
     folder = tmp_path_factory.mktemp("landed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRANSOM_HOME", str(folder))
@@ -124,7 +124,7 @@ def test_file_fails_its_check_alone(landed: StreamHarness, number: int) -> None:
 
 
 @pytest.mark.xdist_group("checks of ingest")
-def test_withheld_file_publishes_no_rows_while_others_do(landed: StreamHarness) -> None:
+def test_quarantined_file_publishes_no_rows_and_others_do(landed: StreamHarness) -> None:
     rows = landed.rows_of("events")
     many = {number: sum(row["hour"] == hour(number) for row in rows) for number in CASES}
     expected = {number: len(case.lines or ()) for number, case in CASES.items()}
@@ -160,7 +160,7 @@ checks: {hours_bounded: {hours: 3}, rejected_share: {at_most: 0.5}}
 
 
 @makes_fail("hours_bounded")
-def test_file_of_too_many_hours_touches_none_of_them(make_stream: Make, tmp_path: Path) -> None:
+def test_file_of_too_many_hours_changes_none_of_them(make_stream: Make, tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     for name, hours in (("good", 3), ("random", 4)):
         lines = [*(line(7200 * number, f"10.0.0.{number}") for number in range(hours)), "junk"]
@@ -179,7 +179,7 @@ def test_file_of_too_many_hours_touches_none_of_them(make_stream: Make, tmp_path
     passed = "hour: 1970-01-01T00:00, stage: ingest, check: hours_bounded, observed: 4, who: a, why: b"
     accepting = f"{SCATTERING}waivers: [{{{passed}}}]"
     for number, text in enumerate((SCATTERING.replace("hours: 3", "hours: 4"), accepting)):
-        # A copy of what the strict run has left.
+        # A copy of the lake after the strict run.
         shutil.copytree(tmp_path / "lake", tmp_path / f"lake-{number}")
         lenient = make_stream(text, f"lake-{number}")
         lenient.stage("ingest", 0, 10)
@@ -248,7 +248,7 @@ aggregates:
 
 
 @makes_fail("keys_not_null", "used_fields_present")
-def test_event_without_a_key_fails_the_check_of_each_block_that_takes_it(make_stream: Make) -> None:
+def test_event_without_a_key_fails_the_check_of_each_block_that_selects_it(make_stream: Make) -> None:
     day = make_stream(GAMES)
     purchase, login = {"kind": "purchase", "currency": "EUR"}, {"kind": "login"}
     end = {"kind": "end", "map": "a", "os": 1}
@@ -261,9 +261,9 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_takes_it(make_st
     # Columns that a whole file lacks, and that none of its events needs.
     land(2, login, login)
     land(3, purchase, {"kind": "purchase"}, end | {"map": None}, end | {"os": None}, end | {"os": None})
-    # One that the file lacks altogether, and that its events need.
+    # A column that the file lacks altogether, and that its events need.
     land(4, login, {"kind": "purchase"})
-    # No condition holds for an event without a kind; the block that takes every event needs one.
+    # No condition is true for an event without a kind; the block that selects every event needs one.
     land(5, purchase, end, {"currency": "EUR"})
     ingested = day.stage("ingest", 1, 6)
     assert (ingested.published, ingested.quarantined) == (2, 3)
@@ -287,7 +287,7 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_takes_it(make_st
 def judged(
     spark: SparkSession, harness: StreamHarness, times: list[int], claimed: int, span: Span
 ) -> dict[str, float | None]:
-    """What the checks of a file say of events at some seconds, under a summary that claims so many."""
+    """Return the verdicts on a file with events at some seconds, with a summary of so many events."""
     rows = ParsedRows(Store(spark, str(harness.root)), harness.stream)
     events = [
         {
@@ -313,7 +313,7 @@ def judged(
 
 
 @makes_fail("lines_accounted")
-def test_lines_that_are_nowhere_fail_their_check(spark: SparkSession, make_stream: Make) -> None:
+def test_unaccounted_lines_fail_their_check(spark: SparkSession, make_stream: Make) -> None:
     span = Span(hour(2), hour(3))
     times = [7200, 7201, 10799]
     assert judged(spark, make_stream(CHECKED), times, 3, span) == {}
@@ -347,7 +347,7 @@ def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(make_stream:
         (hour(1), "no_nul_bytes", "warning", 300_000),
         (hour(2), "no_nul_bytes", "warning", 300),
         (hour(2), "file_readable", "incomplete", 1),
-        # Of these not one line is an event: that is no matter of a share.
+        # None of these lines is an event: no check of a share.
         (hour(3), "rejected_share", "error", 1),
     }
     entries = [
@@ -360,7 +360,7 @@ def test_share_of_few_lines_and_nul_bytes_before_lines_are_warnings(make_stream:
 
 
 @makes_fail("captures_filled")
-def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(make_stream: Make) -> None:
+def test_file_with_an_empty_capture_in_its_name_is_quarantined(make_stream: Make) -> None:
     day = make_stream(CHECKED.partition("checks:")[0].replace("access.%H*.log.gz", "access.%H{site}.log.gz"))
     day.land(0, good(0), ".north")
     path = day.land(1, good(1))
@@ -382,7 +382,7 @@ def test_file_in_whose_name_a_capture_is_empty_is_withheld_by_name(make_stream: 
     entries = [
         day.snapshot()[PartitionKey("ingest", "events", "events", hour(number))] for number in range(3)
     ]
-    # The hour's other file stands: the hour is withheld all the same.
+    # The hour's other file is fine: the hour is quarantined all the same.
     assert [(entry.status, entry.rows) for entry in entries] == [
         ("published", 10), ("quarantined", 0), ("quarantined", 10),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Ingest in the lake in memory: what becomes of hours and files, whatever happens to its runs. No Spark."""
+"""Ingest in the lake in memory: the state of hours and files after any kills of its runs. No Spark."""
 
 import zlib
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from transom.storage.claim import RunSuperseded
 from transom.stream import parse
 
 STREAM = parse(yaml.safe_load(EVERY_FEATURE.replace('.log.gz"}', '.log.gz", equal_files: one}')))
-"""A stream in which files of equal bytes are one; a run makes good the two hours before its own."""
+"""A stream in which files of equal bytes are one; a run repairs the two hours before its own."""
 SIDES = ["before", pytest.param("after", marks=pytest.mark.full)]
 
 
@@ -26,7 +26,7 @@ def put(lake: Pipeline, name: str, *minutes: int, of: int | None = None, sent: i
     Args:
         name: begins with the hour.
         minutes: the times of its lines in that hour.
-        of: the hour of its lines, where that is another one.
+        of: the hour of its lines, if it is another one.
     """
     hour = at(int(name[:2]) if of is None else of)
     lines = access_log(*(hour + timedelta(minutes=minute) for minute in minutes), sent=sent)
@@ -38,12 +38,12 @@ def path(name: str) -> str:
 
 
 def files(lake: Pipeline) -> dict[str, tuple[str, int]]:
-    """Status of each file, and how many events it has."""
+    """Return status and number of events of each file."""
     return {row["path"][30:-7]: (row["status"], row["accepted"]) for row in lake.files().values()}
 
 
 def events(lake: Pipeline) -> dict[int, int]:
-    """How many events each hour has that stands complete."""
+    """Return the number of events of each published complete hour."""
     entries = {n: lake.ledger.snapshot().get(partition_of("events", at(n))) for n in range(9)}
     return {n: entry.rows for n, entry in entries.items() if entry and _is_whole(entry)}
 
@@ -53,7 +53,7 @@ def _is_whole(entry: PartitionState) -> bool:
 
 
 def failed(lake: Pipeline, hour: int) -> list[str]:
-    """The checks that failed in an hour."""
+    """Return the checks that failed in an hour."""
     snapshot = lake.ledger.snapshot()
     return [v.check for v in lake.ledger.checks(snapshot, "ingest", {at(hour)}) if not v.success]
 
@@ -64,14 +64,14 @@ def first(lake: Pipeline) -> None:
 
 
 def later(lake: Pipeline) -> None:
-    """A late file, one that has grown, a duplicate, and a new one."""
+    """Add a late file, a grown file, a duplicate, and a new file."""
     put(lake, "00b", 30)
     put(lake, "01a", 10, 50)
     put(lake, "01b", 10, 50)
     put(lake, "02a", 5)
 
 
-def test_late_and_grown_files_and_duplicates_are_published_as_if_they_had_always_been_there() -> None:
+def test_late_and_grown_files_and_duplicates_equal_one_run_over_all_files() -> None:
     lake = Pipeline(STREAM)
     first(lake)
     outcome = lake.stage("ingest", 0, 2)
@@ -96,7 +96,7 @@ def test_late_and_grown_files_and_duplicates_are_published_as_if_they_had_always
     assert lake.ledger.version == version
 
 
-def test_changed_file_is_held_back_and_file_that_is_gone_keeps_its_rows() -> None:
+def test_changed_file_is_a_conflict_and_removed_file_keeps_its_rows() -> None:
     lake = Pipeline(STREAM)
     first(lake)
     later(lake)
@@ -109,7 +109,7 @@ def test_changed_file_is_held_back_and_file_that_is_gone_keeps_its_rows() -> Non
     assert files(lake)["00a"] == ("missing", 2)
     assert files(lake)["00b"] == files(lake)["02a"] == ("conflict", 1)
     assert "files_unchanged" in failed(lake, 2)
-    # Where the name of a duplicate is gone, another one has its rows.
+    # If the name of a duplicate is gone, another one has its rows.
     del lake.landing[path("01a")]
     lake.stage("ingest", 2, 3)
     assert files(lake).keys() == {"00a", "00b", "01b", "02a"}
@@ -117,7 +117,7 @@ def test_changed_file_is_held_back_and_file_that_is_gone_keeps_its_rows() -> Non
     lake.assert_ledger_true()
 
 
-def test_file_that_comes_later_than_runs_look_back_waits() -> None:
+def test_file_later_than_the_repair_window_waits() -> None:
     lake = Pipeline(STREAM)
     first(lake)
     lake.stage("ingest", 0, 2)
@@ -129,7 +129,7 @@ def test_file_that_comes_later_than_runs_look_back_waits() -> None:
     assert events(lake) == {0: 3, 1: 1, 4: 0}
 
 
-def test_every_stage_follows_files() -> None:
+def test_late_file_changes_every_stage() -> None:
     lake, anew = Pipeline(STREAM), Pipeline(STREAM)
     first(lake)
     for number in range(3):
@@ -145,7 +145,7 @@ def test_every_stage_follows_files() -> None:
 
 
 def killed_at_each_commit(lake: Pipeline, run: Callable[[Pipeline], object]) -> list[Pipeline]:
-    """What a run leaves, were it killed before its first commit or after any."""
+    """Return the states that a run leaves if it is killed before its first commit or after any."""
     left = [lake.copied()]
     lake.commits.observer = lambda: left.append(lake.copied())
     run(lake)
@@ -163,7 +163,7 @@ def test_run_killed_between_any_two_commits_is_repaired_by_next_run(again: bool)
         del never.landing[path("00a")]
     hours = (2, 3) if again else (0, 2)
     left = killed_at_each_commit(never, lambda lake: lake.stage("ingest", *hours))
-    # A pin, a claim, rows of events and files, checks, and what came out.
+    # A pin, a claim, rows of events and files, checks, and the results.
     assert len(left) > 5
     for number, lake in enumerate(left):
         lake.stage("ingest", *hours)
@@ -172,7 +172,7 @@ def test_run_killed_between_any_two_commits_is_repaired_by_next_run(again: bool)
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_run_overtaken_at_any_commit_leaves_what_the_other_run_has_made(side: str) -> None:
+def test_run_overtaken_at_any_commit_leaves_the_rows_of_the_other_run(side: str) -> None:
     old = Pipeline(STREAM)
     first(old)
     old.stage("ingest", 0, 1)

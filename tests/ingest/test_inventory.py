@@ -1,4 +1,4 @@
-"""A run that takes out what it has to do with decides as one that looks at every file."""
+"""A run that selects its files from the inventory decides as one that looks at every file."""
 
 import hashlib
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ from transom.storage.store import PinnedTables, Store
 from transom.storage.tables import Table
 
 HOURS = st.sampled_from([-20, 8, 10, 30])
-"""Some lie near each other, and others do not."""
+"""Some are near each other, and others are not."""
 HEAL = 3 * HOUR
 PATTERNS = ["in/%Y-%m-%d/%H/*.log", "in/%Y-%m-%d/%H/{host}*.log", "in/%Y-%m-%d/*.log", "in/{host}/*.log"]
 EXPECTED = {"specification": "now"}
@@ -46,8 +46,8 @@ class Drop:
     """A file in the landing folder.
 
     Attributes:
-        more: hours that its events lie in beside that of its name.
-        touched: when it was changed.
+        more: the other hours in which it has events.
+        touched: its modification time.
     """
 
     text: str
@@ -66,10 +66,10 @@ DISKS = st.dictionaries(PATHS, DROPS, max_size=4)
 
 @dataclass(frozen=True)
 class Turn:
-    """A run of an hour, and what it finds in the landing folder.
+    """A run of an hour, with the changes of the landing folder before it.
 
     Attributes:
-        gone: which of the files that were there before are not any more, by their places.
+        gone: indices of the previous files that are removed.
         renamed: paths of these that have others now.
     """
 
@@ -82,7 +82,7 @@ class Turn:
 
 
 def turns_of(pattern: str) -> st.SearchStrategy[list[Turn]]:
-    """Runs of a stream whose pattern or specification changes now and then."""
+    """Draw runs of a stream whose pattern or specification changes now and then."""
     turn = st.builds(
         Turn,
         DISKS,
@@ -96,7 +96,7 @@ def turns_of(pattern: str) -> st.SearchStrategy[list[Turn]]:
 
 
 def disk_after(before: Mapping[str, Drop], turn: Turn) -> dict[str, Drop]:
-    """The landing folder of a turn: some files stay as they were, some are renamed, some are others."""
+    """Return the landing folder of a turn: some files are unchanged, some are renamed, some are others."""
     kept = {
         path: drop for number, (path, drop) in enumerate(sorted(before.items())) if number not in turn.gone
     }
@@ -119,7 +119,7 @@ def read_of(path: str, drop: Drop, names: FileNames) -> FileContent:
 
 
 class Lake:
-    """The rows of `files` after some runs, of which each looks at all of them."""
+    """The rows of `files` after some runs, each of which looks at all files."""
 
     def __init__(self) -> None:
         self.files: dict[str, FileRecord] = {}
@@ -170,7 +170,7 @@ def landing(disk: Mapping[str, Drop], names: FileNames) -> Landing:
 
 
 def rows_of(files: Mapping[str, FileRecord], names: FileNames, fresh: frozenset[int]) -> pa.Table:
-    """The rows of `files`; of some somebody has looked at the names."""
+    """Return the rows of `files`; the names of some have been parsed."""
     ordered = [files[path] for path in sorted(files)]
     some = ([f for n, f in enumerate(ordered) if (n in fresh) == wanted] for wanted in (False, True))
     kept, others = (file_rows(Table.load("files"), part) for part in some)
@@ -179,7 +179,9 @@ def rows_of(files: Mapping[str, FileRecord], names: FileNames, fresh: frozenset[
 
 @settings(max_examples=150)
 @given(st.sampled_from(PATTERNS).flatmap(turns_of), st.frozensets(st.integers(0, 9), max_size=1))
-def test_a_run_decides_as_one_that_looks_at_every_file(turns: list[Turn], fresh: frozenset[int]) -> None:
+def test_run_with_inventory_decides_as_one_that_looks_at_every_file(
+    turns: list[Turn], fresh: frozenset[int]
+) -> None:
     lake = Lake()
     names = FileNames(PathPattern(turns[0].pattern))
     for turn in turns:
@@ -205,7 +207,7 @@ def test_a_run_decides_as_one_that_looks_at_every_file(turns: list[Turn], fresh:
             for of, scene in ((found, part), (expected, whole))
         ]  # fmt: skip
         assert states[0] == states[1]
-        # What is written: all files of the hours that some of them belong to.
+        # Written are all files of the hours to which some of them belong.
         written = changed | {file.hour for file in found.files.values()}
         part = part.select(Inventory.select_files_of_hours, written)
         files = {**part.recorded, **found.files}
@@ -225,7 +227,7 @@ NAMED = "in/%Y-%m-%d/%H/{host}.log"
 
 
 def file(hour: datetime = FAR, name: str = "a", **more: Any) -> FileRecord:
-    """A file that lies where its hour says, as it is known."""
+    """Return the record of a file in the folder of its hour."""
     path = f"in/{hour:%Y-%m-%d/%H}/{name}.log"
     digest = hashlib.sha256(path.encode()).hexdigest()
     known = source_id(digest, {"host": name})
@@ -247,7 +249,7 @@ def inventory_of(
     of: str = NAMED,
     **more: Any,
 ) -> Inventory:
-    """An inventory of files, at whose names somebody has looked by a pattern."""
+    """Return an inventory of files whose names were parsed with a pattern."""
     rows = with_names(file_rows(Table.load("files"), files), FileNames(PathPattern(looked)), looked)
     found = Inventory(rows, Landing(FileNames(PathPattern(of)), there), "shape", of, **more)
     return found.select_near(HourSet.of([at(9), at(10)]))
@@ -282,16 +284,18 @@ OTHER_TIME = {QUIET.path: (1, 5)}
         pytest.param(replace(QUIET, path="in/o.log"), {"in/o.log": (3, 3)}, False, id="not the stream's"),
     ],
 )  # fmt: skip
-def test_what_a_run_takes_out(known: FileRecord, there: dict[str, tuple[int, int]], taken: bool) -> None:
+def test_run_selects_files_near_its_hours_and_unparsed_ones(
+    known: FileRecord, there: dict[str, tuple[int, int]], taken: bool
+) -> None:
     found = inventory_of([known, NEAR], {**there, **lying(NEAR)})
     assert found.recorded.keys() == {NEAR.path} | ({known.path} if taken else set())
     assert (found.listed, found.waiting) == (1 + (bool(there) and known.path != "in/o.log"), 0)
-    # At whose name nobody has looked by the pattern as it is now, that is looked at again.
+    # A file whose name was not parsed with the current pattern is parsed again.
     again = inventory_of([known, NEAR], {**there, **lying(NEAR)}, looked="in/%Y.log")
     assert again.recorded.keys() == {NEAR.path} | ({known.path} if taken or there else set())
 
 
-def test_a_file_is_taken_out_for_what_its_name_declares() -> None:
+def test_file_is_selected_by_the_period_in_its_name() -> None:
     # A day's file, whose first hour is far from those of the run.
     daily = "in/%Y-%m-%d/%H/{host}.log"
     known = replace(file(at(0)), path=f"in/{at(0):%Y-%m-%d}.log")
@@ -301,7 +305,7 @@ def test_a_file_is_taken_out_for_what_its_name_declares() -> None:
         assert (known.path in found.recorded) == taken
 
 
-def test_files_of_one_content_are_taken_out_together() -> None:
+def test_files_of_one_content_are_selected_together() -> None:
     copy, equal = file(name="a", hour=at(-50)), file(name="b", hour=at(-60))
     copy = replace(copy, source_id=NEAR.source_id, content_sha256=None)
     equal = replace(equal, content_sha256=NEAR.content_sha256)
@@ -318,7 +322,7 @@ def test_files_of_one_content_are_taken_out_together() -> None:
     assert QUIET.path in found.recorded
 
 
-def test_a_file_that_is_gone_is_taken_out_where_every_run_looks_at_another_of_its_content() -> None:
+def test_removed_file_is_selected_if_every_run_examines_an_equal_one() -> None:
     for pattern, folder, taken in (
         ("in/{host}.log*", "in", True),
         (f"{NAMED}*", f"in/{FAR:%Y-%m-%d/%H}", False),
@@ -330,12 +334,12 @@ def test_a_file_that_is_gone_is_taken_out_where_every_run_looks_at_another_of_it
         assert inventory_of([gone, packed], lying(gone, packed), looked=pattern, of=pattern).recorded == {}
 
 
-def test_files_of_hours_in_which_something_is_accepted_are_taken_out() -> None:
+def test_files_of_hours_with_waivers_are_selected() -> None:
     assert QUIET.path in inventory_of([QUIET], lying(QUIET), waived_hours={FAR}).recorded
     assert QUIET.path not in inventory_of([QUIET], lying(QUIET), waived_hours={at(-99)}).recorded
 
 
-def test_files_are_taken_out_by_their_hours_when_they_are_asked_for() -> None:
+def test_files_are_selected_by_requested_hours() -> None:
     other = replace(file(at(-90)), hours=(at(-80),))
     found = inventory_of([QUIET, other], {})
     assert found.recorded == {}

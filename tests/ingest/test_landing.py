@@ -1,4 +1,4 @@
-"""Listing and opening files of a landing folder, whatever their names, by path and by URI."""
+"""Listing and opening files of a landing folder with any names, by path and by URI."""
 
 import os
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ NAMES = ["conn 05:00:00-06:00:00.log", "conn%2005:00.log", "conn+[x]#?&=é.log",
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A landing folder whose own name is as hard as its files' names."""
+    """Return a landing folder whose own name is as hard as its files' names."""
     root = tmp_path / "in here: 100%25"
     for name in NAMES:
         file = root / "a b" / name
@@ -50,25 +50,29 @@ def assert_all_are_found(text: str, prefix: str, names: list[str]) -> None:
 FLAT = [name for name in NAMES if "/" not in name]
 
 
-def test_by_an_absolute_path(folder: Path) -> None:
+def test_absolute_path_is_listed(folder: Path) -> None:
     assert_all_are_found(f"{escaped(str(folder))}/a b/conn*.log", f"{folder}/a b/", FLAT)
 
 
-def test_by_a_uri(folder: Path) -> None:
+def test_uri_is_listed(folder: Path) -> None:
     prefix = f"file://{folder}/a b/"
     assert_all_are_found(f"{escaped(prefix)}conn*.log", prefix, FLAT)
     assert absolute(f"{prefix}conn.log") == f"{prefix}conn.log"
 
 
 @pytest.mark.parametrize("end", ["", "/"])
-def test_by_a_path_below_the_landing_folder(folder: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+def test_path_below_the_landing_folder_is_listed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
     for named in (str(folder), f"file://{folder}"):
         monkeypatch.setenv("TRANSOM_LANDING", named + end)
         assert_all_are_found("a b/conn*.log", "a b/", FLAT)
         assert absolute("a b/conn.log") == f"{named}/a b/conn.log"
 
 
-def test_a_pattern_whose_first_folder_has_a_hole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pattern_with_a_capture_in_its_first_folder_is_listed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for named in (str(folder), f"file://{folder}"):
         monkeypatch.setenv("TRANSOM_LANDING", named)
         assert_all_are_found("{site}/{part}/conn.log", "", ["a b/north/conn.log"])
@@ -76,7 +80,9 @@ def test_a_pattern_whose_first_folder_has_a_hole(folder: Path, monkeypatch: pyte
         assert found.captures == {"site": "a b", "part": "north"}
 
 
-def test_a_relative_landing_folder_is_told_in_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_landing_folder_is_reported_as_absolute_path(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TRANSOM_LANDING", ".")
     assert absolute("a b/x.log") == f"{folder}/a b/x.log"
@@ -87,12 +93,12 @@ def test_a_relative_landing_folder_is_told_in_full(folder: Path, monkeypatch: py
     ("home", "path"),
     [("/", "/x.log"), ("file:///", "file:///x.log"), ("s3://bucket/", "s3://bucket/x.log")],
 )
-def test_a_landing_folder_that_is_a_root(monkeypatch: pytest.MonkeyPatch, home: str, path: str) -> None:
+def test_root_folder_may_be_the_landing_folder(monkeypatch: pytest.MonkeyPatch, home: str, path: str) -> None:
     monkeypatch.setenv("TRANSOM_LANDING", home)
     assert absolute("x.log") == path
 
 
-def test_an_object_stores_path_is_its_bucket_and_key_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_of_an_object_store_is_bucket_and_key_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
@@ -109,7 +115,7 @@ def test_an_object_stores_path_is_its_bucket_and_key_as_they_stand(monkeypatch: 
     assert asked == ["s3://logs/"]
 
 
-def test_a_landing_folder_that_is_not_there_or_of_no_known_kind(tmp_path: Path) -> None:
+def test_missing_landing_folder_or_unknown_scheme_is_refused(tmp_path: Path) -> None:
     for path in (f"{tmp_path}/nothing", f"file://{tmp_path}/nothing"):
         with pytest.raises(LandingError, match=r"landing folder .*/nothing cannot be listed"):
             list_files(PathPattern(f"{path}/%Y.log"))
@@ -118,7 +124,7 @@ def test_a_landing_folder_that_is_not_there_or_of_no_known_kind(tmp_path: Path) 
 
 
 class Locked:
-    """The local disk, with one folder that nobody may list, not even root."""
+    """The local disk, with one folder that even root may not list."""
 
     def __init__(self, locked: Path) -> None:
         self.locked = str(locked)
@@ -137,7 +143,7 @@ def lock(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(landing, "locate", lambda path: (Locked(folder), locate(path)[1]))
 
 
-def test_a_folder_that_may_hold_files_and_cannot_be_read_is_named(
+def test_unreadable_folder_that_may_contain_files_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock(monkeypatch, folder / "a b" / "north")
@@ -147,7 +153,7 @@ def test_a_folder_that_may_hold_files_and_cannot_be_read_is_named(
 
 
 @pytest.mark.parametrize(("pattern", "names"), [("{site}/conn*.log", FLAT), ("{site}/s*/conn.log", [])])
-def test_a_folder_that_can_hold_no_file_of_the_stream_may_be_unreadable(
+def test_unreadable_folder_without_possible_files_is_ignored(
     folder: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, names: list[str]
 ) -> None:
     lock(monkeypatch, folder / "a b" / "north")
@@ -155,13 +161,13 @@ def test_a_folder_that_can_hold_no_file_of_the_stream_may_be_unreadable(
     assert found.keys() == {f"{folder}/a b/{name}" for name in names}
 
 
-def test_a_name_that_is_no_text_is_named(folder: Path) -> None:
+def test_name_that_is_no_text_is_reported(folder: Path) -> None:
     Path(os.fsdecode(bytes(folder / "a b") + b"/\xff.log")).write_text("")
     with pytest.raises(LandingError, match=r"\\xff\.log' is not UTF-8"):
         list_files(PathPattern(f"{escaped(str(folder))}/a b/*.log"))
 
 
-def test_times_may_count_from_what_a_name_says(folder: Path) -> None:
+def test_times_may_count_from_the_start_in_a_name(folder: Path) -> None:
     (folder / "2024-04-19.0530.log").touch()
     pattern = PathPattern(f"{escaped(str(folder))}/%Y-%m-%d.%H%M.log", "Asia/Kolkata")
     found = Landing.read(FileNames(pattern, times_by_name=True))

@@ -1,4 +1,6 @@
-"""A log without times: its lines count from the start in the file's name, which is part of what a file is."""
+"""A log without times: its lines count from the start in the file's name, which is part of the file's
+identity.
+"""
 
 from pathlib import Path
 
@@ -18,10 +20,10 @@ aggregates:
 """
 
 
-def test_two_equal_files_of_two_hours_are_two(spark: SparkSession, tmp_path: Path) -> None:
+def test_equal_files_of_two_hours_both_count(spark: SparkSession, tmp_path: Path) -> None:
     harness = StreamHarness(spark, tmp_path, TRACE.replace('"landing/', f'"{tmp_path}/'))
     for number in (5, 6):
-        # The last line lies beyond the hour, and within what the file may hold.
+        # The last line is outside the hour, and within the file's time range.
         text = "open path=/a flags=0 => 3\nread fd=3\nclose fd=3 => 0\nexit\n"
         (tmp_path / f"2015-05-17.{number:02}.log").write_text(text)
     harness.stage("ingest", 0, 24)
@@ -34,7 +36,7 @@ def test_two_equal_files_of_two_hours_are_two(spark: SparkSession, tmp_path: Pat
     assert sorted(map(tuple, rows.collect()), key=str) == sorted(expected, key=str)
     files = harness.table("files").select("status", "lines", "accepted", "rejected").collect()
     assert [tuple(file) for file in files] == [("ingested", 4, 4, 0)] * 2
-    # Named otherwise, it says other times, though no byte has changed.
+    # Under another name it has other times, though no byte has changed.
     (tmp_path / "2015-05-17.06.log").rename(tmp_path / "2015-05-17.08.log")
     harness.stage("ingest", 0, 24)
     standing = harness.table("files").select("path", "status").collect()

@@ -1,4 +1,4 @@
-"""Names that say the end of the period that a file covers, and which files an hour lacks."""
+"""Names with the end of the period that a file covers, and the missing files of an hour."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,18 +29,18 @@ def name(hour: int, minute: int, more: str = "a") -> str:
     return f"2024/05/28/lb_20240528T{hour:02}{minute:02}Z_{more}.log.gz"
 
 
-def test_a_file_whose_name_says_the_end_belongs_to_the_hour_of_its_period() -> None:
+def test_file_named_after_its_end_belongs_to_the_hour_of_its_period() -> None:
     match = stream().source.pattern.match(name(7, 0))
     assert match is not None
     assert (match.start, match.end, match.hour) == (at(6, 55), at(7), at(6))
     assert stream().source.pattern.match(name(7, 5)).hour == at(7)  # type: ignore[union-attr]
-    # A name that says the start, of a period longer than its minute.
+    # A name with the start of a period longer than its minute.
     match = stream(name_time="start").source.pattern.match(name(7, 0))
     assert match is not None
     assert (match.start, match.end) == (at(7), at(7, 5))
 
 
-def test_what_a_file_may_hold_goes_by_its_period() -> None:
+def test_time_range_of_a_file_depends_on_its_period() -> None:
     of = stream(event_time_range={"before": "1 minute", "after": "0 seconds"})
     match = of.source.pattern.match(name(7, 0))
     assert match is not None
@@ -52,7 +52,7 @@ def test_what_a_file_may_hold_goes_by_its_period() -> None:
 @pytest.mark.parametrize(
     ("text", "zone", "covers", "path", "start", "end"),
     [
-        # A day whose name says the next day, in a zone where it has 23 hours.
+        # A day whose name has the date of the next day, in a zone where it has 23 hours.
         (
             "%Y-%m-%d",
             "Europe/Berlin",
@@ -67,7 +67,7 @@ def test_what_a_file_may_hold_goes_by_its_period() -> None:
         ("%Y-%m-%dT%H", "Europe/Berlin", HOUR, "2024-03-31T03", "2024-03-31T00:00", "2024-03-31T01:00"),
     ],
 )
-def test_periods_of_hours_and_days(
+def test_periods_of_hours_and_days_have_the_expected_bounds(
     text: str, zone: str, covers: timedelta, path: str, start: str, end: str
 ) -> None:
     pattern = PathPattern(text, zone, covers, ends=True)
@@ -78,7 +78,7 @@ def test_periods_of_hours_and_days(
     assert pattern.format_hour_path(match.start) == path
 
 
-def test_an_hour_lacks_the_files_of_its_periods_also_of_the_one_that_the_next_hour_names() -> None:
+def test_hour_lacks_files_of_its_periods_including_one_named_after_the_next_hour() -> None:
     periods = Periods.of(stream())
     assert periods is not None
     there = [name(6, minute) for minute in range(5, 60, 5)]
@@ -88,11 +88,11 @@ def test_an_hour_lacks_the_files_of_its_periods_also_of_the_one_that_the_next_ho
     )
     assert periods.uncovered([*there, name(7, 0)], at(6)) == ()
     assert periods.uncovered([], at(6)) == tuple(at(6, minute) for minute in range(0, 60, 5))
-    # Several files of one period are no other period's.
+    # Several files of one period do not count for another.
     assert periods.uncovered([*there, name(6, 55, "b")], at(6)) == (at(6, 55),)
 
 
-def test_files_that_begin_and_end_at_other_minutes_cover_what_lies_between() -> None:
+def test_files_with_other_start_and_end_minutes_cover_the_time_between() -> None:
     periods = Periods.of(stream())
     assert periods is not None
     there = [name(6, minute) for minute in range(3, 60, 5)]
@@ -114,20 +114,20 @@ def test_files_that_begin_and_end_at_other_minutes_cover_what_lies_between() -> 
         ({"path": "lb_*.log"}, "source.covers: goes with a time in the path; got 5 minutes for lb_*.log"),
     ],
 )
-def test_periods_that_cannot_be_are_refused(source: dict[str, Any], problem: str) -> None:
+def test_impossible_periods_are_refused(source: dict[str, Any], problem: str) -> None:
     with pytest.raises(SpecificationError) as error:
         stream(**source)
     assert problem in str(error.value)
 
 
-def test_the_check_is_made_of_streams_that_say_their_periods() -> None:
+def test_check_of_missing_files_applies_to_streams_with_periods() -> None:
     checks = [check.name for check in hour_checks(stream())]
     assert "periods_covered" in checks
     plain = stream(covers=None, name_time="start")
     assert "periods_covered" not in [check.name for check in hour_checks(plain)]
     daily = stream("%Y-%m-%d.log", covers="1 day")
     assert "periods_covered" not in [check.name for check in hour_checks(daily)]
-    # What a name says shapes the rows: hours that were made before are stale.
+    # The meaning of a name is part of the rows: hours computed before are stale.
     assert ExpectedInputs(stream()).expected(at(6)) != ExpectedInputs(stream(name_time="start")).expected(
         at(6)
     )

@@ -1,4 +1,4 @@
-"""Which records repeat others, and what derived columns hold: Spark held against plain Python."""
+"""Which records are duplicates, and the values of derived columns: Spark compared with plain Python."""
 
 import random
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class Record:
 def repeats(
     records: list[Record], together: Callable[[Record], Any], rank: Callable[[Record], Any]
 ) -> set[Record]:
-    """All but the first by rank of those that belong together; what is None belongs to nothing."""
+    """Return all but the first record by rank of each group; a record with None belongs to no group."""
     found: set[Record] = set()
     groups: dict[Any, list[Record]] = {}
     for record in records:
@@ -91,7 +91,7 @@ RULES: list[tuple[dict[str, Any], list[tuple[Any, Any]]]] = [
 @pytest.mark.parametrize(
     ("rule", "plain"), RULES, ids=lambda part: "" if isinstance(part, list) else str(part)
 )
-def test_which_records_repeat_others(
+def test_duplicates_are_all_but_the_first_by_rank(
     spark: SparkSession, rng: random.Random, rule: dict[str, Any], plain: list[tuple[Any, Any]]
 ) -> None:
     stream = parse({**BASE, **rule})
@@ -125,7 +125,7 @@ def test_which_records_repeat_others(
     assert bool(expected) is bool(plain)
 
 
-def test_a_derived_column_holds_what_a_column_of_its_type_can_hold(spark: SparkSession) -> None:
+def test_derived_column_has_the_values_that_its_type_can_hold(spark: SparkSession) -> None:
     columns = {
         "n": {"type": "integer"},
         "x": {"type": "number", "resolution": "1e-6"},

@@ -1,4 +1,4 @@
-"""What a run of ingest finds, and which hours and files it sees to. No Spark."""
+"""The input of a run of ingest, and the hours and files that it selects. No Spark."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -46,7 +46,7 @@ def scene(
     stretch: tuple[int, int] | None = None,
     rules: FilePolicy = RULES,
 ) -> IngestSnapshot:
-    """What a run of some hours finds; `repair_window` is two hours."""
+    """Return the snapshot of a run of some hours; `repair_window` is two hours."""
     snapshot = LedgerSnapshot(entries or {})
     chunk, whole = (Interval(*map(at, bounds)) for bounds in (hours, stretch or hours))
     scope = Scope.of(chunk, whole, 2 * HOUR, snapshot.hours(STAGE))
@@ -58,25 +58,25 @@ def asked(*hours: int) -> dict[PartitionKey, PartitionState]:
     return {partition_of("events", at(hour)): entry() for hour in hours}
 
 
-def test_a_run_looks_at_the_files_of_its_hours_and_of_known_ones_near_them() -> None:
+def test_run_examines_files_of_its_hours_and_of_known_hours_near_them() -> None:
     found = scene(asked(6, 7, 12, 13))
     looked = [hour for hour in range(5, 16) if found.in_scope(at(hour), None)]
     # The hour between is a gap that it fills.
     assert looked == [10, 11, 12]
-    # Files that are known, of hours that nobody asked for.
+    # Known files of hours that are not requested.
     assert [hour for hour in range(5, 16) if found.in_scope(at(hour), "ingested")] == [8, 9, 10, 11, 12]
     for status in (None, "ingested", "waiting"):
         assert found.in_scope(UNKNOWN_HOUR, status)
 
 
-def test_a_file_that_waits_is_looked_at_by_every_chunk_that_may_publish_its_hour() -> None:
+def test_waiting_file_is_examined_by_every_chunk_that_may_publish_its_hour() -> None:
     first, last = (scene(hours=hours, stretch=(10, 14)) for hours in ((10, 12), (12, 14)))
     assert [hour for hour in range(6, 16) if first.in_scope(at(hour), "waiting")] == [8, 9, 10, 11, 14, 15]
     assert [hour for hour in range(6, 16) if last.in_scope(at(hour), "waiting")] == [8, 9, *range(10, 16)]
     assert [hour for hour in range(6, 16) if last.in_scope(at(hour), "ingested")] == [12, 13, 14, 15]
 
 
-def test_hours_are_stale_by_what_a_kill_has_left_and_by_another_specification() -> None:
+def test_hours_are_stale_after_a_kill_and_under_another_specification() -> None:
     found = scene(
         {
             partition_of("events", at(1)): entry(),
@@ -94,26 +94,24 @@ def test_hours_are_stale_by_what_a_kill_has_left_and_by_another_specification() 
     [("ingested", True), ("duplicate", True), ("missing", True),
      ("conflict", False), ("quarantined", False), ("waiting", False)],
 )  # fmt: skip
-def test_an_hour_is_stale_whose_file_may_say_something_else_than_what_stands(
-    status: Any, stale: bool
-) -> None:
+def test_hour_is_stale_if_its_file_may_differ_from_published_rows(status: Any, stale: bool) -> None:
     known = {"f": replace(one()["f"], status=status)}
-    # What is held back is told as such already.
+    # The conflict is already reported as such.
     there = {"f": listed("f", touched=2)}
     assert scene(known=known, there=there).stale() == [at(0)] * stale
     assert scene(known=known).stale() == []
-    # Its name says another hour now.
+    # Its name means another hour now.
     moved = scene(known=known, there={"f": replace(listed("f", 1), modified=known["f"].modified)})
     assert moved.stale() == [at(0)]
 
 
-def test_every_hour_that_a_changed_file_touches_is_stale() -> None:
-    """Its rows lie in them, whichever hour its name says."""
+def test_every_hour_with_rows_of_a_changed_file_is_stale() -> None:
+    """These are the hours of its rows, whatever hour is in its name."""
     known = {"f": replace(one()["f"], hours=(at(0), at(2)), pending_hours=(at(3),))}
     assert scene(known=known, there={"f": listed("f", touched=2)}).stale() == [at(0), at(2), at(3)]
 
 
-def test_an_hour_has_the_inputs_of_the_run_that_sees_to_it() -> None:
+def test_hour_has_the_inputs_of_the_run_that_selects_it() -> None:
     entries = {
         partition_of("events", at(1)): entry(inputs=OLD),
         partition_of("events", at(2)): entry("writing", OLD),
@@ -128,7 +126,7 @@ def test_an_hour_has_the_inputs_of_the_run_that_sees_to_it() -> None:
     assert found.inputs(UNKNOWN_HOUR) == EXPECTED
 
 
-def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None:
+def test_late_files_outside_the_repair_window_wait_and_others_are_not_selected() -> None:
     names = {"late": 3, "near": 9, "unasked": 4, "known": 3, "seen to": 3}
     there = {name: listed(name, hour) for name, hour in names.items()} | {"nowhere": listed("nowhere", None)}
     known = {"known": replace(one(path="known")["known"], hour=at(3))}
@@ -136,7 +134,7 @@ def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None
     found = late_files(known, there, {"seen to"}, rules, scene(asked(3, 9)).is_too_late)
     (late,) = found.values()
     assert found.keys() == {"late"}
-    # Nothing is known of it yet, so that the run which takes it reads it.
+    # It is not known yet, so that the run that selects it reads it.
     expected = replace(
         one(path="late")["late"], hour=at(3), status="waiting", source_id=None,
         last_read_source_id=None, content_sha256=None, spec_hash="shape of 03", bytes=0, lines=0,
@@ -146,7 +144,7 @@ def test_files_that_came_too_late_wait_and_others_are_none_of_the_runs() -> None
     assert late == expected
 
 
-def test_what_an_hour_is_made_from() -> None:
+def test_inputs_of_an_hour_are_its_files_and_specification() -> None:
     def inputs(**changes: Any) -> tuple[str, Mapping[str, str]]:
         stream = parse(changed(**changes))
         return ExpectedInputs(stream).spec_hash(at(1)), ExpectedInputs(stream).expected(at(1))
@@ -158,7 +156,7 @@ def test_what_an_hour_is_made_from() -> None:
     other, reshaped = inputs(extra_fields="keep")
     assert other != shape
     assert {**reshaped, "specification": shape} == plain
-    # How many files an hour has says whether it is complete, and not how one is read.
+    # The number of an hour's files decides whether it is complete, not how a file is read.
     expecting, counted = inputs(source__expected_files=2)
     assert expecting == shape
     assert counted["completeness"] != plain["completeness"]
@@ -174,7 +172,7 @@ def test_what_an_hour_is_made_from() -> None:
         (2, ["files_expected", "files_unchanged", "files_distinct"]),
     ],
 )
-def test_the_checks_of_an_hour(expect: Any, names: list[str]) -> None:
+def test_checks_of_an_hour_follow_its_specification(expect: Any, names: list[str]) -> None:
     checks = hour_checks(parse(changed(source__expected_files=expect) if expect is not ... else changed()))
     assert [check.name for check in checks] == names
     off = {name: {"off": True} for name in names}
@@ -186,15 +184,15 @@ def test_the_checks_of_an_hour(expect: Any, names: list[str]) -> None:
     )
 
 
-def test_no_file_is_expected_of_an_hour_that_no_name_can_say() -> None:
+def test_hour_that_no_name_can_express_expects_no_file() -> None:
     names: dict[str, Any] = {"source__path": "in/%Y-%m-%d_%H.log", "source__zone": "Europe/Berlin"}
     stream = parse(changed(source__expected_files=1, **names))
     twice = datetime(2015, 10, 25, tzinfo=UTC)
     assert [scheduled(stream, twice + n * HOUR) for n in range(3)] == [True, False, True]
 
 
-def test_an_hour_that_no_name_can_have_is_never_taken_for_one_that_needs_a_file() -> None:
-    """What decides which names exist is in the hash of the specification."""
+def test_hour_without_a_possible_name_never_requires_a_file() -> None:
+    """The hash of the specification includes what decides the possible names."""
     path, hours = "in/%Y-%m-%d_%H.log", [datetime(2015, 10, 25, hour, tzinfo=UTC) for hour in range(3)]
     zones = [
         ExpectedInputs(parse(changed(source__expected_files=1, source__path=path, source__zone=zone)))
@@ -217,8 +215,8 @@ def test_an_hour_that_no_name_can_have_is_never_taken_for_one_that_needs_a_file(
         assert list(recorded.unchanged_hours(ledger)) == (hours if recorded is zones[0] else hours[::2])
 
 
-def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
-    """That changes what an hour is made from, where files are expected, and nothing else does."""
+def test_hours_outside_the_schedule_may_have_no_file() -> None:
+    """This changes the inputs of an hour if files are expected, and nothing else does."""
     bare, expecting = parse(changed()), parse(changed(source__expected_files=1))
     bounds = {"start": "2015-05-17T10:00", "until": "2015-05-17T12:00"}
     bound = parse(changed(source__expected_files=1, **bounds))
@@ -236,7 +234,7 @@ def test_hours_before_the_schedule_and_after_it_may_have_no_file() -> None:
 
 
 @pytest.mark.parametrize(("files", "seen"), [(0, None), (1, 1)])
-def test_only_an_hour_without_any_file_is_excused(files: int, seen: int | None) -> None:
+def test_only_an_hour_without_any_file_is_exempt(files: int, seen: int | None) -> None:
     stream = parse(changed(source__expected_files=2, until="2015-05-17T10:00"))
     of_scope = Mock(requested={at(9), at(10)})
     scene = Mock(scope=of_scope, inputs=lambda hour, mixed: {}, ledger_state=LedgerSnapshot({}))
@@ -248,10 +246,10 @@ def test_only_an_hour_without_any_file_is_excused(files: int, seen: int | None) 
     assert [entry and entry.complete for entry in entries.values()] == [False, seen is None]
 
 
-def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
+def test_tables_are_pinned_at_the_ledger_version_that_was_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that publishes between the two readings is seen whole, or not at all."""
+    """A run that publishes between the two reads is seen completely, or not at all."""
     (tmp_path / "in").mkdir()
     monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
     stream = parse(changed())
@@ -276,7 +274,9 @@ def test_tables_are_pinned_at_the_state_of_the_ledger_that_was_read(
     assert found.scope.requested == {at(10)}
 
 
-def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_may_publish_its_hours_repair_window_and_requested_hours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "in").mkdir()
     monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
     stream = parse(changed(repair_window="2 hours", source__on_conflict="replace"))
@@ -288,14 +288,14 @@ def test_what_a_run_may_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ledger.publish(STAGE, {node: PartitionState("published", "a") for node in nodes}, "a")
     interval = Interval(at(10), at(11))
     rules = take_snapshot(store, ledger, stream, tables, interval, interval).rules
-    # Before its hours as far as it repairs; after them what somebody has asked for.
+    # Before its hours up to the repair window; after them the requested hours.
     assert [hour for hour in range(5, 16) if rules.permitted(at(hour))] == [8, 9, 10, 11]
     assert rules.permitted(UNKNOWN_HOUR)
     assert rules.replace_changed
     assert rules.spec_hash(at(1)) == ExpectedInputs(stream).spec_hash(at(1))
 
 
-def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
+def test_inputs_of_an_hour_are_recorded_only_if_known() -> None:
     chunk, stretch = Interval(at(10), at(12)), Interval(at(8), at(14))
     scope = Scope.of(chunk, stretch, HOUR, ())
     pins = PinnedTables(Store(None, ""), {})
@@ -304,14 +304,14 @@ def test_what_an_hour_is_made_of_is_said_only_where_it_is_known() -> None:
         {partition_of("events", at(n)): PartitionState("published", "a", input_hashes=made[n]) for n in made}
     )
     scene = IngestSnapshot(snapshot, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
-    # Earlier chunks have seen to 7 to 9, this one sees to 10 and 11; 6 is too far, 12 a later chunk's.
+    # Earlier chunks have done 7 to 9, this one does 10 and 11; 6 is too far, 12 belongs to a later chunk.
     unknown = {n for n in made if scene.inputs(at(n), mixed=False) is None}
     assert unknown == {6, 12, 14}
     assert {n for n in made if scene.inputs(at(n), mixed=True) is None} == made.keys()
     assert scene.inputs(at(20), mixed=False) == scene.inputs(at(7), mixed=False) == {"specification": "now"}
 
 
-def test_the_specification_is_compiled_once_for_all_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_specification_is_compiled_once_for_all_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     accepted = {
         "hour": "2015-05-17T03:00", "stage": "ingest", "check": "files_expected", "observed": 0, "who": "a",
         "why": "b",

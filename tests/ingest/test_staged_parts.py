@@ -1,4 +1,4 @@
-"""What a run reads is written once, where it will stand; nothing is left of what did not come to stand."""
+"""Rows are written once, in their final place; no file of unpublished rows remains."""
 
 import json
 from collections.abc import Callable
@@ -18,35 +18,35 @@ Make = Callable[..., StreamHarness]
 
 
 def named(harness: StreamHarness, table: str) -> set[str]:
-    """The data files that any commit has added."""
+    """Return the data files that any commit has added."""
     logs = sorted(Path(harness.root, table, "_delta_log").glob("*.json"))
     entries = [json.loads(text) for log in logs for text in log.read_text().splitlines()]
     return {Path(entry["add"]["path"]).name for entry in entries if "add" in entry}
 
 
 def there(harness: StreamHarness, table: str) -> set[str]:
-    """The data files on the disk."""
+    """Return the data files on the disk."""
     return {path.name for path in Path(harness.root, table).rglob("*.parquet")}
 
 
 def read(harness: StreamHarness, table: str, of: str = "read") -> set[str]:
-    """Those of them that the reading of a file wrote; or what a task has `made`."""
+    """Return the data files that the reading of a file wrote; or those that a task has `made`."""
     return {path.name for path in Path(harness.root, table).glob(f"{of}-*/*.parquet")}
 
 
 def folders(harness: StreamHarness, table: str) -> set[Path]:
-    """Where tasks have written."""
+    """Return the folders in which tasks have written."""
     return set(Path(harness.root, table).glob("read-*"))
 
 
-def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(make_stream: Make) -> None:
+def test_unpublished_hour_uses_rows_where_they_were_written(make_stream: Make) -> None:
     day = make_stream()
     day.land(0, [*map(line, range(40)), "torn"])
     day.land(1, [line(3601)])
     day.stage("ingest", 0, 2)
     assert len(read(day, "events")) == 2
     assert len(folders(day, "events")) == 1
-    # A second file: what stands of the hour is written together with it.
+    # A second file: the published rows of the hour are written together with it.
     day.land(0, [line(3)], ".more")
     day.stage("ingest", 0, 2)
     for table in ("events", "rejected"):
@@ -57,7 +57,7 @@ def test_an_hour_of_which_nothing_stands_takes_the_rows_where_they_are(make_stre
     day.assert_ledger_true()
 
 
-def test_nothing_is_left_of_a_file_that_is_withheld(make_stream: Make) -> None:
+def test_quarantined_file_leaves_no_data_files(make_stream: Make) -> None:
     day = make_stream()
     day.land(0, [line(1), *["torn"] * 30])
     day.stage("ingest", 0, 1)
@@ -65,9 +65,7 @@ def test_nothing_is_left_of_a_file_that_is_withheld(make_stream: Make) -> None:
     assert there(day, "events") == there(day, "rejected") == set()
 
 
-def test_nothing_is_left_of_what_was_read_where_the_run_fails(
-    make_stream: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_run_leaves_no_data_files(make_stream: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     day = make_stream()
     day.land(0, [line(1)])
 
@@ -80,7 +78,7 @@ def test_nothing_is_left_of_what_was_read_where_the_run_fails(
     assert there(day, "events") == set()
 
 
-def test_a_lake_whose_name_would_be_a_pattern(make_stream: Make) -> None:
+def test_lake_with_pattern_characters_in_its_name_is_written(make_stream: Make) -> None:
     day = make_stream(PLAIN, "lake {a,b} *?")
     day.land(0, [line(1), line(2)])
     day.run(0, 1)
@@ -88,7 +86,7 @@ def test_a_lake_whose_name_would_be_a_pattern(make_stream: Make) -> None:
     day.assert_ledger_true()
 
 
-def test_a_file_of_more_hours_than_it_is_divided_into(
+def test_file_of_more_hours_than_parts_is_written_completely(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = PLAIN.replace("access.%H*.log.gz", "access.*.log.gz").replace(", expected_files: 1", "")
@@ -106,19 +104,19 @@ AGGREGATE = ("granules", "aggregates")
 
 
 def build(day: StreamHarness) -> None:
-    """Two hours of several clients, and every stage."""
+    """Build two hours of several clients, with every stage."""
     for number in range(2):
         day.land(number, [line(3600 * number + second, f"10.0.0.{second}") for second in range(9)])
     day.run(0, 2)
 
 
 @pytest.mark.full
-def test_what_tasks_make_is_taken_where_they_have_written_it(make_stream: Make) -> None:
+def test_rows_of_tasks_are_used_where_they_were_written(make_stream: Make) -> None:
     """Slow (20 seconds): two lakes of all stages."""
     day = make_stream(PLAIN, ready=build)
     for table in AGGREGATE:
         assert there(day, table) == named(day, table) == read(day, table, "made") != set()
-    # One block's rows stand beside what comes of the other one: they are written together.
+    # One block's existing rows and the new ones of the other are written together.
     text = PLAIN.replace("sent: sum(bytes)", "sent: max(bytes)")
     changed = make_stream(text)
     changed.stage("aggregates", 0, 2)
@@ -133,7 +131,7 @@ def test_what_tasks_make_is_taken_where_they_have_written_it(make_stream: Make) 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("bound", "most"), [("MOST_HOURS", 1), ("MOST_FILES", 0)])
-def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
+def test_rows_of_tasks_equal_rows_written_otherwise(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
     """Slow (20 seconds): two lakes of all stages."""
@@ -148,7 +146,7 @@ def test_what_tasks_make_comes_to_the_same_where_it_is_written_otherwise(
 
 @pytest.mark.full
 @pytest.mark.parametrize("table", AGGREGATE)
-def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
+def test_rows_lost_after_computation_fail_the_run(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     day = make_stream(PLAIN)
@@ -176,7 +174,7 @@ def test_rows_that_are_lost_after_they_were_made_are_not_left_out(
 @pytest.mark.full
 @pytest.mark.parametrize("stands", [False, True])
 @pytest.mark.parametrize("table", ["events", "rejected"])
-def test_rows_that_are_lost_after_they_were_read_are_not_left_out(
+def test_rows_lost_after_reading_fail_the_run(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch, table: str, stands: bool
 ) -> None:
     day = make_stream()

@@ -187,7 +187,9 @@ def test_state_of_a_new_block_is_computed_first_at_any_distance() -> None:
 
 
 def test_hours_requested_of_ingest_are_required() -> None:
-    """This holds where a gate has stopped the other stages too: such an hour's events count as empty nowhere."""
+    """This holds where a gate has stopped the other stages too: such an hour's events count as empty
+    nowhere.
+    """
     of = step("one", back=5)
     beside = {of_events(6): PartitionState("published", "i", digest="1:6", requested=False)}
     snapshot = LedgerSnapshot(events(range(6)) | beside)

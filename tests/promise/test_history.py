@@ -37,7 +37,9 @@ def while_it_is_killed(harness: StreamHarness) -> None:
 
 
 def afterwards(harness: StreamHarness) -> None:
-    """Land what the next run reads: files restored, grown once more or removed; new files removed or grown."""
+    """Land what the next run reads: files restored, grown once more or removed; new files removed or
+    grown.
+    """
     harness.land(0, hourly(0, "10.0.0.1"))
     harness.land(1, hourly(1, "10.0.0.1", "10.0.0.2", "10.0.0.3"))
     harness.land(2, []).unlink()

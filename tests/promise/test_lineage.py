@@ -1,4 +1,6 @@
-"""An hour is up to date only together with everything that it is computed from, and the reason is recorded."""
+"""An hour is up to date only together with everything that it is computed from, and the reason is
+recorded.
+"""
 
 from pathlib import Path
 
@@ -43,7 +45,9 @@ def nodes(lake: Pipeline) -> set[PartitionKey]:
 
 
 def assert_agrees(lake: Pipeline) -> None:
-    """Assert that the product calls the right hours fresh, by the definition, and that each reason is true."""
+    """Assert that the product calls the right hours fresh, by the definition, and that each reason is
+    true.
+    """
     found, stale, fresh = freshness(lake), lake.stale(), lake.fresh()
     for node in nodes(lake):
         assert (found.root(node) is None) == (node in fresh)

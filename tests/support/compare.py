@@ -5,20 +5,21 @@ from typing import Any
 
 Row = Mapping[str, Any]
 SHOWN = 5
-"""How many rows that differ are printed of each kind."""
+"""Maximum number of differing rows printed, of each kind."""
 WIDTH = 160
-"""How many characters of a value or a row are printed."""
+"""Maximum number of characters printed of a value or a row."""
 
 
 def differences(expected: Iterable[Row], actual: Iterable[Row], name: str) -> str:
-    """Compare two tables as multisets of rows; return what differs, or nothing where they are equal.
+    """Compare two tables as multisets of rows. Return the differences, or nothing if they are equal.
 
-    A row that is missing is printed beside the unexpected row that shares most values with it, and then only
+    A missing row is printed next to the unexpected row with which it shares most values, and then only with
     the columns in which the two differ.
 
     Args:
-        expected, actual: the rows, in any order.
-        name: the table's, for the first line.
+        expected: the expected rows, in any order.
+        actual: the actual rows, in any order.
+        name: name of the table, for the first line.
     """
     missing, unexpected = _without_common(list(expected), list(actual))
     if not missing and not unexpected:
@@ -42,7 +43,7 @@ def differences(expected: Iterable[Row], actual: Iterable[Row], name: str) -> st
 
 
 def _without_common(expected: list[Row], actual: list[Row]) -> tuple[list[Row], list[Row]]:
-    """The rows that only one side has, as often as it has them more."""
+    """Return the rows that only one side has, or has more often, as often as it has more."""
     by_text: dict[str, list[Row]] = {}
     for row in actual:
         by_text.setdefault(_text(row), []).append(row)

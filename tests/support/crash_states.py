@@ -1,7 +1,7 @@
-"""Where a run can be struck: before and after each of its Delta commits, which are found by themselves.
+"""The points at which a run can be killed: before and after each of its Delta commits. They are detected.
 
-Every way in which Python reaches a Delta commit is watched, wherever a stage calls it from. Nothing has
-to be listed by whoever adds a table; `watched` refuses a run whose commits it has not all seen.
+Every way in which Python reaches a Delta commit is watched, from any stage. A new table needs no entry here;
+`watched` rejects a run with a commit that it has not noticed.
 """
 
 import shutil
@@ -33,11 +33,11 @@ METHODS: tuple[tuple[type, str], ...] = (
 
 
 class Killed(BaseException):
-    """The end of a run that was killed."""
+    """Ends a run as a kill would."""
 
 
 class Commits:
-    """How many commits a watched run has made so far."""
+    """The number of commits that a watched run has made so far."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -45,13 +45,13 @@ class Commits:
 
 @contextmanager
 def watched(strike: Strike, lake: Path | None = None) -> Iterator[Commits]:
-    """Calls `strike` with the number of a commit, from 1, before and after each one made inside.
+    """Call `strike` with the number of a commit, from 1, before and after each one made inside.
 
-    What `strike` does itself is not watched: another run may go on in it.
+    Commits of `strike` itself are not watched: another run may take place in it.
 
     Args:
-        lake: a folder whose logs must grow by the commits that were seen, and by no other, when what runs
-            inside comes to its end.
+        strike: is called with the number of the commit.
+        lake: a folder whose logs must grow by exactly the commits noticed, if the body ends.
     """
     commits, struck = Commits(), False
     began = 0 if lake is None else _logged(lake)
@@ -82,7 +82,7 @@ def watched(strike: Strike, lake: Path | None = None) -> Iterator[Commits]:
             if name == "create":
                 wrapped = staticmethod(wrapped)
             patches.enter_context(patch.object(owner, name, wrapped))
-        # Imported by name, so patched wherever it is.
+        # Imported by name, so patched in each module.
         for module in [module for name, module in sys.modules.items() if name.startswith("transom")]:
             if vars(module).get("write_deltalake") is deltalake.write_deltalake:
                 wrapped = counted(deltalake.write_deltalake)
@@ -93,13 +93,13 @@ def watched(strike: Strike, lake: Path | None = None) -> Iterator[Commits]:
 
 
 def _logged(lake: Path) -> int:
-    """How many commits the logs of a lake hold."""
+    """Return the number of commits in the logs of a lake."""
     return sum(1 for _ in lake.glob("*/_delta_log/*.json"))
 
 
 @contextmanager
 def killed_at(number: int, side: Side = "before") -> Iterator[None]:
-    """Ends what runs inside at its n-th commit, as SIGKILL would: nothing is put in order."""
+    """End the body at its n-th commit, as SIGKILL would: nothing is cleaned up."""
 
     def strike(at: int, on: Side) -> None:
         if (at, on) == (number, side):
@@ -110,10 +110,10 @@ def killed_at(number: int, side: Side = "before") -> Iterator[None]:
 
 
 def remains(lake: Path, run: Callable[[], object], copies: Path) -> Sequence[Path]:
-    """Every state in which SIGKILL can leave a lake while something runs, each as a copy of its own.
+    """Return every state in which SIGKILL can leave a lake during a run, each as a copy.
 
-    A state lies between two commits: nothing that a reader sees changes there, which is checked. Each copy
-    but the last holds the data files of the commit that did not come, too, as a writer leaves them.
+    A state lies between two commits; nothing visible to a reader changes there, which is checked. Each copy
+    except the last also has the data files of the missing commit, as a writer leaves them.
     """
     found: list[Path] = []
     stood: dict[Path, bytes] = {}
@@ -143,7 +143,7 @@ def _copy(lake: Path, to: Path) -> None:
 
 
 def _log(lake: Path) -> dict[Path, bytes]:
-    """The logs of a lake's tables, as they stand."""
+    """Return the current logs of a lake's tables."""
     return {
         path.relative_to(lake): path.read_bytes() for path in lake.glob("*/_delta_log/*") if path.is_file()
     }

@@ -1,4 +1,4 @@
-"""Damage to a lake's tables, as disks, hands and other programs do it."""
+"""Damage to a lake's tables, as disks, users and other programs cause it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 Damaging = Callable[[str, str, datetime | None], str]
-"""Damages the table of a lake, in one hour where its files are by hours; returns the file's path."""
+"""Damages a table of a lake, in one hour if its files are partitioned by hour; returns the file's path."""
 
 
 def file_of(root: str, table: str, hour: datetime | None = None) -> Path:
-    """A data file of a table, the largest; of an hour, where one is given."""
+    """Return the largest data file of a table, or of one hour of it."""
     opened = DeltaTable(f"{root}/{table}")
     rows = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     rows = [row for row in rows if hour is None or row.get("partition.hour", hour) == hour]
@@ -23,7 +23,7 @@ def file_of(root: str, table: str, hour: datetime | None = None) -> Path:
 
 
 def truncated(root: str, table: str, hour: datetime | None = None) -> str:
-    """Cuts a data file in half."""
+    """Cut a data file in half."""
     path = file_of(root, table, hour)
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
@@ -31,14 +31,14 @@ def truncated(root: str, table: str, hour: datetime | None = None) -> str:
 
 
 def missing(root: str, table: str, hour: datetime | None = None) -> str:
-    """Deletes a data file."""
+    """Delete a data file."""
     path = file_of(root, table, hour)
     path.unlink()
     return path.name
 
 
 def flipped(root: str, table: str, hour: datetime | None = None) -> str:
-    """Flips bits of a data file, in its first pages, under the same size."""
+    """Flip bits of a data file, in its first pages, without changing its size."""
     path = file_of(root, table, hour)
     content = bytearray(path.read_bytes())
     for at in range(8, min(len(content) - 8, 400), 7):
@@ -48,8 +48,9 @@ def flipped(root: str, table: str, hour: datetime | None = None) -> str:
 
 
 def changed(root: str, table: str, hour: datetime | None = None) -> str:
-    """Writes a data file of the same size with as many rows, of which the first is another, as a bit that
-    flips in a value does."""
+    """Replace a data file by one of the same size and number of rows, of which the first differs, as after a
+    bit flip in a value.
+    """
     path = file_of(root, table, hour)
     before = path.stat().st_size
     rows = pq.ParquetFile(path).read().replace_schema_metadata(None)
@@ -61,21 +62,22 @@ def changed(root: str, table: str, hour: datetime | None = None) -> str:
     content = path.read_bytes()
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     assert len(content) <= before, "nothing can be put in to make it as long"
-    # Pages are found by their offsets, the footer from the end: nobody reads what lies between.
+    # The footer gives the offsets of the pages, so that the bytes between are not read.
     path.write_bytes(content[:footer] + bytes(before - len(content)) + content[footer:])
     return path.name
 
 
 def _other(name: str, value: object) -> object:
-    """Another value of the same type, of a number or a text."""
+    """Return another value of the same type, number or text."""
     if name == "block" or isinstance(value, bool):
         return value
     return value + 1 if isinstance(value, int | float) else f"{value}." if isinstance(value, str) else value
 
 
 def added(root: str, table: str, hour: datetime | None = None) -> str:
-    """Appends a row that is there already, twice, as another program might; of a table without rows one that
-    has an hour and else nothing. Once would make a copy of a file of one row, which nothing distinguishes."""
+    """Append an existing row twice, as another program might. A table without rows gets one with nothing but
+    an hour. Appending once would copy a file of one row, which cannot be distinguished.
+    """
     opened = DeltaTable(f"{root}/{table}")
     schema = pa.schema(opened.schema().to_arrow())
     before = set(opened.file_uris())
@@ -102,8 +104,9 @@ def _actions(table: DeltaTable) -> list[dict[str, object]]:
 
 
 def without_entry(root: str, table: str, hour: datetime | None = None) -> str:
-    """Deletes an entry in the middle of a table's log, so that it cannot be opened; of a log of two entries
-    the first."""
+    """Delete an entry in the middle of a table's log, so that it cannot be opened; of a log of two entries
+    the first.
+    """
     entries = sorted((Path(root) / table / "_delta_log").glob("*.json"))
     entry = entries[(len(entries) - 1) // 2]
     entry.unlink()
@@ -111,7 +114,7 @@ def without_entry(root: str, table: str, hour: datetime | None = None) -> str:
 
 
 def without_last_entry(root: str, table: str, hour: datetime | None = None) -> str:
-    """Deletes the last entry of a table's log, so that it stands as it was before."""
+    """Delete the last entry of a table's log, so that the table has its previous version."""
     entry = sorted((Path(root) / table / "_delta_log").glob("*.json"))[-1]
     entry.unlink()
     return entry.name

@@ -1,4 +1,4 @@
-"""How many examples Hypothesis draws: the profile says, and a test whose case is rare asks for a multiple."""
+"""The number of examples that Hypothesis draws: the profile's, or a multiple of it for rare cases."""
 
 from hypothesis import settings
 

@@ -1,4 +1,4 @@
-"""Which checks a test makes fail: declared beside the test, and compared with what has failed in it."""
+"""The checks that a test makes fail: declared by the test, and compared with the failed ones."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -12,27 +12,27 @@ from transom.features.registry import BUILT_IN
 P = ParamSpec("P")
 
 _SEEN: set[str] = set()
-"""The checks that have failed in the test that runs."""
+"""The checks that have failed in the running test."""
 
 
 def failed(harness: StreamHarness, stage: str) -> dict[str, CheckResult]:
-    """The checks of a stage that failed, by name."""
+    """Return the failed checks of a stage by name."""
     hours = {node.hour for node in harness.snapshot()}
     return {v.check: v for v in noted(harness.ledger.checks(harness.snapshot(), stage, hours), stage)}
 
 
 def noted(verdicts: Iterable[CheckResult], stage: str) -> list[CheckResult]:
-    """The failures among some verdicts of a stage, noted for the test that runs."""
+    """Return the failures among a stage's verdicts, and record them for the running test."""
     failures = [verdict for verdict in verdicts if not verdict.success]
     names = {verdict.check for verdict in failures}
-    # What a stream accepts is looked up by it.
+    # The waivers of a stream are looked up by it.
     assert {BUILT_IN[name].stage for name in names if name in BUILT_IN} <= {stage}
     _SEEN.update(names)
     return failures
 
 
 def makes_fail(*checks: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Declares the checks that a test makes fail, and has the test fail if one of them does not."""
+    """Declare the checks that a test makes fail. The test fails if one of them does not."""
 
     def declared(test: Callable[P, None]) -> Callable[P, None]:
         @wraps(test)
@@ -48,5 +48,5 @@ def makes_fail(*checks: str) -> Callable[[Callable[P, None]], Callable[P, None]]
 
 
 def declared_in(module: ModuleType) -> set[str]:
-    """The checks that the tests of a module declare."""
+    """Return the checks that the tests of a module declare."""
     return {check for item in vars(module).values() for check in getattr(item, "checks", ())}

@@ -1,7 +1,7 @@
-"""A lake under attack: real submits on a landing folder that changes, some of them killed, some side by side.
+"""A lake under attack: real submits over a landing folder that changes, some of them killed, some concurrent.
 
-A kill counts only where it ended a driver that had made commits and had more of its work before it: one that
-was only starting, or that had said its last word, was not struck.
+A kill counts only if it ended a driver that had made commits and had more work to do. A driver that was still
+starting, or was already finished, does not count.
 """
 
 import gzip
@@ -27,16 +27,16 @@ from transom.storage.tables import read_rows
 
 JOBS = Path(__file__).parents[2] / "jobs"
 COMMITS = 6
-"""Of a run that has work, before one has been seen."""
+"""Seconds of a run with work, before one has been measured."""
 
 
 @dataclass(frozen=True)
 class Kill:
-    """A driver that was killed at its work.
+    """A kill of a working driver.
 
     Attributes:
-        commits: how many it had made.
-        writing: whether it had claimed hours and not yet said what came out.
+        commits: number of commits that the driver had made.
+        writing: whether it had claimed hours and not yet recorded their results.
     """
 
     stage: str
@@ -44,12 +44,12 @@ class Kill:
     writing: bool
 
     def __str__(self) -> str:
-        """Where it was struck."""
+        """Return the point of the kill as text."""
         return f"{self.stage} after {self.commits} commits{', writing' if self.writing else ''}"
 
 
 class Siege:
-    """A lake, its landing folder, and whoever attacks them."""
+    """A lake, its landing folder, and the attacks on them."""
 
     def __init__(self, folder: Path, stream: str, lines: Mapping[datetime, Sequence[str]], seed: int) -> None:
         self.folder = folder
@@ -65,34 +65,34 @@ class Siege:
         (folder / "web.yaml").write_text(stream)
 
     def say(self, words: str) -> None:
-        """Tells how far it is."""
+        """Print progress."""
         print(f"{datetime.now(UTC):%H:%M:%S} {len(self.kills)} killed: {words}", flush=True)
 
     def ledger(self) -> Ledger:
-        """The ledger as it stands."""
+        """Return the current ledger."""
         return Ledger(str(self.lake / "web"))
 
     def files(self) -> Mapping[str, FileRecord]:
-        """The rows of `files` by path."""
+        """Return the rows of `files` by path."""
         return {
             row["path"]: FileRecord.of_row(row) for row in read_rows(DeltaTable(str(self.lake / "web/files")))
         }
 
     def run(self, stage: str, interval: Interval) -> None:
-        """A run that nobody disturbs."""
+        """Run undisturbed."""
         began = self._commits()
         driver, _ = self._started(stage, interval)
         said, _ = driver.communicate(timeout=600)
         assert driver.returncode == 0, said
         made = self._commits() - began
-        # One that has nothing to do is no measure; nor the first, which makes the tables.
+        # A run without work is no measure, nor is the first run, which creates the tables.
         if began and made > 3:
             self._usual[stage] = made
 
     def kill(self, stage: str, interval: Interval) -> bool:
-        """A run that is killed as soon as it has made some commits; whether it was struck at its work."""
+        """Start a run and kill it after some commits; return whether it was killed at work."""
         usual = self._usual.get(stage, COMMITS)
-        # One commit after the other, so that all of them have their turn.
+        # One commit after the other, so that each has its turn.
         wanted = 1 + sum(kill.stage == stage for kill in self.kills) % (usual - 1)
         delay = self.rng.choice((0.0, 0.0, 0.01, 0.03))
         began = self._commits()
@@ -108,7 +108,7 @@ class Siege:
         made, ledger = self._commits() - began, self.ledger()
 
         def its_own(in_ledger: str) -> bool:
-            # There a mark follows the name that a run was given.
+            # A mark follows the name of the run there.
             return in_ledger.startswith(f"{run_id} ")
 
         at_work = made > 0 and not any(its_own(run["run_id"]) for run in ledger.runs())
@@ -121,7 +121,7 @@ class Siege:
         return True
 
     def both_at_once(self, stage: str, interval: Interval) -> None:
-        """Two runs of one interval side by side: either may say that it was overtaken, and both."""
+        """Run twice over one interval concurrently: either run may report that it was overtaken, or both."""
         drivers = [self._started(stage, interval)[0] for _ in range(2)]
         said = [driver.communicate(timeout=600)[0] for driver in drivers]
         gave_way = ["run the interval again" in words for words in said]
@@ -131,7 +131,7 @@ class Siege:
         self.say(f"{interval}: two of {stage} at once, {sum(gave_way)} overtaken")
 
     def _started(self, stage: str, interval: Interval) -> "tuple[subprocess.Popen[str], str]":
-        """A driver, in a process group of its own, and the id of its run."""
+        """Start a driver in a process group of its own; return it and the id of its run."""
         self.landing.noted()
         run_id = f"{stage} {next(self._numbers)}"
         command = [
@@ -147,20 +147,20 @@ class Siege:
         ), run_id  # fmt: skip
 
     def _commits(self) -> int:
-        """How many commits the logs of all tables hold."""
+        """Return the number of commits in the logs of all tables."""
         return sum(1 for _ in self.lake.glob("web/*/_delta_log/*.json"))
 
     def path(self, hour: datetime, name: str = "") -> str:
-        """Where a file of an hour lies."""
+        """Return the path of a file of an hour."""
         return f"{hour:landing/web/%Y-%m-%d/access.%H}{name}.log.gz"
 
     def land(self, hour: datetime, name: str, part: slice, more: str = "") -> None:
-        """Lands some lines of an hour, and perhaps others."""
+        """Land lines of an hour, and optionally other lines."""
         text = "".join(self.lines[hour][part]) + more
         self.landing.put(self.path(hour, name), gzip.compress(text.encode(), mtime=0))
 
     def happens(self, hour: datetime) -> None:
-        """Something becomes of the files of an hour, by chance; at least one then says something else."""
+        """Change the files of an hour at random; at least one of them has other content afterwards."""
         again = self.path(hour, ".again")
         match self.rng.choice(("grown", "changed", "twice", "again", "more")):
             case "grown":

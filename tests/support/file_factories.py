@@ -1,4 +1,4 @@
-"""Files of a few bytes: as they are listed and read, what a run decides on them, and what stands then."""
+"""Small files: as listed and read, with a run's decisions on them and the published rows."""
 
 import hashlib
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ def one(text: str = "ab", path: str = "f", **more: Iterable[int]) -> dict[str, F
 
 
 def missing(files: dict[str, FileRecord], hour: int = 0, rules: FilePolicy = RULES) -> tuple[str, ...]:
-    """What an hour lacks, in words."""
+    """Return the reasons why an hour is incomplete, as text."""
     return tuple(cause.text for cause in state(files, hour, rules).missing)
 
 

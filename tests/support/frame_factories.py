@@ -1,4 +1,4 @@
-"""Framings and readings, drawn."""
+"""Strategies for frame specifications and readings."""
 
 from fractions import Fraction
 
@@ -39,7 +39,7 @@ KINDS: dict[str, st.SearchStrategy[Kind]] = {
 
 @st.composite
 def framings(draw: st.DrawFn, kind: str) -> FrameSpec:
-    """One of a kind, with whatever may be said beside it."""
+    """Draw a specification of one kind, with any of its optional fields."""
     begins = kind == "threshold" and draw(st.booleans())
     scheduled = begins or draw(st.booleans())
     every = TURN if scheduled or draw(st.booleans()) else 1
@@ -68,7 +68,7 @@ def framings(draw: st.DrawFn, kind: str) -> FrameSpec:
 
 @st.composite
 def readings(draw: st.DrawFn, framing: FrameSpec) -> list[Reading]:
-    """Of one key, in order, with gaps and with what is missing."""
+    """Draw readings of one key, in order, with gaps and missing values."""
     turns = draw(st.lists(st.integers(0, HOURS * 4 - 1), unique=True, max_size=24).map(sorted))
     starting, ending = not framing.begins and draw(st.booleans()), draw(st.booleans())
     valueless = isinstance(framing.kind, Threshold | Marked) and draw(st.booleans())

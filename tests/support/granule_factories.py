@@ -1,4 +1,4 @@
-"""Granules of a few records, made one by one."""
+"""Granules of a few records, computed one by one."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Record = tuple[int, int, dict[str, int | None]]
 
 
 def granules(records: list[Record], base: int) -> Granules:
-    """Base granules in plain Python, in the order of their first record."""
+    """Return base granules in plain Python, in the order of their first record."""
     grouped: dict[tuple[int, int], list[int | None]] = {}
     for key, time, values in records:
         grouped.setdefault((key, time - time % base), []).append(values["v"])

@@ -1,4 +1,4 @@
-"""Instances of a pattern, and the minimal ones, by trying all: the definitions in code."""
+"""Instances of a pattern, and the minimal ones, by brute force: the definitions in code."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, permutations
@@ -13,7 +13,7 @@ from transom.features.patterns.algorithm.pattern import (
 
 
 def holds(pattern: EventPattern, records: RecordSequence, instance: Instance) -> bool:
-    """Return whether records are an instance: the definition."""
+    """Return whether records are an instance, by the definition."""
     time = records.time
     places_of = {step.name: instance.of(step.name) for step in pattern.steps}
     served = [sorted(p for s in element.steps for p in places_of[s.name]) for element in pattern.elements]
@@ -57,7 +57,7 @@ def _serves(step: PatternStep, records: RecordSequence, places_of: Mapping[str, 
 
 
 def instances(pattern: EventPattern, records: RecordSequence) -> Iterator[Instance]:
-    """Yield every instance by trying all; their number is exponential."""
+    """Yield every instance by brute force; their number is exponential."""
     slots = [number for number, step in enumerate(pattern.steps) for _ in range(step.times)]
     orders = sorted(set(permutations(slots)))
     for places in combinations(range(len(records)), len(slots)):
@@ -68,7 +68,7 @@ def instances(pattern: EventPattern, records: RecordSequence) -> Iterator[Instan
 
 
 def minimal_instances(pattern: EventPattern, records: RecordSequence) -> list[Instance]:
-    """Return the minimal instances, by their last record: the definition, by trying all."""
+    """Return the minimal instances in the order of their last record, by the definition."""
     first_of: dict[tuple[int, int], Instance] = {}
     for instance in instances(pattern, records):
         # Places are ascending, and the steps of each in the order of the file.

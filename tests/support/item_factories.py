@@ -1,4 +1,4 @@
-"""Items that are seen in slots, drawn; and what is said of them record by record."""
+"""Strategies for items observed in slots, and their results, computed record by record."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,13 +27,14 @@ ITEMS = (b"a", b"bb", b"ccc", b"d")
 Record = tuple[int, bytes]
 """A time and an item."""
 At = tuple[int, bytes, int]
-"""An instance, an item, and the slot from which on it is remembered."""
+"""An instance, an item, and the slot from which on it is tracked."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is tracked, records in order, the hours that are asked for, which of them runs begin with, and the
-    seed of the first instance."""
+    """A case of tracking: the parameters, records in order, requested hours, first hours of runs, and the
+    seed of the first instance.
+    """
 
     tracking: TrackerConfig
     records: Sequence[Record]
@@ -44,13 +45,13 @@ class Case:
 
     @property
     def hours(self) -> range:
-        """All hours from the first to the last that is asked for."""
+        """Return all hours from the first to the last requested one."""
         return range(self.due[0], self.due[-1] + 1)
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Some items, some of them in most slots; hours that nobody asks for among others."""
+    """Draw some items, some of them in most slots, and some hours that are not requested."""
     slots = draw(st.integers(5, 14))
     alpha = draw(st.fractions(Fraction(1, 2), 1, max_denominator=10))
     # Large enough that not every item is tracked.
@@ -76,7 +77,9 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def plain(case: Case) -> Iterator[tuple[int, dict[At, TrackedItem], dict[bytes, int] | None, set[bytes]]]:
-    """Of each hour: the tuples; and where it reports, since when which items are named, and which left."""
+    """Return for each hour its tuples, and for reporting hours the named items with their start, and the
+    items that left.
+    """
     tracking, asked = case.tracking, case.tracking.params
     windows = [
         SlidingWindow(asked, lambda item, slot, seed=seed: item_slot_hash(item, slot, seed))  # type: ignore[misc]
@@ -109,7 +112,8 @@ def plain(case: Case) -> Iterator[tuple[int, dict[At, TrackedItem], dict[bytes, 
             yield hour, tuples, None, set()
             continue
         found = {item for window in windows for item in window.reported(last)}
-        # The tuple that starts first speaks for its item; what it may have missed is too little for some.
+        # The tuple that started first represents its item. Its possible misses are too few to matter for
+        # some.
         starts = {item: (start, many) for window in windows for item, start, many in window.oldest(last)}
         for window in windows:
             starts |= {i: (s, n) for i, s, n in window.oldest(last) if (s, n) < starts[i]}
@@ -123,12 +127,12 @@ def plain(case: Case) -> Iterator[tuple[int, dict[At, TrackedItem], dict[bytes, 
 
 
 def fast(case: Case) -> Iterator[TrackerState]:
-    """The same by many items at once, run by run."""
+    """Return the same results, computed for many items at once, run by run."""
     state = TrackerState(case.due[0] - 1, Tuples.empty(case.tracking.width), Reported.none())
     for place, begin in enumerate(case.runs):
         until = case.runs[place + 1] if place + 1 < len(case.runs) else case.due[-1] + 1
         hours = [hour for hour in case.due if begin <= hour < until]
-        # A run is of hours that follow each other.
+        # A run has consecutive hours.
         for first in (hour for hour in hours if hour == begin or hour - 1 not in hours):
             stretch = range(first, next(h for h in range(first, until + 1) if h not in hours))
             for now in advance(case.tracking, state, *sightings(case, stretch), stretch):
@@ -137,7 +141,7 @@ def fast(case: Case) -> Iterator[TrackerState]:
 
 
 def sightings(case: Case, hours: range) -> tuple[SlotObservations, Bools]:
-    """The pairs of some hours, and which of their hashes are below tau."""
+    """Return the pairs of some hours, and which of their hashes are below tau."""
     tracking, asked = case.tracking, case.tracking.params
     times: dict[tuple[int, int, int], list[int]] = {}
     for time, item in case.records:
@@ -160,7 +164,7 @@ def sightings(case: Case, hours: range) -> tuple[SlotObservations, Bools]:
 
 
 def contacts(case: Case, item: bytes, start: int, hour: int) -> Mapping[int, list[int]]:
-    """The times of an item in each slot from one on, up to an hour's end, in the unit of gaps."""
+    """Return the times of an item in each slot from one on, up to an hour's end, in the unit of gaps."""
     found: dict[int, list[int]] = {}
     for time, other in case.records:
         slot = time // case.tracking.length

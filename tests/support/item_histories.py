@@ -1,4 +1,4 @@
-"""What the contract tests of sketches have in common: items as bytes, rows, histories with a hole."""
+"""Shared parts of the contract tests of sketches: items as bytes, rows, histories with a gap."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ def bytes_of(values: Sequence[object]) -> bytes:
 
 
 def texts_of(item: bytes, columns: Sequence[str]) -> list[bytes]:
-    """Return the text of each column of an item, by which items of as many records are ranked."""
+    """Return the text of each column of an item; items with equal counts are ranked by these texts."""
     if len(columns) == 1:
         return [item]
     texts = []
@@ -49,8 +49,7 @@ def texts_of(item: bytes, columns: Sequence[str]) -> list[bytes]:
 def told(
     harness: StreamHarness, table: str, block: str, item: Iterable[str]
 ) -> Iterator[tuple[Event, Event]]:
-    """What a table tells of each item of a block: the item, the end of the window, whether it is watched, and
-    what has become of it; and the whole row."""
+    """Return the rows of a table by item, end of the window, whether it is watched, and its change."""
     for row in harness.rows_of(table):
         if row["block"] == block:
             end, change = micros(row["window_end"]), row["change"]

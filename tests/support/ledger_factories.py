@@ -1,4 +1,4 @@
-"""A ledger of a few hours, and what its checks saw."""
+"""A ledger of a few hours, and the observed values of its checks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,12 +15,12 @@ WITHHELD = PartitionState("quarantined", "a", complete=False, reason="checks say
 
 
 def lacking(*causes: Reason) -> PartitionState:
-    """An hour that lacks something."""
+    """Return an incomplete hour."""
     return PartitionState("published", "a", complete=False, reason=format_reasons(causes), reasons=causes)
 
 
 def waiting(cause: Reason | None) -> PartitionState:
-    """An hour that waits for another one."""
+    """Return an hour that waits for another one."""
     assert cause is not None
     return PartitionState("blocked", "b", complete=False, reason=cause.text, reasons=(cause,))
 
@@ -43,7 +43,7 @@ def snapshot(
 
 
 def junk(number: int, name: str = "") -> CheckResult:
-    """A file of which too many lines were rejected."""
+    """Return the failed check of a file with too many rejected lines."""
     path = f"landing/{number:02}{name}.log"
     rows = (f"line {number}: no_match: junk",)
     return CheckResult(
@@ -52,7 +52,7 @@ def junk(number: int, name: str = "") -> CheckResult:
 
 
 def files(number: int, observed: int, expected: int = 1) -> CheckResult:
-    """How many files came."""
+    """Return a check of the number of files."""
     wanted = f"at least {expected}"
     return CheckResult(node(number), "files_expected", "incomplete", observed, wanted, observed >= expected)
 

@@ -1,4 +1,4 @@
-"""Levels that keep the rules, drawn."""
+"""Strategies for valid levels."""
 
 from hypothesis import strategies as st
 
@@ -7,7 +7,7 @@ from transom.features.aggregates.algorithm.granules import WindowLevel
 
 @st.composite
 def nested_levels(draw: st.DrawFn, base: int) -> list[WindowLevel]:
-    """One to four levels, the finest first, each slide a multiple of the one below."""
+    """Draw one to four levels, the finest first; each slide is a multiple of that of the level below."""
     levels: list[WindowLevel] = []
     for _ in range(draw(st.integers(1, 4))):
         slide = (levels[-1].slide if levels else base) * draw(st.integers(1, 3))

@@ -1,7 +1,7 @@
-"""Ingest in the lake in memory: the real stage over small files that lie in a dictionary.
+"""Ingest in the lake in memory: the real stage over small files in a dictionary.
 
-Files are parsed as they are everywhere. What Spark does with their rows is done here in a few lines, for a
-stream that compares no records.
+Files are parsed by the real parser. A few lines here replace what Spark does with the rows, for a stream that
+compares no records.
 """
 
 import gzip
@@ -32,11 +32,11 @@ from transom.storage.store import Store
 from transom.storage.tables import Table
 
 Folder = dict[str, tuple[bytes, datetime]]
-"""Files by path: what they hold, and when they were changed."""
+"""Files by path: content and modification time."""
 
 
 def access_log(*times: datetime, sent: int = 1) -> bytes:
-    """An access log with a line for each of some times."""
+    """Return an access log with a line for each of some times."""
     lines = (
         f'10.0.0.1 - - [{time:%d/%b/%Y:%H:%M:%S} +0000] "GET / HTTP/1.1" 200 {sent} "-" "-"\n'
         for time in times
@@ -68,7 +68,7 @@ class _Reading(FileReader):
 
 
 class MemoryRows(ParsedRows):
-    """What stands for the rows that a run reads."""
+    """Replaces the rows that a run reads."""
 
     def __init__(self, store: Store, stream: Stream) -> None:
         super().__init__(store, stream)
@@ -84,7 +84,7 @@ class MemoryRows(ParsedRows):
 
 
 class MemoryHours(HourRows):
-    """What stands for the rows of the hours that a run publishes."""
+    """Replaces the rows of the hours that a run publishes."""
 
     def by_table(self, files: Mapping[str, FileRecord]) -> Any:
         leaving = self.decisions.removed.keys() | self.decisions.added.keys()
@@ -122,7 +122,7 @@ def _inventory(landing: Folder, pins: Any, stream: Stream, specified: ExpectedIn
 
 @contextmanager
 def landing_in_memory(landing: Folder) -> Iterator[None]:
-    """Inside, `ingest` takes files and rows as they are here."""
+    """Within the context, `ingest` uses the files and rows of this module."""
 
     def opened(where: str) -> io.BytesIO:
         path = next((path for path in landing if where.endswith(path)), None)

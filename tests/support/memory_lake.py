@@ -1,8 +1,8 @@
-"""A lake in memory, in which the lake's own control flow runs toy stages: ledger, pins, claims, writes.
+"""A lake in memory, in which the real control flow runs toy stages: ledger, pins, claims, writes.
 
-Rows are dictionaries, and no JVM is there to hold them; what Spark does with rows is done in a few lines. All
-else is `run_steps` and what it calls. `Lake` has one stage of three steps;
-`tests.support.memory_pipeline` has the steps of every real stage.
+Rows are dictionaries, without a JVM; a few lines replace what Spark does with rows. Everything else is
+`run_steps` and what it calls. `Lake` has one stage of three steps; `tests.support.memory_pipeline` has the
+steps of every real stage.
 """
 
 import hashlib
@@ -43,11 +43,11 @@ def at(number: int) -> datetime:
 
 
 class Killed(BaseException):
-    """The end of a run that was killed."""
+    """Ends a run as a kill would."""
 
 
 class Rows(list[Row]):
-    """What stands for a DataFrame."""
+    """Replaces a DataFrame."""
 
     def where(self, keep: Callable[[Row], bool]) -> "Rows":
         return Rows(row for row in self if keep(row))
@@ -65,7 +65,7 @@ class Rows(list[Row]):
 
 
 def in_utc(value: Any) -> Any:
-    """A value of Arrow, whose times have a time zone of their own making."""
+    """Return a value of Arrow with its time in UTC."""
     if isinstance(value, list):
         return tuple(map(in_utc, value))
     return value.astimezone(UTC) if isinstance(value, datetime) else value
@@ -125,7 +125,7 @@ class Kept(Ledger):
 
 
 class Commits:
-    """Strikes a run before or after one of its commits and pins.
+    """Injects a fault before or after one of a run's commits and pins.
 
     Attributes:
         observer: is called after each of them.
@@ -147,7 +147,7 @@ class Commits:
 
     @contextmanager
     def struck(self, number: int, side: str, by: Callable[[], None]) -> Iterator[None]:
-        """Calls something once at the n-th of them made inside."""
+        """Call a function once, at the n-th commit or pin made inside."""
         self._strike = (self.count + number, side, by)
         try:
             yield
@@ -175,7 +175,7 @@ class Shelves(Store):
         previous: Mapping[str, Mapping[datetime, int]] | None = None,
         fillers: Mapping[ExternalSource, OutsideRows] | None = None,
     ) -> PinnedTables:
-        # Others may come in between here, too.
+        # Another run may take place here, too.
         with self.commits.one():
             versions = {name: len(self.versions.setdefault(name, [Rows()])) - 1 for name in tables}
             return Pinned(self, versions, previous or {}, fillers or {})
@@ -208,12 +208,12 @@ class Pinned(PinnedTables):
         return table
 
     def read_filler(self, filler: ExternalSource, hours: Collection[datetime]) -> Any:
-        # No session is there that could read it.
+        # No session exists that could read it.
         return self.fillers[filler](None, hours)  # type: ignore[arg-type]
 
 
 class Outside:
-    """What stands for what stages read that is not the stream's own.
+    """Replaces the tables and streams outside the lake that stages read.
 
     Args:
         tables: a value for each hour of each, by its name.
@@ -226,7 +226,7 @@ class Outside:
         self._seen: dict[ExternalSource, Mapping[datetime, int]] = {filler: {} for filler in declared}
 
     def beside(self, snapshot: LedgerSnapshot) -> LedgerSnapshot:
-        # What is pinned is what was seen last, as in `transom.engine.external`.
+        # The last observed state is pinned, as in `transom.engine.external`.
         self._seen = {filler: dict(self._tables.get(filler.name, {})) for filler in self._seen}
         return snapshot.with_external(
             {filler.series: self._hours(filler, held, snapshot) for filler, held in self._seen.items()}
@@ -239,7 +239,7 @@ class Outside:
             # Rows of all time: every hour reads all of them.
             said = digest({"hour": hour, "value": value} for hour, value in held.items())
             return dict.fromkeys(snapshot.required_hours, PartitionState("published", "", digest=said))
-        # Of another stream, hours that are due in this one.
+        # Of another stream, hours that are required in this one.
         hours = held.keys() if filler.table is not None else held.keys() & snapshot.required_hours
         return {hour: PartitionState("published", "", digest=f"1:{held[hour]}") for hour in hours}
 
@@ -256,7 +256,7 @@ class Outside:
 
 
 class Tray:
-    """What stands for a spool."""
+    """Replaces a spool."""
 
     def __init__(self, store: Store, table: Table, shares: Sequence[BlockTask], hours: int) -> None:
         self._rows = Rows({"block": share.block, **row} for share in shares for row in share.frame)
@@ -283,7 +283,7 @@ def measured(
     nodes = list(nodes)
     by_key: dict[tuple[str, datetime], Rows] = {(getattr(node, by), node.hour): Rows() for node in nodes}
     for row in rows or ():
-        # No row is of what is no target.
+        # Every row is of a target.
         by_key[row[by], row["hour"]].append(row)
     figures = {}
     for node in nodes:
@@ -313,10 +313,10 @@ def judged(checks: Sequence[Check], metrics: Sequence[Row]) -> list[MetricResult
 
 @contextmanager
 def without_spark(outside: Mapping[str, Mapping[datetime, int]]) -> Iterator[None]:
-    """Inside, `run_steps` takes rows as they are here.
+    """Within the context, `run_steps` uses the rows of this module.
 
     Args:
-        outside: what is not the stream's own, as in `Outside`.
+        outside: external tables and streams, as in `Outside`.
     """
     instead: dict[str, object] = {
         "DataFrame": Rows, "StagedOutput": Tray, "PinnedTables": Pinned,
@@ -414,7 +414,7 @@ class Toy:
                     yield block, {"hour": hour, "value": sum(parts) + self.shape, "parts": tuple(parts)}
 
     def _events(self, request: StepRequest, hour: datetime) -> int:
-        # An hour that nobody asked for is empty, whatever files of other hours have put there.
+        # An hour that is not requested is empty, even if files of other hours have rows there.
         due = request.rows["events", "events"].keys() & {hour}
         return sum(row["value"] for row in request.pins.read("events", due))
 
@@ -454,11 +454,11 @@ def _values(
 
 
 class EventLake:
-    """A lake in memory whose events are told, and in which any stage can run.
+    """A lake in memory whose events the tests set, and in which any stage can run.
 
     Attributes:
-        outside: what is not the stream's own: a value for each hour, by the name that a stage has for it.
-        runs: how many runs there have been.
+        outside: external values for each hour, by the name that a stage has for them.
+        runs: the number of runs so far.
     """
 
     def __init__(self) -> None:
@@ -475,7 +475,7 @@ class EventLake:
         held: bool = False,
         asked: bool = True,
     ) -> None:
-        """Lets ingest publish an hour, or withhold what it now has of it."""
+        """Let ingest publish an hour, or quarantine its new rows."""
         hour = at(number)
         node = PartitionKey("ingest", "events", "events", hour)
         rows = Rows({"block": "events", "hour": hour, "value": value} for value in values)
@@ -506,7 +506,7 @@ class EventLake:
         retention: int | None,
         shared: Collection[Series] = (),
     ) -> Outcome:
-        """A stage over some hours, in chunks."""
+        """Run a stage over some hours, in chunks."""
         self.runs += 1
         outcome, stretch = Outcome(), Interval(at(start), at(end))
         kept = None if retention is None else retention * HOUR
@@ -530,13 +530,13 @@ class EventLake:
         return outcome
 
     def rows(self, node: PartitionKey) -> Rows:
-        """What stands of a node."""
+        """Return the current rows of a partition."""
         rows = self.store.versions.get(node.table, [Rows()])[-1]
         own = rows.where(within({block: [node.hour] for block in (node.block, None)}))
         return Rows(sorted(own, key=repr))
 
     def take_events(self, other: "EventLake") -> None:
-        """Makes the events of another lake, and what is outside of it, those of this one, which is new."""
+        """Copy the events and external values of another lake into this one, which is new."""
         events = {node: entry for node, entry in other.ledger.snapshot().items() if node.stage == "ingest"}
         self.ledger._now = LedgerSnapshot(events)
         self.store.versions["events"] = [other.store.versions.get("events", [Rows()])[-1]]
@@ -544,7 +544,7 @@ class EventLake:
 
 
 class Lake(EventLake):
-    """A lake in memory, the events of which are told, and a toy stage over them."""
+    """A lake in memory whose events the tests set, and a toy stage over them."""
 
     def __init__(self, toy: Toy) -> None:
         super().__init__()
@@ -558,11 +558,11 @@ class Lake(EventLake):
         chunk: int = 100,
         retention: int | None = None,
     ) -> Outcome:
-        """The stage over some hours, in chunks."""
+        """Run the stage over some hours, in chunks."""
         return self.refreshed(self.toy.stage(), start, end, repair_window, chunk, retention)
 
     def anew(self) -> "Lake":
-        """A new lake of the same events, in which the stage has run once over all of them."""
+        """Return a new lake with the same events, in which the stage has run once over all of them."""
         lake = Lake(replace(self.toy, computed=[], passes=[]))
         lake.take_events(self)
         lake.run(0, 100)

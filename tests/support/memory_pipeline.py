@@ -1,10 +1,8 @@
-"""Every stage in the lake in memory. Ingest takes small files (`tests.support.memory_ingest`). Of each other
-stage there are the steps, tables and reads of its real definition, and one generic computation in place of
-its own.
+"""Every stage in the lake in memory. Ingest reads small files (`tests.support.memory_ingest`). Other stages
+have the steps, tables and reads of their real definition, with one generic computation instead of their own.
 
-What is computed of an hour is a hash of all that the hour may read. So an hour that is not computed again
-when it should be, that reads too much or too little, or that a killed run has left, has other rows than
-expected.
+The computed rows of an hour are a hash of all that the hour may read. So an hour has unexpected rows if it is
+not recomputed when it should be, reads too much or too little, or comes from a killed run.
 """
 
 import hashlib
@@ -87,23 +85,23 @@ CHANGED = parse(
         .replace("below: 3", "below: 4")
     )
 )
-"""The same with blocks of every stage changed, and others left alone."""
+"""The same with blocks of every stage changed, and others unchanged."""
 WITHOUT_FRAMES = STREAM.model_copy(update={"frames": {}, "fills": {}})
-"""The same without any stage over the aggregates."""
+"""The same without any stage after the aggregates."""
 VALUES = 100
-"""The computed values lie below this."""
+"""Exclusive upper bound of the computed values."""
 EMPTY = 6
-"""Of hours that have something to read, one in so many has no rows."""
+"""Of hours with input, one in this many has no rows."""
 
 
 @dataclass
 class Double:
-    """Stands for a real stage of a stream.
+    """Replaces a real stage of a stream.
 
     Attributes:
         at_most: a larger value is an error: one in twenty, or none.
-        at_least: with a smaller value an hour is incomplete: one in ten, or none.
-        computed: table, block and hour of all that was computed, in order.
+        at_least: a smaller value makes an hour incomplete: one in ten, or none.
+        computed: table, block and hour of everything computed, in order.
     """
 
     name: str
@@ -140,7 +138,8 @@ class Double:
                 for reads in part.reads
                 for of in _among(reads, hour, sources[reads])
             ]
-            # Incomplete hours of several tables are told together: only a step that reads one goes by them.
+            # Incomplete hours of several tables are reported together: only a step that reads one depends on
+            # them.
             lacking = _among(others[0], hour, request.incomplete[block]) if len(others) == 1 else []
             row = _row(
                 hour, (definition.version, block, part.spec_fingerprint, hour, read, lacking), bool(read)
@@ -167,12 +166,12 @@ def _among(reads: InputRange, hour: datetime, hours: Collection[datetime]) -> li
 def _rows_read(
     definition: Stage, step: TableStep, request: StepRequest, reads: InputRange, targets: Sequence[datetime]
 ) -> dict[datetime, list[Row]]:
-    """The rows of what some hours read of a table, by hour."""
+    """Return the rows that some hours read of a table, by hour."""
     hours = {node.hour for hour in targets for node in partitions_read(reads, hour)}
     if reads.stage == EXTERNAL_STAGE:
         filler = next(filler for filler in definition.fillers if filler.series[1] == reads.block)
         if filler.table is None:
-            # Of another stream, too, nothing is read of an hour that is not due.
+            # Hours of another stream that are not required are not read either.
             hours &= request.rows[reads.block, reads.table].keys()
         rows = request.pins.read_filler(filler, hours)
         if filler.table is not None and filler.time is None:
@@ -181,19 +180,19 @@ def _rows_read(
     elif reads.table == step.table.name:
         rows = request.pins.read(reads.table, hours - set(targets))
     else:
-        # Of an hour that is not due nothing is read, whatever files of other hours have put there.
+        # An hour that is not required is not read, even if files of other hours have rows there.
         rows = request.pins.read(reads.table, hours & request.rows[reads.block, reads.table].keys())
     found: dict[datetime, list[Row]] = {}
     for row in rows:
         if row.get("block", reads.block) == reads.block:
             found.setdefault(row["hour"], []).append({k: v for k, v in row.items() if k != "block"})
-    # Rows have no order: the same ones in another order have the same digest.
+    # Rows have no order: the same rows in another order have the same digest.
     return {hour: sorted(some, key=repr) for hour, some in found.items()}
 
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """What the ledger says of a node, less the run."""
+    """The ledger's row of a partition, without the run."""
 
     status: str
     complete: bool
@@ -210,7 +209,7 @@ class LedgerRow:
 
 
 def upstream(name: str) -> tuple[str, ...]:
-    """Every stage that one reads, and itself, in their order."""
+    """Return a stage and every stage that it reads, in order."""
     found = {name}
     for later in reversed(STAGES[1:]):
         if later in found:
@@ -223,10 +222,11 @@ class Pipeline(EventLake):
     """A lake in memory with every stage of a stream.
 
     Attributes:
-        stream: its stages' definitions are run.
-        landing: the files that ingest takes.
-        at_most, at_least: as in `Double`.
-        doubles: the stages, in their order.
+        stream: the definitions of its stages are run.
+        landing: the files that ingest reads.
+        at_most: as in `Double`.
+        at_least: as in `Double`.
+        doubles: the stages, in order.
     """
 
     def __init__(self, stream: Stream = STREAM, at_most: int = VALUES, at_least: int = 0) -> None:
@@ -235,7 +235,7 @@ class Pipeline(EventLake):
         self.specify(stream, at_most, at_least)
 
     def specify(self, stream: Stream, at_most: int = VALUES, at_least: int = 0) -> None:
-        """Changes the specification."""
+        """Change the specification."""
         self.stream, self.at_most, self.at_least = stream, at_most, at_least
         self.doubles = {name: Double(name, stream, at_most, at_least) for name in STAGES[1:]}
 
@@ -248,7 +248,7 @@ class Pipeline(EventLake):
         retention: int | None = None,
         stages: Collection[str] = STAGES[1:],
     ) -> dict[str, Outcome]:
-        """Some stages over some hours, in their order, each in chunks."""
+        """Run some stages over some hours, in order, each in chunks."""
         return {
             name: self.refreshed(
                 double.stage, start, end, repair_window, chunk, retention, shared_state(self.stream, name)
@@ -258,7 +258,7 @@ class Pipeline(EventLake):
         }
 
     def ingest(self, start: int, end: int, chunk: int = 100) -> Outcome:
-        """The first stage over some hours, in chunks."""
+        """Run the first stage over some hours, in chunks."""
         self.runs += 1
         outcome, stretch = Outcome(), Interval(at(start), at(end))
         with without_spark(self.outside), landing_in_memory(self.landing):
@@ -268,15 +268,15 @@ class Pipeline(EventLake):
         return outcome
 
     def files(self) -> dict[str, Row]:
-        """The rows of `files`, by path."""
+        """Return the rows of `files` by path."""
         return {row["path"]: row for row in self.store.versions["files"][-1]}
 
     def computed(self) -> list[tuple[str, str, datetime]]:
-        """All that was computed since the specification was changed last."""
+        """Return everything computed since the specification was last changed."""
         return [node for double in self.doubles.values() for node in double.computed]
 
     def copied(self) -> Self:
-        """This lake as it is now, as one of its own: what is left when the run at work is killed."""
+        """Return a copy of this lake as it is now: the state that a kill of the current run would leave."""
         copy = type(self)(self.stream, self.at_most, self.at_least)
         copy.take_events(self)
         copy.landing = dict(self.landing)
@@ -288,20 +288,20 @@ class Pipeline(EventLake):
         return copy
 
     def anew(self, stages: Collection[str] = STAGES[1:]) -> "Pipeline":
-        """A new lake of the same events, in which some stages have run once over all of them."""
+        """Return a new lake with the same events, in which some stages have run once over all of them."""
         lake = Pipeline(self.stream, self.at_most, self.at_least)
         lake.take_events(self)
         lake.run(0, 100, stages=stages)
         return lake
 
     def snapshot(self, stage: str | None = None) -> LedgerSnapshot:
-        """The ledger, with what a stage reads beside it; None is all stages."""
+        """Return the ledger, with the external inputs of a stage; None means all stages."""
         stages = [double.stage for name, double in self.doubles.items() if stage in (None, name)]
         fillers = tuple(filler for of in stages for filler in of.fillers)
         return Outside(self.outside, fillers).beside(self.ledger.snapshot())
 
     def state(self) -> dict[PartitionKey, LedgerRow]:
-        """What the promise is about: what the ledger says of each node."""
+        """Return what the promise covers: the ledger's state of each partition."""
         seen: dict[tuple[str, PartitionKey], list[tuple[str, bool, float | None]]] = {}
         for run, verdict in self.ledger.verdicts:
             seen.setdefault((run, verdict.partition), []).append(
@@ -316,7 +316,7 @@ class Pipeline(EventLake):
         }  # fmt: skip
 
     def stale(self) -> set[PartitionKey]:
-        """Every node that its own stage would compute anew."""
+        """Return every partition that its own stage would recompute."""
         found = set()
         for name, double in self.doubles.items():
             freshness = Freshness(self.snapshot(name), [double.stage], ())
@@ -330,7 +330,7 @@ class Pipeline(EventLake):
         return found
 
     def fresh(self) -> set[PartitionKey]:
-        """Every node that is up to date, as is all that it is made of, to the events."""
+        """Return every partition that is up to date together with all its inputs, down to the events."""
         stale, found = self.stale(), set[PartitionKey]()
         for name, double in self.doubles.items():
             for step in double.stage.steps:
@@ -348,11 +348,11 @@ class Pipeline(EventLake):
                 yield from (node for node in partitions_read(reads, hour) if node.hour in due)
 
     def assert_ledger_true(self) -> None:
-        """Assert that the ledger's digests are those of the rows, and that there are no other rows."""
+        """Assert that the ledger's digests match the rows, and that there are no other rows."""
         snapshot = self.ledger.snapshot()
         for node, entry in snapshot.items():
             if entry.status not in ("writing", "expired"):
-                # What is withheld holds what it held.
+                # A quarantined hour still has its old rows.
                 assert entry.digest == digest(self.rows(node)), node
         for table, versions in self.store.versions.items():
             known = {(node.block, node.hour) for node in snapshot if node.table == table}
@@ -360,11 +360,12 @@ class Pipeline(EventLake):
             assert held <= known, table
 
     def assert_same(self, other: "Pipeline", note: str = "") -> None:
-        """Assert that two lakes have the same rows, and that their ledgers say the same.
+        """Assert that two lakes have equal rows and equal ledgers.
 
-        What an hour holds that is withheld now is what was good before, which is another lake's own affair.
+        A quarantined hour has its last good rows, which depend on the lake's history.
 
         Args:
+            other: the lake with the expected rows.
             note: what a failure prints first.
         """
         mine, others = self.state(), other.state()

@@ -1,4 +1,4 @@
-"""Patterns that people look for, and a small one with changes of it."""
+"""Realistic patterns, and a small one with changes of it."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ ALL = {
 
 
 def log() -> dict[str, Any]:
-    """A stream that has the columns of all of these, and no block."""
+    """Return a stream that has the columns of all of these, and no block."""
     return {
         "name": "log",
         "source": {"path": "in/%Y-%m-%d.%H.json", "format": "json"},
@@ -76,7 +76,7 @@ def log() -> dict[str, Any]:
 
 
 def small(**changes: Any) -> dict[str, Any]:
-    """The small stream with a pattern `x` of two steps, and changes of that: `steps__1__by="status"`."""
+    """Return the small stream with a pattern `x` of two steps, with changes: `steps__1__by="status"`."""
     data = base()
     pattern: dict[str, Any] = {
         "within": "1 day",

@@ -1,4 +1,4 @@
-"""Seeds of randomised tests, and the command that draws the same again."""
+"""Seeds of randomised tests, and the command that replays a failure."""
 
 import os
 
@@ -6,10 +6,11 @@ import hypothesis
 import pytest
 
 FIXED_SEED = 32
-"""Of what is drawn the same in every run, unless TRANSOM_SEED gives another one. Its five lakes of drawn
-histories hold every kind of event."""
+"""Seed of draws that are equal in every run, unless TRANSOM_SEED gives another one. Its five lakes of drawn
+histories contain every kind of event.
+"""
 LAKES = 5
-"""How many lakes of drawn histories the suite draws of each kind."""
+"""Number of lakes of drawn histories, of each kind."""
 
 
 def replay_command(item: pytest.Function) -> str:

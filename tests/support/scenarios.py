@@ -1,14 +1,14 @@
-"""Drawn histories of files and runs, and what they have to come to.
+"""Drawn histories of files and runs, with their expected results.
 
-A lake holds several histories side by side: stretches of three hours, further apart than `repair_window` and
-every window reach, so that each is as if alone. Files are drawn for each of them; the runs, which cost the
-time, are shared, and begin and end in any hour of any of them.
+A lake has several histories next to each other: periods of three hours, further apart than `repair_window`
+and every window, so that none affects another. Files are drawn for each of them. The runs, which cost the
+time, are shared; they begin and end in any hour.
 
-What it has to come to. Files that are there, and do not differ from what is kept, are as one run finds
-them in a new lake. What stands of a file that is gone or in conflict is what some run found under its
-name, and so part of the history: the new lake is given these contents first, and then what lies there
-now. In the end no file is withheld: what was published before an hour was withheld stays in it, and is
-history, too. All is compared: the ledger, and every row of every table.
+Expected result: existing files without a conflict count as one run reads them in a new lake. The rows of a
+removed or conflicting file are those that some run read under its name. They are part of the history: the new
+lake first gets these contents, and then the current ones. In the end no file is quarantined. Rows published
+before an hour was quarantined remain in it, and are history, too. Everything is compared: the ledger, and
+every row of every table.
 """
 
 import gzip
@@ -45,10 +45,10 @@ HOURS = SIDE_BY_SIDE * STRIDE
 DAY = Interval(hour(0), hour(HOURS))
 JUNK = b"junk\n"
 NAMES = (".a", "", ".z")
-"""Of an hour's files, in the order of their paths."""
+"""Suffixes of an hour's files, in the order of their paths."""
 
 LAKES = int(os.environ.get("TRANSOM_LAKES") or replay.LAKES)
-"""How many lakes are drawn of each kind."""
+"""Number of lakes drawn of each kind."""
 
 TEXT = """
 name: web
@@ -71,7 +71,7 @@ KINDS: tuple[Kind, ...] = (
 
 @dataclass(frozen=True)
 class Happening:
-    """What becomes of a file: its stretch, the hour in it and its name, and where there is another, that."""
+    """A change of a file: its period, its hour and name, and the other name, if any."""
 
     kind: Kind
     stretch: int
@@ -84,7 +84,7 @@ class Happening:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of some stages over hours `[start, end)`, and what befalls it at a commit."""
+    """A run of some stages over hours `[start, end)`, and the fault at one of its commits."""
 
     stages: tuple[str, ...]
     start: int
@@ -97,7 +97,7 @@ class Run:
 
 @dataclass(frozen=True)
 class History:
-    """Happenings and the run that comes after them, and the last happenings."""
+    """Happenings with the run that follows them, and the last happenings."""
 
     steps: Sequence[tuple[Sequence[Happening], Run]]
     last: Sequence[Happening]
@@ -126,7 +126,7 @@ HISTORIES = st.builds(History, st.lists(st.tuples(HAPPENINGS, RUNS), min_size=3,
 
 
 class Landing:
-    """The landing folder of a history, and all that ever lay in it when a run began."""
+    """The landing folder of a history, and all files that existed at the start of a run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -136,10 +136,10 @@ class Landing:
         self._clock = 0
 
     def happens(self, what: Happening) -> None:
-        """Lets it happen; where nothing lies, a file lands instead."""
+        """Apply the change. If no file exists, one lands instead."""
         path, other = (
             _path(what.stretch, what.hour, what.name),
-            # No file may hold what is much later than its name.
+            # No file may have events much later than its name.
             _path(what.stretch, max(what.hour, what.other_hour), what.other_name),
         )
         held = self.there.get(path)
@@ -155,7 +155,7 @@ class Landing:
                 self.write(path, _text(held) + JUNK * (1 + what.client))
             case "truncate":
                 cut = (held or b"")[:-14]
-                # Empty files of two stretches would be one.
+                # Empty files of two periods would be duplicates.
                 self.put(path, cut) if _text(cut) else self.write(path, _text(held) + _lines(what, 1))
             case "touch":
                 self.put(path, held or b"")
@@ -168,7 +168,7 @@ class Landing:
                 self.remove(path)
 
     def mended(self) -> None:
-        """Nothing is left that a check withholds."""
+        """Remove everything that a check quarantines."""
         for path, raw in sorted(self.there.items()):
             lines = _text(raw).splitlines(keepends=True)
             good = [text for text in lines if text != JUNK]
@@ -176,14 +176,14 @@ class Landing:
                 self.write(path, b"".join(good))
 
     def noted(self) -> None:
-        """Notes what a run that begins now may find."""
+        """Record the files that a run starting now may read."""
         for path, raw in self.there.items():
             held = self.seen.setdefault((path, _source(raw)), [])
             if raw not in held:
                 held.append(raw)
 
     def show(self, files: Mapping[str, bytes]) -> None:
-        """Makes the folder hold some files and no other."""
+        """Make the folder contain exactly some files."""
         for path in self.there.keys() - files.keys():
             self.remove(path)
         for path, raw in files.items():
@@ -197,7 +197,7 @@ class Landing:
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(raw)
-        # Not by the machine's clock, so that a history is the same each time.
+        # Independent of the machine's clock, so that a history is the same each time.
         self._clock += 1
         os.utime(file, (self._clock, self._clock))
         self.there[path] = raw
@@ -214,7 +214,7 @@ def _path(stretch: int, number: int, name: int) -> str:
 
 
 def _lines(what: Happening, count: int) -> bytes:
-    """Lines of the file's hour, and in every second one a line of the hour before."""
+    """Return lines of the file's hour; every second file has a line of the previous hour too."""
     second = 3600 * (STRIDE * what.stretch + what.hour)
     back = 1800 if what.hour and what.client % 2 else 0
     lines = [
@@ -225,7 +225,7 @@ def _lines(what: Happening, count: int) -> bytes:
 
 
 def _text(raw: bytes | None) -> bytes:
-    """The text of a file, as far as it can be read, in whole lines."""
+    """Return the readable text of a file, in whole lines."""
     text = zlib.decompressobj(31).decompress(raw or b"")
     return text[: text.rfind(b"\n") + 1]
 
@@ -245,17 +245,17 @@ ALWAYS = (
     "run killed", "run another", "run overtaken", "hour published", "hour quarantined", "file ingested",
     "file duplicate", "file waiting", "file quarantined", "file missing",
 )  # fmt: skip
-"""What happens in any twenty lakes."""
+"""Kinds of changes that happen in any twenty lakes."""
 
 
 def assert_histories_leave_no_trace(
     spark: SparkSession, folder: Path, run_seed: int, on_conflict: Literal["hold", "replace"], *also: str
 ) -> None:
-    """Draw histories, and compare the lake of each with a new lake of the files that it ends with.
+    """Draw histories, and compare the lake of each with a new lake of its final files.
 
     Args:
         run_seed: decides which histories are drawn.
-        also: what has to happen in any twenty lakes, beside `ALWAYS`.
+        also: kinds of changes that must happen in any twenty lakes, in addition to `ALWAYS`.
     """
     kinds: Counter[str] = Counter()
     numbers = count()
@@ -265,7 +265,8 @@ def assert_histories_leave_no_trace(
         os.environ["TRANSOM_HOME"] = str(of)
         return StreamHarness(spark, of, text)
 
-    # Each try is a lake, so the smallest history that fails takes minutes: only where more lakes are drawn.
+    # Each try is a lake, so finding the smallest failing history takes minutes: only where more lakes are
+    # drawn.
     phases = (Phase.generate, Phase.shrink) if "TRANSOM_LAKES" in os.environ else (Phase.generate,)
 
     @seed(run_seed)
@@ -273,7 +274,7 @@ def assert_histories_leave_no_trace(
     @given(HISTORIES)
     def one(history: History) -> None:
         number = next(numbers)
-        # The rows of every fifth lake go through Spark, as many rows do.
+        # The rows of every fifth lake are written by Spark, as large results are.
         most = 0 if number % 5 == 4 else small.MAX_DRIVER_BYTES
         with patch.dict(os.environ), patch.object(small, "MAX_DRIVER_BYTES", most):
             day, landing = lived(history, make, folder / f"{number}-lived", kinds)
@@ -290,10 +291,10 @@ def assert_histories_leave_no_trace(
 
 
 def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tuple[StreamHarness, Landing]:
-    """A lake with a history, brought up to date at its end.
+    """Return a lake with a history, up to date at its end.
 
     Args:
-        kinds: what has happened to runs and files, counted.
+        kinds: counts the changes of runs and files.
     """
     day, landing = make(folder), Landing(folder)
     (folder / "landing/web").mkdir(parents=True)
@@ -318,7 +319,7 @@ def lived(history: History, make: Make, folder: Path, kinds: Counter[str]) -> tu
 def told_anew(
     day: StreamHarness, landing: Landing, make: Make, folder: Path, whole: Interval = DAY
 ) -> StreamHarness:
-    """A new lake of what a history comes to."""
+    """Return a new lake with the expected result of a history."""
     first = dict(landing.there)
     for row in _files(day):
         if row["status"] in ("missing", "conflict") and row["source_id"] is not None:
@@ -338,7 +339,7 @@ def told_anew(
 
 def _run(day: StreamHarness, stages: Sequence[str], start: int, end: int) -> None:
     for stage in stages:
-        # Nobody aggregates what nobody has ever ingested.
+        # Without ingest of an hour, its aggregates do not run.
         if stage == "aggregates" and not Path(day.root, "files/_delta_log").exists():
             continue
         day.stage(stage, start, end)
@@ -351,7 +352,7 @@ def _files(day: StreamHarness) -> Iterator[Mapping[str, object]]:
 
 @contextmanager
 def _befalling(run: Run, make: Make, landing: Landing, folder: Path, kinds: Counter[str]) -> Iterator[None]:
-    """What befalls a run that goes on inside."""
+    """Apply a fault to the run inside."""
 
     def strike(number: int, side: Side) -> None:
         if (number, side) != (run.commit, run.side) or run.befalls == "nothing":

@@ -1,4 +1,4 @@
-"""Detectors as an operator writes them; tasks are sent this module, which their machines do not have."""
+"""Detectors as an operator writes them. Tasks receive this module, which their machines do not have."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -9,14 +9,14 @@ FAILED, BROKEN = 401, 500
 
 
 def entered(records: Sequence[Record]) -> Iterator[tuple[Record, Record]]:
-    """Every failure that is followed at once by a success."""
+    """Find every failure that is directly followed by a success."""
     for one, other in pairwise(records):
         if (one["status"], other["status"]) == (FAILED, 200):
             yield one, other
 
 
 def fragile(records: Sequence[Record]) -> Iterable[tuple[Record, ...]]:
-    """The same, by one who has not thought of all."""
+    """Find the same, without handling every input."""
     for record in records:
         if record["status"] == BROKEN:
             raise LookupError(f"no such page\nat {record.time:%H:%M}")

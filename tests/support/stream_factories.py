@@ -15,7 +15,7 @@ TEN = datetime(2015, 5, 17, 10, tzinfo=UTC)
 
 
 def base() -> dict[str, Any]:
-    """A small stream without a preset."""
+    """Return a small stream without a preset."""
     return {
         "name": "app",
         "source": {"path": "in/{host}/%Y-%m-%d.%H.json", "format": "json"},
@@ -37,7 +37,7 @@ def base() -> dict[str, Any]:
 
 
 def changed(**changes: Any) -> dict[str, Any]:
-    """The stream with values set, or taken out where they are `...`: `source__path=...`."""
+    """Return the stream with values changed, or removed where they are `...`: `source__path=...`."""
     data = deepcopy(base())
     for path, value in changes.items():
         *folders, last = path.split("__")
@@ -58,7 +58,7 @@ def refusal(data: dict[str, Any]) -> str:
 
 
 def refusal_of_block(feature: str, block: Mapping[str, Any]) -> str:
-    """Return why a block is refused; fields that are `...` are left out."""
+    """Return the validation error of a block; fields with value `...` are removed."""
     fields = {name: value for name, value in block.items() if value is not ...}
     message = refusal(base() | {feature: {"x": fields}})
     return message.replace(f"app.yaml: {feature}.x.", "").replace("app.yaml: ", "")

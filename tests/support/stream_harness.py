@@ -1,4 +1,4 @@
-"""A stream in a folder of its own, run by the jobs' own code in one Spark session."""
+"""A stream in its own folder, run by the jobs' code in one Spark session."""
 
 import gzip
 import os
@@ -63,27 +63,27 @@ aggregates:
     levels: RANGES 6 HOURS, 2 HOURS SLIDES 1 HOUR, 30 MINUTES
   site: {key: [], measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}
 """
-"""Windows alone, for tests of what happens to hours and blocks: fewer tables than `WEB`."""
+"""Aggregates alone, for tests of hours and blocks: fewer tables than `WEB`."""
 
 
 def hour(number: int) -> datetime:
-    """The n-th hour of the tests' day."""
+    """Return the n-th hour of the tests' day."""
     return datetime.fromtimestamp(1431820800 + 3600 * number, UTC)
 
 
 def line(at: int, client: str = "10.0.0.1", sent: int | str = 100, status: int | str = 200) -> str:
-    """A line of an Apache combined log, `at` seconds after the tests' day begins."""
+    """Return a line of an Apache combined log, `at` seconds after the tests' day begins."""
     time = datetime.fromtimestamp(1431820800 + at, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
     return f'{client} - - [{time}] "GET / HTTP/1.1" {status} {sent} "-" "agent"'
 
 
 def clock(rows: DataFrame) -> set[int]:
-    """The hours of some rows, from 0 to 23. A time that `collect` gives is in the machine's zone."""
+    """Return the hours of some rows, from 0 to 23. Times from `collect` are in the machine's zone."""
     return {row[0] for row in rows.select(F.hour("hour")).distinct().collect()}
 
 
 class Standing(NamedTuple):
-    """What the ledger says of a node."""
+    """The ledger's state of a partition."""
 
     status: str
     complete: bool
@@ -108,7 +108,7 @@ class StreamHarness:
         self.ledger = Ledger(self.root)
 
     def land(self, number: int, lines: list[str], name: str = "") -> Path:
-        """Writes the file of an hour."""
+        """Write the file of an hour."""
         moment = hour(number)
         path = self.folder / f"landing/web/{moment:%Y-%m-%d}/access.{moment:%H}{name}.log.gz"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,11 +116,11 @@ class StreamHarness:
         return path
 
     def context(self, start: int, end: int) -> job.Context:
-        """What a job would be given for hours `[start, end)`."""
+        """Return a job's context for hours `[start, end)`."""
         return self.context_of(Interval(hour(start), hour(end)))
 
     def context_of(self, interval: Interval) -> job.Context:
-        """What a job would be given for an interval."""
+        """Return a job's context for an interval."""
         run_id = f"run {uuid.uuid4()}"
         return job.Context(self.store, self.ledger, self.stream, interval, run_id, interval)
 
@@ -129,13 +129,13 @@ class StreamHarness:
         return self._stage(stage, self.context(start, end))
 
     def in_chunks(self, stage: str, start: int, end: int) -> None:
-        """A stage over hours `[start, end)`, in the stream's chunks."""
+        """Run a stage over hours `[start, end)`, in the stream's chunks."""
         whole = Interval(hour(start), hour(end))
         chunks = whole.chunks(self.stream.chunk)
         self._stage(stage, *(replace(self.context_of(whole), chunk=chunk) for chunk in chunks))
 
     def _stage(self, stage: str, *contexts: job.Context) -> Outcome:
-        """A stage over the chunks of a run, and what it found."""
+        """Run a stage over the chunks of a run, and return its outcomes."""
         outcome = Outcome()
         for context in contexts:
             outcome.add(run_chunk(stage, context))
@@ -143,32 +143,32 @@ class StreamHarness:
         return outcome
 
     def run(self, start: int, end: int) -> None:
-        """Every stage."""
+        """Run every stage over hours `[start, end)`."""
         self.run_over(Interval(hour(start), hour(end)))
 
     def run_over(self, interval: Interval) -> None:
-        """Every stage over an interval."""
+        """Run every stage over an interval."""
         for stage in self.stream.stages:
             self._stage(stage, self.context_of(interval))
 
     def snapshot(self) -> LedgerSnapshot:
-        """The ledger."""
+        """Return the ledger."""
         return self.ledger.snapshot()
 
     def findings(self) -> list[Finding]:
-        """What a person is told, the worst first."""
+        """Return the findings, the worst first."""
         return findings.findings(self.root, order=FINDING_ORDER)
 
     def table(self, name: str) -> DataFrame:
-        """A table as it stands."""
+        """Return the current version of a table."""
         return self.spark.read.format("delta").load(f"{self.root}/{name}")
 
     def rows_of(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a table, read without Spark."""
+        """Return the rows of a table, read without Spark."""
         return read_rows(DeltaTable(f"{self.root}/{name}"))
 
     def state(self) -> Mapping[str, Standing]:
-        """What the promise is about: all that the ledger says of every node but who said it."""
+        """Return what the promise covers: the ledger's state of every partition, without the run."""
         snapshot = self.snapshot()
         seen: dict[PartitionKey, list[CheckResult]] = {node: [] for node in snapshot}
         for stage in {node.stage for node in snapshot}:
@@ -189,7 +189,7 @@ class StreamHarness:
         }
 
     def assert_ledger_true(self) -> None:
-        """Assert that the ledger's digests are those of the rows, and that each line is accounted for."""
+        """Assert that the ledger's digests match the rows, and that each line is accounted for."""
         self._assert_lines_accounted()
         hashed: dict[tuple[str, str], tuple[Table, Sequence[str]]] = {
             (step.table.name, block): (step.table, part.columns)
@@ -206,7 +206,7 @@ class StreamHarness:
         assert not found, "rows of hours that the ledger does not know"
 
     def _assert_lines_accounted(self) -> None:
-        """Lines of a file = events + duplicates + rejected + header lines, of each file that is read."""
+        """Assert lines = events + duplicates + rejected + header lines, for each file that was read."""
         tables = ("events", "duplicates", "rejected")
         counts = {table: Counter(row["source_id"] for row in self.rows_of(table)) for table in tables}
         for file in self.rows_of("files"):
@@ -222,12 +222,12 @@ class StreamHarness:
     def _digests(
         self, hashed: Mapping[tuple[str, str], tuple[Table, Sequence[str]]]
     ) -> dict[tuple[str, str, datetime], str]:
-        """The digest of each hour's rows, computed anew in one Spark job over local rows.
+        """Return the digest of each hour's rows, computed again in one Spark job over local rows.
 
         Delta's own scans of some twenty small tables would take a quarter of a minute.
 
         Args:
-            hashed: by table and block, the table's description and the columns that its digest is of.
+            hashed: the table's description and the digest's columns, by table and block.
         """
         rows = {name: self.rows_of(name) for name, _ in hashed}
         frames = []
@@ -245,7 +245,7 @@ class StreamHarness:
         return {(row["table"], row["block"], row["hour"].astimezone(UTC)): row["digest"] for row in found}
 
     def rows(self) -> Mapping[str, list[Row]]:
-        """Return the rows of every table but the ledger's, sorted, without columns outside the promise.
+        """Return the rows of every table except the ledger's, sorted, without columns outside the promise.
 
         They are read without Spark, in milliseconds.
         """
@@ -254,7 +254,7 @@ class StreamHarness:
 
     def _rows(self, name: str) -> list[Row]:
         outside = Table.load(name).excluded_from_digest
-        # A lake keeps the columns that its specification has had, without a value in them.
+        # A lake retains the columns of earlier specifications, without values.
         rows = [
             {column: value for column, value in row.items() if column not in outside and value is not None}
             for row in read_rows(DeltaTable(f"{self.root}/{name}"))
@@ -262,7 +262,7 @@ class StreamHarness:
         return sorted(rows, key=lambda row: repr(sorted(row.items())))
 
     def assert_same(self, other: "StreamHarness", note: object = "") -> None:
-        """Assert that two lakes are the same: ledger, findings and every row of every table.
+        """Assert that two lakes are equal: ledger, findings and every row of every table.
 
         Args:
             other: the lake with the expected rows.
@@ -281,9 +281,9 @@ class StreamHarness:
 
 
 class Templates:
-    """Lakes that several tests begin with, each built once.
+    """Lakes with which several tests begin, each built once.
 
-    A lake can be copied, as Delta's logs hold relative paths, and so does the ledger.
+    A lake can be copied, as Delta's logs and the ledger have relative paths.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -294,7 +294,7 @@ class Templates:
         """Copy a template's lake and landing folder into those of a test.
 
         Args:
-            build: lands files and runs stages, with nothing changed in transom's code.
+            build: lands files and runs stages, with unchanged code of transom.
             text: the stream's file.
             to: an empty lake of the same stream.
         """
@@ -304,8 +304,8 @@ class Templates:
             with patch.dict(os.environ, TRANSOM_HOME=str(template.folder)):
                 build(template)
             self._built[build, text] = template
-        # With the times of files, by which ingest sees that they are the same.
+        # With the modification times of files, by which ingest recognises unchanged ones.
         shutil.copytree(template.folder / "landing", to.folder / "landing", dirs_exist_ok=True)
-        # What opening the lake has made of its ledger gives way.
+        # The ledger that opening the lake has created is replaced.
         shutil.rmtree(to.root)
         shutil.copytree(template.root, to.root)

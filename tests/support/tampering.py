@@ -1,4 +1,4 @@
-"""Faults that are put between what a step computes and what is published of it."""
+"""Faults inserted between the rows that a step computes and the published ones."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from transom.ledger.task_counters import TaskCounters
 
 
 def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame]) -> Stage:
-    """A stage whose rows of one table are changed before they are audited."""
+    """Return a stage whose rows of one table are changed before they are audited."""
 
     def of(step: TableStep) -> Callable[[StepRequest], StepResult]:
         def run(request: StepRequest) -> StepResult:
@@ -36,10 +36,10 @@ def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame])
 
 
 def overcounted(stage: Stage, table: str, more: Mapping[str, int], hours: Collection[int] = ()) -> Stage:
-    """A stage whose tasks say that they have counted more, of every hour of a table that they count in.
+    """Return a stage whose task counters are too large, for every hour of a table with counters.
 
     Args:
-        hours: since the epoch; others of which they do.
+        hours: since the epoch; other hours with counters.
     """
 
     def of(share: BlockTask) -> BlockTask:
@@ -64,8 +64,8 @@ def overcounted(stage: Stage, table: str, more: Mapping[str, int], hours: Collec
 
 
 def made(step: TableStep, share: BlockTask) -> DataFrame:
-    """The rows of a block, in Spark's hands."""
-    # Tasks are not sent the share, which holds the session.
+    """Return the rows of a block as a DataFrame."""
+    # Tasks do not receive the share, which contains the session.
     make, count, columns = share.compute, share.compute_counting, list(step.outputs[share.block].columns)
     if make is None and count is None:
         return share.frame
@@ -78,7 +78,7 @@ def made(step: TableStep, share: BlockTask) -> DataFrame:
 
 
 def one_more_where(condition: str) -> Callable[[DataFrame], DataFrame]:
-    """Adds one to the counts of some rows."""
+    """Add one to the counts of some rows."""
 
     def change(rows: DataFrame) -> DataFrame:
         names = [name for name in ("records", "count", "n") if name in rows.columns]
@@ -90,11 +90,9 @@ def one_more_where(condition: str) -> Callable[[DataFrame], DataFrame]:
 
 @dataclass(frozen=True)
 class Audit:
-    """What a step hands to its checks.
-
-    Attributes:
-        nodes: the hours that were computed, all of them due to be judged.
-        counted: what the tasks have counted, by block.
+    """The input of a step's checks. /  / Attributes:
+    nodes: the computed hours, all of which are to be evaluated.
+    counted: the tasks' counters, by block.
     """
 
     step: TableStep
@@ -104,17 +102,17 @@ class Audit:
     counted: Mapping[str, TaskCounters]
 
     def node(self, block: str, hour: datetime) -> PartitionKey:
-        """The node of a block and an hour."""
+        """Return the partition of a block and an hour."""
         (node,) = (node for node in self.nodes if (node.block, node.hour) == (block, hour))
         return node
 
     def with_rows(self, node: PartitionKey, change: Callable[[DataFrame], DataFrame]) -> "Audit":
-        """The same, with the rows of one node changed."""
+        """Return a copy with the rows of one partition changed."""
         of_node = (F.col("block") == node.block) & (F.col("hour") == F.lit(node.hour))
         return replace(self, rows=self.rows.where(~of_node).unionByName(change(self.rows.where(of_node))))
 
     def with_counts(self, node: PartitionKey, more: Mapping[str, int]) -> "Audit":
-        """The same, where the tasks say that they have counted more of one node."""
+        """Return a copy in which the tasks counted more of one partition."""
         tally = TaskCounters.of_json(self.counted.get(node.block, TaskCounters()).to_json())
         for name, amount in more.items():
             (tally.set_max if name.startswith("longest") else tally.add)(
@@ -123,14 +121,14 @@ class Audit:
         return replace(self, counted={**self.counted, node.block: tally})
 
     def failures(self) -> list[CheckResult]:
-        """What the step's own figures and checks find wrong."""
+        """Return the failures of the step's own metrics and checks."""
         figures = publisher.measure(self.step, self.rows, self.computed, self.nodes, self.counted)
         return [verdict for verdict in publisher.evaluate(self.step, figures, ()) if not verdict.success]
 
 
 @contextmanager
 def audits() -> Iterator[dict[str, Audit]]:
-    """What each step hands to its checks while stages run, by table, without what its rows were read from."""
+    """Return the input of each step's checks while stages run, by table, without the rows' sources."""
     seen: dict[str, Audit] = {}
     measure = publisher.measure
 
@@ -144,7 +142,7 @@ def audits() -> Iterator[dict[str, Audit]]:
     ) -> dict[PartitionKey, dict[str, Any]]:
         nodes = tuple(nodes)
         if rows is not None and by == "block":
-            # The files that tasks have written are the table's afterwards, or gone.
+            # The files of tasks are the table's afterwards, or are removed.
             there = rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
             seen[step.table.name] = Audit(step, there, computed, nodes, counted)
         return measure(step, rows, computed, nodes, counted, by)

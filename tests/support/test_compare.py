@@ -1,15 +1,15 @@
-"""What a failing comparison prints: the rows and columns that differ, in few lines."""
+"""The output of a failing comparison: differing rows and columns, in few lines."""
 
 from tests.support.compare import SHOWN, differences
 
 ROWS = [{"client": "a", "n": 1}, {"client": "b", "n": 2}, {"client": "b", "n": 2}]
 
 
-def test_equal_multisets_in_any_order_differ_in_nothing() -> None:
+def test_equal_multisets_in_any_order_have_no_difference() -> None:
     assert differences(ROWS, ROWS[::-1], "aggregates") == ""
 
 
-def test_a_row_with_another_value_is_printed_beside_the_expected_one() -> None:
+def test_row_with_another_value_is_printed_next_to_the_expected_one() -> None:
     actual = [*ROWS[1:], {"client": "a", "n": 7}]
     assert differences(ROWS, actual, "aggregates").splitlines() == [
         "aggregates: 1 rows missing, 1 unexpected",
@@ -18,7 +18,7 @@ def test_a_row_with_another_value_is_printed_beside_the_expected_one() -> None:
     ]
 
 
-def test_a_row_that_is_there_once_more_is_unexpected() -> None:
+def test_additional_copy_of_a_row_is_unexpected() -> None:
     assert differences(ROWS, [*ROWS, ROWS[1]], "aggregates").splitlines() == [
         "aggregates: 0 rows missing, 1 unexpected",
         "  unexpected {'client': 'b', 'n': 2}",

@@ -1,4 +1,4 @@
-"""What the tests of kills stand on: every commit is seen, and a kill is no exception to the lake."""
+"""The basis of the tests of kills: every commit is noticed, and a kill is no exception to the lake."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ NODE = PartitionKey("ingest", "events", "events", UNKNOWN_HOUR)
 
 
 def publish(lake: Path) -> None:
-    """Three tables are made, and a node is claimed and published."""
+    """Create three tables, claim a partition and publish it."""
     ledger = Ledger(str(lake))
     ledger.claim("ingest", [NODE], "run")
     ledger.publish("ingest", {NODE: PartitionState("published", "run")}, "run")
@@ -25,7 +25,7 @@ def status(lake: Path) -> list[str]:
     return [entry.status for entry in Ledger(str(lake)).snapshot().values()]
 
 
-def test_every_commit_is_seen_on_both_sides(tmp_path: Path) -> None:
+def test_every_commit_is_noticed_on_both_sides(tmp_path: Path) -> None:
     seen: list[tuple[int, str]] = []
     with watched(lambda number, side: seen.append((number, side)), tmp_path) as commits:
         publish(tmp_path)
@@ -33,7 +33,7 @@ def test_every_commit_is_seen_on_both_sides(tmp_path: Path) -> None:
     assert seen == [(number, side) for number in range(1, 6) for side in ("before", "after")]
 
 
-def test_a_commit_that_is_not_seen_is_told(tmp_path: Path) -> None:
+def test_unnoticed_commit_is_reported(tmp_path: Path) -> None:
     with (
         pytest.raises(AssertionError, match="made in a way that is not watched"),
         watched(lambda number, side: None, tmp_path),
@@ -41,7 +41,7 @@ def test_a_commit_that_is_not_seen_is_told(tmp_path: Path) -> None:
         write_deltalake(str(tmp_path / "table"), pa.table({"x": [1]}))
 
 
-def test_what_is_struck_is_not_struck_again_by_what_strikes(tmp_path: Path) -> None:
+def test_commits_of_the_strike_itself_are_not_struck(tmp_path: Path) -> None:
     struck: list[int] = []
 
     def strike(number: int, side: str) -> None:
@@ -55,7 +55,7 @@ def test_what_is_struck_is_not_struck_again_by_what_strikes(tmp_path: Path) -> N
     assert status(tmp_path / "other") == status(tmp_path / "one") == ["published"]
 
 
-def test_a_kill_leaves_what_was_committed(tmp_path: Path) -> None:
+def test_kill_leaves_committed_rows(tmp_path: Path) -> None:
     for number, side, left in ((4, "before", []), (4, "after", ["writing"]), (5, "before", ["writing"])):
         lake = tmp_path / f"{side}-{number}"
         with killed_at(number, side):
@@ -64,12 +64,12 @@ def test_a_kill_leaves_what_was_committed(tmp_path: Path) -> None:
         assert status(lake) == left
 
 
-def test_the_states_that_a_kill_can_leave(tmp_path: Path) -> None:
+def test_states_that_a_kill_can_leave_are_those_between_commits(tmp_path: Path) -> None:
     lake = tmp_path / "web"
     states = remains(lake, lambda: publish(lake), tmp_path / "copies")
     assert [state.parent.name for state in states] == [*(f"before-{n}" for n in range(1, 6)), "after-all"]
     assert [status(state) for state in states] == [[], [], [], [], ["writing"], ["published"]]
-    # The data files of the commit that did not come are there.
+    # The data files of the missing commit exist.
     assert len(list((states[4] / "ledger").glob("stage=*/*.parquet"))) > len(
         DeltaTable(str(states[4] / "ledger")).file_uris()
     )

@@ -1,4 +1,4 @@
-"""A feature of the tests' own: keys with many events in an hour. It shows what a new feature has to bring."""
+"""A feature for the tests: keys with many events in an hour. It shows the parts of a new feature."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Crowd(Model):
 
 
 def problems(stream: Stream) -> Iterator[Issue]:
-    """Yield what is wrong with the blocks."""
+    """Yield the problems of the blocks."""
     for name, block in stream.blocks(Crowd).items():
         yield from key_problems(f"crowds.{name}.key", block.key, stream)
         if block.where is not None:
@@ -57,14 +57,14 @@ def problems(stream: Stream) -> Iterator[Issue]:
 
 
 def columns_read(stream: Stream) -> Iterator[BlockColumns]:
-    """Yield what each block needs of the events."""
+    """Yield the columns of the events that each block needs."""
     for name, block in stream.blocks(Crowd).items():
         where = stream.where_of(block)
         yield BlockColumns(name, block.key, sql_of(where), tested(where))
 
 
 def shape(stream: Stream, name: str) -> str:
-    """Return what of a block shapes its rows."""
+    """Return the part of a block that determines its rows."""
     block = stream.blocks(Crowd)[name]
     where = stream.where_of(block)
     return canonical({"key": list(block.key), "where": sql_of(where), "at_least": block.at_least})
@@ -104,7 +104,7 @@ def definition(stream: Stream) -> Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdFindings(FindingTemplate):
-    """How a crowd is put in words."""
+    """Texts of a crowd."""
 
     columns: tuple[str, ...] = ("events",)
     times: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class CrowdFindings(FindingTemplate):
         return rows
 
     def evidence(self, row: Row) -> list[str]:
-        """Return how many events there are."""
+        """Return the number of events."""
         return [f"{row['events']} events"]
 
 
@@ -141,7 +141,7 @@ SOURCE = FindingSource("crowds", "crowds", "crowd", templates)
 
 
 def words(stream: Stream, name: str) -> str:
-    """Return a block in words."""
+    """Return a block as text."""
     block = stream.blocks(Crowd)[name]
     return f"{', '.join(block.key)} with at least {block.at_least} events an hour"
 

@@ -1,4 +1,4 @@
-"""Records and widenings, drawn, with a detector that knows nothing of either."""
+"""Strategies for records and widenings, with a detector that does not depend on either."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from transom.features.patterns.algorithm.pattern import (
 from transom.features.patterns.algorithm.widening import Widening
 
 OVER = 256
-"""When all windows have ended, whatever is drawn: a bound of every batch, too."""
+"""A time by which all windows have ended, for any draw; also a bound of every batch."""
 
 
 @dataclass(frozen=True, order=True)
@@ -37,7 +37,7 @@ def records_of(rows: Sequence[tuple[int, int]]) -> list[Record]:
 
 @dataclass(frozen=True)
 class Detector:
-    """A black box, which knows neither how long an instance may take nor how much it may span."""
+    """A black box, which knows neither the maximum duration of an instance nor its span."""
 
     pattern: EventPattern
     instances: Callable[[EventPattern, RecordSequence], Sequence[Instance] | Iterator[Instance]] = (
@@ -82,7 +82,7 @@ CASE = rare_case(4)
 
 
 def everywhere(detector: Detector, widening: Widening, records: list[Record]) -> list[tuple[Record, ...]]:
-    """What there is to find: of the whole stream, neither cut nor trimmed."""
+    """Return all matches of the whole stream, neither cut nor trimmed."""
     return [
         tuple(records[place] for place in places)
         for places in detector(records)
@@ -92,5 +92,5 @@ def everywhere(detector: Detector, widening: Widening, records: list[Record]) ->
 
 
 def bounds(widening: Widening, ends: list[int]) -> list[int]:
-    """Of runs, each on a bound of level 0."""
+    """Draw bounds of runs, each on a bound of level 0."""
     return sorted({0, OVER * 3, *(end // widening.batch * widening.batch for end in ends)})

@@ -1,4 +1,4 @@
-"""The kept examples: a log, and the stream file that `transom init` made of it and a person touched up."""
+"""The stored examples: a log, and the stream file that a user edited after `transom init`."""
 
 from pathlib import Path
 
@@ -20,14 +20,14 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 }
 """The logs of each example, below `DATA`."""
 FOREIGN = ("balancer", "flow", "gateway", "station", "conn_iso")
-"""Examples in forms of others, whose drafts are right as they are, but for three lines at most."""
+"""Examples in external formats, whose drafts need at most three changed lines."""
 
 
 def stream_file(name: str) -> Path:
-    """The stream file of an example."""
+    """Return the stream file of an example."""
     return DATA / "examples" / f"{name}.yaml"
 
 
 def logs(name: str) -> list[Path]:
-    """The logs of an example."""
+    """Return the logs of an example."""
     return [DATA / log for log in EXAMPLES[name]]

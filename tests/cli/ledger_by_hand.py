@@ -1,4 +1,4 @@
-"""A lake whose ledger is written by hand, as runs would have left it."""
+"""A lake whose ledger is written by hand, as runs would leave it."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -38,7 +38,7 @@ def at(number: int) -> datetime:
 
 
 def file_row(lake: "Lake", path: str, hour: datetime, modified: datetime, **more: Any) -> FileRecord:
-    """A file of seven bytes, as it is known since it was read."""
+    """Return the row of a file of seven bytes that was read."""
     plain: dict[str, Any] = {"source_id": None, "hours": (hour,), "status_reason": None}
     return FileRecord(
         path=path, hour=hour, last_read_source_id="s", content_sha256=None,
@@ -49,7 +49,7 @@ def file_row(lake: "Lake", path: str, hour: datetime, modified: datetime, **more
 
 
 class Lake:
-    """A stream's file, a landing folder, a lake."""
+    """The file of a stream, a landing folder and a lake."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -75,7 +75,7 @@ class Lake:
         minute: int = 0,
         trigger: str = "schedule",
     ) -> None:
-        """What a run leaves in the ledger."""
+        """Write the ledger entries of a run."""
         self.ledger.claim(stage, entries, name)
         self.ledger.publish(stage, entries, name)
         hours = [node.hour for node in entries]
@@ -94,7 +94,7 @@ class Lake:
         digest: str = "1:5",
         trigger: str = "schedule",
     ) -> None:
-        """A run of ingest whose hours are published, a row each."""
+        """Write a run of ingest with published hours, one row each."""
         stream, entries = self.stream, {}
         for number in hours:
             for table, held in (("events", digest), ("rejected", EMPTY_DIGEST), ("files", "1:7")):
@@ -104,14 +104,14 @@ class Lake:
         self.run(name, "ingest", entries, minute, trigger)
 
     def files(self, known: Iterable[FileRecord]) -> None:
-        """The table `files`, with these rows."""
+        """Write the table `files` with these rows."""
         table = Table.load("files")
         create(f"{self.folder}/lake/web", table)
         rows = pa.Table.from_pylist([*map(vars, known)], schema=table.arrow_schema())
         write_deltalake(f"{self.folder}/lake/web/files", rows, mode="overwrite")
 
     def aggregate(self, hours: Iterable[int], name: str = "b", minute: int = 1) -> None:
-        """A run of aggregates whose hours are published."""
+        """Write a run of aggregates with published hours."""
         for table in ("granules", "aggregates"):
             entries = {
                 PartitionKey("aggregates", "traffic", table, at(n)): PartitionState("published", name)
@@ -127,7 +127,7 @@ class Lake:
             self.run(name, "aggregates", done, minute)
 
     def mark(self, node: PartitionKey) -> None:
-        """Marks a node as damaged."""
+        """Mark a partition as damaged."""
         publish_marks(
             self.ledger,
             node.stage,

@@ -1,4 +1,4 @@
-"""Examples of records in records: a log, and the stream file that `transom init` made of it."""
+"""Examples of nested records: a log, and the stream file that `transom init` drafted from it."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ RECORD_EXAMPLES = {
     "orders": ("orders.json", 48, 0),
     "auditd": ("auditd.log", 61, 0),
 }
-"""The log of each, and how many events and refused lines it has."""
+"""The log of each example, with its number of events and of rejected lines."""
 
 
 def log_of(name: str) -> Path:

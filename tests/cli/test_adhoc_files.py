@@ -1,4 +1,4 @@
-"""Files of any name as a landing folder: what their names say, which hours they cover, how they land."""
+"""Files with any names as a landing folder: the meaning of their names, their hours, how they land."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -46,7 +46,7 @@ def _landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path / "try"))
 
 
-def test_a_file_that_is_named_as_the_stream_says_is_held_to_it(tmp_path: Path) -> None:
+def test_file_matching_the_pattern_must_follow_its_name(tmp_path: Path) -> None:
     stream = parse(DATA)
     file = scan_file(stream, log(tmp_path / "north/2015-05-17/access.10.log", 10, 11, 20))
     assert (file.lines, file.events, dict(file.reasons)) == (3, 2, {"outside_holds": 1})
@@ -68,14 +68,12 @@ def test_a_file_that_is_named_as_the_stream_says_is_held_to_it(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("hours", "first", "end"), [((9,), 9, 11), ((11,), 10, 12), ((10,), 10, 11)])
-def test_the_hour_that_a_file_is_named_of_is_tried(
-    tmp_path: Path, hours: tuple[int, ...], first: int, end: int
-) -> None:
+def test_hour_in_a_file_name_is_tried(tmp_path: Path, hours: tuple[int, ...], first: int, end: int) -> None:
     file = scan_file(parse(DATA), log(tmp_path / "north/2015-05-17/access.10.log", *hours))
     assert interval_of([file]) == Interval(day(first), day(end))
 
 
-def test_a_refused_value_is_shown_with_its_column(tmp_path: Path) -> None:
+def test_rejected_value_is_shown_with_its_column(tmp_path: Path) -> None:
     lines = ['{"at": "2015-05-17T10:00:00Z", "n": 1.5}', "junk"]
     file = tmp_path / "any.log"
     file.write_text("\n".join(lines))
@@ -90,14 +88,14 @@ time: {column: at}
     assert found["bad_json"][0][2].startswith("bad json: ")
 
 
-def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
+def test_file_with_another_name_may_have_any_hours(tmp_path: Path) -> None:
     stream = parse(DATA)
     files = [scan_file(stream, log(tmp_path / folder / "other.log", 10, 20)) for folder in ("a", "b")]
     assert [file.events for file in files] == [2, 2]
     covered = interval_of(files)
     longer = Interval(covered.start, covered.end + 5 * HOUR)
     landed = link_into_landing(DATA, stream, files, tmp_path / "try", longer, covered.end)
-    # Hours behind the files are run as well, and no file is missing there.
+    # Hours after the files are run as well, and no file is missing there.
     assert (landed.stream.chunk, landed.stream.until) == (len(longer) * HOUR, covered.end)
     assert landed.notes == (
         f"{tmp_path}/a/other.log is not named as source.path says: `event_time_range` and "
@@ -112,7 +110,7 @@ def test_a_file_of_another_name_may_hold_anything(tmp_path: Path) -> None:
     assert (landed.stream.source.expected_files, landed.stream.source.pattern.unit) == (None, None)
 
 
-def test_times_far_apart_are_refused_and_the_odd_ones_named(tmp_path: Path) -> None:
+def test_times_far_apart_are_refused_with_the_outliers(tmp_path: Path) -> None:
     file = scan_file(parse(DATA), log(tmp_path / "odd.log", 0, 1, 2, 24 * 400, 3))
     words = (
         r"must lie within 8784 hours; they cover 9601, .*odd.log, line 4: 2016-06-20T00:00. To continue "
@@ -122,7 +120,7 @@ def test_times_far_apart_are_refused_and_the_odd_ones_named(tmp_path: Path) -> N
         interval_of([file])
 
 
-def test_a_file_without_an_event_says_how_many_lines_it_has(tmp_path: Path) -> None:
+def test_file_without_events_is_reported_with_its_line_count(tmp_path: Path) -> None:
     junk = tmp_path / "junk.log"
     junk.write_text("one\ntwo\n")
     file = scan_file(parse(DATA), junk)
@@ -146,7 +144,7 @@ def test_a_file_without_an_event_says_how_many_lines_it_has(tmp_path: Path) -> N
         ("landing/web.log", "/y/web.log", {}),
     ],
 )
-def test_what_a_name_says_by_the_end_of_the_pattern(
+def test_name_is_parsed_with_the_end_of_the_pattern(
     tmp_path: Path, pattern: str, path: str, captures: dict[str, str] | None
 ) -> None:
     match = named(PathPattern(pattern), Path("/") / path)
@@ -181,7 +179,7 @@ def test_what_a_name_says_by_the_end_of_the_pattern(
         ),
     ],
 )
-def test_a_name_of_other_hours_than_all_events_is_told_with_its_probable_cause(
+def test_name_with_other_hours_than_all_events_is_reported_with_a_cause(
     tmp_path: Path, zone: str | None, hours: tuple[int, ...], said: str | None
 ) -> None:
     stream = parse({**DATA, "source": {**DATA["source"], **({"zone": zone} if zone else {})}})
@@ -190,14 +188,14 @@ def test_a_name_of_other_hours_than_all_events_is_told_with_its_probable_cause(
     assert other_hours(stream, scan_file(stream, file)) == words
 
 
-def test_of_remarks_on_many_files_the_first_are_said() -> None:
+def test_only_the_first_of_many_file_remarks_are_printed() -> None:
     remarks = [f"{name}.log: is late" for name in "abcdefg"]
     assert first_remarks(remarks) == [*remarks[:3], "and the same of 4 more files"]
     assert first_remarks(remarks[:4]) == [*remarks[:3], "and the same of 1 more file"]
     assert first_remarks(remarks[:3]) == remarks[:3]
 
 
-def test_texts_name_files_as_they_were_given(tmp_path: Path) -> None:
+def test_texts_name_files_as_given(tmp_path: Path) -> None:
     """Not by the names under which they have landed."""
     stream = parse(DATA)
     files = [scan_file(stream, log(tmp_path / folder / "other.log", 10)) for folder in ("a", "b")]
@@ -220,11 +218,11 @@ def test_empty_capture_in_a_name_is_refused_by_name(tmp_path: Path, path: str, n
         f"{file}: {{host}} of source.path, {path}, must have a text in each name; it is empty in this one, "
         "and a job withholds such a file"
     )
-    # A file of another name is read, whatever that is.
+    # A file with another name is read, with any name.
     assert scan_file(stream, log(tmp_path / "other.log", 10)).events == 1
 
 
-def test_a_file_whose_name_says_the_end_of_its_period_is_tried_as_of_that(tmp_path: Path) -> None:
+def test_file_named_after_its_end_is_tried_in_its_period(tmp_path: Path) -> None:
     data = {
         "name": "web",
         "preset": "apache/combined",
@@ -242,8 +240,8 @@ def test_a_file_whose_name_says_the_end_of_its_period_is_tried_as_of_that(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["odd.log", "north/2015-05-17/access.10.log"])
-def test_a_file_is_cut_to_the_hours_that_are_asked_for(tmp_path: Path, name: str) -> None:
-    """Its other events are refused, and named; the check on refused lines lets as many more pass."""
+def test_file_is_cut_to_the_requested_hours(tmp_path: Path, name: str) -> None:
+    """Its other events are rejected and reported; the check on rejected lines allows as many more."""
     path = log(tmp_path / name, 10, 10, 10, 11)
     file = scan_file(parse(DATA), path)
     only = Interval(day(10), day(11))
@@ -262,7 +260,7 @@ def test_a_file_is_cut_to_the_hours_that_are_asked_for(tmp_path: Path, name: str
     assert gate.at_most == 0.05 + 1 / 4
 
 
-def test_files_are_cut_only_where_they_hold_more(tmp_path: Path) -> None:
+def test_files_are_cut_only_if_they_have_other_hours(tmp_path: Path) -> None:
     file = scan_file(parse(DATA), log(tmp_path / "odd.log", 10, 11))
     assert hours_cut_to([file], Interval(day(9), day(12))) is None
     with pytest.raises(NoEventsError, match=r"odd.log: no event is in .2015-05-17T12.*; events are of .*T10"):

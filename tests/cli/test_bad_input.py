@@ -1,4 +1,4 @@
-"""Bad input that `init`, `try` and a job's reader say the same of: the lines that are refused, and why."""
+"""Bad input on which `init`, `try` and a job agree: the rejected lines, and the reasons."""
 
 import io
 import json
@@ -27,12 +27,12 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Case(NamedTuple):
-    """A log of twenty good lines and one bad one.
+    """A log of twenty good lines and one bad line.
 
     Attributes:
-        good: a line by its number.
-        drafted: what `init` says of the source or of the time, beside the path.
-        reason: why the line is refused, with what was seen.
+        good: returns a line by its number.
+        drafted: the draft's fields of the source or the time, in addition to the path.
+        reason: why the line is rejected, with the observed value.
     """
 
     good: Callable[[int], str]
@@ -92,7 +92,7 @@ CASES = {
 
 
 def job(stream: Stream, data: bytes) -> list[tuple[int, str]]:
-    """The lines that a job refuses, with what was seen."""
+    """Return the lines that a job rejects, with the observed values."""
     found = []
     for part in read_file(io.BytesIO(data), "a.log", stream.layout(), None):
         if isinstance(part, Chunk):
@@ -107,9 +107,7 @@ def written(folder: Path, lines: Sequence[str]) -> Path:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_line_is_refused_with_one_reason_by_init_by_try_and_by_a_job(
-    run: Ask, tmp_path: Path, name: str
-) -> None:
+def test_line_is_rejected_with_one_reason_by_init_try_and_job(run: Ask, tmp_path: Path, name: str) -> None:
     case = CASES[name]
     file = written(tmp_path, [*map(case.good, range(20)), case.bad])
     result = run("init", file, "--name", "app")
@@ -127,8 +125,8 @@ def test_line_is_refused_with_one_reason_by_init_by_try_and_by_a_job(
     assert job(stream, file.read_bytes()) == [(21, case.reason)]
 
 
-def test_log_of_such_lines_alone_is_no_log_of_the_stream(tmp_path: Path) -> None:
-    """What a whole file is wrong in, a person has to decide: no line of it is an event."""
+def test_log_of_such_lines_alone_is_refused(tmp_path: Path) -> None:
+    """The user must decide on a fault of a whole file: no line of it is an event."""
     for case in CASES.values():
         good = written(tmp_path, [*map(case.good, range(20))])
         stream = parse(yaml.safe_load(draft([read_sample(good)]).text))
@@ -145,7 +143,7 @@ STREAM = {
 }
 
 
-def test_header_that_names_a_field_twice(run: Ask, tmp_path: Path) -> None:
+def test_header_with_a_duplicate_field_is_refused(run: Ask, tmp_path: Path) -> None:
     file = written(tmp_path, ["at,n,n", *(f"{at(n)},{n},x{n % 3}" for n in range(20))])
     stream = parse(STREAM)
     reason = (
@@ -155,18 +153,18 @@ def test_header_that_names_a_field_twice(run: Ask, tmp_path: Path) -> None:
     assert job(stream, file.read_bytes()) == [(line, reason) for line in range(2, 22)]
     tried = scan_file(stream, file)
     assert (tried.events, tried.reasons) == (0, {"ambiguous_header": 20})
-    # The draft does what the reason says.
+    # The draft follows the advice.
     drafted = yaml.safe_load(run("init", file).stdout)["source"]["options"]
     assert drafted == {"header": False, "names": ["at", "n", "n 2"], "skip": 1}
 
 
-def test_file_of_nul_bytes_alone(run: Ask, tmp_path: Path) -> None:
+def test_file_of_nul_bytes_alone_is_refused(run: Ask, tmp_path: Path) -> None:
     file = tmp_path / "a.log"
     file.write_bytes(b"\0" * 5000)
     words = f"{file}: must hold a line; it holds 5000 NUL bytes and nothing else"
     result = run("init", file)
     assert (result.exit_code, result.stderr) == (2, f"transom: {words}\n")
-    # The first thing that `try` does with a file.
+    # The first check of `try` on a file.
     with pytest.raises(UsageError) as error:
         read_sample(file)
     assert str(error.value) == words
@@ -176,7 +174,7 @@ def test_file_of_nul_bytes_alone(run: Ask, tmp_path: Path) -> None:
     assert (summary.lines, summary.accepted, summary.broken) == (1, 0, said)
 
 
-def test_path_whose_capture_is_empty(run: Ask, tmp_path: Path) -> None:
+def test_path_with_an_empty_capture_is_refused(run: Ask, tmp_path: Path) -> None:
     """A job withholds such a file: `tests/contract/test_ingest_checks.py`."""
     stream = parse(STREAM | {"source": {"path": "{host}.log", "format": "csv"}})
     file = tmp_path / ".log"

@@ -1,4 +1,4 @@
-"""What an hour costs on its own: between its share of a run over many and the whole of it."""
+"""The cost of a single hour: between its share of a run over many hours and the whole run."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ TEN = datetime(2015, 5, 17, 10, tzinfo=UTC)
 
 
 def cost(root: Path, hours: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What is printed of two stages, of which the first has waited for Spark."""
+    """Return the printed cost of two stages, of which the first waited for Spark."""
     ledger, interval = Ledger(str(root)), Interval(TEN, TEN + hours * HOUR)
     for number, (stage, session, total) in enumerate([("ingest", 8.0, 20.0), ("aggregates", 0.0, 6.0)]):
         ledger.record_run(
@@ -26,7 +26,7 @@ def cost(root: Path, hours: int, capsys: pytest.CaptureFixture[str]) -> list[str
     return [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
 
 
-def test_many_hours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cost_of_many_hours_is_divided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     title, head, _, *rows, said, more = cost(tmp_path, 36, capsys)
     assert title == "cost of 36 hours, run together"
     assert head.split() == ["stage", "lines", "read", "rows", "out", "seconds"]
@@ -41,7 +41,7 @@ def test_many_hours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_one_hour(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cost_of_one_hour_is_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = cost(tmp_path, 1, capsys)
     assert lines[0] == "cost of 1 hour, run on its own"
     assert lines[-1] == "One hour on its own: 26.0 s, of which 8.0 s are the start of Spark."

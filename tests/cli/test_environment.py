@@ -1,4 +1,4 @@
-"""What Spark needs is looked for first: one line for each thing that is missing, and what brings it."""
+"""Requirements of Spark are checked first: one line for each missing one, with the remedy."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ Ask = Callable[..., Result]
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with all that is looked for, named by the environment; Java is 21."""
+    """Return a folder with all requirements, named by the environment; Java is 21."""
     monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
     java(tmp_path, "21.0.8")
     (tmp_path / "spark.properties").touch()
@@ -33,7 +33,7 @@ def java(home: Path, version: str) -> None:
 
 
 def refused(run: Ask, checkout: Path) -> str:
-    """What `try` says of the environment, before it reads a file."""
+    """Return the error of `try` about the environment, before it reads a file."""
     result = run("try", stream_file("trace"), *logs("trace"))
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     folder = f"{checkout}/.transom"
@@ -42,7 +42,7 @@ def refused(run: Ask, checkout: Path) -> str:
     return result.stderr.removeprefix("transom: ").removesuffix(mend)
 
 
-def test_settings(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_settings_are_reported(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (checkout / "spark.properties").unlink()
     assert refused(run, checkout) == f"PYSPARK_SUBMIT_ARGS: there is no {checkout}/spark.properties"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master 'local")
@@ -52,7 +52,7 @@ def test_settings(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert refused(run, checkout) == "PYSPARK_SUBMIT_ARGS: must say Spark's settings; it is not set"
 
 
-def test_java(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_or_old_java_is_reported(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = f"JAVA_HOME: {checkout}/bin"
     for version, major in (("1.8.0_402", "8"), ("11.0.2", "11")):
         java(checkout, version)
@@ -66,19 +66,19 @@ def test_java(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert refused(run, checkout) == "PATH: must hold java, by which Spark runs; there is none"
 
 
-def test_python(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_python_is_reported(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", f"{checkout}/python")
     assert (
         refused(run, checkout) == f"PYSPARK_PYTHON: must be a Python that can be run; got {checkout}/python"
     )
 
 
-def test_what_is_complete_is_gone_on_with(run: Ask, checkout: Path) -> None:
+def test_complete_environment_is_accepted(run: Ask, checkout: Path) -> None:
     result = run("try", stream_file("trace"), checkout / "gone.log")
     assert result.stderr == f"transom: {checkout}/gone.log: there is no such file\n"
 
 
-def test_a_spark_that_does_not_start(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_start_of_spark_is_reported(run: Ask, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def exited(name: str) -> None:
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
 

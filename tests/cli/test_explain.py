@@ -1,4 +1,4 @@
-"""What is said of an hour, whatever has become of it, and what mends it."""
+"""The explanation of an hour in any state, and the command that repairs it."""
 
 import json
 import os
@@ -21,8 +21,9 @@ OTHERWISE = "the stream's file says something else of what shapes it than when i
 
 
 def said(run: Ask, lake: Lake, hour: str) -> list[str]:
-    """The lines behind the first, which names the stream, the hour and the lake: the reasons, then the files
-    and the command, which stand before them."""
+    """Return the lines after the first, which names stream, hour and lake: first the reasons, then the files
+    and the command that stand before them.
+    """
     result = run("explain", "web", hour)
     first, *lines = result.stdout.splitlines()
     assert first == f"web {hour}, in {lake.uri}"
@@ -37,7 +38,7 @@ def command(lake: Lake, start: str, end: str) -> str:
     return f"    spark-submit {job} --from {start} --to {end}"
 
 
-def test_a_fresh_hour(run: Ask, lake: Lake) -> None:
+def test_fresh_hour_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     assert said(run, lake, "2015-05-17T02:00") == [
@@ -47,7 +48,7 @@ def test_a_fresh_hour(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_an_hour_nobody_asked_for(run: Ask, lake: Lake) -> None:
+def test_hour_not_requested_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     assert said(run, lake, "2015-05-18T00:00") == [
         "  ingest: nobody has asked for it, so it counts as empty",
@@ -57,7 +58,7 @@ def test_an_hour_nobody_asked_for(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_an_hour_that_a_gate_kept_from_a_stage(run: Ask, lake: Lake) -> None:
+def test_hour_stopped_by_a_gate_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     assert said(run, lake, "2015-05-17T00:00") == [
         "  ingest events: published, 1 row, by run a, 2015-05-20 12:00",
@@ -67,7 +68,7 @@ def test_an_hour_that_a_gate_kept_from_a_stage(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_a_stream_that_no_run_has_seen_has_no_ledger_afterwards(run: Ask, lake: Lake) -> None:
+def test_explaining_a_stream_without_runs_creates_no_ledger(run: Ask, lake: Lake) -> None:
     lake.file.write_text(WEB.replace("name: web", "name: other"))
     result = run("explain", lake.file, "2015-05-18T00:00")
     assert (result.exit_code, result.stdout.splitlines()[1:]) == (
@@ -81,7 +82,7 @@ def test_a_stream_that_no_run_has_seen_has_no_ledger_afterwards(run: Ask, lake: 
     assert not (lake.folder / "lake" / "other").exists()
 
 
-def test_rows_that_are_others_since_are_named_with_their_hours(run: Ask, lake: Lake) -> None:
+def test_changed_rows_are_named_with_their_hours(run: Ask, lake: Lake) -> None:
     lake.ingest(range(4))
     lake.aggregate(range(4))
     lake.ingest([1], "c", 2, digest="2:9")
@@ -93,7 +94,9 @@ def test_rows_that_are_others_since_are_named_with_their_hours(run: Ask, lake: L
     ]
 
 
-def test_another_specification_another_version(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_specification_or_version_is_named(
+    run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake.ingest(range(2))
     lake.aggregate(range(2))
     lake.file.write_text(WEB.replace("n: count", "m: count"))
@@ -124,7 +127,7 @@ def test_another_specification_another_version(run: Ask, lake: Lake, monkeypatch
         ),
     ],
 )
-def test_a_changed_block_says_what_may_have_changed_and_its_figures_are_stale_with_its_granules(
+def test_changed_block_names_changed_fields_and_its_aggregates_are_stale(
     run: Ask, lake: Lake, old: str, new: str, granules: str | None, aggregates: str | None
 ) -> None:
     lake.ingest(range(2))
@@ -142,7 +145,7 @@ def test_a_changed_block_says_what_may_have_changed_and_its_figures_are_stale_wi
     ]
 
 
-def test_what_files_are_read_by(run: Ask, lake: Lake) -> None:
+def test_changed_rules_of_reading_files_are_named(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.file.write_text(WEB + "extra_fields: keep\n")
     assert said(run, lake, "2015-05-17T00:00")[1] == (
@@ -152,7 +155,7 @@ def test_what_files_are_read_by(run: Ask, lake: Lake) -> None:
     )
 
 
-def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
+def test_hour_being_written_is_explained(run: Ask, lake: Lake) -> None:
     hours = ["2015-05-17T00:00", "2015-05-17T01:00"]
     waits = [
         "  nothing is to be done while run {} is at work; if it was killed, run:",
@@ -174,7 +177,7 @@ def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
         waits[0].format("r aggregate"),
         waits[1],
     ]
-    # Between its two tables it has nothing begun.
+    # Nothing is being written between its two tables.
     done = PartitionState("published", "r aggregate", digest="1:3", input_hashes={}, rows=1)
     lake.ledger.publish("aggregates", {granules: done}, "r aggregate")
     assert said(run, lake, hours[0])[-3:] == [
@@ -184,8 +187,8 @@ def test_an_hour_that_a_run_is_at_work_on(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_an_hour_of_which_only_state_has_been_made(run: Ask, lake: Lake) -> None:
-    """For windows that reach it; by a block of others it is told that it is not there either."""
+def test_hour_with_state_alone_is_explained(run: Ask, lake: Lake) -> None:
+    """The state is for windows that read it; the hour's other blocks are reported as missing."""
     lake.ingest(range(3))
     lake.aggregate([1])
     granules = PartitionKey("aggregates", "traffic", "granules", at(0))
@@ -195,7 +198,7 @@ def test_an_hour_of_which_only_state_has_been_made(run: Ask, lake: Lake) -> None
     )
 
 
-def test_what_a_window_reads_and_nobody_has_made(run: Ask, lake: Lake) -> None:
+def test_missing_input_of_a_window_is_named(run: Ask, lake: Lake) -> None:
     lake.ingest([1])
     lake.aggregate([1])
     lake.ingest([0], "c", 2)
@@ -204,7 +207,7 @@ def test_what_a_window_reads_and_nobody_has_made(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_a_block_that_has_come_since(run: Ask, lake: Lake) -> None:
+def test_block_added_later_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
     lake.file.write_text(WEB + "  more: {measures: {n: count}, levels: RANGES 1 HOUR SLIDES 1 HOUR}\n")
@@ -218,8 +221,8 @@ def test_a_block_that_has_come_since(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
-    """One that was withheld is what its hour is withheld for, as long as it is as it was read."""
+def test_removed_files_are_named(run: Ask, lake: Lake) -> None:
+    """An hour is quarantined because of a removed file as long as the file is the one that was read."""
     cause = "rejected_share: observed 0.5, expected at most 0.05"
     lake.ingest(range(2))
     folder = lake.folder / "landing/web/2015-05-17"
@@ -268,7 +271,7 @@ def test_files_that_are_gone(run: Ask, lake: Lake) -> None:
     assert said(run, lake, "2015-05-17T00:00")[-1] == command(lake, "2015-05-17T00:00", "2015-05-17T02:00")
 
 
-def test_an_hour_of_several_specifications(run: Ask, lake: Lake) -> None:
+def test_hour_of_several_specifications_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     node = partition_of("events", at(1))
     lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], input_hashes=None)})
@@ -278,7 +281,7 @@ def test_an_hour_of_several_specifications(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
+def test_quarantined_hour_and_blocked_hours_are_explained(run: Ask, lake: Lake) -> None:
     lake.ingest([0, 2])
     node = partition_of("events", at(1))
     lake.ledger.claim("ingest", [node], "bad")
@@ -339,7 +342,7 @@ def test_a_withheld_hour_and_what_it_blocks(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_incomplete_hours_and_killed_runs(run: Ask, lake: Lake) -> None:
+def test_incomplete_hours_and_killed_runs_are_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     node = partition_of("events", at(0))
     held = lake.ledger.snapshot()[node]
@@ -355,7 +358,7 @@ def test_incomplete_hours_and_killed_runs(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_a_block_that_reads_other_hours(run: Ask, lake: Lake) -> None:
+def test_block_that_reads_other_hours_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     lake.aggregate(range(2))
     lake.file.write_text(WEB.replace("RANGES 2", "RANGES 3"))
@@ -364,7 +367,7 @@ def test_a_block_that_reads_other_hours(run: Ask, lake: Lake) -> None:
     )
 
 
-def test_what_a_log_says_does_nothing_to_the_terminal(run: Ask, lake: Lake) -> None:
+def test_control_characters_of_a_log_are_escaped(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     node = partition_of("events", at(0))
     missing = replace(lake.ledger.snapshot()[node], complete=False, reason="a\x1b[31m.log: cut")
@@ -372,7 +375,7 @@ def test_what_a_log_says_does_nothing_to_the_terminal(run: Ask, lake: Lake) -> N
     assert "    something is missing: a\\x1b[31m.log: cut" in said(run, lake, "2015-05-17T00:00")
 
 
-def test_a_new_file_of_the_hour(run: Ask, lake: Lake) -> None:
+def test_new_file_of_the_hour_is_named(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
     folder = lake.folder / "landing/web/2015-05-17"
@@ -387,8 +390,8 @@ def test_a_new_file_of_the_hour(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_files_that_ought_to_be_there(run: Ask, lake: Lake) -> None:
-    """By the name that they have in the zone of the path."""
+def test_expected_missing_files_are_named(run: Ask, lake: Lake) -> None:
+    """By their name in the zone of the path."""
     berlin = WEB.replace('access.%H*.log"', '{host}.%H*.log", zone: Europe/Berlin, expected_files: 2')
     lake.file.write_text(berlin)
     lake.ingest(range(1))
@@ -409,7 +412,7 @@ def test_files_that_ought_to_be_there(run: Ask, lake: Lake) -> None:
     assert not any("expected, " in said_line for said_line in said(run, lake, "2015-05-17T01:00"))
 
 
-def test_where_a_file_is_missing_no_run_is_advised_before_it_is_there(run: Ask, lake: Lake) -> None:
+def test_run_is_advised_only_once_the_missing_file_exists(run: Ask, lake: Lake) -> None:
     lake.file.write_text(WEB.replace('access.%H*.log"', 'access.%H*.log", expected_files: 1'))
     lake.ingest(range(2))
     lake.aggregate(range(2))
@@ -439,7 +442,7 @@ def test_where_a_file_is_missing_no_run_is_advised_before_it_is_there(run: Ask, 
     assert said(run, lake, "2015-05-17T01:00")[-2] == "  to run it:"
 
 
-def test_a_new_file_whose_name_says_no_hour(run: Ask, lake: Lake) -> None:
+def test_new_file_without_an_hour_in_its_name_is_named(run: Ask, lake: Lake) -> None:
     lake.file.write_text(WEB.replace("%Y-%m-%d/access.%H*.log", "access*.log"))
     lake.ingest(range(1))
     lake.aggregate(range(1))
@@ -461,19 +464,17 @@ def test_a_new_file_whose_name_says_no_hour(run: Ask, lake: Lake) -> None:
         (("no.yaml", "2015-05-17T10:00"), "Invalid value for STREAM: no stream file 'no.yaml'"),
     ],
 )
-def test_what_cannot_be_asked(run: Ask, lake: Lake, arguments: tuple[str, str], words: str) -> None:
+def test_invalid_arguments_are_refused(run: Ask, lake: Lake, arguments: tuple[str, str], words: str) -> None:
     result = run("explain", *arguments)
     assert result.exit_code == 2
     assert words in " ".join(result.stderr.split())
 
 
-def test_a_name_that_is_nearly_one(run: Ask, lake: Lake) -> None:
+def test_misspelled_name_gets_a_suggestion(run: Ask, lake: Lake) -> None:
     assert "; nearest: web" in " ".join(run("explain", "wbe", "2015-05-17T10:00").stderr.split())
 
 
-def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh(
-    run: Ask, lake: Lake
-) -> None:
+def test_files_with_remarks_are_reported_and_hours_stay_fresh(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     when = datetime(2015, 5, 20, tzinfo=UTC)
@@ -492,7 +493,7 @@ def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh
         os.utime(path, (when.timestamp(), when.timestamp()))
     lake.files(rows)
     equal = f"{folder}.01b.log holds the same bytes as {folder}.01a.log; both count"
-    # Of hour 2 files may come that are named for hour 3; of hour 1 all are there.
+    # Hour 2 may get files named after hour 3; hour 1 has all its files.
     early = (
         f"it may count as complete before all files are there, as {folder}.02.log, named for "
         "2015-05-17T02:00, holds events of 2015-05-17T01:00; if names say the end of what a file covers: "
@@ -508,7 +509,7 @@ def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh
     shown = " ".join(told.stdout.split())
     assert f"1 file holds the same bytes as another one: {equal}" in shown
     assert "1 hour may count as complete before all files are there" in shown
-    # One that waits is not fresh.
+    # A waiting file makes its hour stale.
     waits = replace(
         rows[2], status="waiting", status_reason="touches 01 to 02", source_id=None, path=f"{folder}.02w.log"
     )
@@ -517,7 +518,7 @@ def test_files_that_a_person_should_know_of_are_told_and_make_no_hour_less_fresh
     assert f"1 file waits for a run of other hours: {folder}.02w.log (touches 01 to 02)" in shown
 
 
-def test_the_file_of_a_period_that_is_not_there_is_named(run: Ask, lake: Lake) -> None:
+def test_missing_file_of_a_period_is_named(run: Ask, lake: Lake) -> None:
     text = WEB.replace("access.%H*.log", "access.%H%M*.log").replace(
         '.log"}', '.log", covers: 20 minutes, name_time: end}'
     )
@@ -532,7 +533,7 @@ def test_the_file_of_a_period_that_is_not_there_is_named(run: Ask, lake: Lake) -
     assert f"  {missing}" in said(run, lake, "2015-05-17T00:00")
 
 
-def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -> None:
+def test_advice_is_first_and_each_cause_is_reported_once(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     lake.aggregate(range(2))
     node = partition_of("events", at(1))
@@ -547,7 +548,7 @@ def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -
     assert lines[1:4] == [
         "  to run it:", command(lake, "2015-05-17T01:00", "2015-05-17T02:00"), f"  {WHY}",
     ]  # fmt: skip
-    # Once where it lies, and once as the cause of the others.
+    # Once in its own hour, and once as the cause of the others.
     assert [line.strip() for line in lines if cause in line] == [
         f"something is missing: {cause}",
         f"because ingest events 2015-05-17T01:00 is incomplete: {cause}",
@@ -558,8 +559,8 @@ def test_what_helps_comes_first_and_a_cause_is_told_once(run: Ask, lake: Lake) -
     ]  # fmt: skip
 
 
-def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, lake: Lake) -> None:
-    """The events are to be read anew; aggregates equal the events that stand."""
+def test_hours_computed_from_stale_hours_are_stale_with_the_reason(run: Ask, lake: Lake) -> None:
+    """The events must be read again; the aggregates match the published events."""
     lake.ingest(range(3))
     lake.aggregate(range(3))
     lake.file.write_text(WEB + "extra_fields: keep\n")
@@ -571,7 +572,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     )
 
 
-def test_what_is_computed_from_damage_is_stale_for_it(run: Ask, lake: Lake) -> None:
+def test_hours_computed_from_damaged_hours_are_stale_because_of_them(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     lake.mark(partition_of("events", at(1)))
@@ -581,7 +582,7 @@ def test_what_is_computed_from_damage_is_stale_for_it(run: Ask, lake: Lake) -> N
     assert f"    {why}" in result.stdout.splitlines()
 
 
-def test_the_run_that_takes_a_file_whole_is_the_one_for_a_damaged_hour(run: Ask, lake: Lake) -> None:
+def test_run_that_reads_a_whole_file_is_advised_for_a_damaged_hour(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.files(
         [file_row(lake, "f", at(0), at(0), status="ingested", source_id="s", hours=(at(0), at(1), at(2)))]

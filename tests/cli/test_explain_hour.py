@@ -1,4 +1,4 @@
-"""What is said of an hour that something seldom has happened to."""
+"""The explanation of an hour in rare states."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -21,12 +21,12 @@ BY_B = "1 row, by run b, 2015-05-20 12:01"
 
 
 def put(lake: Lake, node: PartitionKey, minute: int = 0, **changes: object) -> None:
-    """Writes an entry anew, as another run of it would have left it."""
+    """Overwrite an entry, as another run would."""
     entry = replace(lake.ledger.snapshot()[node], **changes)
     lake.run(entry.run_id, node.stage, {node: entry}, minute)
 
 
-def test_of_a_lake_that_a_try_has_made_no_files_are_looked_at(run: Ask, lake: Lake) -> None:
+def test_files_are_not_examined_for_a_lake_of_try(run: Ask, lake: Lake) -> None:
     path = lake.folder / "landing/web/2015-05-17/access.00.log"
     path.parent.mkdir(parents=True)
     path.write_text("a line\n")
@@ -60,7 +60,7 @@ def aggregates(number: int) -> PartitionKey:
         ("checks", "its checks, or what is accepted of them, have changed since they withheld it"),
     ],
 )
-def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -> None:
+def test_inputs_that_are_no_table_are_named(run: Ask, lake: Lake, name: str, words: str) -> None:
     lake.ingest(range(1))
     inputs: Mapping[str, str] = lake.ledger.snapshot()[partition_of("events", at(0))].input_hashes or {}
     put(lake, partition_of("events", at(0)), input_hashes={**inputs, name: "other"})
@@ -70,7 +70,7 @@ def test_inputs_that_are_no_table(run: Ask, lake: Lake, name: str, words: str) -
     ]
 
 
-def test_a_table_that_is_not_read_any_more(run: Ask, lake: Lake) -> None:
+def test_table_that_is_no_longer_read_is_named(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
     inputs: Mapping[str, str] = lake.ledger.snapshot()[granules(0)].input_hashes or {}
@@ -81,7 +81,7 @@ def test_a_table_that_is_not_read_any_more(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_a_time_made_of_captures(run: Ask, lake: Lake) -> None:
+def test_changed_time_from_captures_is_named(run: Ask, lake: Lake) -> None:
     text = WEB.replace("%Y-%m-%d/access.%H*.log", "{day}/access*.log")
     text += "time: {column: [day, time], format: '%Y-%m-%d %H:%M:%S %z'}\n"
     lake.file.write_text(text)
@@ -94,7 +94,7 @@ def test_a_time_made_of_captures(run: Ask, lake: Lake) -> None:
     )
 
 
-def test_a_block_that_is_gone_is_stale_in_both_commands(run: Ask, lake: Lake) -> None:
+def test_removed_block_is_stale_in_both_commands(run: Ask, lake: Lake) -> None:
     lake.file.write_text(WEB + SECOND)
     lake.ingest(range(1))
     lake.aggregate(range(1))
@@ -112,7 +112,7 @@ def test_a_block_that_is_gone_is_stale_in_both_commands(run: Ask, lake: Lake) ->
     assert run("status", "web").exit_code == 1
 
 
-def test_of_the_hours_that_are_read_those_written_since_are_named_and_run(run: Ask, lake: Lake) -> None:
+def test_input_hours_written_since_are_named_and_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     put(lake, granules(1), 2, digest="2:4", run_id="c 3")
@@ -121,7 +121,7 @@ def test_of_the_hours_that_are_read_those_written_since_are_named_and_run(run: A
     assert lines[-1] == command(lake, "2015-05-17T01:00", "2015-05-17T03:00")
 
 
-def test_a_chunk_goes_by_its_run(run: Ask, lake: Lake) -> None:
+def test_chunk_is_named_by_its_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1), "long run")
     node = partition_of("events", at(0))
     chunk = replace(lake.ledger.snapshot()[node], run_id="long run 2")
@@ -132,7 +132,7 @@ def test_a_chunk_goes_by_its_run(run: Ask, lake: Lake) -> None:
     )
 
 
-def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) -> None:
+def test_hour_with_events_of_other_files_is_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     node = partition_of("events", at(5))
     lake.ledger.claim("ingest", [node], "r", unrequested=[node])
@@ -146,7 +146,7 @@ def test_an_hour_in_which_files_of_others_have_put_events(run: Ask, lake: Lake) 
     ]
 
 
-def test_what_is_incomplete_says_so_and_in_what_it_lies(run: Ask, lake: Lake) -> None:
+def test_incomplete_hour_is_reported_with_its_cause(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     cause = "files_expected: observed 0, expected at least 1"
     put(lake, partition_of("events", at(0)), complete=False, reason=cause)
@@ -161,7 +161,7 @@ def test_what_is_incomplete_says_so_and_in_what_it_lies(run: Ask, lake: Lake) ->
     ]
 
 
-def test_five_causes_are_told_and_the_others_counted(run: Ask, lake: Lake) -> None:
+def test_five_causes_are_listed_and_the_others_counted(run: Ask, lake: Lake) -> None:
     lake.file.write_text(WEB.replace("RANGES 2 HOURS", "RANGES 8 HOURS"))
     lake.ingest(range(8))
     lake.aggregate(range(8))
@@ -177,7 +177,7 @@ def test_five_causes_are_told_and_the_others_counted(run: Ask, lake: Lake) -> No
     ]
 
 
-def test_a_run_at_work_goes_before_what_is_withheld(run: Ask, lake: Lake) -> None:
+def test_running_run_is_reported_before_quarantined_hours(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     node = partition_of("events", at(0))
     put(lake, node, status="quarantined", reason="a.log: few")
@@ -196,7 +196,7 @@ def test_a_run_at_work_goes_before_what_is_withheld(run: Ask, lake: Lake) -> Non
     ]
 
 
-def test_a_landing_folder_that_is_not_there(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_landing_folder_is_reported(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
     monkeypatch.setenv("TRANSOM_LANDING", "nowhere://x")
@@ -205,7 +205,7 @@ def test_a_landing_folder_that_is_not_there(run: Ask, lake: Lake, monkeypatch: p
     )
 
 
-def test_files_that_wait_that_conflict_and_that_are_read_otherwise_now(run: Ask, lake: Lake) -> None:
+def test_waiting_conflicting_and_differently_read_files_are_named(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     when = datetime.fromtimestamp(1e9, UTC)
@@ -232,7 +232,7 @@ def test_files_that_wait_that_conflict_and_that_are_read_otherwise_now(run: Ask,
     ]
 
 
-def test_all_hours_of_a_file_that_is_read_otherwise_now(run: Ask, lake: Lake) -> None:
+def test_all_hours_of_a_differently_read_file_are_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     path, when = lake.folder / "landing/web/2015-05-17/access.00.log", datetime.fromtimestamp(1e9, UTC)
@@ -246,7 +246,7 @@ def test_all_hours_of_a_file_that_is_read_otherwise_now(run: Ask, lake: Lake) ->
     assert said(run, lake, "2015-05-17T00:00")[-1] == command(lake, "2015-05-17T00:00", "2015-05-17T03:00")
 
 
-def test_an_hour_is_withheld_for_as_long_as_one_file_of_it_is_as_it_was(run: Ask, lake: Lake) -> None:
+def test_hour_is_quarantined_as_long_as_one_of_its_files_is_unchanged(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     put(lake, partition_of("events", at(0)), status="quarantined", reason="few")
     when = datetime.fromtimestamp(1e9, UTC)

@@ -1,4 +1,4 @@
-"""What the help says can be done as it stands there."""
+"""The commands in the help texts work as printed."""
 
 import shlex
 import shutil
@@ -15,7 +15,7 @@ from transom.cli.__main__ import HELP
 Ask = Callable[..., Result]
 
 
-def test_every_command_is_told_in_a_whole_line(run: Ask) -> None:
+def test_every_command_is_described_in_one_full_line(run: Ask) -> None:
     told = run("--help").stdout.partition("Commands:\n")[2].splitlines()
     assert [text.split()[0] for text in told] == [
         "init",
@@ -29,7 +29,7 @@ def test_every_command_is_told_in_a_whole_line(run: Ask) -> None:
     assert not [text for text in told if text.endswith("...")]
 
 
-def test_the_commands_of_the_help_work_one_after_the_other(
+def test_commands_of_the_help_work_in_sequence(
     run: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,7 @@ def test_the_commands_of_the_help_work_one_after_the_other(
     assert tried == [(tmp_path / "schemas/streams/site.yaml", [Path("access.log")])]
 
 
-def test_a_lake_is_said_to_be_kept_where_there_is_one(
+def test_kept_lake_is_reported_only_if_it_exists(
     run: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tried(folder: Path, root: str, file: Path, files: list[Path], hours: object) -> bool:
@@ -79,8 +79,10 @@ def test_a_lake_is_said_to_be_kept_where_there_is_one(
     assert (some.exit_code, some.stderr) == (0, f"kept: {lake}\n")
 
 
-def test_exit_codes_follow_one_rule(run: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """1 where a command could look and something is not well, 2 where it could not look."""
+def test_exit_codes_distinguish_problems_from_failures(
+    run: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1 if a command could look and found problems, 2 if it could not look."""
     monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
     monkeypatch.setenv("TRANSOM_STREAMS", str(tmp_path))
     monkeypatch.delenv("TRANSOM_LAKE", raising=False)

@@ -1,4 +1,4 @@
-"""A lake that is none, or cannot be read: one line, and an exit code of its own."""
+"""A missing or unreadable lake: one line, and an exit code of its own."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ COMMANDS = (("status", "web"), ("explain", "web", "2015-05-17T10:00"))
 
 
 def refused(run: Ask, *arguments: object) -> str:
-    """What each of the commands that read a lake says of one."""
+    """Return the error of each command that reads a lake."""
     said = set()
     for command in COMMANDS:
         result = run(*command, *arguments)
@@ -24,7 +24,7 @@ def refused(run: Ask, *arguments: object) -> str:
     return words.removeprefix("transom: ").rstrip()
 
 
-def test_what_is_no_lake(run: Ask, lake: Lake, tmp_path: Path) -> None:
+def test_folder_without_a_lake_is_refused(run: Ask, lake: Lake, tmp_path: Path) -> None:
     file, other = tmp_path / "file", tmp_path / "other"
     file.touch()
     for name in "abcd":
@@ -39,14 +39,14 @@ def test_what_is_no_lake(run: Ask, lake: Lake, tmp_path: Path) -> None:
     assert refused(run, "--lake", inside) == f"--lake: {RULE}; {inside} is that of a stream, take {lake.uri}"
 
 
-def test_the_lake_of_the_environment_is_named_so(
+def test_lake_of_the_environment_is_named_as_such(
     run: Ask, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path / "none"))
     assert refused(run) == f"TRANSOM_LAKE: there is no {tmp_path}/none"
 
 
-def test_the_checkouts_own_lake_may_not_be_there_yet(
+def test_default_lake_may_be_missing(
     run: Ask, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TRANSOM_LAKE")
@@ -54,7 +54,7 @@ def test_the_checkouts_own_lake_may_not_be_there_yet(
     assert (result.exit_code, result.stdout) == (1, f"\nweb: no run yet in {tmp_path}/.transom/lake\n")
 
 
-def test_a_lake_without_rights(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lake_without_permissions_is_refused(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(folder: Path) -> None:
         raise PermissionError(13, "Permission denied", str(folder))
 
@@ -62,7 +62,7 @@ def test_a_lake_without_rights(run: Ask, lake: Lake, monkeypatch: pytest.MonkeyP
     assert refused(run, "--lake", lake.uri) == f"--lake: cannot read {lake.uri}: Permission denied"
 
 
-def test_a_table_that_cannot_be_read(run: Ask, lake: Lake) -> None:
+def test_unreadable_table_is_reported(run: Ask, lake: Lake) -> None:
     hours = lake.folder / "lake/web/ledger/_delta_log/00000000000000000000.json"
     hours.write_text("junk")
     said = refused(run, "--lake", lake.uri)
@@ -70,13 +70,13 @@ def test_a_table_that_cannot_be_read(run: Ask, lake: Lake) -> None:
     assert said.endswith("whilst parsing value")
 
 
-def test_rows_that_are_gone(run: Ask, lake: Lake) -> None:
+def test_missing_data_files_are_reported(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     for rows in (lake.folder / "lake/web/runs").rglob("*.parquet"):
         rows.unlink()
     assert refused(run, "--lake", lake.uri).startswith(f"lake: {lake.uri}/web cannot be read: ")
 
 
-def test_a_scheme_that_nobody_knows(run: Ask, lake: Lake) -> None:
+def test_unknown_scheme_is_refused(run: Ask, lake: Lake) -> None:
     said = refused(run, "--lake", "s4://logs")
     assert said.startswith("lake: s4://logs/web cannot be read: Unknown scheme: s4. Known schemes: ")

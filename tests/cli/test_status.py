@@ -1,4 +1,4 @@
-"""What stands, counted from the ledger alone; and which stream files can be used."""
+"""Published hours, counted from the ledger alone; and valid stream files."""
 
 import subprocess
 import sys
@@ -23,13 +23,13 @@ COLUMNS = (
 
 
 def rows(result: Result) -> list[list[str]]:
-    """The rows of the table, without its heading and its line."""
+    """Return the rows of the table, without heading and line."""
     lines = result.stdout.splitlines()
     head = next(index for index, line in enumerate(lines) if line.split() == COLUMNS.split())
     return [line.split() for line in lines[head + 2 :]]
 
 
-def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lake) -> None:
+def test_hours_are_counted_by_their_worst_state(run: Ask, lake: Lake) -> None:
     lake.ingest(range(6))
     lake.aggregate(range(6))
     held = lake.ledger.snapshot()[partition_of("events", at(1))]
@@ -40,14 +40,14 @@ def test_hours_are_counted_by_the_worst_that_is_said_of_them(run: Ask, lake: Lak
     lake.run("b", "aggregates", {PartitionKey("aggregates", "traffic", "aggregates", at(2)): blocked}, 3)
     result = run("status", "web")
     assert result.exit_code == 1
-    # Of the hours whose events others have changed: their granules, and the windows that reach them.
+    # Of the hours with changed events: their granules, and the windows that read them.
     assert rows(result) == [
         ["web", "ingest", "6", "3", "1", "1", "0", "1", "0", "0", "2015-05-20T12:00", "7.5", "schedule"],
         ["web", "aggregates", "6", "5", "0", "0", "1", "0", "0", "1", "2015-05-20T12:03", "7.5", "schedule"],
     ]
 
 
-def test_an_hour_counts_once_by_the_worst_and_only_where_it_was_asked_for(run: Ask, lake: Lake) -> None:
+def test_requested_hour_counts_once_by_its_worst_state(run: Ask, lake: Lake) -> None:
     lake.ingest(range(5))
 
     def put(number: int, **tables: dict[str, object]) -> None:
@@ -66,7 +66,7 @@ def test_an_hour_counts_once_by_the_worst_and_only_where_it_was_asked_for(run: A
     assert rows(run("status", "web"))[0][:8] == ["web", "ingest", "5", "2", "0", "1", "1", "1"]
 
 
-def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, lake: Lake) -> None:
+def test_hours_stopped_by_a_gate_are_requested_and_stale(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     result = run("status", "web")
     assert result.exit_code == 1
@@ -75,7 +75,7 @@ def test_hours_that_a_gate_kept_from_a_stage_are_asked_for_and_stale(run: Ask, l
     assert rows(run("status", "web"))[1][2:10] == ["3", "2", "0", "0", "0", "0", "0", "1"]
 
 
-def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
+def test_some_findings_of_each_block_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = {
         partition_of("events", at(2 * number)): PartitionState(
@@ -90,7 +90,7 @@ def test_some_findings_of_each_kind_and_block_are_shown_and_the_others_counted(r
     assert lines[-1] == "  ... and 20 more in the table findings: 20 check_failed of events"
 
 
-def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> None:
+def test_accepted_failures_are_shown_and_are_no_problem(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
     node = partition_of("events", at(0))
@@ -103,7 +103,7 @@ def test_what_was_accepted_is_shown_and_is_no_trouble(run: Ask, lake: Lake) -> N
     assert (explained.exit_code, explained.stdout.splitlines()[2]) == (0, f"    {words}a bad release")
 
 
-def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
+def test_findings_are_those_of_the_last_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     withheld = PartitionState("quarantined", "c", False, reason="a.log: few")
     lake.run("c", "ingest", {partition_of("events", at(0)): withheld}, 7)
@@ -114,7 +114,7 @@ def test_findings_are_as_of_the_last_run(run: Ask, lake: Lake) -> None:
     ]
 
 
-def test_streams_of_the_lake_that_have_no_file_are_named(run: Ask, lake: Lake) -> None:
+def test_streams_without_a_file_are_named(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
     (lake.folder / "lake/no_stream").mkdir()
@@ -127,7 +127,7 @@ def test_streams_of_the_lake_that_have_no_file_are_named(run: Ask, lake: Lake) -
     assert run("status", "web").stdout == before
 
 
-def test_a_changed_file_of_the_stream_makes_stale_what_it_shapes(run: Ask, lake: Lake) -> None:
+def test_changed_stream_file_makes_its_tables_stale(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     assert run("status").exit_code == 0
@@ -136,7 +136,7 @@ def test_a_changed_file_of_the_stream_makes_stale_what_it_shapes(run: Ask, lake:
     assert (result.exit_code, [row[9] for row in rows(result)]) == (1, ["0", "3"])
 
 
-def test_a_file_that_cannot_be_used_is_named_behind_the_streams_that_can(run: Ask, lake: Lake) -> None:
+def test_invalid_stream_file_is_named_after_the_valid_ones(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
     before = run("status")
@@ -147,14 +147,14 @@ def test_a_file_that_cannot_be_used_is_named_behind_the_streams_that_can(run: As
     assert result.stderr == f"{bad}: unknown field 'nmae'; nearest: name\n"
 
 
-def test_a_stream_without_a_run_has_no_ledger_afterwards(run: Ask, lake: Lake) -> None:
+def test_status_of_a_stream_without_runs_creates_no_ledger(run: Ask, lake: Lake) -> None:
     lake.file.with_name("other.yaml").write_text(WEB.replace("name: web", "name: other"))
     result = run("status", "other")
     assert (result.exit_code, result.stdout) == (1, f"\nother: no run yet in {lake.uri}\n")
     assert not (lake.folder / "lake" / "other").exists()
 
 
-def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake) -> None:
+def test_check_lists_declarations_and_all_errors(run: Ask, lake: Lake) -> None:
     sound = run("check")
     assert (sound.exit_code, sound.stdout) == (
         0,
@@ -181,7 +181,7 @@ def test_check_says_what_is_declared_and_all_that_is_wrong(run: Ask, lake: Lake)
         (WEB + "tags: [a\n", "line 11, column 1: expected ',' or ']', but got '<stream end>'"),
     ],
 )
-def test_a_wrong_file_is_named_as_it_was_given(
+def test_invalid_file_is_named_as_given(
     run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str, words: str
 ) -> None:
     lake.file.write_text(text)
@@ -193,7 +193,7 @@ def test_a_wrong_file_is_named_as_it_was_given(
             assert (result.exit_code, result.stderr) == (2, f"transom: {given}: {words}\n")
 
 
-def test_check_goes_on_behind_a_stream_that_is_not_there(run: Ask, lake: Lake) -> None:
+def test_check_continues_after_a_missing_stream(run: Ask, lake: Lake) -> None:
     result = run("check", "wbe", "gone.yaml", "web")
     assert (result.exit_code, result.stdout) == (2, run("check").stdout)
     assert result.stderr == (
@@ -205,7 +205,7 @@ def test_check_goes_on_behind_a_stream_that_is_not_there(run: Ask, lake: Lake) -
     assert (alone.exit_code, alone.stdout, alone.stderr) == (2, "", "no stream file 'gone.yaml'\n")
 
 
-def test_streams_of_one_file_name_are_all_said(run: Ask, lake: Lake, tmp_path: Path) -> None:
+def test_all_streams_with_one_file_name_are_listed(run: Ask, lake: Lake, tmp_path: Path) -> None:
     other = tmp_path / "web.yaml"
     other.write_text(WEB.replace("name: web", "name: other"))
     said = run("check", lake.file, other).stdout.splitlines()
@@ -219,7 +219,7 @@ HEAVY = {"pyspark", "airflow", "great_expectations"}
 
 
 def loaded_by(*commands: list[str]) -> set[str]:
-    """The heavy packages that commands load, in a process of their own."""
+    """Return the heavy packages that commands load, in a separate process."""
     code = (
         "import sys\nfrom typer.testing import CliRunner\nfrom transom.cli.__main__ import app\n"
         f"for command in {commands}:\n"
@@ -232,21 +232,19 @@ def loaded_by(*commands: list[str]) -> set[str]:
     return HEAVY & {*done.stdout.split()}
 
 
-def test_help_and_what_needs_no_spark_do_not_load_it(tmp_path: Path) -> None:
+def test_help_and_commands_without_spark_do_not_load_it(tmp_path: Path) -> None:
     log = tmp_path / "a.csv"
     log.write_text("time,host,n\n2024-05-01T10:00:00Z,a,1\n2024-05-01T10:00:01Z,b,2\n")
     assert loaded_by(["--help"], ["init", str(log)], ["check"], ["try", "--help"]) == set()
 
 
-def test_what_is_told_of_a_lake_needs_no_spark(lake: Lake) -> None:
+def test_reports_on_a_lake_need_no_spark(lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     assert loaded_by(["status", "web"], ["explain", "web", "2015-05-17T01:00"]) == set()
 
 
-def test_a_stage_that_waits_for_a_stream_which_has_never_run_is_told_beside_the_others(
-    run: Ask, lake: Lake
-) -> None:
+def test_stage_waiting_for_a_stream_that_never_ran_is_reported(run: Ask, lake: Lake) -> None:
     lake.file.write_text(
         WEB
         + """
@@ -273,8 +271,8 @@ fills:
     assert waits in " ".join(result.stdout.split())
 
 
-def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, lake: Lake) -> None:
-    """The events are to be read anew; aggregates equal the events that stand."""
+def test_hours_computed_from_stale_hours_are_stale_with_the_reason(run: Ask, lake: Lake) -> None:
+    """The events must be read again; the aggregates match the published events."""
     lake.ingest(range(3))
     lake.aggregate(range(3))
     assert run("status", "web").exit_code == 0
@@ -286,7 +284,7 @@ def test_what_is_computed_from_stale_hours_is_stale_with_the_reason(run: Ask, la
     assert f"  stale: aggregates of {hours}, as {reason}" in result.stdout.splitlines()
 
 
-def test_damage_and_what_is_computed_from_it_is_stale(run: Ask, lake: Lake) -> None:
+def test_damaged_hours_and_their_dependents_are_stale(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     lake.mark(partition_of("events", at(1)))
@@ -296,7 +294,7 @@ def test_damage_and_what_is_computed_from_it_is_stale(run: Ask, lake: Lake) -> N
     assert "2015-05-17T01:00: a run over these hours, and over all that their files touch," in result.stdout
 
 
-def test_damage_beside_the_events_is_stale_alone(run: Ask, lake: Lake) -> None:
+def test_damage_of_a_table_without_dependents_is_stale_alone(run: Ask, lake: Lake) -> None:
     lake.ingest(range(3))
     lake.aggregate(range(3))
     lake.mark(partition_of("files", at(1)))
@@ -304,7 +302,7 @@ def test_damage_beside_the_events_is_stale_alone(run: Ask, lake: Lake) -> None:
     assert (result.exit_code, [row[9] for row in rows(result)[:2]]) == (1, ["1", "0"])
 
 
-def test_damage_of_an_hour_that_nobody_asked_for_is_trouble(run: Ask, lake: Lake) -> None:
+def test_damage_of_an_hour_not_requested_is_a_problem(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
     lake.aggregate(range(1))
     entry = replace(lake.ledger.snapshot()[partition_of("events", at(0))], requested=False)

@@ -1,4 +1,4 @@
-"""`transom try` on each of the examples, in one session: what is kept of them runs as it stands."""
+"""`transom try` on each of the examples, in one session: the stored files run unchanged."""
 
 import gzip
 from pathlib import Path
@@ -23,15 +23,15 @@ EVENTS = {
     "readings": (126, 0), "audit": (180, 0), "firewall": (240, 0), "trace": (300, 0),
     "balancer": (60, 0), "flow": (60, 0), "gateway": (60, 0), "station": (48, 0), "conn_iso": (60, 0),
 }  # fmt: skip
-"""Events and refused lines of each example."""
+"""Events and rejected lines of each example."""
 TOLD = {
     "conn_json": ["fields_known"] * 2,
 }
-"""The checks that an example fails, of two days that are apart one each."""
+"""The checks that an example fails; two with days far apart fail one each."""
 FIELDS = {
     "conn_json": ["@proc", "@stream", "@system", "orig_l2_addr", "resp_l2_addr"],
 }
-"""The fields that are shown for that."""
+"""The fields that are shown for them."""
 
 
 @pytest.fixture(autouse=True)
@@ -40,14 +40,14 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRANSOM_LANDING", raising=False)
 
 
-# What is read of each is tested without a lake. One with refused lines and one that fails a check run here.
+# Reading each example is tested without a lake. One with rejected lines and one with a failed check run here.
 QUICK = ("nginx", "conn_json")
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.full] * (name not in QUICK)) for name in EXAMPLES]
 )
-def test_every_example_is_found_something_in(
+def test_every_example_has_findings(
     spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     lake = f"{tmp_path}/lake"
@@ -68,7 +68,7 @@ def test_every_example_is_found_something_in(
     assert "One hour on its own: " in shown
 
 
-def test_equal_files_are_told_and_count_as_the_job_counts_them(
+def test_equal_files_are_reported_and_count_as_in_a_job(
     spark: "SparkSession",
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -101,10 +101,10 @@ def test_equal_files_are_told_and_count_as_the_job_counts_them(
     assert f"{files[0]} is given twice, and counts once" in caplog.messages
 
 
-def test_what_try_advises_for_an_odd_time_works(
+def test_advice_of_try_for_an_outlying_time_works(
     spark: "SparkSession", tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line of 2011 among those of 2015: the hours that are advised are run without it."""
+    """One line of 2011 among those of 2015: the advised hours are run without it."""
     caplog.set_level("INFO", "transom")
     stream = tmp_path / "web.yaml"
     stream.write_text('name: web\npreset: apache/combined\nkey: [client]\nsource: {path: "web/*.log"}\n')
@@ -121,10 +121,10 @@ def test_what_try_advises_for_an_odd_time_works(
     assert f"1 of 9 events are outside of {hours} and left out: line 1 of 2011" in caplog.text
 
 
-def test_a_bad_file_leaves_the_results_of_the_others(
+def test_bad_file_leaves_the_results_of_the_others(
     spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An hour is withheld. The figures of all hours that do not need it are shown."""
+    """One hour is quarantined. The aggregates of all hours that do not depend on it are shown."""
     stream = tmp_path / "web.yaml"
     stream.write_text(
         "name: web\npreset: apache/combined\nkey: [client]\n"

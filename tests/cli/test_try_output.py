@@ -1,4 +1,4 @@
-"""What a person sees of a try: whole where it matters, and of characters that are printed."""
+"""The printed output of a try: complete where it matters, with printable characters only."""
 
 from collections import Counter
 from dataclasses import replace
@@ -35,7 +35,7 @@ time: {column: at}
         ("\ud800", "\\ud800"),
     ],
 )
-def test_what_cannot_be_shown_is_escaped(text: str, shown: str) -> None:
+def test_unprintable_characters_are_escaped(text: str, shown: str) -> None:
     assert plain(text) == shown
 
 
@@ -51,7 +51,7 @@ def test_what_cannot_be_shown_is_escaped(text: str, shown: str) -> None:
         (float("inf"), "inf"),
     ],
 )
-def test_the_cents_of_a_large_sum_are_shown(value: float, shown: str) -> None:
+def test_cents_of_a_large_sum_are_shown(value: float, shown: str) -> None:
     assert plain(value) == shown
 
 
@@ -59,7 +59,7 @@ def _lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines() if line.strip(" ─")]
 
 
-def test_the_form_that_was_expected_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_expected_format_is_shown_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     form = "%Y-%m-%d %H:%M:%S.%f %Z, from 1970 to 2261"
     detail = f"bad time: {'x' * 99}; expected {form}"
     held = ScannedFile(
@@ -70,7 +70,7 @@ def test_the_form_that_was_expected_is_shown_whole(capsys: pytest.CaptureFixture
     assert "".join(_lines(capsys)[2:]).replace(" ", "") == f"bad_time21a.log7{shown}a\\tb".replace(" ", "")
 
 
-def test_refused_lines_are_shown_by_their_reason_over_all_files(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejected_lines_are_grouped_by_reason_over_all_files(capsys: pytest.CaptureFixture[str]) -> None:
     held = [
         ScannedFile(
             Path(f"{name}.log"),
@@ -91,9 +91,7 @@ def test_refused_lines_are_shown_by_their_reason_over_all_files(capsys: pytest.C
     ]
 
 
-def test_duplicates_are_told_of_each_file_that_has_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_duplicates_are_reported_for_each_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = ["landing/1-a.log", "landing/2-a.log"]
     day = datetime(2015, 5, 17, tzinfo=UTC)
     base = FileRecord(path="", hour=day, status="ingested", spec_hash="", size=0, modified=day)

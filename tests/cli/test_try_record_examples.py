@@ -1,4 +1,4 @@
-"""`transom try` on the examples of records in records: container logs, OTLP, orders, audit and error logs."""
+"""`transom try` on the examples of nested records: container logs, OTLP, orders, audit and error logs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,20 +26,20 @@ VALUES = {
     "orders": {"order": 1000, "customer": "c5", "total": 55.47, "items": '[{"sku":"a6","qty":2}]'},
     "auditd": {"serial": 3902, "msg": "audit(1681160312.959:3902):"},
 }
-"""What some event of each holds."""
+"""Values that some event of each example has."""
 QUICK = "container"
 NAMES = [pytest.param(name, marks=() if name == QUICK else pytest.mark.full) for name in RECORD_EXAMPLES]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_is_tried_as_it_is(
+def test_example_is_tried_unchanged(
     spark: "SparkSession",
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     name: str,
 ) -> None:
-    """Each takes some seconds: one stands for the others in the quick tier, those are of the full one."""
+    """Each takes some seconds: the quick tier runs one, the full tier the others."""
     monkeypatch.setenv("TRANSOM_HOME", str(DATA.parents[1]))
     monkeypatch.delenv("TRANSOM_LANDING", raising=False)
     lake = f"{tmp_path}/lake"

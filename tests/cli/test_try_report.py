@@ -1,4 +1,4 @@
-"""What `transom try` prints of stages that did not run, and of files by the names that they were given."""
+"""The output of `transom try` on stages that did not run, and its names of files."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,10 +16,10 @@ from transom.ledger.ledger import Ledger, Run
 from transom.stream import parse
 
 
-def test_stages_that_did_not_run_are_said_not_to_have_run(
+def test_stages_that_did_not_run_are_reported_as_such(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where the gate of ingest does not pass, nobody has looked for an episode, a frame or an item."""
+    """After a failed gate of ingest, no episode, frame or item has been searched for."""
     item = {"item": ["user"], "slot": "1 hour", "window": "2 days", "alpha": 0.5, "epsilon": 0.25}
     steps = [{"id": "one", "where": "status = 200"}]
     often = {"item": ["user"], "window": "2 hours", "tick": "1 hour", "epsilon": 0.1, "delta": 0.1}

@@ -101,11 +101,12 @@ def live(
     later: Sequence[tuple[int, int]],
     check: Check,
 ) -> None:
-    """A lake that has lived, beside one run over all there is: the same in the end; each hour is checked.
+    """Compare a lake with a history of several runs with a lake of one run, and check each hour.
 
     Args:
-        late: lines of hours that come behind the first runs.
-        early, later: the hours of runs before, which may leave a hole, and behind.
+        late: lines of hours that arrive after the first runs.
+        early: the hours of the first runs, which may leave a gap.
+        later: the hours of the runs after the late lines.
     """
     for number, lines in enumerate(log):
         lived.land(number, [one for one in lines if one not in late.get(number, ())])

@@ -1,4 +1,4 @@
-"""What is drafted of some lines, and what a job makes of them by it."""
+"""The draft of some lines, and the rows that a job reads with it."""
 
 import gzip
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from transom.stream import Stream, parse
 
 @dataclass
 class Drafted:
-    """A draft, and what a job makes of the file by it."""
+    """A draft, and the rows that a job reads from the file with it."""
 
     text: str
     stream: Stream
@@ -42,7 +42,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def decided(text: str) -> dict[str, Any]:
-    """What a draft says; where it leaves the time open, with the times that it proposes to invent."""
+    """Return the fields of a draft. Where it leaves the time open, use the times that it proposes to
+    invent.
+    """
     data: dict[str, Any] = yaml.safe_load(text)
     if "time" not in data and "preset" not in data:
         data |= yaml.safe_load(

@@ -27,15 +27,15 @@ CASES = DATA / "cases"
 
 
 class Right(NamedTuple):
-    """What is right of a log.
+    """The correct reading of a log.
 
     Attributes:
-        events: how many, all of its lines but header lines.
-        headers: how many lines are header lines.
-        times: of the first and of the last event.
-        first: columns of the first event, among others.
-        options: of the source.
-        measures: the names of the first figures.
+        events: number of events; all lines except header lines.
+        headers: number of header lines.
+        times: times of the first and of the last event.
+        first: some columns of the first event.
+        options: options of the source.
+        measures: names of the first aggregates.
     """
 
     events: int
@@ -47,7 +47,7 @@ class Right(NamedTuple):
 
 
 def conn(first: str, last: str) -> Right:
-    """Of Zeek's connections an event is the end, which is `ts` and the duration."""
+    """Zeek writes a connection at its end, which is `ts` plus the duration."""
     said = {"uid": "C150", "orig_h": "10.0.0.0", "resp_p": 443, "duration": 18.996693}
     return Right(10, 0, (first, last), said, {"variant": "json"}, ("n", "total_duration"))
 
@@ -105,7 +105,7 @@ RIGHT = {
     ),
     "conn_iso.log": conn("2024-05-06T05:00:19.583", "2024-05-06T05:18:36.583"),
     "conn_ms.log": conn("2024-05-06T05:00:19.582", "2024-05-06T05:18:36.582"),
-    # Four header lines of a data logger, and a word for nothing.
+    # Four header lines of a data logger, and a text for missing values.
     "toa5.dat": Right(
         56, 4, ("2024-05-06T10:00:00.000", "2024-05-06T19:10:00.000"),
         {"record": 0, "batt_v_min": 12.95, "air_tc_avg": 18.098},
@@ -142,18 +142,18 @@ def test_draft_reads_a_log_right(tmp_path: Path, name: str) -> None:
     options = {key: value for key, value in found.stream.source.options.items() if key in right.options}
     assert options == dict(right.options)
     assert tuple(found.stream.aggregates["activity"].measures) == right.measures
-    # Nothing is loosened, no time is invented.
+    # Nothing is loosened, and no time is invented.
     said = decided(found.text)
     assert "checks" not in said
     assert "lines" not in said.get("time", {})
 
 
-def test_word_for_nothing_of_a_data_logger_is_null(tmp_path: Path) -> None:
+def test_missing_value_text_of_a_data_logger_is_null(tmp_path: Path) -> None:
     column = case(tmp_path, "toa5.dat").column("air_tc_avg")
     assert (column.count(None), len(column)) == (1, 56)
 
 
-def test_every_column_of_an_error_log_is_where_it_is_said(tmp_path: Path) -> None:
+def test_every_column_of_an_error_log_is_read(tmp_path: Path) -> None:
     found = case(tmp_path, "web_error.log")
     limited, buffered = found.events[2:4]
     assert (limited["message"], limited["upstream"]) == (
@@ -166,12 +166,14 @@ def test_every_column_of_an_error_log_is_where_it_is_said(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("odd", "refused"),
     [
-        # A quote that is never closed, and a carriage return inside of a line.
+        # A quote that is never closed, and a carriage return inside a line.
         ('2024-05-06T10:08:20Z,"a b,500', [("unterminated_quote", '2024-05-06T10:08:20Z,"a b,500')]),
         ("2024-05-06T10:08:20Z,a\rb,500", []),
     ],
 )
-def test_one_odd_line_of_a_thousand(tmp_path: Path, odd: str, refused: list[tuple[str, str]]) -> None:
+def test_one_odd_line_of_a_thousand_is_rejected(
+    tmp_path: Path, odd: str, refused: list[tuple[str, str]]
+) -> None:
     rows = [f"2024-05-06T10:{n // 60:02}:{n % 60:02}Z,a b,{n}" for n in range(1000)]
     rows[500] = odd
     found = drafted(tmp_path, "".join(f"{row}\n" for row in ["at,msg,n", *rows]), "a.csv")
@@ -185,8 +187,8 @@ def test_records_over_several_lines_are_refused(tmp_path: Path) -> None:
     assert said.startswith("is CSV whose quoted values go over several lines: 84 records in 120 lines. ")
 
 
-def test_the_hour_that_comes_twice_has_six_readings_each_time(tmp_path: Path) -> None:
-    """In the zone that the draft asks for."""
+def test_repeated_local_hour_has_six_readings_each_time(tmp_path: Path) -> None:
+    """In the zone that the draft requires."""
     file = tmp_path / "meter.csv"
     file.write_bytes((CASES / "meter.csv").read_bytes())
     data = decided(draft([read_sample(file)], "m").text)
@@ -204,7 +206,7 @@ def test_the_hour_that_comes_twice_has_six_readings_each_time(tmp_path: Path) ->
     )
 
 
-def test_a_log_that_was_truncated_under_its_writer(tmp_path: Path) -> None:
+def test_log_truncated_during_writing_is_read(tmp_path: Path) -> None:
     rest = '+0000] "GET / HTTP/1.1" 200 9 "-" "c"'
     lines = [f"192.0.2.{n % 9} - - [06/May/2024:10:{n // 60:02}:{n % 60:02} {rest}" for n in range(600)]
     found = drafted(tmp_path, "\0" * 300_000 + "".join(f"{one}\n" for one in lines), "access.log.gz")
@@ -212,8 +214,8 @@ def test_a_log_that_was_truncated_under_its_writer(tmp_path: Path) -> None:
     assert Counter(found.column("client")) == {f"192.0.2.{n}": 67 if n < 6 else 66 for n in range(9)}
 
 
-def test_files_of_two_hosts_are_told_apart_by_a_capture(tmp_path: Path) -> None:
-    """Also where one hour's are equal byte for byte, as of health checks."""
+def test_capture_distinguishes_files_of_two_hosts(tmp_path: Path) -> None:
+    """Also if one hour's files are equal byte for byte, as of health checks."""
     form = '10.0.0.250 - - [06/May/2024:{hour}:{minute:02}:00 +0000] "GET /health HTTP/1.1" 200 2 "-" "b"\n'
     samples = []
     for host in ("web1", "web2"):
@@ -232,7 +234,7 @@ def test_files_of_two_hosts_are_told_apart_by_a_capture(tmp_path: Path) -> None:
     assert len(identities) == 4
 
 
-def test_names_that_say_the_end(tmp_path: Path) -> None:
+def test_names_with_the_end_of_a_period_are_recognised(tmp_path: Path) -> None:
     """Five-minute files of a load balancer: T0700 is of the hour 06:00."""
     balancer = (DATA / "examples/balancer.log").read_text().splitlines()
     before, _, behind = balancer[0].partition("2024-05-28T")

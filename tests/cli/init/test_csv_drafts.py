@@ -1,4 +1,4 @@
-"""CSV as a job reads it: odd lines, header lines anywhere, blanks as delimiters, words for nothing."""
+"""CSV as a job reads it: odd lines, header lines anywhere, blanks as delimiters, texts for missing values."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ ROWS = [f"2024-05-06T10:{n // 60:02}:{n % 60:02}Z,a b,{n}" for n in range(200)]
         ("2024-05-06T10:01:40Z,a,b,100", [("field_count", "2024-05-06T10:01:40Z,a,b,100")]),
     ],
 )
-def test_one_odd_line_leaves_the_rest_a_csv(tmp_path: Path, odd: str, refused: list[Any]) -> None:
+def test_one_odd_line_is_rejected_and_the_rest_is_csv(tmp_path: Path, odd: str, refused: list[Any]) -> None:
     found = drafted(tmp_path, "\n".join(["at,msg,n", *ROWS[:100], odd, *ROWS[101:]]) + "\n", "a.csv")
     assert (found.stream.source.format, dict(found.stream.source.options)) == ("csv", {})
     assert found.refused == refused
@@ -31,7 +31,7 @@ def test_one_odd_line_leaves_the_rest_a_csv(tmp_path: Path, odd: str, refused: l
     assert found.times[-1] == "2024-05-06T10:03:19.000"
 
 
-def test_refused_line_is_printed_with_its_reason(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_rejected_line_is_printed_with_its_reason(run: Callable[..., Result], tmp_path: Path) -> None:
     log = tmp_path / "a.csv"
     log.write_text("\n".join(["at,msg,n", *ROWS[:100], '2024-05-06T10:01:40Z,"a b,100', *ROWS]))
     result = run("init", log)
@@ -43,13 +43,13 @@ def test_refused_line_is_printed_with_its_reason(run: Callable[..., Result], tmp
 
 
 @pytest.mark.parametrize("header", [True, False])
-def test_some_records_over_several_lines_are_refused_with_what_mends_it(tmp_path: Path, header: bool) -> None:
+def test_some_records_over_several_lines_are_refused_with_advice(tmp_path: Path, header: bool) -> None:
     rows = ["at,user,what"] if header else []
     for n in range(40):
         note = f'"plan {n}:\nQuery, as ""sent"":\n\nGather {n}"' if n % 5 == 0 else f"select {n}"
         rows.append(f"2024-05-06 10:00:{n:02}.5 UTC,u{n % 3},{note}")
     said = refusal(tmp_path, "\n".join(rows) + "\n", "a.csv")
-    # Lines without anything in them are not looked at.
+    # Empty lines are skipped.
     assert said.startswith(
         f"is CSV whose quoted values go over several lines: {40 + header} records in {56 + header} lines. "
     )
@@ -74,7 +74,7 @@ LOGGER = [
     ],
 )
 @pytest.mark.parametrize("many", [5, 20])
-def test_line_that_names_the_fields_is_found(
+def test_header_line_is_found(
     tmp_path: Path, head: list[str], options: dict[str, Any], headers: int, many: int
 ) -> None:
     found = drafted(tmp_path, [*head, *LOGGER[4 : 4 + many]], "a.dat")
@@ -83,7 +83,7 @@ def test_line_that_names_the_fields_is_found(
     assert found.times[1] == "2024-05-06T10:01:00.000"
     assert (found.column("air_tc")[:2], found.column("record")[1]) == ([None, 12.5], 1)
     assert found.stream.columns["air_tc"].missing == ("NAN",)
-    # A number of the record is no figure, and rain adds up.
+    # A record number is not aggregated; rain is summed.
     assert found.stream.aggregates["activity"].measures.keys() == {"n", "total_rain_tot"}
 
 
@@ -94,7 +94,7 @@ FLOW += [
 
 
 @pytest.mark.parametrize("many", [3, 41])
-def test_blanks_part_the_values_where_the_first_line_names_them(tmp_path: Path, many: int) -> None:
+def test_blanks_are_delimiters_if_the_first_line_names_the_values(tmp_path: Path, many: int) -> None:
     found = drafted(tmp_path, FLOW[:many])
     assert (found.stream.source.format, dict(found.stream.source.options)) == ("csv", {"delimiter": " "})
     assert (len(found.events), found.refused, found.header_lines) == (many - 1, [], 1)
@@ -136,21 +136,21 @@ def test_two_blanks_everywhere_are_one_delimiter(tmp_path: Path) -> None:
     assert (found.refused, found.column("srcaddr")[:2]) == ([], [None, "10.0.0.1"])
 
 
-def test_comments_above_aligned_columns_name_them(tmp_path: Path) -> None:
+def test_comment_above_aligned_columns_names_them(tmp_path: Path) -> None:
     rows = [f"2024-05-06T00:{n:02} {120 - n:3}  {n / 10:4.1f}" for n in range(50)]
     found = drafted(tmp_path, ["#TIME             WDIR WSPD", *rows])
     assert found.stream.source.options["delimiter"] == "blanks"
     assert (found.column("wdir")[:2], found.refused, found.header_lines) == ([120, 119], [], 1)
 
 
-def test_lines_of_words_are_no_table(tmp_path: Path) -> None:
+def test_lines_of_prose_are_no_table(tmp_path: Path) -> None:
     lines = [f"INFO main 2024-05-06T10:00:{n:02}Z took {n} ms" for n in range(20)]
     assert drafted(tmp_path, lines).stream.source.format == "regex"
     assert drafted(tmp_path, ["the log of main", *lines]).stream.source.format == "regex"
 
 
 @pytest.mark.parametrize("word", ["NAN", "NaN", "nan", "null", "NULL", "n/a", "N/A", "-", "\\N", "(null)"])
-def test_words_for_nothing_are_proposed(tmp_path: Path, word: str) -> None:
+def test_texts_for_missing_values_are_proposed(tmp_path: Path, word: str) -> None:
     rows = [f"2024-05-06T10:00:{n:02}Z,{n}.5" for n in range(20)]
     found = drafted(tmp_path, ["at,temp", *rows[:9], f"{rows[9].partition(',')[0]},{word}", *rows[10:]])
     assert (found.refused, found.column("temp")[8:11]) == ([], [8.5, None, 10.5])
@@ -176,7 +176,7 @@ def test_nul_bytes_before_lines_are_skipped_and_counted(run: Callable[..., Resul
         ("account", None), ("code", None),
     ],
 )  # fmt: skip
-def test_first_figure_adds_up(tmp_path: Path, name: str, kind: str | None) -> None:
+def test_first_aggregate_is_a_sum(tmp_path: Path, name: str, kind: str | None) -> None:
     text = "{}.5" if name == "temp" else "17150000{:02}" if name == "last_seen" else "{}"
     rows = [f"2024-05-06T10:00:{n:02}Z,{text.format(n)}" for n in range(20)]
     measures = drafted(tmp_path, [f"at,{name}", *rows]).stream.aggregates["activity"].measures

@@ -1,4 +1,4 @@
-"""Logs as others write them: what is drafted of some lines reads them, or a message says what to do."""
+"""External log formats: the draft reads the lines, or a message tells the user what to do."""
 
 import json
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from transom.stream import load, parse
 __all__ = ["home"]
 
 
-def test_times_since_the_epoch_with_three_decimals(tmp_path: Path) -> None:
+def test_epoch_times_with_three_decimals_are_read(tmp_path: Path) -> None:
     found = drafted(tmp_path, [f"17000000{n:02}.123 web{n % 2} {n}" for n in range(20)])
     assert found.times[:2] == ["2023-11-14T22:13:20.123", "2023-11-14T22:13:21.123"]
     assert (found.column("field_2")[:2], found.column("field_3")[:2]) == (["web0", "web1"], [0, 1])
 
 
-def test_a_web_server_with_its_virtual_host_in_front(tmp_path: Path) -> None:
+def test_web_server_log_with_a_leading_virtual_host_is_read(tmp_path: Path) -> None:
     lines = [
         f"www.example.org:443 192.0.2.{n} - {'-' if n else 'anna b'} [06/May/2024:07:00:{n:02} +0200] "
         f'"GET /{n} HTTP/1.1" 200 {n or "-"} "-" "say \\"hi\\" {n}"'
@@ -42,14 +42,14 @@ def test_a_web_server_with_its_virtual_host_in_front(tmp_path: Path) -> None:
     assert (plain.stream.preset, len(plain.events)) == ("apache/combined", 10)
 
 
-def test_one_line_of_records_of_several_megabytes(tmp_path: Path) -> None:
+def test_one_line_of_several_megabytes_of_records_is_read(tmp_path: Path) -> None:
     records = [record(n) | {"pad": "x" * 2000} for n in range(1000)]
     found = drafted(tmp_path, json.dumps({"Records": records}), "trail.json.gz")
     assert dict(found.stream.source.options) == {"records": "Records[]"}
     assert (len(found.events), found.column("n")[-1], found.refused) == (1000, 999, [])
 
 
-def test_a_line_of_more_than_is_read_says_how_to_make_lines_of_it(
+def test_too_long_line_is_refused_with_advice_to_split_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "trail.json"
@@ -82,7 +82,7 @@ VALUES = (
         ("{}\n" + json.dumps({"a": [1, {"b": "c: [d]"}], "e": {}}, indent=2), None),
     ],
 )
-def test_json_of_another_shape_is_refused_with_what_mends_it(
+def test_json_of_another_shape_is_refused_with_advice(
     tmp_path: Path, content: str, words: str | None
 ) -> None:
     said = refusal(tmp_path, content)
@@ -96,7 +96,7 @@ SYSLOG = [
 ]
 
 
-def test_syslog_takes_its_year_from_the_files_name(tmp_path: Path) -> None:
+def test_syslog_takes_its_year_from_the_file_name(tmp_path: Path) -> None:
     found = drafted(tmp_path, SYSLOG, "syslog-2023-11-22.log")
     assert found.stream.source.path == "syslog-{year}-*-*.log"
     assert found.stream.time is not None
@@ -120,7 +120,7 @@ def test_syslog_takes_its_year_from_the_files_name(tmp_path: Path) -> None:
         ("syslog-20231122", "2023-11-22T00:00:00.000", "syslog-2023-11-22"),
     ],
 )
-def test_syslog_without_a_year_anywhere_says_so(tmp_path: Path, name: str, start: str, advice: str) -> None:
+def test_syslog_without_a_year_is_reported(tmp_path: Path, name: str, start: str, advice: str) -> None:
     found = drafted(tmp_path, SYSLOG, name)
     assert (found.times[0], len(found.events)) == (start, len(SYSLOG))
     assert found.column("time")[0] == "Nov  2 06:55:00"
@@ -139,7 +139,7 @@ def test_syslog_without_a_year_anywhere_says_so(tmp_path: Path, name: str, start
         ("2024/05/01/app.log", "{year}/{month}/{day}/app.log", ("year", "month", "day", "time")),
     ],
 )
-def test_times_of_a_day_take_it_from_the_files_name(
+def test_times_of_day_take_their_date_from_the_file_name(
     tmp_path: Path, name: str, path: str, column: tuple[str, ...]
 ) -> None:
     lines = [f"06:{n:02}:22,500 INFO [main] com.Foo - it is {'so ' * (n % 4)}{n}" for n in range(20)]
@@ -150,7 +150,7 @@ def test_times_of_a_day_take_it_from_the_files_name(
     assert "?: a file must not go over midnight\n" in found.text
 
 
-def test_what_is_tried_has_to_say_the_day_of_its_times(tmp_path: Path) -> None:
+def test_try_requires_the_date_of_its_times(tmp_path: Path) -> None:
     stream = drafted(tmp_path, [f"06:{n:02}:22 a {n}" for n in range(20)], "app.2024-05-01.log").stream
     assert scan_file(stream, tmp_path / "app.2024-05-01.log").events == 20
     other = tmp_path / "other.log"
@@ -162,7 +162,7 @@ def test_what_is_tried_has_to_say_the_day_of_its_times(tmp_path: Path) -> None:
     )
 
 
-def test_a_dash_alone_is_a_field_without_a_value(tmp_path: Path) -> None:
+def test_single_dash_is_a_field_without_a_value(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     lines = [
         f"2024-05-01T10:{n:02}:00Z - GET {'-' if n % 7 else n} {'[a b]' if n % 3 else '-'}" for n in range(40)
@@ -177,14 +177,14 @@ def test_a_dash_alone_is_a_field_without_a_value(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [" {} GET {}", "{} GET {} ", "{}  GET {}", "{}\tGET {}", "{} GET\t {}\t"])
-def test_blanks_around_and_between_words(tmp_path: Path, form: str) -> None:
+def test_blanks_around_and_between_texts_are_read(tmp_path: Path, form: str) -> None:
     lines = [(form if n % 2 else "{} GET {}").format(f"2024-05-01T10:00:{n:02}Z", n) for n in range(40)]
     found = drafted(tmp_path, lines)
     assert found.refused == []
     assert [(event["field_2"], event["field_3"]) for event in found.events] == [("GET", n) for n in range(40)]
 
 
-def test_a_sign_that_all_lines_have_is_no_field_and_dashes_are_one(tmp_path: Path) -> None:
+def test_constant_sign_is_no_field_and_dashes_are_one(tmp_path: Path) -> None:
     found = drafted(tmp_path, [f"2024-05-01T10:00:{n:02}Z ---- => {n}" for n in range(20)])
     assert found.stream.source.options == {
         "pattern": "(?P<time>[^ ]+) (?P<field_2>[^ ]+) => (?P<field_4>[^ ]+)"
@@ -192,7 +192,7 @@ def test_a_sign_that_all_lines_have_is_no_field_and_dashes_are_one(tmp_path: Pat
     assert found.column("field_2")[0] == "----"
 
 
-def test_tabs_before_a_spoken_message(tmp_path: Path) -> None:
+def test_tabs_before_a_message_are_delimiters(tmp_path: Path) -> None:
     lines = [
         f'2024-05-01 10:{n:02}:00\tINFO\tthis, as one says, is "said in" many words {n}' for n in range(20)
     ]
@@ -203,7 +203,7 @@ def test_tabs_before_a_spoken_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sign", [" ", "\t"])
-def test_w3c_extended_logs(tmp_path: Path, sign: str) -> None:
+def test_w3c_extended_logs_are_read(tmp_path: Path, sign: str) -> None:
     head = ["#Software: IIS 10.0", "#Version: 1.0", "#Date: 2024-05-01 00:00:00"]
     names = "#Fields: date time c-ip cs(User-Agent) cs-username sc-status time-taken"
     rows = [
@@ -223,7 +223,7 @@ def test_w3c_extended_logs(tmp_path: Path, sign: str) -> None:
     assert "time: {column: [date, time], zone: UTC}  # 2024-05-01 10:00:00\n" in found.text
 
 
-def test_commas_in_a_line_are_no_csv_where_words_say_its_time(tmp_path: Path) -> None:
+def test_commas_in_a_line_with_a_time_in_prose_are_no_csv(tmp_path: Path) -> None:
     lines = [
         f"2024/05/01 10:00:{n:02} [error] 12#0: *{n} open() {'has ' * (n % 3)}failed, client: 1.2.3.4, on: x"
         for n in range(20)
@@ -249,7 +249,9 @@ def test_commas_in_a_line_are_no_csv_where_words_say_its_time(tmp_path: Path) ->
         ),
     ],
 )
-def test_a_header_with_a_name_twice_or_none(tmp_path: Path, header: str, names: list[str], note: str) -> None:
+def test_header_with_a_duplicate_or_missing_name_is_refused(
+    tmp_path: Path, header: str, names: list[str], note: str
+) -> None:
     at = names.index("time")
     rows = [[f"a{n}", f"b{n}", f"c{n}"] for n in range(30)]
     lines = [",".join([*row[:at], f"2024-05-01 10:00:{n:02}", *row[at:]]) for n, row in enumerate(rows)]
@@ -260,7 +262,7 @@ def test_a_header_with_a_name_twice_or_none(tmp_path: Path, header: str, names: 
     assert f"# {note}so the names stand here\n" in found.text
 
 
-def test_the_zone_is_asked_for_in_one_place(tmp_path: Path) -> None:
+def test_zone_is_requested_in_one_place(tmp_path: Path) -> None:
     found = drafted(tmp_path, ["at,host", *(f"2024-05-01 10:00:{n:02},h{n % 2}" for n in range(20))], "a.csv")
     assert found.text.count("zone") == 2  # zone: UTC, and what to write there
     assert "time: {column: at, zone: UTC}  # 2024-05-01 10:00:00; ?: which zone these are in" in found.text
@@ -271,7 +273,7 @@ def test_the_zone_is_asked_for_in_one_place(tmp_path: Path) -> None:
     ("before", "time", "pid"),
     [("", "2024-01-01T00:00:01.000", None), ("[pid  12] 1700000001.500000 ", "2023-11-14T22:13:21.500", 12)],
 )
-def test_strace(tmp_path: Path, before: str, time: str, pid: int | None) -> None:
+def test_strace_log_is_read(tmp_path: Path, before: str, time: str, pid: int | None) -> None:
     lines = [f'{before}openat(AT_FDCWD, "/etc/a = {n}", O_RDONLY) = {n}' for n in range(20)]
     found = drafted(tmp_path, [*lines, "+++ exited with 0 +++"])
     assert found.refused == [("no_match", "+++ exited with 0 +++")]
@@ -284,7 +286,7 @@ def test_strace(tmp_path: Path, before: str, time: str, pid: int | None) -> None
     assert "# strace's output: its arguments are one text, and lines of signals, exits and" in found.text
 
 
-def test_csv_records_over_several_lines_are_refused_with_what_mends_it(tmp_path: Path) -> None:
+def test_csv_records_over_several_lines_are_refused_with_advice(tmp_path: Path) -> None:
     rows = "".join(f'2024-05-01 10:00:{n:02},"a note\nover {n} lines, or more"\n' for n in range(20))
     assert refusal(tmp_path, f"time,what\n{rows}") == (
         "is CSV whose quoted values go over several lines: 21 records in 41 lines. transom reads a record a "
@@ -294,7 +296,7 @@ def test_csv_records_over_several_lines_are_refused_with_what_mends_it(tmp_path:
     )
 
 
-def test_lines_of_no_form_say_what_was_tried_and_how_to_go_on(tmp_path: Path) -> None:
+def test_lines_of_unknown_format_are_refused_with_tried_formats_and_advice(tmp_path: Path) -> None:
     said = refusal(tmp_path, 'alpha [b] "c"\n' + 'x=1, 2\n"quoted" a b\n###\n{} {}\n[] 1 2 3\n' * 3)
     assert said == (
         "is of no form that is known. Tried: Zeek, W3C extended, JSON, a container's log, CEF, Apache, "
@@ -307,7 +309,7 @@ def test_lines_of_no_form_say_what_was_tried_and_how_to_go_on(tmp_path: Path) ->
     )
 
 
-def test_decimal_commas_become_numbers_by_an_expression(tmp_path: Path) -> None:
+def test_decimal_commas_become_numbers_through_an_expression(tmp_path: Path) -> None:
     lines = [f"01.05.2024 10:00:{n:02};north;{n},5;{n % 2 or '2,25'}" for n in range(20)]
     found = drafted(tmp_path, ["at;place;temp;wind", *lines], "a.csv")
     assert (found.column("temp_text")[1], found.column("wind_text")[:2]) == ("1,5", ["2,25", "1"])
@@ -323,7 +325,7 @@ def test_decimal_commas_become_numbers_by_an_expression(tmp_path: Path) -> None:
     assert "# ?: made of temp_text, which has a decimal comma\n" in found.text
 
 
-def test_cef_behind_syslog(tmp_path: Path) -> None:
+def test_cef_after_syslog_is_read(tmp_path: Path) -> None:
     lines = [
         f"Nov 22 06:55:{n:02} fw{n % 2} CEF:0|Sec|Guard|1.0|{n}|worm \\| stopped|9|rt={1700000000123 + n} "
         f"src=10.0.0.{n} {'spt=80 ' if n % 2 else ''}msg=a \\= b src of {n} act=blocked"
@@ -341,7 +343,7 @@ def test_cef_behind_syslog(tmp_path: Path) -> None:
     assert found.events[0]["spt"] is None
 
 
-def test_cef_alone_with_written_times(tmp_path: Path) -> None:
+def test_cef_alone_with_textual_times_is_read(tmp_path: Path) -> None:
     lines = [
         f"CEF:0|Sec|Guard|1.0|7|worm|Low|src=10.0.0.{n} rt=Nov 22 2023 06:55:{n:02} msg=seen by {n}"
         for n in range(20)
@@ -354,7 +356,7 @@ def test_cef_alone_with_written_times(tmp_path: Path) -> None:
     )
 
 
-def test_a_stack_trace_between_lines_is_refused_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_stack_trace_between_lines_is_rejected_and_the_rest_is_read(tmp_path: Path) -> None:
     lines = []
     for n in range(20):
         lines.append(f"2024-05-01 10:00:{n:02},123 ERROR [main] com.Foo - {'it ' * (n % 3)}failed")
@@ -363,7 +365,7 @@ def test_a_stack_trace_between_lines_is_refused_and_the_rest_is_read(tmp_path: P
     assert (len(found.events), len(found.refused)) == (20, 20)
     assert found.times[1] == "2024-05-01T10:00:01.123"
     assert "lines that do not begin with a time, as of a stack trace, are refused" in found.text
-    # What a person has not looked at must not pass.
+    # Lines that the user has not reviewed must not pass.
     assert "# ?: 20 of 40 lines are refused here: no match: left over: " in found.text
     assert "rejected_share" not in found.stream.checks
     assert (
@@ -372,7 +374,7 @@ def test_a_stack_trace_between_lines_is_refused_and_the_rest_is_read(tmp_path: P
     ) in found.text
 
 
-def test_what_is_written_is_named_by_its_file_and_refused_lines_are_printed(
+def test_written_draft_is_named_by_its_file_and_rejected_lines_are_printed(
     monkeypatch: pytest.MonkeyPatch, run: Callable[..., Result], tmp_path: Path
 ) -> None:
     monkeypatch.setattr("sys.argv", ["transom"])
@@ -404,7 +406,7 @@ def test_what_is_written_is_named_by_its_file_and_refused_lines_are_printed(
     assert (named.exit_code, load(tmp_path / "other.yaml").name) == (0, "web")
 
 
-def test_files_of_one_log_that_differ_have_one_pattern(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_differing_files_of_one_log_have_one_pattern(run: Callable[..., Result], tmp_path: Path) -> None:
     one, other = tmp_path / "a.1.log", tmp_path / "a.2.log"
     one.write_text("".join(f"2024-05-01T10:00:{n:02}Z GET {n} -\n" for n in range(40)))
     other.write_text("".join(f'2024-05-01T11:00:{n:02}Z GET {n} "{n} ms"\n' for n in range(40)))

@@ -1,4 +1,4 @@
-"""Names that say hours: their zone, and how many files each hour has, as a draft says it."""
+"""Names with hours: their zone, and the number of files of each hour, as drafted."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ THREE = ("web.2024-01-28T06.log", "web.2024-01-28T07.log", "web.2024-01-28T08.lo
 
 
 def drafted(folder: Path, files: Mapping[str, str]) -> tuple[dict[str, object], str]:
-    """The `source` of a draft from files, each with a line at a time, and the draft's text."""
+    """Return the `source` of a draft from files, each with a line at a time, and the draft's text."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, time in files.items():
         (folder / name).write_text(f'{{"at": "{time}", "host": "a", "bytes": 7}}\n' * 3)
@@ -45,10 +45,10 @@ def at(offset: str, *hours: int) -> dict[str, str]:
         pytest.param({"web.2024-01-28.log": "2024-01-28T06:30:00Z"}, TAKEN, id="days"),
     ],
 )
-def test_the_zone_of_names(tmp_path: Path, files: dict[str, str], said: str) -> None:
+def test_zone_of_names_is_drafted(tmp_path: Path, files: dict[str, str], said: str) -> None:
     source, text = drafted(tmp_path, files)
     assert said in text
-    # What nobody knows is left to a person.
+    # Unknown values are left to the user.
     assert "zone" not in source
 
 
@@ -69,7 +69,9 @@ def test_names_in_the_zone_of_the_lines_are_declared_so(tmp_path: Path) -> None:
         pytest.param(THREE[:1], None, id="one hour alone"),
     ],
 )
-def test_how_many_files_an_hour_has(tmp_path: Path, names: list[str], expected: int | None) -> None:
+def test_number_of_files_of_an_hour_is_drafted(
+    tmp_path: Path, names: list[str], expected: int | None
+) -> None:
     files = {name: f"2024-01-28T{name[-6:-4]}:{10 + n}:00Z" for n, name in enumerate(names)}
     source, text = drafted(tmp_path, files)
     assert source.get("expected_files") == expected

@@ -1,4 +1,4 @@
-"""A stream file drafted from a log's first lines: of every format, and of what is no log."""
+"""A stream file drafted from a log's first lines, for every format; other files are refused."""
 
 import gzip
 import io
@@ -34,7 +34,7 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_example_is_a_draft_and_at_most_ten_lines(run: Ask, name: str) -> None:
+def test_every_example_differs_from_its_draft_in_at_most_ten_lines(run: Ask, name: str) -> None:
     result = run("init", *logs(name), "--name", name)
     said = {
         "nginx": "transom: 1 of 261 lines is refused by this draft:\n",
@@ -55,7 +55,7 @@ def test_every_example_is_a_draft_and_at_most_ten_lines(run: Ask, name: str) -> 
 
 
 WHOLE = {
-    # Of each, counted in the log by hand: events, the first time, what a column adds up to.
+    # Counted in each log by hand: events, the first time, the sum of a column.
     "balancer": (60, "2024-05-28T06:00:", "field_9", lambda line: int(line.split()[8])),
     "flow": (60, "2024-05-28T06:00:00", "bytes", lambda line: int(line.split()[9].replace("-", "0"))),
     "gateway": (
@@ -70,7 +70,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_log_of_a_foreign_form_is_read_right(name: str) -> None:
+def test_log_of_an_external_format_is_read_correctly(name: str) -> None:
     (log,) = logs(name)
     stream = load(stream_file(name))
     events, start, column, value = WHOLE[name]
@@ -88,7 +88,7 @@ def test_log_of_a_foreign_form_is_read_right(name: str) -> None:
     )
 
 
-def test_a_draft_says_what_it_was_made_of_and_what_it_cannot_know(
+def test_draft_names_its_input_and_its_unknowns(
     run: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["transom"])
@@ -150,7 +150,7 @@ aggregates:
     )
 
 
-def test_empty_files_among_others_are_passed_over(run: Ask, tmp_path: Path) -> None:
+def test_empty_files_among_others_are_skipped(run: Ask, tmp_path: Path) -> None:
     empty, log, output = tmp_path / "web.10.log", tmp_path / "web.11.log", tmp_path / "web.yaml"
     empty.touch()
     log.write_text("".join(f"2024-05-06T11:00:0{n}Z a{n} 7\n" for n in range(9)))
@@ -206,7 +206,7 @@ def test_empty_files_among_others_are_passed_over(run: Ask, tmp_path: Path) -> N
     ],
 )
 @pytest.mark.parametrize("command", ["init", "try"])
-def test_what_is_no_log_is_refused_by_name(
+def test_file_that_is_no_log_is_refused_by_name(
     run: Ask, tmp_path: Path, command: str, name: str, content: bytes | None, words: str
 ) -> None:
     file = tmp_path / name
@@ -214,14 +214,14 @@ def test_what_is_no_log_is_refused_by_name(
         file.write_bytes(content)
     stream = [stream_file("apache")] if command == "try" else []
     result = run(command, *stream, file)
-    # A file that is read and holds no event is one thing, one that cannot be read another.
+    # A readable file without events and an unreadable file are different cases.
     read = "lines became an event" in words or "no form that is known" in words
     assert (result.exit_code, result.stdout) == (1 if read else 2, "")
     assert result.stderr.startswith(f"transom: {file}: {words}")
     assert result.stderr.count("\n") == 1
 
 
-def test_files_of_several_forms_are_no_log(run: Ask) -> None:
+def test_files_of_several_formats_are_refused(run: Ask) -> None:
     one, other = logs("nginx")[0], logs("audit")[0]
     assert run("init", one, other).stderr == (
         f"transom: {other}: must be of the form of {one}, regex; it is json\n"
@@ -281,7 +281,7 @@ def test_files_of_several_forms_are_no_log(run: Ask) -> None:
         ),
     ],
 )
-def test_what_a_column_holds(values: list[str], kind: ColumnType) -> None:
+def test_type_of_a_column_is_inferred(values: list[str], kind: ColumnType) -> None:
     assert kind_of(values) == kind
 
 
@@ -304,21 +304,21 @@ def test_what_a_column_holds(values: list[str], kind: ColumnType) -> None:
             ],
             "access-{host}-%Y-%m-%dT%H.log",
         ),
-        # Two words differ, or a word is missing: nobody knows which one is the host.
+        # Two parts differ, or a part is missing: which one is the host is unknown.
         (["a1_b1.2024-05-06.log", "a2_b2.2024-05-06.log"], "a*.%Y-%m-%d.log"),
         (["web.2024-05-06.log", "web.b.2024-05-06.log"], "web.*%Y-%m-%d.log"),
-        # A capture that is empty in one of the names is none.
+        # A capture that is empty in one of the names is no capture.
         (["web-.2024-05-06.log", "web-b.2024-05-06.log"], "web-*.%Y-%m-%d.log"),
     ],
 )
-def test_a_pattern_from_names(paths: list[str], pattern: str) -> None:
+def test_pattern_is_derived_from_names(paths: list[str], pattern: str) -> None:
     assert pattern_of(paths) == pattern
     matches = [PathPattern(pattern).match(path) for path in paths]
     assert all(match is not None and not match.empty for match in matches)
 
 
 @given(st.lists(st.text(min_size=1, max_size=80), max_size=20))
-def test_any_fields_have_names_that_columns_may_have(fields: list[str]) -> None:
+def test_any_field_names_become_valid_column_names(fields: list[str]) -> None:
     names: list[str] = []
     for field in fields:
         names.append(identifier(field, names))
@@ -331,7 +331,7 @@ def test_any_fields_have_names_that_columns_may_have(fields: list[str]) -> None:
     )
 
 
-def test_a_sample_ends_with_a_whole_line(tmp_path: Path) -> None:
+def test_sample_ends_with_a_whole_line(tmp_path: Path) -> None:
     file = tmp_path / "a.log"
     file.write_bytes(b"\xef\xbb\xbfone\r\n\ntwo\nthree\n")
     assert read_sample(file) == LogSample(file, ("one", "two", "three"), True)

@@ -1,4 +1,4 @@
-"""Names that say when the period of a file ends: what `init` proposes, and when it does not."""
+"""Names with the end of a file's period: what `init` proposes, and when it does not."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ DAY = datetime(2024, 5, 28)  # noqa: DTZ001 - as the names are written
 
 
 def log(folder: Path, name: str, times: Sequence[str]) -> Path:
-    """A file with a line for each time of the day, or for each whole time."""
+    """Write a file with a line for each time of the day, or for each full time."""
     file = folder / name
     file.parent.mkdir(parents=True, exist_ok=True)
     whole = (time if "-" in time else f"2024-05-28T{time}" for time in times)
@@ -26,7 +26,7 @@ def log(folder: Path, name: str, times: Sequence[str]) -> Path:
 
 
 def drafted(folder: Path, files: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], str]:
-    """The `source` of a draft, and its text."""
+    """Return the `source` of a draft, and its text."""
     text = draft([read_sample(log(folder, name, times)) for name, times in files.items()], "lb").text
     data = yaml.safe_load(text)
     parse(data)
@@ -34,7 +34,7 @@ def drafted(folder: Path, files: Mapping[str, Sequence[str]]) -> tuple[dict[str,
 
 
 def ends(length: timedelta, form: str, many: int, shift: timedelta = timedelta(0)) -> dict[str, list[str]]:
-    """Files of periods, with lines at their start, in their middle and shortly before their end.
+    """Write files of periods, with lines at their start, in their middle and shortly before their end.
 
     Args:
         shift: how much later than the end of a period the time in a name is.
@@ -57,17 +57,17 @@ def ends(length: timedelta, form: str, many: int, shift: timedelta = timedelta(0
         (timedelta(hours=6), "%Y-%m-%d/lb.%H00.log", "%Y-%m-%d/lb.%H%M.log", "6 hours"),
     ],
 )
-def test_names_after_all_lines_say_the_end(
+def test_names_later_than_all_lines_mean_the_end(
     tmp_path: Path, length: timedelta, form: str, path: str, covers: str
 ) -> None:
     source, text = drafted(tmp_path, ends(length, form, 3))
     assert (source["path"], source["covers"], source["name_time"]) == (path, covers, "end")
     assert "# ?: the time in a name, such as 2024-05-28T" in text
-    # Of whole hours a zone may be the reason, too.
+    # For full hours, a zone may be the reason, too.
     assert ("another zone than UTC" in text) == (length % timedelta(minutes=15) == timedelta(0))
 
 
-def test_a_day_that_is_packed_at_midnight_is_named_by_its_end(tmp_path: Path) -> None:
+def test_day_compressed_at_midnight_is_named_after_its_end(tmp_path: Path) -> None:
     files = {
         f"access.log-202405{day + 1}": [f"2024-05-{day}T00:00:01", f"2024-05-{day}T23:59:58"]
         for day in (26, 27, 28)
@@ -78,13 +78,13 @@ def test_a_day_that_is_packed_at_midnight_is_named_by_its_end(tmp_path: Path) ->
     )  # fmt: skip
 
 
-def test_a_file_that_is_missing_makes_no_period_longer(tmp_path: Path) -> None:
+def test_missing_file_does_not_lengthen_the_period(tmp_path: Path) -> None:
     files = ends(timedelta(minutes=5), "lb.%Y-%m-%dT%H%M.log", 6)
     del files["lb.2024-05-28T0615.log"]
     assert drafted(tmp_path, files)[0]["covers"] == "5 minutes"
 
 
-def test_one_name_alone_is_a_comment_that_can_be_used(tmp_path: Path) -> None:
+def test_single_name_gives_a_usable_comment(tmp_path: Path) -> None:
     source, text = drafted(tmp_path, ends(timedelta(minutes=5), "lb.%Y-%m-%dT%H%MZ.log", 1))
     assert "covers" not in source
     assert "  # covers: 5 minutes" in text
@@ -101,7 +101,7 @@ STARTS = ends(timedelta(minutes=5), "lb.%Y-%m-%dT%H%M.log", 3, timedelta(minutes
     [
         pytest.param(STARTS, id="starts"),
         pytest.param(dict([*STARTS.items()][:1]), id="one start"),
-        # By Europe/Berlin, whose clocks are two hours ahead.
+        # Times of Europe/Berlin, which is two hours ahead.
         pytest.param(
             ends(timedelta(hours=1), "lb.%Y-%m-%dT%H.log", 3, timedelta(hours=1)), id="another zone"
         ),
@@ -122,7 +122,7 @@ STARTS = ends(timedelta(minutes=5), "lb.%Y-%m-%dT%H%M.log", 3, timedelta(minutes
         pytest.param({"lb.log": ["06:00:00"]}, id="no time"),
     ],
 )
-def test_other_names_say_no_end(tmp_path: Path, files: Mapping[str, Sequence[str]]) -> None:
+def test_other_names_mean_no_end(tmp_path: Path, files: Mapping[str, Sequence[str]]) -> None:
     source, text = drafted(tmp_path, files)
     assert source.keys() - {"expected_files"} == {"path", "format"}
     assert "name_time" not in text

@@ -1,4 +1,4 @@
-"""The examples of records in records are drafts that a person changed at three places at most."""
+"""The examples of nested records are drafts with at most three edits by a user."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ EDITS = 3
 
 
 def settings(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield what a stream file says, a column or another setting each."""
+    """Yield the settings of a stream file, a column or another setting each."""
     for name, value in data.items():
         path = f"{above}{name}"
         if isinstance(value, dict) and path in ("source", "columns", "aggregates", "aggregates.activity"):
@@ -26,7 +26,9 @@ def settings(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]
 
 
 @pytest.mark.parametrize("name", RECORD_EXAMPLES)
-def test_an_example_is_its_draft_with_three_edits_at_most(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_example_differs_from_its_draft_in_at_most_three_edits(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.setenv("TRANSOM_HOME", str(DATA.parents[1]))
     monkeypatch.delenv("TRANSOM_LANDING", raising=False)
     drafted = draft([read_sample(log_of(name))], name)

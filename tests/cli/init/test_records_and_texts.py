@@ -1,4 +1,4 @@
-"""What is drafted of lists of objects, of texts that carry JSON, and of quotes with commas behind them."""
+"""Drafts of lists of objects, of texts with JSON, and of quotes followed by commas."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -35,21 +35,21 @@ def said(number: int) -> str:
     return json.dumps({"level": "info", "client": f"10.0.0.{number % 5}", "took_ms": number})
 
 
-def test_the_items_of_an_order_stay_in_the_order(tmp_path: Path) -> None:
+def test_items_of_an_order_stay_in_the_order(tmp_path: Path) -> None:
     found = drafted(tmp_path, [json.dumps(order(n)) for n in range(20)], "a.json")
     assert (len(found.events), found.refused) == (20, [])
     assert found.events[1]["items"] == '[{"sku":"a0","qty":1},{"sku":"a1","qty":2}]'
     assert (found.column("customer")[1], found.stream.key) == ("c1", ("customer",))
 
 
-def test_attributes_stay_in_a_record_with_its_time_in_nanoseconds(tmp_path: Path) -> None:
+def test_attributes_of_a_record_with_nanoseconds_stay_in_it(tmp_path: Path) -> None:
     found = drafted(tmp_path, [json.dumps(log_record(n)) for n in range(20)], "a.json")
     assert (found.times[1], found.refused) == ("2026-02-21T16:35:07.842", [])
     assert found.events[0]["attributes"] == '[{"key":"http.status","value":{"intValue":"200"}}]'
     assert found.stream.key == ()
 
 
-def test_records_in_lists_in_lists_have_columns_of_what_is_around_them(tmp_path: Path) -> None:
+def test_nested_list_records_have_columns_of_their_parents(tmp_path: Path) -> None:
     lines = []
     for n in range(9):
         scopes = [{"scope": {"name": "x"}, "logRecords": []}, {"scope": {"name": f"y{n % 2}"}}]
@@ -63,14 +63,14 @@ def test_records_in_lists_in_lists_have_columns_of_what_is_around_them(tmp_path:
     assert found.column("resource_attributes")[0].startswith('[{"key":"service.name"')
 
 
-def test_the_outer_object_is_the_event_where_both_have_times(tmp_path: Path) -> None:
+def test_outer_object_is_the_event_if_both_have_times(tmp_path: Path) -> None:
     lines = [json.dumps({"time": at(n), "steps": [{"at": at(n), "n": 1}]}) for n in range(9)]
     found = drafted(tmp_path, lines, "a.json")
     assert len(found.events) == 9
     assert "?: the objects in steps[] have times, too; with the option `records`" in found.text
 
 
-def test_records_whose_message_is_json(tmp_path: Path) -> None:
+def test_records_with_json_messages_are_read(tmp_path: Path) -> None:
     lines = []
     for n in range(9):
         events = [{"timestamp": 1714989600000 + n, "message": said(n)}]
@@ -96,7 +96,9 @@ def test_records_whose_message_is_json(tmp_path: Path) -> None:
         ("pairs.log", "time={iso} app=web data={said}", {"app": "web"}),
     ],
 )
-def test_json_in_lines_gives_columns(tmp_path: Path, name: str, form: str, fields: dict[str, object]) -> None:
+def test_json_in_lines_becomes_columns(
+    tmp_path: Path, name: str, form: str, fields: dict[str, object]
+) -> None:
     lines = [
         form.format(iso=at(n), bsd=at(n, "%b %e %H:%M:%S"), said="plain words" if n % 8 == 7 else said(n))
         for n in range(24)
@@ -109,7 +111,7 @@ def test_json_in_lines_gives_columns(tmp_path: Path, name: str, form: str, field
     assert [found.column(column)[6] for column in ("level_", "client", "took_ms")] == ["info", "10.0.0.1", 6]
 
 
-def test_words_before_json_are_a_message(tmp_path: Path) -> None:
+def test_text_before_json_is_a_message(tmp_path: Path) -> None:
     words = ("request done", "was slow", "failed at last")
     lines = [f"{at(n)} INFO {words[n % 3]} {said(n)}" for n in range(21)]
     found = drafted(tmp_path, [*lines, f"{at(22)} INFO no json here", f'{at(23)} INFO cut {{"level": "inf'])
@@ -118,7 +120,7 @@ def test_words_before_json_are_a_message(tmp_path: Path) -> None:
     assert {row["message"].split()[-1] for row in found.events} <= {"done", "slow", "last", "here"}
 
 
-def test_docker_s_json_in_json(tmp_path: Path) -> None:
+def test_json_in_the_json_of_docker_is_read(tmp_path: Path) -> None:
     lines = [
         json.dumps({"log": f"{said(n)}\n" if n % 5 else "plain\n", "stream": "stdout", "time": at(n)})
         for n in range(20)
@@ -128,7 +130,7 @@ def test_docker_s_json_in_json(tmp_path: Path) -> None:
     assert (found.times[1], found.column("took_ms")[:2]) == ("2024-05-06T10:00:37.000", [None, 1])
 
 
-def test_a_quote_with_a_comma_behind_it(tmp_path: Path) -> None:
+def test_quote_followed_by_a_comma_is_read(tmp_path: Path) -> None:
     lines = [f'{at(n)} web "GET", 20{n % 2}; [x y], "a, b"; last words {n}' for n in range(9)]
     found = drafted(tmp_path, lines)
     assert (len(found.events), found.refused) == (9, [])
@@ -145,7 +147,7 @@ NGINX = (
 OTHER = '{at} [warn] 32#32: *29 excess: 5 by zone "x", client: 198.51.100.4, server: , request: "GET /a b"'
 
 
-def test_a_web_server_s_error_log(tmp_path: Path) -> None:
+def test_error_log_of_a_web_server_is_read(tmp_path: Path) -> None:
     forms = [NGINX, OTHER, "{at} [notice] 1#1: signal process started"]
     lines = [forms[n % 3].format(at=at(n, "%Y/%m/%d %H:%M:%S")) for n in range(30)]
     found = drafted(tmp_path, lines)
@@ -164,7 +166,7 @@ def test_a_web_server_s_error_log(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_the_error_log_of_apache(tmp_path: Path) -> None:
+def test_error_log_of_apache_is_read(tmp_path: Path) -> None:
     forms = [
         "[{at}.123456 2024] [proxy:error] [pid 7:tid 9] (110)Connection timed out: "
         "[client 10.0.0.1:51] AH00957: no",
@@ -179,7 +181,7 @@ def test_the_error_log_of_apache(tmp_path: Path) -> None:
     ]
 
 
-def test_an_audit_log_has_its_time_inside_a_value(tmp_path: Path) -> None:
+def test_time_inside_a_value_of_an_audit_log_is_found(tmp_path: Path) -> None:
     lines = [
         f'type=SYSCALL msg=audit(1681160198.{n:03}:{3901 + n // 2}): syscall=59 success=yes comm="cat"'
         for n in range(20)
@@ -189,7 +191,7 @@ def test_an_audit_log_has_its_time_inside_a_value(tmp_path: Path) -> None:
     assert (found.column("serial")[3], found.column("comm")[3]) == (3902, "cat")
 
 
-def test_json_in_a_column_of_csv(tmp_path: Path) -> None:
+def test_json_in_a_csv_column_is_read(tmp_path: Path) -> None:
     quoted = [said(n).replace('"', '""') for n in range(20)]
     found = drafted(
         tmp_path, ["at,kind,body", *(f'{at(n)},k{n % 2},"{quoted[n]}"' for n in range(20))], "a.csv"
@@ -198,7 +200,7 @@ def test_json_in_a_column_of_csv(tmp_path: Path) -> None:
     assert (found.column("took_ms")[3], found.column("client")[3]) == (3, "10.0.0.3")
 
 
-def test_the_time_may_be_in_the_json_alone(tmp_path: Path) -> None:
+def test_time_may_be_in_the_json_alone(tmp_path: Path) -> None:
     lines = [f"web{n % 2} app: " + json.dumps({"ts": at(n), "n": n}) for n in range(20)]
     found = drafted(tmp_path, lines)
     assert (found.times[1], found.column("n")[1]) == ("2024-05-06T10:00:37.000", 1)

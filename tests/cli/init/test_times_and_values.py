@@ -1,4 +1,4 @@
-"""Times, types and texts as others write them: what a draft takes them for, and what it says of them."""
+"""External times, types and texts: how a draft interprets them, and its comments."""
 
 import json
 from collections.abc import Callable
@@ -60,7 +60,7 @@ PAIRS = 'level=info client=10.0.0.{n} msg="a b {n}"'
         ),
     ],
 )
-def test_the_time_before_pairs_is_read(
+def test_time_before_pairs_is_read(
     tmp_path: Path, before: str, name: str, lead: list[str], column: tuple[str, ...], first: dict[str, str]
 ) -> None:
     found = drafted(tmp_path, [(before + PAIRS).format(n=n) for n in range(20)], name)
@@ -72,7 +72,7 @@ def test_the_time_before_pairs_is_read(
     assert {field: found.events[1][field] for field in wanted} == wanted
 
 
-def test_a_time_before_pairs_with_commas_between_them(tmp_path: Path) -> None:
+def test_time_before_pairs_separated_by_commas_is_read(tmp_path: Path) -> None:
     lines = [f"2024-03-01 10:00:{n:02}, level=info, client=10.0.0.{n}, n={n}" for n in range(20)]
     found = drafted(tmp_path, lines)
     assert found.stream.source.options == {"separator": ",", "lead": ["time"]}
@@ -85,13 +85,13 @@ def test_nanoseconds_before_pairs_are_the_time(tmp_path: Path) -> None:
     assert found.times[1] == "2023-11-14T22:13:20.123"
 
 
-def test_a_time_in_brackets_before_pairs_is_taken_by_a_pattern(tmp_path: Path) -> None:
+def test_bracketed_time_before_pairs_is_read_by_a_pattern(tmp_path: Path) -> None:
     found = drafted(tmp_path, [f"[2024-03-01 10:00:{n:02}] {PAIRS.format(n=n)}" for n in range(20)])
     assert (found.stream.source.format, found.times[1]) == ("regex", "2024-03-01T10:00:01.000")
     assert found.events[1]["client"] == "10.0.0.1"
 
 
-def test_one_odd_value_does_not_take_the_type_of_a_column(tmp_path: Path) -> None:
+def test_one_odd_value_does_not_change_the_type_of_a_column(tmp_path: Path) -> None:
     rows = [f"2024-05-01T10:{n // 60:02}:{n % 60:02}Z,h{n % 3},{n}.5" for n in range(300)]
     rows[7], rows[9] = "kaputt,h1,7.5", "2024-05-01T10:00:09Z,h0,ERR"
     found = drafted(tmp_path, ["at,host,took", *rows], "a.csv")
@@ -103,14 +103,14 @@ def test_one_odd_value_does_not_take_the_type_of_a_column(tmp_path: Path) -> Non
     assert "time: {column: at}  # 2024-05-01T10:00:00Z; ?: 99.66 % are such times, lines with" in found.text
 
 
-def test_numbers_of_json_keep_their_type_where_one_is_a_text(tmp_path: Path) -> None:
+def test_json_numbers_keep_their_type_if_one_is_a_text(tmp_path: Path) -> None:
     records = [record(n) | {"n": "ERR" if n == 3 else n} for n in range(30)]
     found = drafted(tmp_path, [json.dumps(one) for one in records])
     assert [reason for reason, _ in found.refused] == ["bad_type"]
     assert found.column("n")[:4] == [0, 1, 2, 4]
 
 
-def test_a_day_and_a_clock_are_found_under_any_names(tmp_path: Path) -> None:
+def test_date_and_time_are_found_under_any_names(tmp_path: Path) -> None:
     lines = ["Datum;Uhrzeit;n", *(f"0{n % 9 + 1}.05.2024;10:00:{n:02};{n}" for n in range(20))]
     found = drafted(tmp_path, lines, "a.csv")
     assert found.stream.time is not None
@@ -131,7 +131,7 @@ def test_micro_and_nanoseconds_are_read(
     assert (time.format, time.lines) == (form, None)
 
 
-def test_a_sparse_column_is_no_figure_where_another_is(tmp_path: Path) -> None:
+def test_sparse_column_is_not_aggregated_if_another_is(tmp_path: Path) -> None:
     lines = [
         json.dumps(record(n) | {"took": n / 4} | ({"bytes": n} if n % 5 == 0 else {})) for n in range(40)
     ]
@@ -140,7 +140,7 @@ def test_a_sparse_column_is_no_figure_where_another_is(tmp_path: Path) -> None:
     assert drafted(tmp_path, lines).stream.aggregates["activity"].measures.keys() == {"n", "total_bytes"}
 
 
-def test_a_path_without_a_time_says_how_a_dag_wants_it(tmp_path: Path) -> None:
+def test_path_without_a_time_comes_with_advice(tmp_path: Path) -> None:
     lines = [f"2024-05-01T10:00:{n:02}Z host {n}" for n in range(20)]
     note = (
         "# The path says no time: one rotated file is good for `transom try`. A DAG wants a file for each\n"
@@ -151,7 +151,9 @@ def test_a_path_without_a_time_says_how_a_dag_wants_it(tmp_path: Path) -> None:
     assert note not in drafted(tmp_path, lines, "access.2024-05-01.10.log").text
 
 
-def test_lines_in_another_encoding_are_refused_and_said(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_lines_in_another_encoding_are_rejected_and_reported(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
     log = tmp_path / "a.log"
     lines = [f"2024-05-01T10:00:{n:02}Z {'höst' if n == 7 else 'host'} {n}\n" for n in range(50)]
     log.write_text("".join(lines), encoding="latin-1")
@@ -166,19 +168,19 @@ def test_lines_in_another_encoding_are_refused_and_said(run: Callable[..., Resul
     assert result.stdout.startswith("# Drafted from a.log: 50 lines, 49 events,\n")
 
 
-def test_a_single_line_is_one(tmp_path: Path) -> None:
+def test_single_line_is_one_event(tmp_path: Path) -> None:
     found = drafted(tmp_path, ["2024-05-01T10:00:00Z host 1"])
     assert found.text.startswith("# Drafted from a.log: 1 line, 1 event,\n")
 
 
-def test_quotes_behind_a_backslash_are_of_the_text(tmp_path: Path) -> None:
+def test_quotes_after_a_backslash_belong_to_the_text(tmp_path: Path) -> None:
     lines = [f'2024-03-01T10:00:{n:02}.123456789Z stderr f "it \\"said\\" {n}" 7' for n in range(20)]
     found = drafted(tmp_path, lines)
     assert (found.refused, found.column("field_4")[1]) == ([], 'it \\"said\\" 1')
     assert found.times[1] == "2024-03-01T10:00:01.123"
 
 
-def test_a_form_that_is_refused_though_lines_have_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_format_refused_despite_matching_lines_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     forms = {"CSV": lambda lines: NearMiss(len(lines), "no column is a time"), "JSON": lambda _: NearMiss(0)}
     monkeypatch.setattr("transom.cli.init.detect.FORMS", forms)
     with pytest.raises(Unknown) as error:
@@ -188,7 +190,7 @@ def test_a_form_that_is_refused_though_lines_have_it_says_why(monkeypatch: pytes
     )
 
 
-def test_a_pattern_is_shown_only_where_it_takes_the_first_line_whole(tmp_path: Path) -> None:
+def test_pattern_is_shown_only_if_it_matches_the_whole_first_line(tmp_path: Path) -> None:
     odd = "x=1, 2\n###\n{} {}\n[] 1 2 3\n" * 3
     wide = " ".join("abcdefghij"[n % 10] * 3 for n in range(80))
     assert refusal(tmp_path, f"{wide}\n{odd}").endswith(f"names its fields. The first line:\n  {wide[:300]}")
@@ -212,7 +214,7 @@ lines = st.lists(words, min_size=1, max_size=8).flatmap(
 @given(
     st.lists(lines, min_size=1, max_size=6), st.integers(1, 4), st.sampled_from(["a.log", "a.2024-05-01.log"])
 )
-def test_whatever_the_lines_a_draft_reads_them_or_a_message_says_why(
+def test_any_lines_are_read_by_a_draft_or_refused_with_a_reason(
     some: list[str], times: int, name: str
 ) -> None:
     sample = LogSample(Path(name), tuple(some * times), True)
@@ -237,7 +239,7 @@ def test_whatever_the_lines_a_draft_reads_them_or_a_message_says_why(
         ),
     ],
 )
-def test_letters_of_a_zone_are_of_the_time(
+def test_zone_letters_belong_to_the_time(
     tmp_path: Path, months: dict[int, str], zone: str, note: str, first: str, last: str
 ) -> None:
     found = drafted(
@@ -256,13 +258,13 @@ def test_letters_of_a_zone_are_of_the_time(
     assert found.stream.aggregates["activity"].measures.keys() == {"n"}
 
 
-def test_letters_that_name_no_zone_are_no_part_of_a_time(tmp_path: Path) -> None:
+def test_letters_that_name_no_zone_do_not_belong_to_the_time(tmp_path: Path) -> None:
     found = drafted(tmp_path, [f"2026-11-20 21:58:{n:02} XYZ {n}" for n in range(20)])
     assert found.stream.time is not None
     assert (found.stream.time.format, found.column("field_3")[0]) == ("iso", "XYZ")
 
 
-def test_large_numbers_are_times_where_their_name_says_so_or_nothing_else_is_one(tmp_path: Path) -> None:
+def test_large_numbers_are_times_by_name_or_as_the_only_candidate(tmp_path: Path) -> None:
     rows = [f"{1234567890 + n},{1714550400 + n},2024-05-06T10:00:{n:02}Z" for n in range(20)]
     several = drafted(tmp_path, ["disk_free,first_seen,logged", *rows], "a.csv")
     assert (several.times[1], several.column("disk_free")[1]) == ("2024-05-06T10:00:01.000", 1234567891)
@@ -276,14 +278,14 @@ def test_large_numbers_are_times_where_their_name_says_so_or_nothing_else_is_one
 @pytest.mark.parametrize(
     ("name", "day"), [("a.csv", "2024-05-06,"), ("a.2024-05-06.csv", "")], ids=["beside", "in the name"]
 )
-def test_a_clock_with_a_day_goes_before_a_large_number(tmp_path: Path, name: str, day: str) -> None:
+def test_time_with_a_date_is_preferred_to_a_large_number(tmp_path: Path, name: str, day: str) -> None:
     rows = [f"{1234567890 + n},{day}10:00:{n:02}" for n in range(20)]
     found = drafted(tmp_path, [f"disk_free,{day and 'day,'}clock", *rows], name)
     assert found.times[1] == "2024-05-06T10:00:01.000"
     assert found.column("disk_free")[1] == 1234567891
 
 
-def test_a_comma_that_may_be_one_of_thousands_leaves_a_text(tmp_path: Path) -> None:
+def test_possible_thousands_separator_leaves_a_text(tmp_path: Path) -> None:
     rows = [f"2024-05-06T10:00:{n:02}Z;1,{n:03}" for n in range(20)]
     found = drafted(tmp_path, ["at;amount", *rows], "a.csv")
     assert found.column("amount")[1] == "1,001"
@@ -294,14 +296,14 @@ def test_a_comma_that_may_be_one_of_thousands_leaves_a_text(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("header", [["at,rule,n"], []])
-def test_values_that_hold_another_delimiter_are_whole(tmp_path: Path, header: list[str]) -> None:
+def test_values_containing_another_delimiter_are_whole(tmp_path: Path, header: list[str]) -> None:
     rows = [f"2024-05-06T10:00:{n:02}Z,a;b;c;{n},{n}" for n in range(20)]
     found = drafted(tmp_path, [*header, *rows], "a.csv")
     assert found.times[1] == "2024-05-06T10:00:01.000"
     assert found.events[1]["rule" if header else "field_2"] == "a;b;c;1"
 
 
-def test_numbers_in_quotes_are_numbers_unless_they_are_ids_or_some_are_none(tmp_path: Path) -> None:
+def test_quoted_numbers_are_numbers_unless_ids_or_mixed(tmp_path: Path) -> None:
     records = [
         record(n)
         | {"price": f"{n}.76", "amount": str(n), "orderId": str(n % 7), "code": f"0{n}", "or": "x" * (n == 3)}
@@ -324,7 +326,7 @@ def test_numbers_in_quotes_are_numbers_unless_they_are_ids_or_some_are_none(tmp_
         (lambda n: n % 20, 0, None),
     ],
 )
-def test_ids_that_repeat_are_told_beside_what_keeps_one(
+def test_duplicate_ids_are_reported_with_a_rule_to_drop_them(
     tmp_path: Path, ids: Callable[[int], int], again: int, said: str | None
 ) -> None:
     lines = [json.dumps(record(n) | {"event_id": f"e{ids(n)}"}) for n in range(40)]

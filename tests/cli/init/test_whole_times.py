@@ -1,4 +1,4 @@
-"""Whole times wherever they are in a line, and the zone that a field beside them says."""
+"""Full times anywhere in a line, and the zone in a field next to them."""
 
 import json
 from pathlib import Path
@@ -54,20 +54,20 @@ __all__ = ["home"]
         ("2024-05-06 10:00:{n:02} pm starting the server", "2024-05-06T22:00:00"),
     ],
 )
-def test_whole_time_in_each_line_is_found(tmp_path: Path, before: str, first: str) -> None:
+def test_full_time_in_each_line_is_found(tmp_path: Path, before: str, first: str) -> None:
     lines = [f"{before.format(n=n)} {'said ' * (n % 3)}that it is {n}" for n in range(20)]
     found = drafted(tmp_path, lines)
     assert (found.times[0][: len(first)], len(found.events), found.refused) == (first, 20, [])
     assert "lines" not in yaml.safe_load(found.text)["time"]
 
 
-def test_two_readings_of_a_day_are_told(tmp_path: Path) -> None:
+def test_ambiguous_date_is_reported(tmp_path: Path) -> None:
     text = drafted(tmp_path, [f"17/06/09 20:10:{n:02} INFO it {n}" for n in range(20)]).text
     assert "?: or %d/%m/%y %H:%M:%S, these lines fit both" in text
 
 
 @pytest.mark.parametrize("numbers", ["811 2036", "123456 789", "991231 7"])
-def test_numbers_are_no_times_by_chance(tmp_path: Path, numbers: str) -> None:
+def test_arbitrary_numbers_are_no_times(tmp_path: Path, numbers: str) -> None:
     file = tmp_path / "a.log"
     file.write_text("".join(f"{numbers}{n:02} took {n}\n" for n in range(60)))
     made = draft([read_sample(file)])
@@ -94,7 +94,7 @@ def pairs(clock: str, zone: str) -> list[str]:
         ("EXT", {"zone": "UTC"}, "06:00:00"),
     ],
 )
-def test_zone_beside_the_time_is_of_the_time(
+def test_zone_next_to_the_time_belongs_to_it(
     tmp_path: Path, zone: str, declared: dict[str, str], first: str
 ) -> None:
     found = drafted(tmp_path, pairs("06:00:{n:02}", zone))
@@ -104,7 +104,7 @@ def test_zone_beside_the_time_is_of_the_time(
     assert ("which zone these are in" in found.text) == ("format" not in declared)
 
 
-def test_line_of_another_zone_is_refused_and_not_misread(tmp_path: Path) -> None:
+def test_line_of_another_zone_is_rejected_and_not_misread(tmp_path: Path) -> None:
     lines = pairs("06:00:{n:02}", "Europe/Berlin")
     text = drafted(tmp_path, lines).text
     stream = parse(yaml.safe_load(text))
@@ -116,7 +116,7 @@ def test_line_of_another_zone_is_refused_and_not_misread(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("name", "beside"), [("utc_offset", False), ("shift", True), ("shift", False)])
-def test_offset_of_another_field_is_known_by_its_name_or_its_place(
+def test_offset_in_another_field_is_recognised_by_name_or_position(
     tmp_path: Path, name: str, beside: bool
 ) -> None:
     def record(n: int) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def test_offset_of_another_field_is_known_by_its_name_or_its_place(
     assert (name in found.stream.columns) != taken
 
 
-def test_pairs_with_single_quotes(tmp_path: Path) -> None:
+def test_pairs_with_single_quotes_are_read(tmp_path: Path) -> None:
     lines = [
         f"time='2024-05-06 10:00:{n:02}' user='anna b' what='said \\'it\\' {n}' n={n}" for n in range(20)
     ]
@@ -162,7 +162,7 @@ AUDIT = [
         ([f"id=7.1714990000/{n}/3 it took {n}" for n in range(20)], None, None),
     ],
 )
-def test_time_inside_of_a_value_is_found(
+def test_time_inside_a_value_is_found(
     tmp_path: Path, lines: list[str], first: str | None, serial: int | None
 ) -> None:
     if first is None:
@@ -179,7 +179,7 @@ def test_time_inside_of_a_value_is_found(
         assert found.column("cwd")[1] == "/root"
 
 
-def test_a_field_of_several_zones_is_named_beside_the_zone(tmp_path: Path) -> None:
+def test_field_with_several_zones_is_reported_with_the_zone(tmp_path: Path) -> None:
     zones = ("Europe/Berlin", "America/New_York")
     lines = ["at,zone,n", *(f"2024-05-06 10:00:{n:02},{zones[n % 2]},{n}" for n in range(20))]
     text = drafted(tmp_path, lines).text
@@ -189,7 +189,7 @@ def test_a_field_of_several_zones_is_named_beside_the_zone(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("before", "reason"),
     [
-        # klog's day has no year, and the number of a process is no date.
+        # klog's date has no year, and a process id is no date.
         ("I0506 10:00:{n:02}.123456   1234 server.go:55] up", "no year is found for the times in time (0506"),
         ("10:00:{n:02}.123456 1234 web0", "no date is found for the times in time (10:00:00.123456)"),
         ("10:00:{n:02}.123456 121212 web0", "no date is found for the times in time (10:00:00.123456)"),
@@ -199,7 +199,7 @@ def test_a_field_of_several_zones_is_named_beside_the_zone(tmp_path: Path) -> No
         ("2024-05-06 10::00:{n:02} PM web1", "no field looks like a time"),
     ],
 )
-def test_no_part_of_a_time_is_invented_or_left_out(tmp_path: Path, before: str, reason: str) -> None:
+def test_no_part_of_a_time_is_invented_or_dropped(tmp_path: Path, before: str, reason: str) -> None:
     file = tmp_path / "a.log"
     file.write_text("".join(f"{before.format(n=n)} x{n}\n" for n in range(20)))
     text = draft([read_sample(file)]).text
@@ -208,12 +208,12 @@ def test_no_part_of_a_time_is_invented_or_left_out(tmp_path: Path, before: str, 
         parse(yaml.safe_load(text))
 
 
-def test_year_of_klog_is_in_the_name_of_the_file(tmp_path: Path) -> None:
+def test_year_of_klog_comes_from_the_file_name(tmp_path: Path) -> None:
     lines = [f"I0506 10:00:{n:02}.123456   1234 server.go:55] up {n}" for n in range(20)]
     assert drafted(tmp_path, lines, "k.2024-05-06.log").times[0] == "2024-05-06T10:00:00.123"
 
 
-def test_labels_with_tabs_between_them_are_pairs(tmp_path: Path) -> None:
+def test_labels_separated_by_tabs_are_pairs(tmp_path: Path) -> None:
     lines = [f"time:2024-05-06T10:00:{n:02}Z\thost:web{n % 2}\turi:/a b:{n}\tn:{n}" for n in range(20)]
     found = drafted(tmp_path, lines)
     assert (found.times[0], found.refused) == ("2024-05-06T10:00:00.000", [])
@@ -221,22 +221,20 @@ def test_labels_with_tabs_between_them_are_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sign", [",", "."])
-def test_decimal_comma_of_a_clock_parts_no_values(tmp_path: Path, sign: str) -> None:
+def test_decimal_comma_of_a_time_is_no_delimiter(tmp_path: Path, sign: str) -> None:
     lines = [f"2024-05-06 10:00:{n:02}{sign}500 INFO web{n % 3} done, user=a, x{n}" for n in range(20)]
     found = drafted(tmp_path, lines)
     assert (found.stream.source.format, found.times[0]) == ("regex", "2024-05-06T10:00:00.500")
 
 
-def test_lines_of_json_alone_among_others_are_no_surprise(tmp_path: Path) -> None:
+def test_single_json_lines_among_others_are_accepted(tmp_path: Path) -> None:
     lines = [f'2024-05-06 10:00:{n:02} INFO {{"a":{n}}}' for n in range(20)]
     found = drafted(tmp_path, [*lines, '{"a":99}'])
     assert (len(found.events), found.refused) == (20, [("no_match", '{"a":99}')])
 
 
 @pytest.mark.parametrize("day", ["06", "07"])
-def test_a_year_comes_from_a_name_with_the_day_of_the_lines_or_of_the_rotation(
-    tmp_path: Path, day: str
-) -> None:
+def test_year_comes_from_a_name_with_the_date_of_lines_or_rotation(tmp_path: Path, day: str) -> None:
     lines = [f"May 06 {hour:02}:00:00 web1 sshd[12]: session {hour} opened" for hour in range(24)]
     result = drafted(tmp_path, lines, f"app.2024-05-{day}.log")
     assert "path: app.{year}-*-*.log\n" in result.text.replace('"', "")

@@ -1,4 +1,4 @@
-"""Reports of granules without Spark: every figure against one recomputed from the window's records."""
+"""Reports of granules without Spark: every value compared with one recomputed from the window's records."""
 
 import gzip
 import re
@@ -31,7 +31,7 @@ TODAY = 1_700_000_000 // 3600 * 3600
 SECONDS = 4 * 3600
 DATA = Path(__file__).resolve().parents[1] / "data"
 Event = tuple[str | None, int, int | None]
-"""User, second and milliseconds taken, in steps of a thousandth."""
+"""User, second and milliseconds of duration, in steps of a thousandth."""
 
 
 def block(**more: Any) -> AggregateBlock:
@@ -45,7 +45,7 @@ def block(**more: Any) -> AggregateBlock:
 
 
 def granules(events: list[Event], of: AggregateBlock) -> pa.RecordBatch:
-    """What the stage would have made of some events."""
+    """Return the granules that the stage would compute from some events."""
     length = of.base // 1_000_000
     grouped: dict[tuple[Any, int], list[int | None]] = {}
     for user, second, took in events:
@@ -59,7 +59,7 @@ def granules(events: list[Event], of: AggregateBlock) -> pa.RecordBatch:
             "sum_took": sum(known) if known else None,
             "min_took": min(known, default=None),
             "max_took": max(known, default=None),
-            # Any numbers that differ where values do are hashes to the windows.
+            # Any numbers that differ for different values are hashes to the windows.
             "hashes_took": sorted({6000 + value for value in known}) or None,
         }
         for (user, start), values in grouped.items()
@@ -72,7 +72,7 @@ def granules(events: list[Event], of: AggregateBlock) -> pa.RecordBatch:
 
 
 def line_of(units: list[float], missing_before: int) -> tuple[float, float]:
-    """Slope, and value at the window's first unit, by numpy."""
+    """Return slope, and value at the window's first unit, by numpy."""
     slope, first = np.polyfit(range(len(units)), np.array(units), 1)
     return float(slope), float(first - slope * missing_before)
 
@@ -93,7 +93,7 @@ events_of = st.lists(
     st.sampled_from(["last", "zero"]),
     st.sampled_from(list(OF_A_UNIT)),
 )
-def test_lines_are_those_of_the_records_of_each_window(
+def test_line_fits_equal_those_of_the_records_of_each_window(
     drawn: list[Event], start: int, missing: str, value: str
 ) -> None:
     of = block(fit={"unit": "10 minutes", "missing": missing, "value": value})
@@ -135,7 +135,7 @@ def test_lines_are_those_of_the_records_of_each_window(
 
 
 @given(events_of, st.sampled_from([0, TODAY]))
-def test_aged_means_are_those_of_the_records_of_each_ring(drawn: list[Event], start: int) -> None:
+def test_aged_means_equal_those_of_the_records_of_each_ring(drawn: list[Event], start: int) -> None:
     of = block(aging=[0.25, 1])
     events = [(user, start + second, took) for user, second, took in drawn]
     stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
@@ -157,7 +157,7 @@ def test_aged_means_are_those_of_the_records_of_each_ring(drawn: list[Event], st
 
 
 @given(events_of, st.sets(st.integers(-2, 6), min_size=1, max_size=3))
-def test_report_is_complete_where_its_window_reaches_no_incomplete_hour(
+def test_report_is_complete_if_its_window_has_no_incomplete_hour(
     drawn: list[Event], lacking: set[int]
 ) -> None:
     of = block()
@@ -172,10 +172,10 @@ def test_report_is_complete_where_its_window_reaches_no_incomplete_hour(
 
 
 @given(events_of, st.sampled_from([0, TODAY]), st.sampled_from([1, 2**17]))
-def test_distinct_values_are_those_of_the_records_of_each_window(
+def test_distinct_counts_equal_those_of_the_records_of_each_window(
     drawn: list[Event], start: int, at_a_time: int
 ) -> None:
-    """Of few values their number; whole keys may be looked at one at a time."""
+    """Exact for few values; whole keys may be processed one at a time."""
     of = block(measures={"n": "count", "took": "sum(took)", "kinds": "distinct(took)"})
     events = [(user, start + second, took) for user, second, took in drawn]
     stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
@@ -189,7 +189,7 @@ def test_distinct_values_are_those_of_the_records_of_each_window(
 
 @given(events_of, st.sampled_from([0, TODAY]))
 def test_recurring_items_are_in_every_ring_of_the_records(drawn: list[Event], start: int) -> None:
-    """Items are what an event took, here: of few values, so that they come back."""
+    """Items are durations, here with few values, so that they recur."""
     of = block(recurring=["status"])
     assert of.item_base == 3600 * 1_000_000
     events = [(user, start + second, (took or 0) % 2) for user, second, took in drawn]
@@ -233,8 +233,8 @@ def test_recurring_items_are_in_every_ring_of_the_records(drawn: list[Event], st
     )
 
 
-def test_every_figure_of_a_real_log_is_that_of_its_lines() -> None:
-    """Ten thousand requests of four days: bytes in place of what an event took."""
+def test_aggregates_of_a_real_log_equal_those_of_its_lines() -> None:
+    """Ten thousand requests of four days, with bytes instead of durations."""
     lines = gzip.decompress((DATA / "apache_access.log.gz").read_bytes()).decode().splitlines()
     found = [re.match(r'(\S+) .*?\[(.*?)\] ".*" \d+ (\d+|-)', line) for line in lines]
     events: list[Event] = [
@@ -284,8 +284,8 @@ def test_every_figure_of_a_real_log_is_that_of_its_lines() -> None:
     assert checked > 10_000
 
 
-def test_nothing_is_told_of_sums_that_might_not_be_exact() -> None:
-    """Two values whose sum int64 holds, but not in any order with more of their size."""
+def test_possibly_inexact_sums_are_not_reported() -> None:
+    """Two values whose sum fits in int64, but not in any order with more values of their size."""
     of = block(aging=[0.25, 1], fit="20 minutes")
     events: list[Event] = [("a", 60, 2**61), ("a", 70, 2**61), ("b", 60, 5)]
     made = AggregateBuilder(of, [(0, 3600 * 1_000_000)], np.array([], dtype=np.int64))([granules(events, of)])
@@ -297,7 +297,7 @@ def test_nothing_is_told_of_sums_that_might_not_be_exact() -> None:
     assert told == {("a", True, True, False), ("b", False, False, False)}
 
 
-def test_a_window_that_begins_inside_an_incomplete_hour_is_incomplete() -> None:
+def test_window_beginning_in_an_incomplete_hour_is_incomplete() -> None:
     hours = np.array([3600, 14400], dtype=np.int64) * 1_000_000
     ends = [
         (3600, True),
@@ -313,8 +313,8 @@ def test_a_window_that_begins_inside_an_incomplete_hour_is_incomplete() -> None:
 
 
 @pytest.mark.full
-def test_a_million_keys_of_one_event_each() -> None:
-    """Each has an event in one of the hour's three units, which tells its line."""
+def test_million_keys_of_one_event_each_are_reported() -> None:
+    """Each has an event in one of the hour's three units, which determines its line fit."""
     of = block(
         fit="20 minutes",
         aging=[0.25, 1],
@@ -344,7 +344,7 @@ def test_a_million_keys_of_one_event_each() -> None:
     assert np.array_equal(found["aged_mean_t"].to_numpy(), found["max_t"].to_numpy())
 
 
-def test_one_key_with_everything() -> None:
+def test_single_key_with_all_granules_is_reported() -> None:
     """A granule in each minute of a fortnight, every hundredth of them with a value of its own."""
     of = block(
         levels="RANGES 7 DAYS, 1 HOUR SLIDES 1 HOUR, 1 MINUTE", measures={"n": "count", "sum": "sum(took)"}
@@ -366,7 +366,7 @@ def test_one_key_with_everything() -> None:
     assert all(found[0, end - 60 * back]["n"] == 60 for back in range(60))
 
 
-def test_no_granules_of_items_make_nothing() -> None:
+def test_no_item_granules_give_no_rows() -> None:
     assert (
         list(RecurringItems(block(recurring=["status"]), [(0, 10)], np.array([], dtype=np.int64))([])) == []
     )

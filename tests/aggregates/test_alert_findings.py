@@ -1,4 +1,4 @@
-"""Alerts as findings without Spark: how they keep up with the table `alerts` and with the stream's words."""
+"""Alerts as findings without Spark: they follow the table `alerts` and the stream's texts."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -41,7 +41,7 @@ def stream_of(said: Any = None, key: tuple[str, ...] = ("user",)) -> Stream:
 
 
 def row(number: int, alert: str, end: int, **more: Any) -> dict[str, Any]:
-    """A report of level 0 that ends so many minutes into an hour."""
+    """Return a report of level 0 that ends some minutes into an hour."""
     until = at(number) + end * MINUTES
     given = {"user": "o'brien", "status": None, "n": 5, "slope_n": 0.1 + 0.2, "count": 5, "complete": True}
     return {
@@ -51,7 +51,7 @@ def row(number: int, alert: str, end: int, **more: Any) -> dict[str, Any]:
 
 
 def hold(ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str = "published") -> None:
-    """A run that has published these rows, of hours 1 and 2 and others that they are of."""
+    """Run with these published rows, of hours 1 and 2 and their other hours."""
     schema = pa.schema(
         [
             *((name, pa.timestamp("us", "UTC")) for name in ("hour", "window_start", "window_end")),
@@ -93,7 +93,7 @@ def told(ledger: Ledger) -> list[tuple[str | None, str, datetime | None, datetim
     return [(f.key, f.title, f.start_time, f.end_time) for f in findings(ledger.root)]
 
 
-def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger: Ledger) -> None:
+def test_finding_covers_consecutive_hours_of_an_alert_and_key(ledger: Ledger) -> None:
     stream = stream_of()
     rows = [
         row(1, "growing", 20, n=3, count=3),
@@ -142,12 +142,12 @@ def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger:
         "some of the reports are of hours that are incomplete",
     )
     assert len({f.finding_id for f in (first, other, many)}) == 3
-    # Of an interval, what its hours report.
+    # An interval has the findings that its hours report.
     assert findings(ledger.root, kinds=["stale"]) == []
     own = [findings(ledger.root, Interval(at(n), at(n + 1))) for n in range(4)]
     assert own == [[], [first, many], [first, other], []]
     assert [count_findings(ledger.root, Interval(at(0), at(n))) for n in (1, 2, 3)] == [0, 2, 3]
-    # Nothing is written without need; what the ledger finds leaves it alone, and the other way round.
+    # No needless write; findings of the ledger and of alerts do not affect each other.
     stood = version(ledger)
     assert not publish(Ledger(ledger.root), stream)
     sync_ledger_findings(ledger, stream.name, "aggregates", {})
@@ -157,13 +157,13 @@ def test_a_finding_is_of_an_alert_a_key_and_hours_that_follow_each_other(ledger:
 @pytest.mark.parametrize(
     ("slides", "level", "hours", "spells"),
     [
-        # Of a slide of at most an hour each hour reports; of one of three hours every third.
+        # With a slide of at most an hour each hour reports; with one of three hours every third.
         ("30 MINUTES, 10 MINUTES", 0, (1, 2, 4), [(1, 2), (4, 4)]),
         ("3 HOURS, 1 HOUR", 0, (1, 3), [(1, 1), (3, 3)]),
         ("3 HOURS, 1 HOUR", 1, (2, 5, 11), [(2, 5), (11, 11)]),
     ],
 )
-def test_hours_follow_each_other_that_lie_a_slide_apart(
+def test_hours_one_slide_apart_are_consecutive(
     ledger: Ledger, slides: str, level: int, hours: tuple[int, ...], spells: list[tuple[int, int]]
 ) -> None:
     declared = changed(
@@ -178,7 +178,7 @@ def test_hours_follow_each_other_that_lie_a_slide_apart(
     assert [(f.start_time, f.hour) for f in found] == [(at(first), at(last)) for first, last in spells]
 
 
-def test_a_spell_that_grows_keeps_its_id_and_one_that_loses_its_middle_is_two(ledger: Ledger) -> None:
+def test_growing_spell_keeps_its_id_and_one_without_its_middle_is_two(ledger: Ledger) -> None:
     stream = stream_of()
     hold(ledger, stream, [row(1, "growing", 20)])
     publish(ledger, stream)
@@ -190,14 +190,14 @@ def test_a_spell_that_grows_keeps_its_id_and_one_that_loses_its_middle_is_two(le
     hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
     publish(ledger, stream)
     assert sorted((f.start_time, f.hour) for f in findings(ledger.root)) == [(at(1), at(1)), (at(3), at(3))]
-    # Rows that a run has begun to replace stand as they were.
+    # Rows that a run has begun to replace are unchanged.
     before = findings(ledger.root)
     hold(ledger, stream, [row(1, "growing", 20, n=8), row(3, "growing", 20)], status="writing")
     assert not publish(ledger, stream)
     assert findings(ledger.root) == before
 
 
-def test_words_are_told_anew_and_rows_of_another_condition_are_marked(ledger: Ledger) -> None:
+def test_changed_text_is_written_again_and_rows_of_another_condition_are_marked(ledger: Ledger) -> None:
     hold(ledger, stream_of(), [row(1, "growing", 20)])
     publish(ledger, stream_of())
     (before,) = findings(ledger.root)
@@ -205,18 +205,18 @@ def test_words_are_told_anew_and_rows_of_another_condition_are_marked(ledger: Le
     publish(ledger, worse)
     (after,) = findings(ledger.root)
     assert after == replace(before, severity="low", title="app: {o'brien}", source_hash=after.source_hash)
-    # The rows are of the old condition until a run computes them.
+    # The rows belong to the old condition until a run recomputes them.
     publish(ledger, stream_of({"growing": "n > 3"}))
     (marked,) = findings(ledger.root)
     assert marked.evidence[-1] == (
         "some of the reports were made by an earlier form of the stream file; their hours are stale"
     )
-    # A block that has none any more is told nothing of.
+    # A block that has no alerts any more has no findings.
     publish(ledger, stream_of({}))
     assert told(ledger) == []
 
 
-def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
+def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
     said = {"many": "n >= 7"}
     of_two = stream_of(said, ("user", "status"))
     hold(
@@ -234,7 +234,7 @@ def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
     assert told(ledger) == [(None, title, at(1), at(1) + 20 * MINUTES)]
 
 
-def test_many_rows_are_told_by_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_of_many_rows_take_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
     stream = stream_of()
     hold(ledger, stream, [row(number, "growing", end) for number in (1, 3) for end in (10, 20)])
@@ -243,16 +243,14 @@ def test_many_rows_are_told_by_several_commits(ledger: Ledger, monkeypatch: pyte
     assert version(ledger) == 2
 
 
-def test_findings_say_the_same_when_their_files_are_brought_together(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_findings_read_the_same_after_compaction(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     def files() -> int:
         return len(DeltaTable(f"{ledger.root}/findings").file_uris())
 
     monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
     monkeypatch.setattr(tidying, "SCATTERED", 1)
     stream = stream_of()
-    # Before anything was found there is no table.
+    # Before the first finding there is no table.
     tidying.compact(ledger, "aggregates")
     hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
     publish(ledger, stream)

@@ -1,4 +1,4 @@
-"""Alerts: the reports that meet a condition, told whatever the history, and through kills between tables."""
+"""Alerts: the reports that meet a condition, for any history and with kills between tables."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -32,14 +32,14 @@ aggregates:
 
 
 def grown(day: StreamHarness, hours: int) -> None:
-    """Hours of two clients, one of whom is sent more and more."""
+    """Land hours of two clients, one of whom receives more and more."""
     for number in range(hours):
         more = [line(3600 * number + 600 * n + 1, "10.0.0.1", 100 * n) for n in range(6)]
         day.land(number, [*more, line(3600 * number + 5, "10.0.0.2", 7)])
 
 
 @pytest.mark.full
-def test_reports_that_meet_a_condition_are_told_whatever_the_history(make_stream: Make) -> None:
+def test_reports_that_meet_a_condition_are_alerts_for_any_history(make_stream: Make) -> None:
     """Slow (half a minute): several runs of ingest and aggregate."""
     lived = make_stream(ALERTING, "lived")
     grown(lived, 3)
@@ -64,7 +64,7 @@ def test_reports_that_meet_a_condition_are_told_whatever_the_history(make_stream
     assert names == alerts.columns
     found, wanted = (sorted(map(tuple, rows.select(*names).collect())) for rows in (alerts, expected))
     assert found == wanted
-    # Of each alert, level and key one for hours that follow each other.
+    # For each alert, level and key one finding of consecutive hours.
     told = whole.findings()
     met = {(row.alert, row.level, row.client, row.hour) for row in alerts.collect()}
     begun = [(*of, at) for *of, at in met if (*of, at - HOUR) not in met]
@@ -72,7 +72,7 @@ def test_reports_that_meet_a_condition_are_told_whatever_the_history(make_stream
     assert len(begun) < len(met)
     (first, *_) = told
     assert (first.severity, first.title, first.start_time) == ("high", "web: 10.0.0.1 is sent more", hour(0))
-    # What is told goes when the file no longer asks for it, and so do the rows.
+    # Findings and rows are removed when the file no longer declares the alert.
     make_stream(ALERTING.replace("      many: n >= 7\n", ""), "lived").run(0, 3)
     left = make_stream(ALERTING, "lived")
     assert {finding.severity for finding in left.findings()} == {"high"}
@@ -80,7 +80,7 @@ def test_reports_that_meet_a_condition_are_told_whatever_the_history(make_stream
 
 
 @pytest.mark.full
-def test_a_kill_between_alerts_and_what_is_told_of_them_is_made_good(make_stream: Make) -> None:
+def test_kill_between_alerts_and_their_findings_is_repaired(make_stream: Make) -> None:
     """Slow (half a minute): a run of aggregates for each commit."""
     never = make_stream(ALERTING, "never")
     grown(never, 2)

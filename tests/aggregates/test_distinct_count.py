@@ -1,4 +1,4 @@
-"""Distinct values: what is held is a function of the set, and windows of many keys count as each set does."""
+"""Distinct values: a sample is a function of the set, and windows of many keys count as each set does."""
 
 from random import Random
 
@@ -26,7 +26,7 @@ def column(figures: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     st.integers(1, 6),
     st.randoms(use_true_random=False),
 )
-def test_what_is_held_is_a_function_of_the_set_alone(parts: list[list[int]], size: int, rng: Random) -> None:
+def test_sample_is_a_function_of_the_set_alone(parts: list[list[int]], size: int, rng: Random) -> None:
     whole = AdaptiveSample.of([value for part in parts for value in part], size)
     rng.shuffle(parts)
     merged = AdaptiveSample.of([], size)
@@ -40,7 +40,7 @@ def test_what_is_held_is_a_function_of_the_set_alone(parts: list[list[int]], siz
 
 @given(st.lists(hashes_of, max_size=20))
 @example([1, 2, 2**62, 2**63 - 1, 2**53 - 1, 2**54 - 1, 2**60 - 1, 2**60])
-def test_the_depths_of_many_hashes_are_those_of_each(values: list[int]) -> None:
+def test_depths_of_many_hashes_equal_those_of_each(values: list[int]) -> None:
     assert _depths(column(values)).tolist() == [depth_of(value) for value in values]
 
 
@@ -50,7 +50,7 @@ def test_the_depths_of_many_hashes_are_those_of_each(values: list[int]) -> None:
     st.integers(1, 3),
     st.dictionaries(st.tuples(st.integers(0, 2), st.integers(-3, 12)), st.sets(hashes_of, max_size=9)),
 )
-def test_windows_count_as_the_set_of_their_values_does(
+def test_windows_count_as_the_set_of_their_values(
     size: int, length: int, slide: int, sets: dict[tuple[int, int], set[int]]
 ) -> None:
     granules = sorted(sets.items())
@@ -75,8 +75,8 @@ def test_windows_count_as_the_set_of_their_values_does(
 
 
 @pytest.mark.full
-def test_a_large_set_is_off_by_about_its_standard_error() -> None:
-    """Of 200 sets of 20,000 values: the errors that are seen are those that are told."""
+def test_error_of_a_large_set_is_about_its_standard_error() -> None:
+    """200 sets of 20,000 values: the observed errors match the stated standard error."""
     rng = np.random.default_rng(7)
     seen = []
     for _ in range(200):
@@ -88,7 +88,7 @@ def test_a_large_set_is_off_by_about_its_standard_error() -> None:
     assert 0.8 < np.std(seen) < 1.2
 
 
-def test_a_set_that_fits_is_counted_exactly() -> None:
+def test_set_within_capacity_is_counted_exactly() -> None:
     sample = AdaptiveSample.of(range(1024))
     assert (sample.count << sample.depth, sample.depth) == (1024, 0)
     assert AdaptiveSample.of(range(1025)).depth > 0

@@ -1,4 +1,4 @@
-"""A granule holds the smallest hashes of the values that are counted, whatever its key."""
+"""A granule contains the smallest hashes of its values, for every key."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -18,8 +18,8 @@ NOON = datetime(2015, 5, 17, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("column", ["host", "status"])
-def test_a_granule_holds_the_smallest_hashes_of_its_values(spark: SparkSession, column: str) -> None:
-    """Of the values of each user and granule, whether few, more than are held, or none."""
+def test_granule_contains_the_smallest_hashes_of_its_values(spark: SparkSession, column: str) -> None:
+    """The values of each user and granule, whether few, above capacity, or none."""
     of = block_of(
         parse(changed(aggregates__load__measures={"kinds": f"distinct({column})"}), "app.yaml"), "load"
     )

@@ -77,7 +77,7 @@ def test_fast_windows_equal_the_definition(
 
 
 @given(records_of, st.lists(st.integers(0, 12), min_size=2, max_size=6, unique=True).map(sorted))
-def test_reports_of_several_stretches_are_those_of_each(records: list[Record], cuts: list[int]) -> None:
+def test_reports_of_several_intervals_equal_those_of_each(records: list[Record], cuts: list[int]) -> None:
     level = WindowLevel(12, 3)
     stretches = [(a * 10, b * 10) for a, b in zip(cuts[::2], cuts[1::2], strict=False)]
     each = [row for stretch in stretches for row in fast(records, 3, level, [stretch])]
@@ -85,7 +85,7 @@ def test_reports_of_several_stretches_are_those_of_each(records: list[Record], c
 
 
 @given(records_of, st.integers(1, 12))
-def test_windows_of_some_keys_at_a_time_are_those_of_all(records: list[Record], most: int) -> None:
+def test_windows_of_some_keys_at_a_time_equal_those_of_all(records: list[Record], most: int) -> None:
     level, stretches, whole = WindowLevel(12, 3), [(-60, 120)], granules(records, 3)
     parts = list(whole.by_keys(most))
     assert [row for part in parts for row in windows(part, level, stretches)] == windows(
@@ -98,18 +98,18 @@ def test_windows_of_some_keys_at_a_time_are_those_of_all(records: list[Record], 
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**40), st.integers(-(2**40), 2**40)), max_size=9, unique=True))
-def test_the_order_is_by_key_and_then_by_time_however_far_they_reach(pairs: list[tuple[int, int]]) -> None:
+def test_order_is_by_key_then_time_for_any_values(pairs: list[tuple[int, int]]) -> None:
     key, start = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
     found = Granules(key, start, np.ones(len(pairs), dtype=np.int64), {}).ordered()
     assert list(zip(found.key.tolist(), found.start.tolist(), strict=True)) == sorted(pairs)
 
 
-def test_a_record_stands_in_the_windows_that_cover_it() -> None:
+def test_record_is_in_the_windows_that_cover_it() -> None:
     rows = fast([(0, 3, {"v": 7})], 1, WindowLevel(4, 2), [(0, 100)])
     assert [row["end"] for row in rows] == [4, 6]
 
 
-def test_the_start_of_a_window_is_inside_and_its_end_is_not() -> None:
+def test_window_includes_its_start_and_excludes_its_end() -> None:
     assert [row["end"] for row in fast([(0, 4, {"v": 7})], 1, WindowLevel(4, 4), [(0, 100)])] == [8]
 
 
@@ -125,7 +125,7 @@ large_records_of = st.lists(
 
 
 @given(large_records_of, st.integers(1, 2), st.integers(1, 4))
-def test_a_window_tells_whether_its_sum_is_exact_by_its_own_values(
+def test_window_decides_exactness_of_its_sum_by_its_own_values(
     records: list[Record], slide: int, mu: int
 ) -> None:
     level = WindowLevel(slide * mu, slide)
@@ -138,6 +138,6 @@ def test_a_window_tells_whether_its_sum_is_exact_by_its_own_values(
         assert total == of_all or not exact
 
 
-def test_a_level_whose_range_is_no_multiple_of_its_slide_is_refused() -> None:
+def test_level_with_range_no_multiple_of_its_slide_is_refused() -> None:
     with pytest.raises(ValueError, match="range 5 must be a positive multiple of slide 2"):
         WindowLevel(5, 2)

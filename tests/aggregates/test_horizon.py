@@ -1,4 +1,4 @@
-"""Figures of any horizon from granules, for one key without Spark and for all with it."""
+"""Aggregates of any horizon from granules, for one key without Spark and for all keys with it."""
 
 import re
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def results(harness: StreamHarness) -> Results:
 
 @pytest.fixture
 def lived(make_stream: Make) -> StreamHarness:
-    """Five hours."""
+    """Return a lake of five hours."""
     day = make_stream(STREAM)
     for number in range(5):
         day.land(number, [line(*event) for event in EVENTS if event[0] // 3600 == number])
@@ -63,7 +63,7 @@ def lived(make_stream: Make) -> StreamHarness:
 
 
 def recomputed(client: str, until: int, length: int) -> dict[str, Any] | None:
-    """The figures of a client from its events, in seconds of the day."""
+    """Return the aggregates of a client from its events, in seconds of the day."""
     inside = [event for event in EVENTS if event[1] == client and until - length <= event[0] < until]
     if not inside:
         return None
@@ -99,7 +99,7 @@ def recomputed(client: str, until: int, length: int) -> dict[str, Any] | None:
 
 
 def close(found: dict[str, Any] | None, wanted: dict[str, Any] | None) -> None:
-    """Equal in what is wanted, but for the last digits of doubles."""
+    """Compare the requested values, except for the last digits of doubles."""
     if found is None or wanted is None:
         assert found is wanted
         return
@@ -108,8 +108,8 @@ def close(found: dict[str, Any] | None, wanted: dict[str, Any] | None) -> None:
         assert found[name] == about, name
 
 
-def test_the_figures_of_a_horizon_are_those_of_its_events(spark: SparkSession, lived: StreamHarness) -> None:
-    """From ten minutes to more than the widest window, wherever it ends; with Spark and without."""
+def test_aggregates_of_a_horizon_equal_those_of_its_events(spark: SparkSession, lived: StreamHarness) -> None:
+    """From ten minutes to more than the widest window, with any end; with Spark and without."""
     web = results(lived)
     clients = sorted({event[1] for event in EVENTS})
     for until, length in ((18000, 600), (18000, 10800), (15000, 2400), (17400, 3000), (18000, 9000)):
@@ -124,7 +124,7 @@ def test_the_figures_of_a_horizon_are_those_of_its_events(spark: SparkSession, l
         web.horizon({"client": "nobody"}, hour(5), "1 hour")
 
 
-def test_a_horizon_of_a_level_is_its_report(lived: StreamHarness) -> None:
+def test_horizon_of_a_level_equals_its_report(lived: StreamHarness) -> None:
     web = results(lived)
     for row in web.table("aggregates", hour(4), hour(5)).to_pylist():
         found = web.horizon(
@@ -133,7 +133,7 @@ def test_a_horizon_of_a_level_is_its_report(lived: StreamHarness) -> None:
         assert found == {name: row[name] for name in found or ()}
 
 
-def test_what_is_not_fresh_is_not_told(lived: StreamHarness) -> None:
+def test_horizon_with_stale_hours_is_refused(lived: StreamHarness) -> None:
     web, one = results(lived), {"client": "it's1"}
     whole = web.horizon(one, hour(5), "2 hours")
     lived.land(4, [line(3600 * 4 + 5, "it's1")], ".late")
@@ -160,7 +160,7 @@ def test_what_is_not_fresh_is_not_told(lived: StreamHarness) -> None:
         web.horizon(one, hour(2), "2 hours")
 
 
-def test_what_cannot_be_asked_is_refused_in_words(lived: StreamHarness) -> None:
+def test_invalid_horizon_is_refused_with_reason(lived: StreamHarness) -> None:
     web, one = results(lived), {"client": "it's1"}
     for message, call in {
         "h: must be a multiple of 10 minutes, above 0; got 15 minutes": lambda: web.horizon(
@@ -188,7 +188,7 @@ def test_what_cannot_be_asked_is_refused_in_words(lived: StreamHarness) -> None:
         web.table("granules")
 
 
-def test_what_no_run_has_made_is_not_made_by_asking(tmp_path: Path) -> None:
+def test_query_creates_no_table(tmp_path: Path) -> None:
     web = read(tmp_path / "lake", parse(yaml.safe_load(STREAM)))
     with pytest.raises(StaleDataError, match="no run of web is in this lake: "):
         web.horizon({"client": "x"}, hour(5), "1 hour")
@@ -208,12 +208,12 @@ def test_what_no_run_has_made_is_not_made_by_asking(tmp_path: Path) -> None:
         ("it's", "'it''s'"),
     ],
 )
-def test_a_value_of_a_key_is_written_as_sql_has_it(value: object, text: str) -> None:
+def test_key_values_are_written_as_in_sql(value: object, text: str) -> None:
     assert sql_literal(value) == text
     with pytest.raises(ValueError, match="key: a number must be finite; got inf"):
         sql_literal(float("inf"))
 
 
-def test_every_table_that_is_neither_state_nor_ledger_is_a_result() -> None:
+def test_every_table_except_state_and_ledger_is_a_result() -> None:
     tables = {name for name in descriptions() if not Table.load(name).state}
     assert tables - {"ledger", "runs", "checks"} == {*RESULTS}

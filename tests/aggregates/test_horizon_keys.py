@@ -1,4 +1,4 @@
-"""A key that is asked for has values of its columns' types; nothing is read before that is sure."""
+"""A requested key must have values of its columns' types; nothing is read before this check."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -46,7 +46,7 @@ def ask(name: str, value: Any, root: str) -> None:
         ("since", "2024-05-06", "key: must be a timestamp for since; got '2024-05-06'"),
     ],
 )
-def test_a_value_of_another_type_is_refused(name: str, value: Any, said: str, tmp_path: Any) -> None:
+def test_value_of_another_type_is_refused(name: str, value: Any, said: str, tmp_path: Any) -> None:
     with pytest.raises(ValueError, match="key: must be") as error:
         ask(name, value, str(tmp_path))
     assert str(error.value) == said
@@ -59,6 +59,6 @@ def test_a_value_of_another_type_is_refused(name: str, value: Any, said: str, tm
         ("up", True), ("since", AT),
     ],
 )  # fmt: skip
-def test_a_value_of_the_type_is_looked_for(name: str, value: Any, tmp_path: Any) -> None:
+def test_value_of_the_right_type_is_searched(name: str, value: Any, tmp_path: Any) -> None:
     with pytest.raises(StaleDataError, match="no run of flows is in this lake"):
         ask(name, value, str(tmp_path))

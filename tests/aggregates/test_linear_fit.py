@@ -1,4 +1,4 @@
-"""Lines of many windows against those of each, record by record, and both against numpy's own."""
+"""Line fits of many windows compared with those of each, record by record, and with numpy's."""
 
 from fractions import Fraction
 from itertools import groupby
@@ -22,7 +22,7 @@ from transom.features.aggregates.algorithm.reference import Line, mean, reports,
 TODAY = 1_700_000_000
 values_of = st.integers(-(2**20), 2**20)
 Units = list[tuple[int, int, int]]
-"""Key, number of the unit and its value, ordered."""
+"""Key, number of the unit and its value, in order."""
 
 
 @st.composite
@@ -41,7 +41,7 @@ def wide(figures: list[int]) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
 def plainly(values: dict[int, int], end: int) -> list[int]:
-    """What is known of each unit of a window, from the first one with a value on."""
+    """Return the state of each unit of a window, from the first one with a value on."""
     found: list[int] = []
     for unit in range(min(values, default=end), end):
         found.append(values.get(unit, found[-1] if found else 0))
@@ -53,7 +53,7 @@ def plainly(values: dict[int, int], end: int) -> list[int]:
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(1, 61)), max_size=9),
     st.booleans(),
 )
-def test_lines_of_windows_are_those_of_their_units(
+def test_lines_of_windows_equal_those_of_their_units(
     units: Units, wanted: list[tuple[int, int, int]], carried: bool
 ) -> None:
     start = units[0][1] if units else 0
@@ -81,7 +81,7 @@ def test_lines_of_windows_are_those_of_their_units(
     st.sampled_from([0, -200, TODAY]),
     st.lists(st.tuples(st.integers(0, 80), st.none() | values_of), max_size=40),
 )
-def test_the_line_of_a_window_is_numpy_s(
+def test_line_of_a_window_equals_numpy_s(
     unit: int, mu: int, steps: int, start: int, drawn: list[tuple[int, int | None]]
 ) -> None:
     """By the chain, at times of today and of 1970: slope and value to 1e-9 of the largest value."""
@@ -116,21 +116,21 @@ def test_the_line_of_a_window_is_numpy_s(
 
 
 @given(st.lists(st.tuples(st.integers(-(2**61), 2**61), st.integers(1, 2**20)), min_size=1, max_size=20))
-def test_means_of_many_units_are_those_of_each(units: list[tuple[int, int]]) -> None:
+def test_means_of_many_units_equal_those_of_each(units: list[tuple[int, int]]) -> None:
     units = [(total % (values << 41), values) for total, values in units]
     signed = [(total if i % 2 else -total, values) for i, (total, values) in enumerate(units)]
     wanted = [mean(total, values) for total, values in signed]
     assert means(column([t for t, _ in signed]), column([v for _, v in signed])).tolist() == wanted
 
 
-def test_a_mean_between_two_steps_is_rounded_half_to_even() -> None:
+def test_mean_between_two_steps_is_rounded_half_to_even() -> None:
     totals = [1, 3, 5, -1, -3]
     assert [mean(total, 2 * ONE) for total in totals] == [0, 2, 2, 0, -2]
     assert means(column(totals), column([2 * ONE] * 5)).tolist() == [0, 2, 2, 0, -2]
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_the_largest_values_of_the_longest_window_do_not_wrap(sign: int) -> None:
+def test_largest_values_of_the_longest_window_do_not_wrap(sign: int) -> None:
     """The first half of the units at one bound, the second at the other: no line is steeper."""
     n = 2**15
     value = 2**62 - 1
@@ -143,15 +143,15 @@ def test_the_largest_values_of_the_longest_window_do_not_wrap(sign: int) -> None
     assert found.slope()[0] == pytest.approx(float(slope), rel=1e-15)
 
 
-def test_a_line_tells_whether_it_is_exact() -> None:
-    """Of windows on both sides of a value that does not fit, and over it."""
+def test_line_reports_whether_it_is_exact() -> None:
+    """Windows on both sides of a value that does not fit, and over it."""
     series = Series(column([0] * 3), column([0, 1, 2]), column([5, 0, 7]), np.array([True, False, True]))
     found = series.lines(column([0, 0, 1, 2, 0]), column([1, 2, 3, 3, 0]), column([2, 3, 4, 4, 1]), 2)
     assert found.exact.tolist() == [True, False, False, True, True]
 
 
 @pytest.mark.parametrize("value", ["mean", "sum", "min", "max"])
-def test_a_value_that_is_too_large_does_not_fit(value: str) -> None:
+def test_too_large_value_does_not_fit(value: str) -> None:
     for most, fits in ((2**42 - 1, True), (2**42, False), (-(2**42), False)):
         whole = granules([(0, 0, {"v": most}), (0, 5, {"v": 1})], 1)
         series = whole.series("v", 1, value)
@@ -161,7 +161,7 @@ def test_a_value_that_is_too_large_does_not_fit(value: str) -> None:
         )
 
 
-def test_a_mean_of_a_sum_that_wrapped_does_not_fit() -> None:
+def test_mean_of_a_wrapped_sum_does_not_fit() -> None:
     whole = granules([(0, 0, {"v": 2**41})] * 2, 1)
     assert whole.series("v", 1).fits.tolist() == [True]
     wrapped = Granules(
@@ -175,7 +175,7 @@ def test_a_mean_of_a_sum_that_wrapped_does_not_fit() -> None:
     ]
 
 
-def test_of_one_unit_there_is_no_line() -> None:
+def test_single_unit_has_no_line() -> None:
     one = Line.of(5, ONE)
     assert (one.through(7).total, one.without(one)) == (2 * ONE, None)
     series = Series(column([0]), column([5]), column([ONE]), np.array([True]))
@@ -189,9 +189,9 @@ def test_of_one_unit_there_is_no_line() -> None:
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=3),
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.none() | values_of), max_size=40),
 )
-# The first key goes on, without values, for longer than any key has some.
+# The first key continues without values, for longer than any key has some.
 @example(1, [(1, 4)], [(0, 0, 1), (0, 3, None), (0, 4, None), (1, 0, 2), (1, 1, 3)])
-def test_windows_of_many_keys_have_the_lines_of_each_key_s_chain(
+def test_windows_of_many_keys_have_the_lines_of_each_chain(
     unit: int, steps: list[tuple[int, int]], drawn: list[tuple[int, int, int | None]]
 ) -> None:
     levels: list[WindowLevel] = []
@@ -207,7 +207,7 @@ def test_windows_of_many_keys_have_the_lines_of_each_key_s_chain(
         terms = found.lines["v"]
         counts = (numbers.tolist() for numbers in (found.key, found.end, terms.units))
         lines = zip(*counts, to_ints(terms.total), to_ints(terms.moment), strict=True)
-        # A window whose records all lack a value has no line; the chain is not told of those.
+        # A window whose records all lack a value has no line; the chain does not receive them.
         assert [row for row in lines if row[2]] == [
             (key, report.end, line.until - line.first, line.total, line.moment - line.first * line.total)
             for key in range(3)

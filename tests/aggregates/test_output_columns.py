@@ -1,4 +1,4 @@
-"""The columns of aggregate's tables: none means two things, and every name that may stand is let stand."""
+"""Output columns of aggregates: none is ambiguous, and every other name is accepted."""
 
 from collections import Counter
 from typing import Any
@@ -33,7 +33,7 @@ COLUMNS: dict[str, Any] = {
 NAMES = ["n", "size", "sum_n", "mean_n", "sum_sum_n", "values_took", "count", "records", "level"]
 
 
-def test_the_fixed_columns_are_those_of_the_descriptions() -> None:
+def test_fixed_columns_are_those_of_the_table_descriptions() -> None:
     for tables, fixed in (
         (["granules"], GRANULE_COLUMNS),
         (["aggregates"], AGGREGATE_COLUMNS),
@@ -57,7 +57,7 @@ def stream_of(blocks: dict[str, Any]) -> Stream:
     )
 
 
-def test_blocks_may_share_a_figure_of_one_type() -> None:
+def test_blocks_may_share_an_aggregate_of_one_type() -> None:
     stream = stream_of(
         {
             "a": {"key": ["size"], "measures": {"n": "count", "m": "mean(took)", "records": "count"}},
@@ -79,7 +79,9 @@ def test_blocks_may_share_a_figure_of_one_type() -> None:
 
 
 def written_down(key: list[str], measures: dict[str, str]) -> dict[str, list[tuple[str, str, str]]]:
-    """Every column that a block fills, table by table, with its role and type, from the descriptions."""
+    """Return every column that a block fills, table by table, with its role and type, from the
+    descriptions.
+    """
     granules = [(name, "fixed", "") for name in GRANULE_COLUMNS]
     aggregates = [(name, "fixed", "") for name in AGGREGATE_COLUMNS]
     for name in key:
@@ -98,7 +100,7 @@ def written_down(key: list[str], measures: dict[str, str]) -> dict[str, list[tup
 
 
 def clashes(blocks: dict[str, Any]) -> set[str]:
-    """Names that one block fills twice, or that have two roles or types in one table."""
+    """Return names that one block fills twice, or that have two roles or types in one table."""
     found = set()
     meanings: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for block in blocks.values():
@@ -123,7 +125,7 @@ blocks = st.fixed_dictionaries(
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b"]), blocks, min_size=1))
-def test_a_stream_is_refused_exactly_where_a_column_would_mean_two_things(drawn: dict[str, Any]) -> None:
+def test_stream_is_refused_exactly_if_a_column_would_be_ambiguous(drawn: dict[str, Any]) -> None:
     wrong = clashes(drawn)
     event("clash" if wrong else "sound")
     if wrong:

@@ -1,4 +1,4 @@
-"""Recurring items against the stairwise chain's, and both against the definition."""
+"""Recurring items: compared with the stairwise chain's, and both with the definition."""
 
 from itertools import pairwise
 
@@ -30,7 +30,7 @@ def defined(events: Events, levels: list[WindowLevel], end: int) -> dict[str, tu
     st.data(),
     st.lists(st.tuples(st.integers(0, 40), st.sampled_from("abc")), max_size=60),
 )
-def test_items_of_the_chain_and_of_granules_are_those_of_the_definition(
+def test_items_of_chain_and_granules_equal_those_of_the_definition(
     data: st.DataObject, drawn: Events
 ) -> None:
     levels = data.draw(nested_levels(1))
@@ -55,7 +55,7 @@ def test_items_of_the_chain_and_of_granules_are_those_of_the_definition(
     assert fast == wanted
 
 
-def test_an_item_that_stays_away_in_one_ring_is_not_recurring() -> None:
+def test_item_absent_from_one_ring_is_not_recurring() -> None:
     levels = [WindowLevel(2, 2), WindowLevel(4, 2), WindowLevel(8, 4)]
     events = [(time, "always") for time in range(8)] + [(0, "gap"), (6, "gap"), (1, "gap")]
     assert defined(events, levels, 8) == {"always": (2, 2, 4)}

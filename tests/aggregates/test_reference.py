@@ -1,4 +1,4 @@
-"""The stairwise chain against the definition of its windows, and what it costs."""
+"""The stairwise chain against the definition of its windows, and its cost."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -17,7 +17,7 @@ Records = list[tuple[int, int | None]]
 
 @st.composite
 def levels_of(draw: st.DrawFn, nested: bool) -> list[WindowLevel]:
-    """One to four levels that keep the rules: ranges grow, slides do not shrink."""
+    """Draw one to four valid levels: ranges grow, slides do not shrink."""
     levels: list[WindowLevel] = []
     for _ in range(draw(st.integers(1, 4))):
         below = levels[-1] if levels else WindowLevel(1, 1)
@@ -50,20 +50,20 @@ def rows_of(found: Sequence[LevelReport[Sums]], level: int) -> list[dict[str, An
 
 
 @given(st.data(), st.booleans(), st.integers(-7, 7))
-def test_every_window_is_what_the_definition_says(data: st.DataObject, nested: bool, start: int) -> None:
+def test_every_window_equals_the_definition(data: st.DataObject, nested: bool, start: int) -> None:
     levels = data.draw(levels_of(nested))
     records = data.draw(records_of(start))
     found = list(reports(summed(records), levels, start, start + 100))
     assert [report.end for report in found] == sorted(report.end for report in found)
     for number, level in enumerate(levels):
-        # The definition knows no start but the epoch: time is told from the chain's own.
+        # The definition starts at the epoch: time counts from the chain's start.
         moved = [(0, time - start, {"v": value}) for time, value in records]
         wanted = [{**row, "end": row["end"] + start} for row in recompute(moved, level, 0, 100)]
         assert rows_of(found, number) == wanted
 
 
 @given(st.data())
-def test_rings_lie_between_the_rears_of_neighbours(data: st.DataObject) -> None:
+def test_rings_are_between_the_starts_of_neighbouring_windows(data: st.DataObject) -> None:
     levels = data.draw(levels_of(nested=True))
     records = data.draw(records_of(0))
     for report in reports(summed(records), levels, 0, 100):
@@ -78,8 +78,8 @@ def test_rings_lie_between_the_rears_of_neighbours(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_granules_are_as_many_as_the_paper_says(data: st.DataObject) -> None:
-    """Of level k, `ceil((omega_k - omega_{k-1}) / beta_k)`; what waits is less than a slide."""
+def test_number_of_granules_is_that_of_the_paper(data: st.DataObject) -> None:
+    """Level k has `ceil((omega_k - omega_{k-1}) / beta_k)` granules; less than a slide is pending."""
     levels = data.draw(levels_of(nested=True))
     chain: Chain[Sums] = Chain(levels, 0)
     most, below, finest = 0, 0, levels[0].slide
@@ -91,7 +91,7 @@ def test_granules_are_as_many_as_the_paper_says(data: st.DataObject) -> None:
         assert chain.granules <= most
 
 
-def test_the_example_of_the_picture() -> None:
+def test_example_of_the_picture_is_reproduced() -> None:
     chain: Chain[Sums] = Chain([WindowLevel(4, 1), WindowLevel(8, 2), WindowLevel(16, 4)], 0)
     found = [report for time in range(16) for report in chain.receive(time, Sums.of(time))]
     found += chain.advance(16)
@@ -100,8 +100,8 @@ def test_the_example_of_the_picture() -> None:
     assert chain.granules == 4 + 2 + 2
 
 
-def test_a_level_below_may_reach_further_back_where_slides_are_no_multiples() -> None:
-    """At 15 the finer window stands at [8, 12), the wider one covers [10, 15)."""
+def test_finer_level_may_reach_further_back_if_slides_are_no_multiples() -> None:
+    """At 15 the finer window is [8, 12), the wider one covers [10, 15)."""
     found = reports(summed([(9, 1), (11, 2)]), [WindowLevel(4, 4), WindowLevel(5, 5)], 0, 15)
     assert [(r.level, r.end, r.window and r.window.total) for r in found] == [
         (1, 10, 1),
@@ -110,14 +110,14 @@ def test_a_level_below_may_reach_further_back_where_slides_are_no_multiples() ->
     ]
 
 
-def test_extremes_are_searched_for_only_where_they_leave() -> None:
+def test_extremes_are_searched_only_when_they_leave() -> None:
     one, two = Sums.of(1), Sums.of(2)
     assert (one + two + Sums.of(3)).without(two) == Sums(2, 2, 4, 1, 3)
     assert (one + two).without(one) is None
     assert (one + Sums.of(None)).without(Sums.of(None)) == one
 
 
-def test_a_record_before_an_earlier_one_is_refused() -> None:
+def test_record_before_an_earlier_one_is_refused() -> None:
     chain: Chain[Sums] = Chain([WindowLevel(4, 2)], 0)
     list(chain.receive(5, Sums.of(1)))
     with pytest.raises(ValueError, match="a record of 4 comes after one of 5"):
@@ -125,7 +125,7 @@ def test_a_record_before_an_earlier_one_is_refused() -> None:
 
 
 @given(st.data(), st.booleans(), st.integers(-7, 7))
-def test_a_horizon_is_what_its_records_say(data: st.DataObject, nested: bool, start: int) -> None:
+def test_horizon_equals_its_records(data: st.DataObject, nested: bool, start: int) -> None:
     """At any time, as far back as any granule's bound."""
     levels = data.draw(levels_of(nested))
     records = data.draw(records_of(start))
@@ -143,12 +143,12 @@ def test_a_horizon_is_what_its_records_say(data: st.DataObject, nested: bool, st
         inside = [Sums.of(value) for time, value in records if now - length <= time < now]
         assert found == (reduce(add, inside) if inside else None)
         told += 1
-    # What no level has taken over yet is there in the finest granules.
+    # Records that no level has taken over yet are in the finest granules.
     assert told >= min(levels[0].range, now - start) // levels[0].slide
 
 
-def test_a_horizon_may_begin_after_what_a_coarse_granule_holds() -> None:
-    """The granule of [-6, 0) holds what has left the level below, which ends at -3."""
+def test_horizon_may_begin_after_the_records_of_a_coarse_granule() -> None:
+    """The granule of [-6, 0) has the records that left the level below, which ends at -3."""
     chain: Chain[Sums] = Chain([WindowLevel(2, 1), WindowLevel(3, 3), WindowLevel(6, 6)], -6)
     list(chain.receive(-4, Sums.of(5)))
     list(chain.advance(0))
@@ -157,7 +157,7 @@ def test_a_horizon_may_begin_after_what_a_coarse_granule_holds() -> None:
         chain.horizon(4)
 
 
-def test_a_horizon_ends_where_granules_do() -> None:
+def test_horizon_ends_where_granules_end() -> None:
     chain: Chain[Sums] = Chain([WindowLevel(4, 1), WindowLevel(8, 2), WindowLevel(16, 4)], 0)
     for time in range(18):
         list(chain.receive(time, Sums.of(1)))

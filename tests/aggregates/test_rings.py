@@ -1,4 +1,4 @@
-"""Rings of many windows against those of each key's stairwise chain."""
+"""Rings of many windows compared with those of each key's stairwise chain."""
 
 import math
 from random import Random
@@ -19,7 +19,7 @@ drawn = st.lists(
 
 
 @given(st.data(), st.sampled_from([1, 2]), drawn, st.lists(st.floats(0.001, 1000), min_size=4, max_size=4))
-def test_rings_are_those_of_the_chain(
+def test_rings_equal_those_of_the_chain(
     data: st.DataObject,
     base: int,
     events: list[tuple[int, int, int | None]],
@@ -53,14 +53,14 @@ def test_rings_are_those_of_the_chain(
                 assert math.isnan(mean[index])
 
 
-def test_what_is_long_ago_counts_less() -> None:
+def test_old_records_count_less() -> None:
     totals, values = np.array([[10], [400]]), np.array([[1], [4]])
     assert aged_mean([1.0, 1.0], totals, values).tolist() == [82.0]
     assert aged_mean([1.0, 0.25], totals, values).tolist() == [55.0]
 
 
 @given(st.integers(1, 12), st.integers(2, 9), st.randoms(use_true_random=False))
-def test_a_window_s_mean_is_the_same_alone_and_among_others(rings: int, windows: int, random: Random) -> None:
+def test_mean_of_a_window_is_equal_alone_and_among_others(rings: int, windows: int, random: Random) -> None:
     """The promise, bit for bit: sums of floats depend on their order."""
     rng = np.random.default_rng(random.randrange(2**32))
     totals, values = rng.integers(-(2**60), 2**60, (rings, windows)), rng.integers(1, 99, (rings, windows))

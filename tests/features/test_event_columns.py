@@ -36,7 +36,7 @@ def stream_of(**blocks: Any) -> Stream:
     )
 
 
-def test_every_feature_says_what_it_needs() -> None:
+def test_every_feature_declares_its_columns() -> None:
     """A feature is a field of the stream that maps names to blocks."""
     fields = {
         name: get_args(field.annotation)[1]
@@ -157,7 +157,7 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
         {"host", "a"},
         [],
     ),
-    # What blocks have from the stream.
+    # Columns that blocks get from the stream.
     (
         {
             "key": ["user"],
@@ -177,7 +177,7 @@ CASES: list[tuple[dict[str, Any], set[str], list[tuple[str, str | None]]]] = [
 
 
 @pytest.mark.parametrize(("blocks", "used", "keys"), CASES)
-def test_the_columns_and_keys_that_a_block_needs(
+def test_columns_and_keys_of_a_block_are_those_it_needs(
     blocks: dict[str, Any], used: set[str], keys: list[tuple[str, str | None]]
 ) -> None:
     stream = stream_of(**blocks)
@@ -186,7 +186,7 @@ def test_the_columns_and_keys_that_a_block_needs(
 
 
 def test_each_feature_has_a_case() -> None:
-    """Each one with a block that reads events."""
+    """Each case has a block that reads events."""
     covered = {
         feature.name
         for blocks, _, _ in CASES
@@ -196,8 +196,8 @@ def test_each_feature_has_a_case() -> None:
     assert covered == {feature.name for feature in FEATURES}
 
 
-def test_a_step_needs_its_own_columns_only() -> None:
-    """A file of one kind of records lacks the columns that only other kinds have."""
+def test_step_needs_its_own_columns_only() -> None:
+    """A file with one kind of records lacks the columns that only other kinds have."""
     steps = [
         {"id": "one", "where": "kind = 'login' and a = 1", "times": 2, "distinct": ["c"]},
         {"id": "two", "where": "kind = 'delete'"},

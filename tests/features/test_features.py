@@ -1,4 +1,4 @@
-"""What every feature keeps to, and what one that no file of the package knows comes to."""
+"""Rules for every feature, and the results of a feature outside the package."""
 
 import copy
 import json
@@ -64,7 +64,7 @@ def test_findings_of_a_kind_have_an_order_and_no_other_kind_has() -> None:
             assert resolve_name(feature.findings).kind == feature.finding_order.kind
 
 
-def test_queries_are_methods_of_what_a_lake_holds(tmp_path: Path) -> None:
+def test_queries_are_methods_of_a_lake(tmp_path: Path) -> None:
     results = Results(str(tmp_path), STREAM)
     queries = {name: of for feature in FEATURES for name, of in feature.queries.items()}
     assert queries.keys() == {"horizon", "horizons", "frequency", "sketch"}
@@ -76,8 +76,8 @@ def test_queries_are_methods_of_what_a_lake_holds(tmp_path: Path) -> None:
         results.horizont  # noqa: B018
 
 
-def test_every_check_of_a_feature_is_made_by_one_of_its_tables() -> None:
-    """Those of lines are made where a block has a line."""
+def test_every_check_of_a_feature_belongs_to_one_of_its_tables() -> None:
+    """Checks of line fits apply if a block has a line fit."""
     for feature in FEATURES:
         made = {check.name for step in feature.definition(STREAM).steps for check in step.checks}
         assert feature.checks.keys() - made <= {"lines_exact", "lines_of_two"}
@@ -117,10 +117,10 @@ def test_name_of_a_key_column_is_refused_if_a_table_of_the_feature_has_it(featur
             feature.definition(parse(text | {feature.name: {"failed": block}}))
 
 
-def test_feature_of_the_tests_is_read_computed_checked_and_found(
+def test_feature_of_the_tests_is_parsed_computed_checked_and_reported(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Block, table, check, finding and gate, without a change of the package."""
+    """Block, table, check, finding and gate work without a change of the package."""
     monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
     stream = loader.parse(toy_feature.STREAM, ToyStream)
     folder = tmp_path / "landing/toy/2015-05-17"
@@ -169,7 +169,7 @@ def test_job_of_the_feature_runs_under_spark_submit(tmp_path: Path) -> None:
         "--stream", tmp_path / "toy.yaml", "--lake", tmp_path / "lake",
         "--from", "2015-05-17T00:00", "--to", "2015-05-17T01:00",
     ]  # fmt: skip
-    # The job of the package knows no block of the tests.
+    # The job of the package does not know the block of the tests.
     ingest = tmp_path / "ingest.py"
     job = "from transom.app.main import Job"
     ingest.write_text(

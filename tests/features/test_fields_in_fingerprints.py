@@ -1,4 +1,6 @@
-"""Every field of every block changes a fingerprint of its feature, or is listed as one that shapes no row."""
+"""Every field of every block changes a fingerprint of its feature, or is listed as one that changes no
+row.
+"""
 
 import typing
 from collections.abc import Iterator, Mapping
@@ -49,12 +51,12 @@ TABLE = {"ignore": {"table": {"path": "/known"}}}
 
 
 def step(number: int = 1, **more: Any) -> dict[str, Any]:
-    """Steps of which one says more."""
+    """Return steps of which one has more fields."""
     return {"steps": [of | more if at == number else of for at, of in enumerate(STEPS)]}
 
 
 def unordered(**more: Any) -> dict[str, Any]:
-    """The same in any order."""
+    """Return the same steps in any order."""
     return {"steps": [UNORDERED | more, THREE[-1]]}
 
 
@@ -279,7 +281,7 @@ CHANGES: Mapping[str, Mapping[str, Mapping[str, Any] | Change]] = {
         "Frequency.watch": {"watch": ["10.0.0.1"]},
     },
 }  # fmt: skip
-"""A change of each field: of the feature's block above, or of another one."""
+"""A change of each field, in the feature's block above or in another one."""
 SHAPE_NO_ROW: Mapping[str, frozenset[str]] = {
     "patterns": frozenset({"Pattern.title", "Pattern.severity"}),
     "aggregates": frozenset({"Aggregation.title", "Alert.severity", "Alert.title"}),
@@ -287,15 +289,15 @@ SHAPE_NO_ROW: Mapping[str, frozenset[str]] = {
     "fills": frozenset(),
     "persistence": frozenset({"Persistence.title", "Persistence.severity", "Persistence.finding"}),
     "frequency": frozenset(
-        # More memory is a slower or a faster way to the same rows.
+        # The amount of memory changes the speed, not the rows.
         {"Frequency.title", "Frequency.severity", "Frequency.finding", "Frequency.memory"}
     ),
 }
-"""Fields that change findings or how much memory a run takes, and `set`, which follows from `scheme`."""
+"""Fields that change findings or a run's memory, and `set`, which follows from `scheme`."""
 
 
 def models(of: Any) -> Iterator[type[Model]]:
-    """The models in an annotation."""
+    """Return the models in an annotation."""
     if isinstance(of, type) and issubclass(of, Model):
         yield of
     for part in typing.get_args(of):
@@ -303,7 +305,7 @@ def models(of: Any) -> Iterator[type[Model]]:
 
 
 def fields(model: type[Model]) -> dict[str, None]:
-    """The fields of a model and of the models in it, by class and key."""
+    """Return the fields of a model and of the models in it, by class and key."""
     found: dict[str, None] = {}
     for name, info in model.model_fields.items():
         found[f"{model.__name__}.{info.alias or name}"] = None

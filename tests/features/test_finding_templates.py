@@ -1,4 +1,4 @@
-"""What is said of a row by each feature's findings, as text."""
+"""Texts of each feature's findings for one row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Case:
-    """A row of a summary and what is said of it: title, evidence, exactness."""
+    """A row of a summary, with its title, evidence and exactness."""
 
     source: FindingSource
     block: dict[str, Any]
@@ -146,7 +146,7 @@ CASES = [
 
 
 def stream_with(source: FindingSource, block: dict[str, Any]) -> Stream:
-    """The small stream with one block `x` that has such findings."""
+    """Return the small stream with one block `x` that has such findings."""
     if source is ALERTS:
         return parse(changed(aggregates__load__alert={"x": block}))
     names = {EPISODES: "patterns", FRAMES: "frames", PERSISTENT: "persistence", HEAVY: "frequency"}
@@ -154,7 +154,7 @@ def stream_with(source: FindingSource, block: dict[str, Any]) -> Stream:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_words_of_row(case: Case) -> None:
+def test_row_has_the_expected_text(case: Case) -> None:
     (template,) = case.source.templates(stream_with(case.source, case.block))
     row = {HOUR: at(1), FIRST_HOUR: at(1), ONGOING: False, **case.row}
     assert template.title(row) == case.title
@@ -168,7 +168,7 @@ def test_words_of_row(case: Case) -> None:
     )  # fmt: skip
 
 
-def test_version_is_raised_with_words() -> None:
-    """Else findings keep their old words for as long as their rows stay the same."""
+def test_changed_text_requires_a_raised_version() -> None:
+    """Otherwise findings keep their old text as long as their rows are unchanged."""
     words = [(case.title, case.evidence, case.exactness) for case in CASES]
     assert (VERSION, fingerprint(words)) == (1, "ba0cea270c3cde09f2c0da4d")

@@ -1,4 +1,4 @@
-"""Which fields of a stream's file shape which tables."""
+"""Which fields of a stream's file determine which tables."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ from transom.stream import Stream, parse
         {"where": "true", "aggregates__load__where": None},
     ],
 )
-def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
+def test_field_without_influence_on_rows_changes_no_fingerprint(changes: dict[str, Any]) -> None:
     before, after = parse(base()), parse(changed(**changes))
     assert before.ingest_shape() == after.ingest_shape()
     assert before.fingerprint("granules", "load") == after.fingerprint("granules", "load")
@@ -35,16 +35,16 @@ def test_what_shapes_no_table_changes_no_shape(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("capture", "said"), [("host", {}), ("at", {"time_captures": ["at"]})])
-def test_a_time_that_is_made_of_the_path_is_told_from_one_of_a_field(
+def test_time_from_the_path_has_another_fingerprint_than_time_from_a_field(
     capture: str, said: dict[str, list[str]]
 ) -> None:
-    """The shape of any other stream is what it was before times could be made of the path."""
+    """The fingerprint of any other stream is what it was before times could come from the path."""
     shape = json.loads(parse(changed(source__path=f"in/{{{capture}}}/%Y-%m-%d.%H.json")).ingest_shape())
     assert {name: value for name, value in shape.items() if name == "time_captures"} == said
     assert shape["captures"] == [capture]
 
 
-def test_the_order_of_columns_shapes_no_table() -> None:
+def test_order_of_columns_changes_no_fingerprint() -> None:
     data = base()
     turned = data | {"columns": dict(reversed(data["columns"].items()))}
     assert list(turned["columns"]) != list(data["columns"])
@@ -93,7 +93,7 @@ TWO_LEVELS = {"aggregates__load__levels": "RANGES 2 HOURS, 1 HOUR SLIDES 1 HOUR,
         ),
     ],
 )
-def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], parts: set[str]) -> None:
+def test_field_of_a_table_changes_its_fingerprint_alone(changes: dict[str, Any], parts: set[str]) -> None:
     def shapes(stream: Stream) -> dict[str, str]:
         return {
             "ingest": stream.ingest_shape(),
@@ -108,7 +108,7 @@ def test_what_shapes_a_table_changes_its_shape_alone(changes: dict[str, Any], pa
 
 
 @pytest.mark.parametrize("more", [{"value": "sum"}, {"missing": "zero"}, {"unit": "1 minute"}])
-def test_all_that_a_line_is_made_of_shapes_reports(more: dict[str, str]) -> None:
+def test_every_field_of_a_line_fit_changes_the_fingerprint_of_reports(more: dict[str, str]) -> None:
     fit = {"unit": "5 minutes", "value": "mean", "missing": "last"}
     one, other = (parse(changed(aggregates__load__fit=said)) for said in (fit, fit | more))
     assert one.fingerprint("aggregates", "load") != other.fingerprint("aggregates", "load")
@@ -117,7 +117,7 @@ def test_all_that_a_line_is_made_of_shapes_reports(more: dict[str, str]) -> None
     ).fingerprint("aggregates", "load")
 
 
-def test_how_a_rule_is_written_shapes_nothing() -> None:
+def test_spelling_of_a_rule_changes_no_fingerprint() -> None:
     def shape(**changes: Any) -> str:
         return parse(changed(**changes)).ingest_shape()
 
@@ -128,7 +128,7 @@ def test_how_a_rule_is_written_shapes_nothing() -> None:
     assert shape(columns__x={"is": "status+1"}) != shape(columns__x={"is": "status+2"})
 
 
-def test_a_condition_shapes_by_what_it_says_not_by_its_spaces() -> None:
+def test_spaces_of_a_condition_change_no_fingerprint() -> None:
     one = parse(changed(aggregates__load__where="status=1 and ok")).fingerprint("granules", "load")
     assert one == parse(changed(aggregates__load__where="status = 1 AND (ok)")).fingerprint(
         "granules", "load"
@@ -136,7 +136,7 @@ def test_a_condition_shapes_by_what_it_says_not_by_its_spaces() -> None:
     assert '"where":"((`status` = 1L) AND `ok`)"' in one
 
 
-def test_shapes_are_canonical_json() -> None:
+def test_fingerprints_are_canonical_json() -> None:
     shape = parse(base()).fingerprint("granules", "load")
     assert shape == (
         '{"base":300000000,"key":["user"],"measures":{"n":"count","slow":"max(took)"},'

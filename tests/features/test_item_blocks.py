@@ -1,4 +1,4 @@
-"""The exact text of what blocks of items are refused for, of persistence and frequency alike."""
+"""The exact errors for invalid blocks of items, of persistence and frequency alike."""
 
 # ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
 
@@ -32,7 +32,7 @@ from tests.support.stream_factories import refusal_of_block
         ({"watch": [["a", "b"]]}, "watch[0]: must have a value for each of user; got ['a', 'b']"),
     ],
 )  # fmt: skip
-def test_what_blocks_of_items_are_refused_for(
+def test_invalid_block_of_items_is_refused_with_reason(
     feature: str, valid: dict[str, Any], said: dict[str, Any], message: str
 ) -> None:
     assert refusal_of_block(feature, {**valid, **said}) == message

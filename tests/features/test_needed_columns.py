@@ -1,4 +1,6 @@
-"""A file that lacks a column that a block of any feature needs is an error; one of other records is none."""
+"""A file that lacks a column which a block of any feature needs is an error; a file of other records is
+not.
+"""
 
 import json
 from datetime import datetime
@@ -57,13 +59,14 @@ LACKS = {
 }
 """By hour: a kind of record, the column that its file lacks, the feature that needs it."""
 KEYED = {8: "a", 9: "p", 10: "f", 11: "i"}
-"""By hour: a kind of record, one of which lacks the key of the blocks that take it."""
+"""By hour: a kind of record, of which one lacks the key of the blocks that select it."""
 FINE = 12
-"""Of kinds that no block takes: it lacks every column but `kind`, and `user` where the pattern's second step
-takes it, as it is of the kind `q` with `kept`."""
+"""Of kinds that no block selects: it lacks every column but `kind`, and `user` where the pattern's second
+step may match it, as it is of the kind `q` with `kept`.
+"""
 
 
-def test_a_file_that_lacks_what_a_block_needs_is_an_error(make_stream: Any) -> None:
+def test_file_without_a_column_that_a_block_needs_is_an_error(make_stream: Any) -> None:
     assert {feature for _, _, feature in LACKS.values()} == {feature.name for feature in FEATURES}
     day: StreamHarness = make_stream(STREAM)
 

@@ -46,15 +46,15 @@ class Line(NamedTuple):
 
 
 LONG = [Line(turn * 10 * MINUTE, "long", 1 if turn < 18 else 0) for turn in range(19)]
-"""Readings of a frame of three hours, and the one that closes it."""
+"""Readings of a frame of three hours, and the reading that closes it."""
 TIED = {
     ".a": [Line(5 * MINUTE, "tied", 0.4), Line(5 * MINUTE, "tied", 0.5)],
     ".b": [Line(5 * MINUTE, "tied", 0.6), Line(5 * MINUTE, "tied", 0.7)],
     ".c": [Line(5 * MINUTE, "tied", 0.8), Line(5 * MINUTE, "tied", 0.9)],
 }
-"""Readings of one time, by the file in which they are."""
+"""Readings of one time, by their file."""
 OTHERS = [
-    # Of 0.1 and 0.2 the mean lies between two steps of 0.1, as that of 0.2 and 0.3 does.
+    # The mean of 0.1 and 0.2 is between two multiples of 0.1, as is that of 0.2 and 0.3.
     Line(0 * MINUTE, "up", 0.1), Line(1 * MINUTE, "up", 0.2),
     Line(0 * MINUTE, "down", 0.2), Line(1 * MINUTE, "down", 0.3),
     # A third of a step is no multiple of 2^-20 of it.
@@ -72,7 +72,7 @@ def land(day: StreamHarness) -> None:
             day.land(number, ["at,user,n", *(str(one) for one in lines if begin <= one.at < end)], name)
 
 
-def test_small_rules(make_stream: Make) -> None:
+def test_small_rules_have_their_documented_values(make_stream: Make) -> None:
     day = make_stream(RULES)
     land(day)
     day.run(0, 4)
@@ -91,11 +91,11 @@ def peak(frames: list[Row], block: str, user: str) -> float:
 
 
 def of_ties(frames: list[Row], events: list[Row]) -> None:
-    """Readings of one time go by the crc32 of their file's `source_id`, then by the line."""
+    """Readings of one time are ordered by the crc32 of their file's `source_id`, then by line."""
     tied = [event for event in events if event["user"] == "tied"]
     order = sorted(tied, key=lambda event: (crc32(event["source_id"].encode()), event["source_line"]))
     values = [event["n"] for event in order]
-    # The order of the identities themselves, and that of the files' names, would give others.
+    # The order of the identities themselves, or of the files' names, would give other values.
     by_text = [
         event["n"] for event in sorted(tied, key=lambda event: (event["source_id"], event["source_line"]))
     ]
@@ -104,7 +104,9 @@ def of_ties(frames: list[Row], events: list[Row]) -> None:
 
 
 def of_means(frames: list[Row]) -> None:
-    """A mean of readings of one turn is whole steps, half to even; one over granules is kept to 2^-20."""
+    """A mean of readings of one turn is a whole number of steps, half to even; a mean over granules is
+    rounded to 2^-20.
+    """
     assert [peak(frames, "mean", user) for user in ("up", "down")] == [0.2, 0.2]
     assert peak(frames, "granule", "third") == 349525 / 2**20 / 10
 
@@ -121,12 +123,12 @@ def of_fills(fills: list[Row]) -> None:
     (final,) = (row for row in fills if row["user"] == "long" and row["state"] == "final")
     start, end = hour(0) - 20 * MINUTE, hour(0) + 190 * MINUTE
     assert (final["start_time"], final["end_time"]) == (start, end)
-    # Of the last hour of the frame, 20 minutes before it and 10 after it: readings from 1:40 to 3:00.
+    # The last hour of the frame, with 20 minutes before it and 10 after it: readings from 1:40 to 3:00.
     assert (final["rows_matched"], final["total"]) == (9, 8)
     assert final["coverage"] == pytest.approx(90 / 210)
 
 
 def of_gaps(items: list[Row]) -> None:
-    """Times are cut to 10 microseconds, of which a window of three hours has fewer than 2^31."""
+    """Times are truncated to 10 microseconds, of which a window of three hours has fewer than 2^31."""
     (told,) = (row for row in items if row["user"] == "gaps" and row["hour"] == hour(2))
     assert (told["gap_mean_s"], told["gap_cv"]) == (3600, 0)

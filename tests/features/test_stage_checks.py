@@ -102,11 +102,13 @@ frequency:
 
 
 Fault = Callable[[DataFrame], DataFrame] | Mapping[str, int]
-"""A change of rows; or how much more the tasks say that they have counted."""
+"""A change of rows, or the number that task counters are too large by."""
 
 
 class Case(NamedTuple):
-    """A fault in the rows or counts of hour 2 of a block, and what each check that it makes fail observes."""
+    """A fault in the rows or counts of a block's hour 2, and the observed value of each check that it makes
+    fail.
+    """
 
     lake: str
     table: str
@@ -116,7 +118,7 @@ class Case(NamedTuple):
 
 
 def set_to(**columns: str) -> Callable[[DataFrame], DataFrame]:
-    """Gives columns another value in every row, or a null of the type that they have."""
+    """Give columns another value in every row, or a null of their type."""
 
     def change(rows: DataFrame) -> DataFrame:
         return rows.withColumns(
@@ -127,7 +129,7 @@ def set_to(**columns: str) -> Callable[[DataFrame], DataFrame]:
 
 
 def twice(**columns: str) -> Callable[[DataFrame], DataFrame]:
-    """Adds each row a second time, with another value in some columns."""
+    """Add each row a second time, with other values in some columns."""
     return lambda rows: rows.unionByName(set_to(**columns)(rows))
 
 
@@ -176,7 +178,7 @@ CASES = [
         {"episodes_inside_hour": 1},
     ),
     Case("patterns", "episodes", "two_of_all", set_to(new_matches="8"), {"matches_in_episodes": 1}),
-    # An hour holds parts of a batch, each of 2L records at most.
+    # An hour has parts of a batch, each of at most 2L records.
     Case("patterns", "batches", "bounded", {"longest_batch": 12}, {"batches_within_bound": 2}),
     # Of one key 12, 6, 3, 1, 1, 1 and 0 windows end in the hour, at levels of 5 minutes to 5 hours.
     Case(
@@ -225,7 +227,7 @@ CASES = [
 def audited(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterable[Callable[[str], Mapping[str, Audit]]]:
-    """What the steps of a lake hand to their checks, by table; each lake is made once."""
+    """Return the input of a lake's step checks, by table; each lake is built once."""
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
 
@@ -248,7 +250,7 @@ def audited(
 
 
 def marked(case: Case) -> object:
-    """A case that runs on the worker that has made its lake."""
+    """Return a case that runs on the worker that has built its lake."""
     name = f"{case.table}-{'-'.join(case.observed) or 'nothing'}"
     return pytest.param(case, id=name, marks=pytest.mark.xdist_group(f"checks of {case.lake}"))
 

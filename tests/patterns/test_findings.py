@@ -228,7 +228,7 @@ def test_words_are_told_anew_and_a_pattern_that_is_gone_is_told_nothing_of(ledge
     assert (findings(ledger.root, order=FINDING_ORDER), publish(ledger, gone)) == ([], False)
 
 
-def test_keys_of_several_columns_and_of_none(ledger: Ledger) -> None:
+def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
     rows = [row(2, "a", status=404), row(2, "b"), row(2, "c", user="null", level=9)]
     hold(ledger, rows)
     publish(ledger, stream_of(key=["user", "status"]))

@@ -123,7 +123,7 @@ def test_several_blanks_are_one_delimiter_of_aligned_columns(tmp_path: Path, man
 
 
 def test_one_blank_everywhere_is_the_delimiter_itself(tmp_path: Path) -> None:
-    """An empty value between two blanks can be read then; of aligned columns none can be empty."""
+    """Then an empty value between two blanks can be read; in aligned columns none can be empty."""
     head, *rows = FLOW
     found = drafted(tmp_path, [head, *(row.replace(" - ", "  ") for row in rows)])
     assert dict(found.stream.source.options) == {"delimiter": " "}

@@ -1,4 +1,4 @@
-"""The between-join of many keys at once, against a nested loop."""
+"""The between-join of many keys at once, compared with a nested loop."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ ROWS = st.lists(
 
 @rare_case(10)
 @given(intervals=INTERVALS, rows=ROWS)
-def test_intervals_have_what_a_nested_loop_finds(
+def test_aggregates_of_intervals_equal_those_of_a_nested_loop(
     intervals: list[tuple[int, int, int]], rows: list[tuple[int, int, int]]
 ) -> None:
     rows = sorted(rows)
@@ -39,14 +39,14 @@ def test_intervals_have_what_a_nested_loop_finds(
 
 
 @given(rows=st.lists(st.tuples(st.one_of(st.integers(0, 3), st.just(10**6)), TIME), max_size=25))
-def test_moments_are_put_in_order_by_key_and_time(rows: list[tuple[int, int]]) -> None:
+def test_moments_are_sorted_by_key_and_time(rows: list[tuple[int, int]]) -> None:
     key, time = (np.array([row[place] for row in rows], dtype=np.int64) for place in range(2))
     order, of_key, of_time = sort_by_key_and_time(key, time)
     assert list(zip(of_key.tolist(), of_time.tolist(), strict=True)) == sorted(rows)
     assert [rows[place] for place in order.tolist()] == sorted(rows)
 
 
-def test_a_sum_that_may_not_be_exact_is_refused() -> None:
+def test_possibly_inexact_sum_is_refused() -> None:
     key, time = np.zeros(3, dtype=np.int64), np.arange(3)
     between = Between.of(SortedIndex(key, time), key[:1], time[:1], time[2:])
     assert between.sums(np.array([2**61 - 1, 0, 9])).tolist() == [2**61 - 1]

@@ -1,4 +1,4 @@
-"""The between-join on DataFrames, against Spark's own join by the same condition."""
+"""The between-join on DataFrames, compared with Spark's own join by the same condition."""
 
 # ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
 
@@ -33,15 +33,15 @@ KEY = ["shape", "host"]
 
 @pytest.fixture(params=["few", "many"])
 def number_of_frames(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Frames that go to where the rows are, and frames that are too many for that."""
+    """Frames that are broadcast to the rows, and frames too many for that."""
     if request.param == "many":
         monkeypatch.setattr(between, "BROADCAST_LIMIT", 0)
 
 
 def drawn(spark: SparkSession, longest: int) -> tuple[DataFrame, DataFrame]:
-    """Frames and rows side by side: of keys that are alike, and mostly of one key.
+    """Draw frames and rows: of similar keys, and mostly of one key.
 
-    Frames are of one length at most in a draw: time is cut into slices by how long they are on average.
+    Frames have one length at most in a draw: time is cut into slices by their average length.
     """
     rng = random.Random(7)
     frames, rows = [], []
@@ -57,7 +57,7 @@ def drawn(spark: SparkSession, longest: int) -> tuple[DataFrame, DataFrame]:
 
 
 def local(rows: DataFrame) -> DataFrame:
-    """The same rows as Arrow, which need no Python worker each time that they are read."""
+    """Return the same rows as Arrow, which need no Python worker for each read."""
     return rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
 
 
@@ -82,7 +82,7 @@ SHAPES = {
 }
 SPANS = [(0, 0, 0), (30, 5, 0), (0, 10, 120)]
 QUICK = [("by_key-short", (30, 5, 0)), ("no_key-nested", (0, 10, 120))]
-"""What stands for the other shapes and spans in the quick tier."""
+"""Represents the other shapes and spans in the quick tier."""
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ QUICK = [("by_key-short", (30, 5, 0)), ("no_key-nested", (0, 10, 120))]
         for span in SPANS
     ],
 )
-def test_frames_match_the_rows_of_a_plain_join_and_their_aggregates(
+def test_frames_have_rows_and_aggregates_of_a_plain_join(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     by: list[str],
@@ -121,7 +121,7 @@ def test_frames_match_the_rows_of_a_plain_join_and_their_aggregates(
     aggregated = sorted(map(tuple, expected.collect()))
     assert len(aggregated) == 80
     for few in (between.BROADCAST_LIMIT, 0):
-        # Frames go to where the rows are; and frames are too many for that.
+        # Frames are broadcast to the rows; and frames are too many for that.
         monkeypatch.setattr(between, "BROADCAST_LIMIT", few)
         found = between_join(frames, rows, on=ON, by=by, how=AGGREGATES, **times)
         assert found.columns == ["shape", "id", "host", "start", "end", *AGGREGATES]
@@ -140,13 +140,13 @@ def test_nan_is_larger_than_every_number_as_in_spark(spark: SparkSession) -> Non
     rows = spark.createDataFrame(
         [(minutes(1), float("nan")), (minutes(50), 2.0)], "at timestamp, `to` double"
     )
-    # Of many slices or one: beside the long frame, short ones.
+    # Of many slices or one: short frames next to the long one.
     for many in (1, 60):
         spans = [
             (number, minutes(number), minutes(60 if number == 0 else number + 1)) for number in range(many)
         ]
         frames = spark.createDataFrame(spans, "id int, start timestamp, end timestamp")
-        # The column has a name that would clash with `__to`, if values were called so, too.
+        # The column's name would clash with `__to`, if values were named in the same way.
         how = {"least": "min(to)", "most": "max(to)"}
         found = between_join(frames, rows, on=ON, how=how).where("id = 0").first()
         assert found is not None
@@ -155,7 +155,7 @@ def test_nan_is_larger_than_every_number_as_in_spark(spark: SparkSession) -> Non
 
 
 @pytest.mark.usefixtures("number_of_frames")
-def test_frames_of_the_same_times_are_in_order(spark: SparkSession) -> None:
+def test_frames_with_equal_times_are_sorted(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(minutes(1),)], "at timestamp")
     frames = spark.createDataFrame(
         [(number, minutes(0), minutes(60)) for number in random.Random(2).sample(range(40), 40)],

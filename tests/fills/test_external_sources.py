@@ -1,4 +1,4 @@
-"""Frames filled from what is not the stream's own: a table that others write, and another stream."""
+"""Frames filled from outside the stream: a table of other writers, and another stream."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -80,7 +80,7 @@ def told(harness: StreamHarness, name: str) -> dict[tuple[Any, ...], dict[str, A
 
 
 @pytest.mark.full
-def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(make_stream: Make, tmp_path: Path) -> None:
+def test_growing_table_fills_dependent_frames_again(make_stream: Make, tmp_path: Path) -> None:
     """Slow (half a minute): several runs of frames and fills."""
     text = STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history")
     append(tmp_path / "history", EARLY)
@@ -98,7 +98,7 @@ def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(make_stream: Mak
         f"the rows of {tmp_path / 'history'} of 2015-05-16T23:00 to 2015-05-17T03:00, which it reads now"
     )
     assert [line for line in stale if changed_since in line], stale
-    # The last hours are near enough to a run; the first two no row has come into, and none reaches the rest.
+    # The last hours are near enough to a run; the first two got no row, and the rest reads none.
     lived.stage("fills", 3, 4)
     changed = {
         name
@@ -112,7 +112,7 @@ def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(make_stream: Mak
     assert_equal(lived, whole)
     lived.assert_ledger_true()
 
-    # Files that are written anew hold the same rows: hours are looked at, and nothing is written.
+    # Rewritten files have the same rows: hours are examined, and nothing is written.
     version = lived.store.pin(["fills"]).versions
     DeltaTable(tmp_path / "history").optimize.compact()
     assert lived.stage("fills", 0, 4).published == 4
@@ -121,7 +121,7 @@ def test_a_table_that_grows_fills_the_frames_that_reach_it_anew(make_stream: Mak
 
 
 def check(lake: StreamHarness, rows: list[Row], last: int) -> None:
-    """Every fill against every row.
+    """Compare every fill with all rows.
 
     Args:
         last: the hour of the table's last row.
@@ -139,7 +139,7 @@ def check(lake: StreamHarness, rows: list[Row], last: int) -> None:
 
 
 @pytest.mark.full
-def test_rows_that_are_deleted_beside_their_files_are_missed(make_stream: Make, tmp_path: Path) -> None:
+def test_rows_deleted_by_deletion_vectors_are_noticed(make_stream: Make, tmp_path: Path) -> None:
     """Slow (20 seconds): several runs of frames and fills."""
     path = tmp_path / "history"
     text = STREAM.format(name="web") + FRAMES + BESIDE % path
@@ -160,8 +160,8 @@ def test_rows_that_are_deleted_beside_their_files_are_missed(make_stream: Make, 
 
 
 @pytest.mark.full
-def test_another_stream_fills_as_ones_own_events_do(make_stream: Make) -> None:
-    """Slow (half a minute): runs of two streams, and of one beside them."""
+def test_another_stream_fills_frames_like_own_events(make_stream: Make) -> None:
+    """Slow (half a minute): runs of two streams, and of one that has both."""
     text = STREAM.format(name="web") + FRAMES + ELSEWHERE
     web, copy = make_stream(text), make_stream(STREAM.format(name="copy"))
     landed(web)
@@ -178,7 +178,7 @@ def test_another_stream_fills_as_ones_own_events_do(make_stream: Make) -> None:
         for row in told(web, block).values()
     ]
     assert alike[: len(alike) // 2] == alike[len(alike) // 2 :]
-    # A withheld hour there blocks what reads it here.
+    # A quarantined hour there blocks its readers here.
     copy.land(1, ["junk"] * 9, "b")
     copy.run(1, 2)
     web.stage("fills", 0, 4)
@@ -205,7 +205,7 @@ def test_another_stream_fills_as_ones_own_events_do(make_stream: Make) -> None:
          "fills.beside.source.columns.loss: loss must be a number; in .*/history it is a string"),
     ],
 )  # fmt: skip
-def test_a_table_that_is_not_as_declared_is_refused(
+def test_table_that_differs_from_its_declaration_is_refused(
     make_stream: Make, tmp_path: Path, columns: dict[str, pa.DataType] | None, said: str
 ) -> None:
     web = make_stream(STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history"))
@@ -215,7 +215,7 @@ def test_a_table_that_is_not_as_declared_is_refused(
         web.stage("fills", 0, 1)
 
 
-def test_a_table_whose_log_says_no_times_is_refused(make_stream: Make, tmp_path: Path) -> None:
+def test_table_without_times_in_its_log_is_refused(make_stream: Make, tmp_path: Path) -> None:
     path = tmp_path / "history"
     web = make_stream(STREAM.format(name="web") + FRAMES + BESIDE % path)
     schema = pa.schema(
@@ -237,7 +237,7 @@ def test_a_table_whose_log_says_no_times_is_refused(make_stream: Make, tmp_path:
          "has its columns under other names in its files"),
     ],
 )  # fmt: skip
-def test_a_table_that_cannot_be_read_hour_by_hour_is_not_taken_for_empty(
+def test_unreadable_hour_of_a_table_does_not_count_as_empty(
     make_stream: Make, tmp_path: Path, setting: str, property_: str, said: str
 ) -> None:
     path = tmp_path / "history"
@@ -257,7 +257,7 @@ def test_a_table_that_cannot_be_read_hour_by_hour_is_not_taken_for_empty(
         web.stage("fills", 0, 1)
 
 
-def test_another_stream_that_has_not_run_is_refused(make_stream: Make) -> None:
+def test_stream_that_never_ran_is_refused(make_stream: Make) -> None:
     web = make_stream(STREAM.format(name="web") + FRAMES + ELSEWHERE)
     with pytest.raises(
         LakeError, match=r"^fills.other.source: it waits for the stream copy, of which no run"

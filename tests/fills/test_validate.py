@@ -1,4 +1,4 @@
-"""The exact text of everything that fills are refused for."""
+"""The exact text of every error of fills."""
 
 # ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
 
@@ -117,13 +117,13 @@ def columns(**types: object) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_fills_are_refused_for(fill: dict[str, Any], message: str) -> None:
+def test_invalid_fills_are_refused_with_reason(fill: dict[str, Any], message: str) -> None:
     said = {name: value for name, value in ({"frame": "x"} | fill).items() if value is not ...}
     data = base() | {"frames": {"x": T}, "fills": {"f": said}}
     assert refusal(data).replace("app.yaml: fills.f.", "").replace("app.yaml: ", "") == message
 
 
-def test_a_measure_has_one_type_in_all_fills() -> None:
+def test_measure_has_one_type_in_all_fills() -> None:
     fills = {
         "f": {"frame": "x", "measures": {"m": "sum(took)"}},
         "g": {"frame": "y", "source": "load", "measures": {"m": "sum(n)"}},
@@ -148,7 +148,7 @@ def test_a_measure_has_one_type_in_all_fills() -> None:
         ),
     ],
 )  # fmt: skip
-def test_private_state_is_kept_as_long_as_frames_and_fills_look_back(
+def test_private_state_is_retained_as_long_as_frames_and_fills_look_back(
     data: dict[str, Any], what: str, least: int
 ) -> None:
     said = refusal({**base(), **data, "retention": f"{least - 1} hours"})

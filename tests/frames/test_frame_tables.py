@@ -1,5 +1,4 @@
-"""Frames and what fills them are what the definitions say of the whole log, whatever the history of the
-lake."""
+"""Frames and their fills equal those of the definitions on the whole log, for any history of the lake."""
 
 import random
 import statistics
@@ -55,7 +54,7 @@ fills:
 
 
 class Said(NamedTuple):
-    """What a reading is made of, without transom's own preparation of it."""
+    """The inputs of a reading, without transom's own preparation of it."""
 
     key: tuple[str, ...]
     of: Callable[[list[Event]], dict[str, Any]]
@@ -106,7 +105,7 @@ SAID = {
 
 
 def requests(rng: random.Random, hours: int) -> list[list[str]]:
-    """Some requests of three clients in each hour, many at one time."""
+    """Return some requests of three clients in each hour, many at one time."""
     statuses = [*[200] * 9, 401, 401, *[404] * 7, 500]
     return [
         [
@@ -125,7 +124,7 @@ def micros(moment: datetime) -> int:
 def readings(
     events: Sequence[Event], name: str, block: ResolvedFrames
 ) -> Iterator[tuple[tuple[str, ...], list[Reading]]]:
-    """The readings of each key, in order."""
+    """Return the readings of each key, in order."""
     said, every = SAID[name], block.framing.every
 
     def of(event: Event) -> tuple[tuple[str, ...], int]:
@@ -154,11 +153,11 @@ def with_baseline(one: Reading, others: Sequence[Reading], hours: set[int]) -> R
 
 
 ASKED: set[int] = set()
-"""The hours that were asked for, by where they begin."""
+"""The requested hours, by their start."""
 
 
 def expected(harness: StreamHarness, name: str, events: Sequence[Event]) -> list[tuple[object, ...]]:
-    """What is told of frames in hours that were asked for, by the framing function."""
+    """Return the rows of frames in requested hours, by the framing function."""
     block = frame_block_of(harness.stream, name)
     framing, hours = block.framing, sorted(ASKED)
     found = []
@@ -196,7 +195,7 @@ def of_stretches(block: ResolvedFrames, ones: Sequence[Reading]) -> Iterator[tup
 
 
 def rows_of(harness: StreamHarness, table: str, block: str) -> list[dict[str, Any]]:
-    """The rows of a block, read without Spark."""
+    """Return the rows of a block, read without Spark."""
     return [row for row in harness.rows_of(table) if row["block"] == block]
 
 
@@ -217,12 +216,12 @@ def told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
 
 
 def numbers(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Rows as they are compared: 3 and 3.0 are one number."""
+    """Return rows as they are compared: 3 and 3.0 are one number."""
     return [tuple(float(v) if isinstance(v, int) else v for v in row) for row in rows]
 
 
 def filled(harness: StreamHarness, name: str, events: Sequence[Event]) -> list[tuple[object, ...]]:
-    """What fills frames as they are told, by looking at every row."""
+    """Return the fills of reported frames, by looking at every row."""
     stream, found = harness.stream, []
     fill = stream.fills[name]
     block = frame_block_of(stream, fill.frame)
@@ -275,7 +274,7 @@ def before(row: Event, events: Sequence[Event], begin: int, end: int) -> tuple[o
 
 
 def turns_of(events: Sequence[Event], begin: int, end: int) -> Counter[int]:
-    """The granules of a stretch, and how many records each has."""
+    """Return the granules of an interval, and the number of records of each."""
     turn = 30 * 60 * MICROS
     times = (micros(e["event_time"]) // turn * turn for e in events)
     return Counter(time for time in times if begin <= time < end)
@@ -305,7 +304,7 @@ def fills_told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     )
 
 
-def test_frames_and_fills_of_one_run_are_those_of_the_definitions(make_stream: Make) -> None:
+def test_frames_and_fills_of_one_run_equal_those_of_the_definitions(make_stream: Make) -> None:
     """Slow (20 seconds): ten blocks of frames and two of fills over six hours."""
     day, hours = make_stream(FRAMING), 6
     for number, lines in enumerate(requests(random.Random(5), hours)):
@@ -315,15 +314,17 @@ def test_frames_and_fills_of_one_run_are_those_of_the_definitions(make_stream: M
 
 
 @pytest.mark.full
-def test_frames_and_fills_are_what_the_definitions_say_whatever_the_history(make_stream: Make) -> None:
-    """Slow (a minute): ten blocks of frames and two fills, eight runs, each hour beside the definitions."""
+def test_frames_and_fills_equal_those_of_the_definitions_for_any_history(make_stream: Make) -> None:
+    """Slow (a minute): ten blocks of frames and two fills, eight runs, each hour compared with the
+    definitions.
+    """
     rng = random.Random(5)
     log = requests(rng, 14)
     lived, whole = make_stream(FRAMING, "lived"), make_stream(FRAMING, "whole")
     late = {4: log[4][1::2], 9: log[9][::2]}
     for number, lines in enumerate(log):
         lived.land(number, lines if number not in late else [one for one in lines if one not in late[number]])
-    # Hours 6 and 7 are asked for last, after what comes behind them.
+    # Hours 6 and 7 are requested last, after later ones.
     for begin, end in ((0, 1), (1, 6), (8, 9), (9, 14)):
         lived.run(begin, end)
     check(lived, [*range(6), *range(8, 14)])
@@ -356,7 +357,7 @@ def _nothing_asked() -> Iterator[None]:
 
 
 @pytest.mark.full
-def test_a_baseline_is_of_the_readings_that_ties_leave(make_stream: Make) -> None:
+def test_baseline_uses_the_readings_left_by_ties(make_stream: Make) -> None:
     text = (
         FRAMING[: FRAMING.index("aggregates:")]
         + """
@@ -373,12 +374,12 @@ frames:
         day.land(1, [line(3605, sent=600)])
         day.run(0, 2)
         found[ties] = [row["peak"] for row in day.rows_of("frames")]
-    # The reading of an hour before is 10, or 1000.
+    # The reading of the previous hour is 10, or 1000.
     assert found == {"first": [600], "last": []}
 
 
-def test_key_has_a_column_of_any_name(make_stream: Make) -> None:
-    """Names that readings have for themselves are free for columns."""
+def test_key_column_may_have_any_name(make_stream: Make) -> None:
+    """Names used inside readings are free for columns."""
     names = ("holds", "starts", "ends", "moment")
     columns = ", ".join(f"{name}: {{is: client}}" for name in names)
     frames = "failed: {kind: threshold, where: status = 500, value: bytes, on_duplicate_time: sum}"

@@ -1,4 +1,4 @@
-"""The gate of frames counts a few of them again by a plain filter, and says which are wrong."""
+"""The gate of frames recounts a few of them by a plain filter, and reports the wrong ones."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,7 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, TaskCounters]:
-    """What is made of two users' readings in four hours, and what is counted beside it."""
+    """Return the rows of two users' readings in four hours, and the counts with them."""
     data = base() | {"frames": {kind: KINDS[kind]}}
     if kind == "silent":
         data["time"] |= {"interval": "1 minute", "on_duplicate_time": "keep"}
@@ -58,13 +58,13 @@ def rows_of(kind: str, turns: int = 0) -> tuple[pa.Table, TaskCounters]:
 
 
 def counted(kind: str) -> tuple[int, TaskCounters]:
-    """How many frames are told, and what is counted beside them."""
+    """Return the number of reported frames, and the counts with it."""
     rows, tally = rows_of(kind)
     return len(rows) - rows["row_kind"].to_pylist().count(open_frames.STATE), tally
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_nothing_is_wrong_with_what_is_told(kind: str) -> None:
+def test_correct_frames_have_no_faults(kind: str) -> None:
     many, tally = counted(kind)
     assert many > 3
     assert tally == TaskCounters()
@@ -80,7 +80,7 @@ def test_nothing_is_wrong_with_what_is_told(kind: str) -> None:
         ),
     ],
 )
-def test_a_frame_that_is_not_what_a_filter_finds_is_told(
+def test_frame_that_differs_from_the_filter_is_reported(
     kind: str, wrong: Callable[[FrameReports], FrameReports], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = open_frames.FrameBuilder._advanced
@@ -94,7 +94,7 @@ def test_a_frame_that_is_not_what_a_filter_finds_is_told(
     assert all(note.startswith("user-") and note.endswith(" readings are told") for note in notes)
 
 
-def test_missing_readings_that_are_made_count_for_how_much_is_done_at_a_time(
+def test_generated_missing_readings_count_for_the_size_of_a_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     keys = ["user", "hour", "row_kind", "fragment", "first"]

@@ -1,4 +1,4 @@
-"""Frames that stay open for days, of a log that says little, to the microsecond; and what fills them."""
+"""Frames that stay open for days, in a sparse log with microseconds; and their fills."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ fills:
 
 
 def drawn(rng: random.Random) -> dict[int, list[Row]]:
-    """What three users say: one now and then, one in bursts of microseconds, one almost nothing."""
+    """Draw the readings of three users: one now and then, one in bursts of microseconds, one almost never."""
     log: dict[int, list[Row]] = {number: [] for number in range(HOURS)}
     for number in range(HOURS):
         for user, chance, many in (("a", 0.4, 2), ("b", 0.15, 6), ("c", 0.1, 1)):
@@ -54,15 +54,15 @@ def land(harness: StreamHarness, number: int, rows: Sequence[Row], name: str = "
 
 
 @pytest.mark.full
-def test_frames_that_stay_open_for_days_whatever_the_runs(make_stream: Make) -> None:
-    """Slow (a minute): several runs over 72 hours, and every fill beside every row."""
+def test_frames_open_for_days_are_correct_for_any_runs(make_stream: Make) -> None:
+    """Slow (a minute): several runs over 72 hours, and every fill compared with all rows."""
     rng = random.Random(11)
     log = drawn(rng)
     lived, whole = make_stream(LONG, "lived"), make_stream(LONG, "whole")
     late = {number: log[number][::2] for number in (3, 50)}
     for number, rows in log.items():
         land(lived, number, [row for row in rows if row not in late.get(number, ())])
-    # Hours 30 to 35 are asked for last, after what comes behind them.
+    # Hours 30 to 35 are requested last, after later ones.
     for begin, end in ((0, 30), (36, 71), (71, HOURS)):
         lived.run(begin, end)
     for number, rows in late.items():
@@ -78,7 +78,7 @@ def test_frames_that_stay_open_for_days_whatever_the_runs(make_stream: Make) -> 
     frames = whole.rows_of("frames")
     longest = max(f["length_s"] for f in frames if f["block"] == "open")
     assert longest > 2 * 86400
-    # One frame to an identity, however near they lie.
+    # One frame for an identity, at any distance.
     starts = {(f["block"], f["user"], f["frame_id"]): f["start_time"] for f in frames}
     assert len({(b, u, start) for (b, u, _), start in starts.items()}) == len(starts) > 30
     assert len({frame_id for _, _, frame_id in starts}) == len(starts)
@@ -86,7 +86,7 @@ def test_frames_that_stay_open_for_days_whatever_the_runs(make_stream: Make) -> 
 
 
 def check(lake: StreamHarness, frames: list[dict[str, Any]], rows: list[Row]) -> None:
-    """Every fill against every row."""
+    """Compare every fill with all rows."""
     of = {(f["hour"], f["frame_id"], f["fragment"]): f for f in frames}
     reach = {"last_of": timedelta(hours=3), "of_short": timedelta(hours=2)}
     seen = dict.fromkeys(lake.stream.fills, 0)

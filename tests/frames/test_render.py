@@ -1,4 +1,4 @@
-"""What `transom try` prints of frames and of what fills them."""
+"""The output of `transom try` on frames and fills."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -59,7 +59,7 @@ def shown(
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_the_longest_frames_are_shown_as_last_told(
+def test_longest_frames_are_shown_in_their_last_revision(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = [frame(f"s{number}", number) for number in range(1, 7)]
@@ -100,7 +100,7 @@ def test_the_longest_frames_are_shown_as_last_told(
     assert ["fast:", "no", "frame", "as", "long", "as", "status", ">", "99"] in lines
 
 
-def test_what_is_not_covered_is_shown_as_unknown(
+def test_fill_without_coverage_is_shown_as_unknown(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fills = [fill("s1", None, 1.0, 21.5), fill("s1", 0.0, 1.0, 20.0), fill("s1", 86400.0, 0.0, None)]

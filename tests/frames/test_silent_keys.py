@@ -22,7 +22,7 @@ frames:
      title: "{host} is silent for {length_s} s"}
 """
 SILENT = {"a": ((10, 30), (13, 0)), "b": None, "c": ((9, 0), (10, 0))}
-"""From when to when hosts say nothing."""
+"""Periods in which hosts are silent."""
 
 
 def at(hours: int, minutes: int = 0) -> datetime:

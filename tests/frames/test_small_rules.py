@@ -1,4 +1,4 @@
-"""The small rules of frames in the README, in the framing function and in its fast form."""
+"""The small documented rules of frames, in the framing function and in its vectorised form."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -14,7 +14,7 @@ from transom.features.frames.algorithm.vectorised import advance, period_frames
 
 
 def columns(ones: Sequence[Reading]) -> Readings:
-    """Readings of one key, as columns."""
+    """Return readings of one key, as columns."""
     return Readings(
         np.zeros(len(ones), dtype=np.int64),
         np.array([one.time for one in ones], dtype=np.int64),
@@ -27,7 +27,7 @@ def columns(ones: Sequence[Reading]) -> Readings:
 
 
 def told(framing: FrameSpec, ones: Sequence[Reading]) -> list[tuple[int, int]]:
-    """The ends of the final frames of an hour, by both forms."""
+    """Return the ends of the final frames of an hour, by both forms."""
     reports, _ = advance(framing, OpenFrameState.none(), columns(ones), 0, HOUR_LENGTH)
     found = [
         (start, end)
@@ -43,7 +43,7 @@ def told(framing: FrameSpec, ones: Sequence[Reading]) -> list[tuple[int, int]]:
     return found
 
 
-def test_a_liberal_frame_reaches_past_readings_without_a_value() -> None:
+def test_liberal_frame_extends_past_readings_without_a_value() -> None:
     ones = [
         Reading(1, 5, holds=False), Reading(2, None, missing=True), Reading(3, 50, holds=True),
         Reading(4, None, missing=True), Reading(5, 5, holds=False),
@@ -51,7 +51,7 @@ def test_a_liberal_frame_reaches_past_readings_without_a_value() -> None:
     assert told(FrameSpec(Threshold(liberal=True)), ones) == [(1, 5)]
 
 
-def test_a_start_drops_an_open_frame_only_if_it_would_have_joined_it() -> None:
+def test_start_drops_an_open_frame_only_if_it_would_have_joined_it() -> None:
     dropping = FrameSpec(Threshold(), when_open="drop")
     ends = Reading(6, 1, holds=False, starts=False)
     joins = [
@@ -70,9 +70,9 @@ def test_a_start_drops_an_open_frame_only_if_it_would_have_joined_it() -> None:
     assert told(dropping, does_not) == [(1, 2)]
 
 
-def test_of_overlapping_minimal_frames_those_that_contain_another_are_left_out() -> None:
+def test_minimal_frames_that_contain_another_are_dropped() -> None:
     framing = FrameSpec(Aggregate("sum", ">", Fraction(10), True))
-    # From 1 it takes three readings, from 2 two, from 3 two.
+    # From 1 it needs three readings, from 2 two, from 3 two.
     ones = [Reading(time, value) for time, value in enumerate([1, 3, 8, 9], start=1)]
     found = period_frames(framing, columns(ones), 0, HOUR_LENGTH, overlap=True, longest=False)
     assert sorted(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(2, 3), (3, 4)]
@@ -80,7 +80,7 @@ def test_of_overlapping_minimal_frames_those_that_contain_another_are_left_out()
     assert sorted((frame.start, frame.end) for frame in frames) == [(2, 3), (3, 4)]
 
 
-def test_a_frame_that_is_reported_when_its_stretch_ends_counts_all_its_readings_as_new() -> None:
+def test_frame_reported_at_the_end_of_its_period_counts_all_readings_as_new() -> None:
     ones = [Reading(hour * HOUR_LENGTH, 50, holds=True) for hour in range(3)]
     found = period_frames(
         FrameSpec(Threshold()), columns(ones), 0, 4 * HOUR_LENGTH, overlap=False, longest=False
@@ -89,9 +89,10 @@ def test_a_frame_that_is_reported_when_its_stretch_ends_counts_all_its_readings_
     assert found.hour.tolist() == [3 * HOUR_LENGTH]
 
 
-def test_silence_of_a_known_key_is_a_frame_as_soon_as_it_is_long_enough() -> None:
+def test_silence_of_a_known_key_is_a_frame_once_long_enough() -> None:
     """Lines a minute, counted by 5 minutes, of hosts as in an operator's report: a is silent from 10:30 on, c
-    from 9:00 to 10:00, and b never."""
+    from 9:00 to 10:00, and b never.
+    """
     every = HOUR_LENGTH // 12
     framing = FrameSpec(
         Threshold(), every, True, "satisfies", idle=24 * HOUR_LENGTH, min_time=2 * every, begins=True
@@ -113,7 +114,7 @@ def test_silence_of_a_known_key_is_a_frame_as_soon_as_it_is_long_enough() -> Non
     assert told(framing, ones) == [(2 * every, 5 * every)]
 
 
-def test_a_key_may_be_idle_for_any_number_of_minutes() -> None:
+def test_key_may_be_idle_for_any_number_of_minutes() -> None:
     minute = HOUR_LENGTH // 60
     framing = FrameSpec(Threshold(), idle=20 * minute)
     ones = [Reading(at * minute, 50, holds=True) for at in (0, 19, 39, 50)]

@@ -1,4 +1,4 @@
-"""The exact text of everything that frames are refused for."""
+"""The exact text of every error of frames."""
 
 # ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
 
@@ -294,7 +294,7 @@ B = {"kind": "boundary", "value": "took", "step": 1, "on_duplicate_time": "max"}
         ),
     ],
 )
-def test_what_frames_are_refused_for(frame: dict[str, Any], message: str) -> None:
+def test_invalid_frames_are_refused_with_reason(frame: dict[str, Any], message: str) -> None:
     data = base()
     data["frames"] = {"x": {name: value for name, value in frame.items() if value is not ...}}
     assert refusal(data).replace("app.yaml: frames.x.", "").replace("app.yaml: ", "") == message

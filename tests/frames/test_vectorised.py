@@ -1,4 +1,4 @@
-"""Frames of many keys at once, against the framing function."""
+"""Frames of many keys at once, compared with the framing function."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ Key = list[Reading]
 
 
 Runs = Sequence[tuple[int, int]]
-"""From which hour to which each goes."""
+"""First and last hour of each run."""
 
 
 @st.composite
@@ -35,7 +35,7 @@ def cases(draw: st.DrawFn, kind: str) -> tuple[FrameSpec, list[Key]]:
 
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[Runs, Runs]:
-    """Some runs, and the same hours in as few runs as can be. Some hours nobody asks for."""
+    """Draw some runs, and the same hours in as few runs as possible. Some hours are not requested."""
     ends = sorted({0, HOURS + 8, *draw(st.sets(st.integers(1, HOURS + 7), max_size=5))})
     found = [run for run in pairwise(ends) if draw(st.integers(0, 4))]
     few: list[tuple[int, int]] = []
@@ -60,7 +60,7 @@ def columns(keys: Sequence[Key], begin: int, until: int) -> Readings:
 
 
 def latest(rows: OpenFrameState) -> OpenFrameState:
-    """The last row of each key."""
+    """Return the last row of each key."""
     order = np.lexsort([rows.hour, rows.key])
     return rows.take(order[np.append(np.diff(rows.key[order]) != 0, True)[: len(order)]])
 
@@ -95,13 +95,13 @@ def as_told(key: int, report: FrameReport, framing: FrameSpec) -> tuple[object, 
 def in_runs(
     framing: FrameSpec, keys: Sequence[Key], hours: Runs
 ) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-    """What runs tell, and what they leave; each looks back as far as a frame may be idle, and no further."""
+    """Return the rows of runs, and their state; each looks back exactly as far as a frame may be idle."""
     left, found = OpenFrameState.none(), []
     last = 0
     for begin, until in ((begin * HOUR_LENGTH, end * HOUR_LENGTH) for begin, end in hours):
         near = left.take(left.hour >= begin - -(-framing.idle // HOUR_LENGTH) * HOUR_LENGTH)
         if framing.begins:
-            # The last hour that was asked for has all keys that are known.
+            # The last requested hour has all known keys.
             near = near.take(near.hour == last - HOUR_LENGTH)
         near, last = latest(near), until
         reports, rows = advance(framing, near, columns(keys, begin, until), begin, until)
@@ -111,13 +111,13 @@ def in_runs(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None:
+def test_runs_of_many_keys_equal_the_framing_function(kind: str) -> None:
     @rare_case(4)
     @given(case=cases(kind), asked=runs())
     def check(case: tuple[FrameSpec, list[Key]], asked: tuple[Runs, Runs]) -> None:
         (framing, keys), (some, few) = case, asked
         found, left = in_runs(framing, keys, some)
-        # What hours leave is a table, too, and does not depend on the runs either.
+        # The state of hours is a table, too, and does not depend on the runs either.
         assert left == in_runs(framing, keys, few)[1]
         hours = [number * HOUR_LENGTH for run in few for number in range(*run)]
         hour = list(OpenFrameState.none().columns()).index("hour")
@@ -135,12 +135,12 @@ def test_runs_of_many_keys_say_what_the_framing_function_says(kind: str) -> None
 
 @pytest.mark.parametrize("kind", ["delta", "aggregate", "threshold"])
 @pytest.mark.parametrize("longest", [False, True])
-def test_frames_of_a_stretch_by_itself(kind: str, longest: bool) -> None:
+def test_frames_of_a_single_period_equal_the_framing_function(kind: str, longest: bool) -> None:
     @rare_case(4)
     @given(case=cases(kind), overlap=st.booleans())
     def check(case: tuple[FrameSpec, list[Key]], overlap: bool) -> None:
         framing, keys = case
-        # Of a stretch by itself nothing is known of a key before its first reading there.
+        # In a single period a key is unknown before its first reading.
         framing = replace(framing, begins=False)
         overlap &= kind != "threshold"
         until = (HOURS + 8) * HOUR_LENGTH
@@ -171,7 +171,7 @@ WORKED = [30, 31, 33, 34, 30, 34, 33, 34, 35, 32]
     ],
     ids=["F1", "F2", "F3"],
 )
-def test_the_worked_example_of_the_paper(
+def test_worked_example_of_the_paper_is_reproduced(
     framing: FrameSpec, longest: bool, expected: list[tuple[int, int]]
 ) -> None:
     ones = [Reading(time, value, holds=value > 32) for time, value in enumerate(WORKED, start=1)]
@@ -185,7 +185,7 @@ def test_the_worked_example_of_the_paper(
     assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == expected
 
 
-def test_sums_that_may_not_be_exact_are_refused() -> None:
+def test_possibly_inexact_sums_are_refused() -> None:
     framing = FrameSpec(Aggregate("sum", ">", Fraction(100), False))
     of = [Reading(time, 2**60) for time in range(5)]
     with pytest.raises(
@@ -194,7 +194,7 @@ def test_sums_that_may_not_be_exact_are_refused() -> None:
         advance(framing, OpenFrameState.none(), columns([of], 0, HOUR_LENGTH), 0, HOUR_LENGTH)
 
 
-def test_sums_of_other_keys_and_of_frames_before_count_for_nothing() -> None:
+def test_sums_of_other_keys_and_earlier_frames_do_not_count() -> None:
     framing = FrameSpec(Aggregate("sum", ">", Fraction(2**60), True), min_records=2)
     keys = [[Reading(time, 2**59) for time in range(6)] for _ in range(40)]
     reports, _ = advance(framing, OpenFrameState.none(), columns(keys, 0, HOUR_LENGTH), 0, HOUR_LENGTH)

@@ -1,4 +1,4 @@
-"""What is taken from a detector of an operator's own, and what is not."""
+"""Which results of an operator's own detector are accepted, and which are rejected."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ RECORDS = [Record(FIRST + timedelta(minutes=n), {"client": "a", "status": n}) fo
 OTHER = Record(FIRST, {"client": "a", "status": 0})
 
 
-def test_matches_are_places_in_order_each_once() -> None:
+def test_matches_are_unique_places_in_order() -> None:
     def detect(records: Sequence[Record]) -> Any:
         assert [(r.time, r["status"], dict(r)) for r in records] == [
             (r.time, r["status"], dict(r)) for r in RECORDS
@@ -37,7 +37,7 @@ def test_matches_are_places_in_order_each_once() -> None:
             r"it has to return records of a match; it returned Record\(2015-05-17T00:00",
         ),
         (lambda records: [[]], "it returned a match without records"),
-        # One that is like a record that was shown is not it.
+        # A record equal to a shown one is not the same record.
         (
             lambda records: [[OTHER]],
             r"it returned what it was not shown: Record\(2015-05-17T00:00:00\+00:00, {",
@@ -45,6 +45,6 @@ def test_matches_are_places_in_order_each_once() -> None:
         (lambda records: [[3]], "it returned what it was not shown: 3"),
     ],
 )
-def test_what_is_no_match_is_refused(detect: Callable[[Sequence[Record]], Any], said: str) -> None:
+def test_invalid_match_is_refused(detect: Callable[[Sequence[Record]], Any], said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         matches_in(detect, RECORDS)

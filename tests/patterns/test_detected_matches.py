@@ -56,7 +56,7 @@ def time_of(one: tuple[int, Record]) -> int:
 
 @dataclass
 class Fast:
-    """Runs of the fast form; what one carries to the next are rows of each level."""
+    """Runs of the vectorised form; rows of each level carry the state to the next run."""
 
     pattern: EventPattern
     widening: Widening
@@ -84,7 +84,7 @@ class Fast:
             at, cut = (np.concatenate(pair) for pair in zip(self.ended[level], (at, cut), strict=True))
             order = np.argsort(at)
             at, cut = at[order], cut[order]
-            # Cut is what lies apart within a batch, and nothing else.
+            # Records far apart within a batch are separated, and no others.
             batch = self._batches(at, length)
             assert cut.tolist() == [*((np.diff(at) > 1) & (np.diff(batch) == 0)), False][: len(at)]
             found += self._found(level, rows_of(every, at, cut), at, stretches)
@@ -129,7 +129,7 @@ def expected_of(
 
 @CASE
 @given(case=widenings(), keys=KEYS, ends=ENDS, records=st.integers(1, 30), pairs=st.integers(1, 400))
-def test_many_keys_at_once_come_to_the_same(
+def test_many_keys_at_once_equal_each_key(
     case: tuple[EventPattern, Widening],
     keys: list[list[tuple[int, int]]],
     ends: list[int],
@@ -149,7 +149,7 @@ def test_many_keys_at_once_come_to_the_same(
     most=st.integers(3, 4),
     bits=st.lists(st.sampled_from([0, 1, 1, 2, 3]), min_size=17, max_size=24),
 )
-def test_a_batch_of_too_many_records_holds_what_any_other_does(
+def test_batch_of_too_many_records_has_the_matches_of_any_other(
     elements: str, most: int, bits: list[int]
 ) -> None:
     pattern, widening = EventPattern(ELEMENTS[elements], (), 40, most), Widening(40, 40, most)
@@ -157,13 +157,13 @@ def test_a_batch_of_too_many_records_holds_what_any_other_does(
     with mock.patch("transom.features.patterns.algorithm.batches.minimal", wraps=minimal) as looked:
         found = Fast(pattern, widening, of_all(keys)).advance(OVER, [(-1, OVER)])
     assert sorted(found) == expected_of(pattern, widening, keys, [(-1, OVER)])
-    # Looked at together are so few that what it takes grows with the records, not with their square.
+    # So few are examined together that the cost grows with the records, not with their square.
     shown = [call.args[1].window for call in looked.call_args_list]
     assert all(np.bincount(windows).max() <= 4 * most for windows in shown if len(windows))
 
 
 @given(case=widenings(), keys=KEYS, ends=ENDS)
-def test_runs_of_many_keys_carry_what_the_listing_carries(
+def test_runs_of_many_keys_carry_the_state_of_the_listing(
     case: tuple[EventPattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int]
 ) -> None:
     pattern, widening = case
@@ -185,7 +185,9 @@ def test_runs_of_many_keys_carry_what_the_listing_carries(
 
 @dataclass(frozen=True)
 class Window:
-    """As the listing shows it, with what makes it worth showing: a first and a last record of its level."""
+    """A window as the listing shows it, with the reason to show it: a first and a last record of its
+    level.
+    """
 
     rows: list[int]
     middle: int
@@ -195,7 +197,7 @@ class Window:
 
 
 def windows_of(widening: Widening, level: int, rows: KeyedRecords) -> list[Window]:
-    """Every window of a level that is not empty."""
+    """Return every window of a level that is not empty."""
     length, time = widening.length(level), rows.time.tolist()
     batches: dict[tuple[int, int], list[int]] = {}
     for row, key in enumerate(rows.key.tolist()):
@@ -218,7 +220,7 @@ def windows_of(widening: Widening, level: int, rows: KeyedRecords) -> list[Windo
 
 @CASE
 @given(case=widenings(), keys=KEYS, ends=ENDS)
-def test_windows_are_shown_whole_that_can_hold_something_new(
+def test_windows_with_possible_new_matches_are_shown_whole(
     case: tuple[EventPattern, Widening], keys: list[list[tuple[int, int]]], ends: list[int]
 ) -> None:
     _, widening = case
@@ -254,7 +256,7 @@ def test_windows_are_shown_whole_that_can_hold_something_new(
     marked=st.lists(st.tuples(st.booleans(), st.booleans())),
     many=st.integers(1, 3),
 )
-def test_of_windows_is_shown_what_can_be_part_of_something_new(
+def test_only_records_of_possible_new_matches_are_shown(
     case: tuple[EventPattern, Widening],
     keys: list[list[tuple[int, int]]],
     ends: list[int],
@@ -297,7 +299,7 @@ def test_of_windows_is_shown_what_can_be_part_of_something_new(
                 assert closes[behind - 1]
                 assert sum(opens[first:behind]) >= many
                 assert all(first <= begin and end < behind for begin, end in near)
-                # No more than what L lets meet: L - 1 records of the earlier batch, and of the later one too
+                # No more than L allows to meet: L - 1 records of the earlier batch, and of the later one too
                 # where an instance has to begin in the earlier one.
                 assert max(one.rows[0], one.middle - widening.max_records + 1) <= first < behind
                 assert one.middle < behind <= one.rows[-1] + 1
@@ -307,13 +309,13 @@ def test_of_windows_is_shown_what_can_be_part_of_something_new(
 
 
 def some_of(ends: list[int]) -> list[tuple[int, int]]:
-    """Stretches that are next to each other, or apart."""
+    """Draw intervals that are adjacent, or apart."""
     marks = sorted({*ends, OVER})
     return [*zip([-1, *marks[:-1]], marks, strict=True)][:: 1 + len(ends) % 2]
 
 
 def lowest(widening: Widening, first: int, last: int) -> int:
-    """The lowest level with a window that holds both, whether or not they are near enough."""
+    """Return the lowest level with a window that contains both, near enough or not."""
     for level in range(20):
         length = widening.batch << level
         if (last // length + 1) * length - 2 * length <= first:
@@ -322,7 +324,7 @@ def lowest(widening: Widening, first: int, last: int) -> int:
 
 
 @given(case=widenings(), first=st.integers(0, 60), reach=st.integers(0, 36))
-def test_a_match_belongs_to_the_first_window_of_the_lowest_level(
+def test_match_belongs_to_the_first_window_of_the_lowest_level(
     case: tuple[EventPattern, Widening], first: int, reach: int
 ) -> None:
     _, widening = case

@@ -1,4 +1,4 @@
-"""Episodes as the stage makes them of Arrow rows, without Spark: ids are texts, keys are columns."""
+"""Episodes as the stage computes them from Arrow rows, without Spark: ids are texts, keys are columns."""
 
 from datetime import timedelta
 from functools import partial
@@ -32,7 +32,7 @@ def schema_of(key: dict[str, str]) -> pa.Schema:
 
 
 def match(number: int, name: str, start: int, end: int, **more: Any) -> dict[str, Any]:
-    """A match that is detected at the end of an hour; its records by minutes of the day."""
+    """Return a match that is detected at the end of an hour, with its records by minutes of the day."""
     return {
         "hour": at(number), "episode_id": name, "user": "ann", "status": None,
         "start_time": at(0) + start * MINUTE, "last_time": at(0) + end * MINUTE, "matches": 1,
@@ -41,7 +41,7 @@ def match(number: int, name: str, start: int, end: int, **more: Any) -> dict[str
 
 
 def run(rows: list[dict[str, Any]], hours: range) -> list[dict[str, Any]]:
-    """What some hours say, of their matches and of what others have said."""
+    """Return the rows of some hours, from their matches and earlier rows."""
     made = partial(episode_rows, [*KEY], [micros(at(number)) for number in hours], MERGING, schema_of(KEY))
     halves = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     found = [row for batch in made(batch_of(half) for half in halves) for row in batch.to_pylist()]
@@ -49,7 +49,7 @@ def run(rows: list[dict[str, Any]], hours: range) -> list[dict[str, Any]]:
 
 
 MATCHES = [
-    # `b` is detected first; `a` and `c` lie apart from it until `0` comes.
+    # `b` is detected first; `a` and `c` are apart from it until `0` joins them.
     match(2, "b", 100, 110),
     match(2, "c", 141, 150, detected_at=at(2) + 30 * MINUTE, level=0),
     match(3, "0", 111, 130),
@@ -76,14 +76,14 @@ ROWS = [
     row(3, "b", 100, 110, 1, 0, "joined") | {"joined": "c"},
     row(3, "c", 100, 150, 3, 1, "partial") | EARLIER,
     row(3, "d", 200, 210, 1, 1, "partial") | {"status": 5, "detected_at": at(4)},
-    # Final by 06:30, when 150 and 30 minutes lie 210 minutes back; the hour to 07:00 says so.
+    # Final by 06:30, when 150 and 30 minutes are 210 minutes back; the hour to 07:00 reports it.
     row(6, "c", 100, 150, 3, 0, "final") | EARLIER,
     row(7, "a", 200, 210, 1, 0, "final") | {"user": None, "detected_at": at(4)},
     row(7, "d", 200, 210, 1, 0, "final") | {"status": 5, "detected_at": at(4)},
 ]
 
 
-def test_hours_say_what_has_become_of_the_episodes_of_a_key() -> None:
+def test_hours_report_the_changes_of_the_episodes_of_a_key() -> None:
     assert run(MATCHES, range(10)) == ROWS
     assert run([], range(10)) == []
     (batch,) = episode_rows([*KEY], [micros(at(2))], MERGING, schema_of(KEY), [batch_of(MATCHES[:1])])
@@ -97,7 +97,7 @@ def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("cut", range(2, 8))
-def test_an_hour_is_made_of_what_hours_before_it_have_said(cut: int) -> None:
+def test_hour_is_computed_from_rows_of_earlier_hours(cut: int) -> None:
     early = [one for one in MATCHES if one["hour"] < at(cut)]
     told = run(early, range(cut))
     stored = [
@@ -107,7 +107,7 @@ def test_an_hour_is_made_of_what_hours_before_it_have_said(cut: int) -> None:
     assert told + run([*stored, *late], range(cut, 10)) == ROWS
 
 
-def test_a_pattern_without_a_key_is_one_key() -> None:
+def test_pattern_without_a_key_has_one_key() -> None:
     hours = [micros(at(2)), micros(at(3))]
     rows = [batch_of(MATCHES).drop_columns(["user", "status"])]
     batches = episode_rows([], hours, MERGING, schema_of({}), rows)
@@ -121,11 +121,11 @@ def test_a_pattern_without_a_key_is_one_key() -> None:
     ]
 
 
-def test_the_step_reads_matches_of_its_hour_and_its_own_rows_as_far_as_one_may_be_open() -> None:
+def test_step_reads_matches_of_its_hour_and_its_own_rows_of_possibly_open_episodes() -> None:
     stream = parse(small(merge_gap="1 hour", within="23 hours"))
     *_, step = definition(stream).steps
     (part,) = step.outputs.values()
-    # The longest batches take 42 hours and 40 minutes.
+    # The longest batches have 42 hours and 40 minutes.
     assert part.reads == (
         InputRange("patterns", "x", "matches"),
         InputRange("patterns", "x", "episodes", back=67, forward=-1),

@@ -1,4 +1,4 @@
-"""Episodes: the definition's properties over whole histories, and the fast form against it."""
+"""Episodes: the definition's properties over whole histories, and the vectorised form compared with it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -87,7 +87,7 @@ def _groups(rows: Iterable[EpisodeRow], merge: int) -> list[list[EpisodeRow]]:
 
 @st.composite
 def mergings(draw: st.DrawFn) -> Merging:
-    """Of one to five levels, batches of 15 or 30 minutes."""
+    """Draw one to five levels, with batches of 15 or 30 minutes."""
     top = QUARTER << draw(st.integers(0, 4))
     within = draw(st.sampled_from([top, top - 1, top // 2 + 1]))
     merge = draw(
@@ -98,9 +98,9 @@ def mergings(draw: st.DrawFn) -> Merging:
 
 @st.composite
 def matches_of(draw: st.DrawFn, merging: Merging) -> list[EpisodeRow]:
-    """Matches, each detected at the end of the window that its last record completes."""
+    """Draw matches, each detected at the end of the window that its last record completes."""
     found = []
-    # Their order by number is none in time.
+    # Their numbers are not in order of time.
     for number in draw(st.permutations(range(draw(st.integers(0, 9))))):
         level = draw(st.integers(0, (merging.top // QUARTER).bit_length() - 1))
         length = QUARTER << level
@@ -127,7 +127,7 @@ def histories(draw: st.DrawFn) -> tuple[Merging, list[EpisodeRow]]:
 def defined(
     matches: Sequence[EpisodeRow], stored: Sequence[EpisodeRow], hours: Iterable[int], merging: Merging
 ) -> list[EpisodeRow]:
-    """Hour by hour by the definition."""
+    """Return the rows hour by hour, by the definition."""
     made: list[EpisodeRow] = []
     for hour in hours:
         of_hour = [match for match in matches if match.hour == hour]
@@ -152,7 +152,7 @@ def whole(matches: Sequence[EpisodeRow], merging: Merging) -> list[EpisodeRow]:
 
 @st.composite
 def stored_rows(draw: st.DrawFn) -> list[EpisodeRow]:
-    """Any rows that hours may say, whether or not matches are behind them."""
+    """Draw any rows that hours may have, with or without matches."""
     found = []
     for number in range(draw(st.integers(0, 6))):
         start = draw(st.integers(-40, 30)) * QUARTER
@@ -171,7 +171,7 @@ def stored_rows(draw: st.DrawFn) -> list[EpisodeRow]:
 
 @CASE
 @given(history=histories(), stored=stored_rows(), hours=st.sets(st.integers(0, 12), min_size=4))
-def test_many_hours_and_keys_at_once_are_those_of_the_definition(
+def test_many_hours_and_keys_at_once_equal_the_definition(
     history: tuple[Merging, list[EpisodeRow]], stored: list[EpisodeRow], hours: set[int]
 ) -> None:
     merging, matches = history
@@ -183,7 +183,7 @@ def test_many_hours_and_keys_at_once_are_those_of_the_definition(
 
 @CASE
 @given(history=histories(), cuts=st.lists(st.integers(1, HOURS), max_size=8))
-def test_how_hours_are_cut_into_runs_leaves_no_trace(
+def test_split_of_hours_into_runs_leaves_no_trace(
     history: tuple[Merging, list[EpisodeRow]], cuts: list[int]
 ) -> None:
     merging, matches = history
@@ -197,7 +197,7 @@ def test_how_hours_are_cut_into_runs_leaves_no_trace(
 
 @CASE
 @given(history=histories())
-def test_in_the_end_episodes_are_the_union_of_all_matches(history: tuple[Merging, list[EpisodeRow]]) -> None:
+def test_final_episodes_are_the_union_of_all_matches(history: tuple[Merging, list[EpisodeRow]]) -> None:
     merging, matches = history
     rows = whole(matches, merging)
     ends = {row.id: row for row in rows}
@@ -219,7 +219,8 @@ def test_in_the_end_episodes_are_the_union_of_all_matches(history: tuple[Merging
         for some in components
     }
     assert found == said
-    # One of a component's first hour gives the name, of those that were joined the first; each is one.
+    # The name comes from a match of a component's first hour, and for joined ones from the first; each is
+    # one.
     first = [{match.id for match in some} for some in components]
     assert all(len(of & {id for id, row in ends.items() if row.state == FINAL}) == 1 for of in first)
     by_id = {id: number for number, of in enumerate(first) for id in of}
@@ -227,7 +228,7 @@ def test_in_the_end_episodes_are_the_union_of_all_matches(history: tuple[Merging
 
 
 def components_of(matches: Sequence[EpisodeRow], merge: int) -> list[list[EpisodeRow]]:
-    """Matches that reach each other: of one key by start, each with what it is no further from than merge."""
+    """Return matches that reach each other: of one key by start, each with those at most merge away."""
     components: list[list[EpisodeRow]] = []
     for match in sorted(matches, key=lambda match: (match.key, match.start)):
         last = components[-1] if components else []
@@ -240,7 +241,7 @@ def components_of(matches: Sequence[EpisodeRow], merge: int) -> list[list[Episod
 
 @CASE
 @given(history=histories())
-def test_an_episode_has_one_last_row_and_every_match_counts_once(
+def test_episode_has_one_last_row_and_every_match_counts_once(
     history: tuple[Merging, list[EpisodeRow]],
 ) -> None:
     merging, matches = history
@@ -256,7 +257,7 @@ def test_an_episode_has_one_last_row_and_every_match_counts_once(
         assert len({row.hour for row in of_one}) == len(of_one)
         assert len({(row.detected_at, row.level, row.key) for row in of_one}) == 1
         assert all(row.end < row.hour + HOUR_LENGTH and row.start <= row.end for row in of_one)
-        # Without something new an hour says of an episode only that it has come to an end.
+        # Without news an hour reports an episode only when it ends.
         assert all(row.new or row.state != PARTIAL for row in of_one)
         assert (
             last.end + merging.merge <= last.hour + HOUR_LENGTH - merging.top - merging.within
@@ -271,7 +272,7 @@ def test_an_episode_has_one_last_row_and_every_match_counts_once(
 
 @CASE
 @given(history=histories())
-def test_no_row_further_back_than_the_reach_is_open(history: tuple[Merging, list[EpisodeRow]]) -> None:
+def test_row_further_back_than_the_reach_is_never_open(history: tuple[Merging, list[EpisodeRow]]) -> None:
     class Further(Merging):
         @property
         def reach(self) -> int:
@@ -289,25 +290,25 @@ def match(hour: int, first: int, last: int, number: int = 0) -> EpisodeRow:
     ("more", "reach"),
     [(0, 7), (1, 8), (2, 8), (-1, 7), (HOUR_LENGTH - 1, 8), (HOUR_LENGTH, 8), (HOUR_LENGTH + 1, 9)],
 )
-def test_the_reach_is_that_of_a_record_at_the_end_of_its_hour(more: int, reach: int) -> None:
+def test_reach_is_that_of_a_record_at_the_end_of_its_hour(more: int, reach: int) -> None:
     merging = Merging(HOUR_LENGTH + more, 2 * HOUR_LENGTH, 4 * HOUR_LENGTH)
     assert merging.reach == reach
     (first, last) = fast([match(0, 0, HOUR_LENGTH - 1)], [], range(0, 12 * HOUR_LENGTH, HOUR_LENGTH), merging)
-    # A microsecond more is not seen in whole hours: the hour after its own ends is the first.
+    # A further microsecond does not count in whole hours: the hour after its own ends is the first.
     assert last == replace(
         first, hour=(7 + (more > 1) + (more > HOUR_LENGTH + 1)) * HOUR_LENGTH, new=0, state=FINAL
     )
 
 
-def test_what_is_further_back_than_the_reach_is_left_as_it_stands() -> None:
-    """Hours in between were not asked for: no hour can say what came of it."""
+def test_episode_further_back_than_the_reach_is_unchanged() -> None:
+    """The hours in between were not requested: no hour can report its end."""
     merging = Merging(0, HOUR_LENGTH, HOUR_LENGTH)
     assert fast([match(0, 0, HOUR_LENGTH - 1)], [], [0, 3 * HOUR_LENGTH], merging) == [
         match(0, 0, HOUR_LENGTH - 1)
     ]
 
 
-def test_an_episode_is_final_when_the_earliest_match_to_come_cannot_join_it() -> None:
+def test_episode_is_final_when_the_earliest_future_match_cannot_join_it() -> None:
     merging = Merging(7, 90 * QUARTER, 128 * QUARTER)
     by = 400 * QUARTER
     # Detected a moment later, by a window of the top level.
@@ -316,7 +317,7 @@ def test_an_episode_is_final_when_the_earliest_match_to_come_cannot_join_it() ->
     assert max(ends) == earliest - merging.merge - 1
 
 
-def test_a_match_brings_together_what_was_apart() -> None:
+def test_match_joins_separate_episodes() -> None:
     merging = Merging(QUARTER, 3 * HOUR_LENGTH, 4 * HOUR_LENGTH)
     one, two = match(4, 10 * QUARTER, 11 * QUARTER, 2), match(4, 14 * QUARTER, 15 * QUARTER, 1)
     three, four = match(5, 12 * QUARTER, 13 * QUARTER, 5), match(5, 16 * QUARTER + 1, 18 * QUARTER, 0)
@@ -328,7 +329,7 @@ def test_a_match_brings_together_what_was_apart() -> None:
         replace(two, hour=5 * HOUR_LENGTH, start=10 * QUARTER, end=15 * QUARTER, matches=3, new=1),
         replace(one, hour=5 * HOUR_LENGTH, new=0, state=JOINED, joined=1),
     ]
-    # As near as merge lets it be, it is the same; as soon as nothing can join, it is said at once.
+    # At a distance of merge it joins; once nothing can join, the end is reported at once.
     touching = replace(four, start=16 * QUARTER)
     (joined,) = [
         row

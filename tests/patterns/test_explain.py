@@ -1,4 +1,4 @@
-"""What commands say of the hours of patterns."""
+"""The reports of commands on the hours of patterns."""
 
 import json
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ def fresh(text: str, entries: dict[PartitionKey, PartitionState]) -> Freshness:
 
 
 def made(stream: Stream) -> dict[PartitionKey, PartitionState]:
-    """An hour of all tables, as a run over it leaves the ledger."""
+    """Write an hour of all tables to the ledger, as a run does."""
     node = PartitionKey("ingest", "events", "events", HOUR)
     inputs = freshness_of(stream, LedgerSnapshot({})).recorded_inputs(node, "published")
     events = {node: PartitionState("published", "a", input_hashes=inputs)}
@@ -47,7 +47,7 @@ def made(stream: Stream) -> dict[PartitionKey, PartitionState]:
     }
 
 
-def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None:
+def test_hour_of_patterns_is_as_fresh_as_its_tables() -> None:
     entries = made(parse(yaml.safe_load(TEXT)))
     of = fresh(TEXT, entries)
     tables = {(node.block, node.table) for node in of.partitions("patterns", HOUR)}
@@ -68,7 +68,7 @@ def test_an_hour_of_patterns_is_its_tables_and_is_as_fresh_as_they_are() -> None
         (("within: 3 hours", "within: 3 hours, max_records: 7"), "batches", {"`max_records`"}),
     ],
 )
-def test_what_shapes_a_pattern_has_words(change: tuple[str, str], table: str, words: set[str]) -> None:
+def test_fields_of_a_pattern_have_texts(change: tuple[str, str], table: str, words: set[str]) -> None:
     stream = parse(yaml.safe_load(TEXT.replace(*change, 1)))
     of = freshness_of(stream, LedgerSnapshot(made(parse(yaml.safe_load(TEXT)))))
     node = PartitionKey("patterns", "slow", table, HOUR)

@@ -1,4 +1,4 @@
-"""Episodes as findings without Spark: how they keep up with the table and with the stream's words."""
+"""Episodes as findings without Spark: they follow the table and the stream's texts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -44,7 +44,7 @@ def stream_of(**changes: Any) -> Stream:
 
 
 def row(number: int, name: str, state: str = "partial", **more: Any) -> dict[str, Any]:
-    """What an hour says of an episode."""
+    """Return the row of an hour on an episode."""
     return {
         "hour": at(number), "block": "x", "episode_id": name, "user": "o'brien", "status": None,
         "start_time": at(1) + MINUTE / 60, "last_time": at(1) + 20 * MINUTE, "matches": 1, "new_matches": 1,
@@ -58,7 +58,7 @@ SCHEMA = Table.load("episodes").declare(key={"user": "string", "status": "bigint
 def hold(
     ledger: Ledger, rows: list[dict[str, Any]], hours: range = range(1, 9), killed: bool = False
 ) -> None:
-    """A run that has published these rows of some hours, or was killed before it had."""
+    """Run with these published rows of some hours, or with a kill before the commit."""
     uri = f"{ledger.root}/episodes"
     if not DeltaTable.is_deltatable(uri):
         DeltaTable.create(uri, SCHEMA)
@@ -85,7 +85,7 @@ def version(ledger: Ledger) -> int:
 
 
 @pytest.mark.parametrize("title", ["{user}", None])
-def test_a_title_is_one_line_whatever_it_names(ledger: Ledger, title: str | None) -> None:
+def test_title_is_one_line_for_any_values(ledger: Ledger, title: str | None) -> None:
     hold(ledger, [row(2, "a", user="o'\n\tbrien\x1b[2J")], range(1, 3))
     publish(ledger, stream_of(title=title))
     (found,) = findings(ledger.root, order=FINDING_ORDER)
@@ -94,7 +94,7 @@ def test_a_title_is_one_line_whatever_it_names(ledger: Ledger, title: str | None
     assert found.key == "o'\n\tbrien\x1b[2J"
 
 
-def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> None:
+def test_finding_is_the_last_row_of_an_episode(ledger: Ledger) -> None:
     stream = stream_of()
     grown = row(3, "a", matches=3, new_matches=2, last_time=at(2) + 30 * MINUTE)
     rows = [
@@ -134,7 +134,7 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
     sync_ledger_findings(ledger, stream.name, "patterns", {})
     assert version(ledger) == stood
 
-    # An hour that says only that it is over is no news: it belongs to the hour that showed the last match.
+    # An hour that only reports the end is no news: it belongs to the hour of the last match.
     hold(ledger, [*rows, grown | {"hour": at(7), "state": "final", "new_matches": 0}])
     assert publish(ledger, stream)
     assert version(ledger) == stood + 1
@@ -150,7 +150,7 @@ def test_a_finding_is_what_the_last_hour_says_of_an_episode(ledger: Ledger) -> N
     assert findings(ledger.root, order=FINDING_ORDER) == over
 
 
-def test_only_what_differs_is_written(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_changed_findings_are_written(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[list[Any]] = []
     replaced = sync._replace
 
@@ -164,7 +164,7 @@ def test_only_what_differs_is_written(ledger: Ledger, monkeypatch: pytest.Monkey
     hold(ledger, rows)
     publish(ledger, stream)
     before = findings(ledger.root, order=FINDING_ORDER)
-    # One has grown, of one nothing is left, and one has come.
+    # One has grown, one has disappeared, and one is new.
     changed = [*rows[:1], *rows[2:], row(4, "e3", matches=2), row(7, "e7")]
     hold(ledger, changed)
     publish(ledger, stream)
@@ -186,7 +186,7 @@ def test_only_what_differs_is_written(ledger: Ledger, monkeypatch: pytest.Monkey
     assert findings(anew.root, order=FINDING_ORDER) == after
 
 
-def test_what_a_killed_run_has_begun_is_not_told(ledger: Ledger) -> None:
+def test_rows_of_a_killed_run_are_not_reported(ledger: Ledger) -> None:
     stream = stream_of()
     publish(ledger, stream)
     hold(ledger, [row(2, "a"), row(3, "a", matches=2), row(4, "b")])
@@ -195,7 +195,7 @@ def test_what_a_killed_run_has_begun_is_not_told(ledger: Ledger) -> None:
     assert len(stood) == 2
     hold(ledger, [row(3, "a", matches=9), row(4, "b")], range(2, 4), killed=True)
     assert not publish(ledger, stream)
-    # Nor does the next one's claim make them what stands.
+    # Nor does the claim of the next run make them published.
     hold(ledger, [row(4, "b", user="eve")], range(3, 4), killed=True)
     assert publish(ledger, stream)
     assert {(f.key, f.hour) for f in findings(ledger.root, order=FINDING_ORDER)} == {
@@ -207,7 +207,7 @@ def test_what_a_killed_run_has_begun_is_not_told(ledger: Ledger) -> None:
     assert [f.title[:24] for f in findings(ledger.root, order=FINDING_ORDER)] == ["app: it's o'brien, 9 tim"]
 
 
-def test_words_are_told_anew_and_a_pattern_that_is_gone_is_told_nothing_of(ledger: Ledger) -> None:
+def test_changed_text_is_written_again_and_removed_pattern_has_no_findings(ledger: Ledger) -> None:
     hold(ledger, [row(2, "a")])
     publish(ledger, stream_of())
     (before,) = findings(ledger.root, order=FINDING_ORDER)
@@ -242,13 +242,13 @@ def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
     assert found.evidence[1] == "1 match; its records are in the table matches, of block x"
 
 
-def test_one_that_no_hour_can_close_any_more_goes_on_no_longer(ledger: Ledger) -> None:
-    """Further than top and within behind one that says that it is open, a later one does not look for it."""
+def test_episode_that_no_hour_can_close_is_not_ongoing(ledger: Ledger) -> None:
+    """An hour further than top and within after a row that calls it open does not look for it."""
     for last, ongoing in ((3, True), (4, True), (5, False)):
         hold(ledger, [row(2, "a")], range(last, last + 1))
         publish(ledger, stream_of(batch="1 hour"))
         assert [f.ongoing for f in findings(ledger.root, order=FINDING_ORDER)] == [ongoing]
-        # Hours that wait for others have not looked.
+        # Blocked hours have not looked.
         waits = {
             PartitionKey("patterns", "x", "episodes", at(20)): PartitionState(
                 "blocked", "run", reason="of another"
@@ -259,7 +259,7 @@ def test_one_that_no_hour_can_close_any_more_goes_on_no_longer(ledger: Ledger) -
         assert not publish(ledger, stream_of(batch="1 hour"))
 
 
-def test_many_are_told_by_several_commits_and_one_that_meets_another_is_made_again(
+def test_many_findings_take_several_commits_and_conflicts_are_retried(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
@@ -277,7 +277,7 @@ def test_many_are_told_by_several_commits_and_one_that_meets_another_is_made_aga
         publish(ledger, stream_of())
 
 
-def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Ledger) -> None:
+def test_worst_findings_are_first_and_an_interval_has_those_of_its_hours(ledger: Ledger) -> None:
     hold(
         ledger,
         [
@@ -288,14 +288,14 @@ def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Le
     )
     publish(ledger, stream_of())
     found = findings(ledger.root, order=FINDING_ORDER)
-    # Of those that go on, the latest.
+    # Of the ongoing ones, the latest.
     assert [(f.start_time, f.ongoing) for f in found] == [
         (at(3), True),
         (at(3), False),
         (at(1) + MINUTE / 60, False),
     ]
     shown = [len(findings(ledger.root, Interval(at(n), at(n + 1)), order=FINDING_ORDER)) for n in range(7)]
-    # An hour has what it reports, and nothing that a later one reports of it.
+    # An hour has the findings that it reports, and none that a later one reports.
     assert shown == [0, 0, 1, 0, 0, 2, 0]
     kinds = [
         replace(
@@ -332,7 +332,7 @@ def test_the_worst_come_first_and_an_interval_has_what_its_hours_show(ledger: Le
         assert [f.start_time for f in ranked if f.kind == kind][: len(starts)] == starts
 
 
-def test_nothing_is_told_where_there_is_nothing(ledger: Ledger) -> None:
+def test_empty_table_gives_no_findings(ledger: Ledger) -> None:
     assert not publish(ledger, stream_of())
     assert not sync.sync_table_findings(ledger, stream_of(), alerts.SOURCE)
     hold(ledger, [])

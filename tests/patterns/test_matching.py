@@ -1,4 +1,4 @@
-"""Instances of many windows at once are those of the definition."""
+"""Instances of many windows at once equal those of the definition."""
 
 from collections.abc import Mapping
 from itertools import combinations_with_replacement
@@ -47,7 +47,7 @@ def patterns(draw: st.DrawFn) -> EventPattern:
                 )
             one = many == 1
             distinct = draw(st.sampled_from([(), ("a",), ("a", "b")])) if one and times > 1 else ()
-            # Steps of a pattern may take the same records.
+            # Steps of a pattern may match the same records.
             steps.append(PatternStep(f"s{bit}", draw(st.integers(0, 2)), times, distinct, agrees))
             bit += 1
         if not steps:
@@ -67,7 +67,7 @@ def patterns(draw: st.DrawFn) -> EventPattern:
 
 
 Row = tuple[int, int, int, int]
-"""Time since the record before, bits, and values of two columns."""
+"""Time since the previous record, bits, and values of two columns."""
 CODES = st.sampled_from([1, 1, 1, 0, 0, 2, -1])
 BITS = st.sampled_from([7, 7, 7, 7, 1, 2, 3, 4, 5, 6, 8, 15])
 NOISE = st.tuples(st.integers(0, 2), BITS, CODES, CODES)
@@ -75,7 +75,7 @@ NOISE = st.tuples(st.integers(0, 2), BITS, CODES, CODES)
 
 @st.composite
 def planted(draw: st.DrawFn, pattern: EventPattern) -> list[Row]:
-    """Nearly an instance, at the bounds of what may be, with other records between."""
+    """Draw a near instance, at the bounds of validity, with other records between."""
     rows: list[Row] = []
     for element in pattern.elements:
         taken = draw(st.permutations([step for step in element.steps for _ in range(step.times)]))
@@ -129,23 +129,23 @@ BESIDES = EventPattern(
     20,
     9,
 )
-"""The b behind a may be one of the value that the last b has, which is not the one that it differs from."""
+"""The b after a may have the value of the last b, which is not the one from which it must differ."""
 TWICE = EventPattern(
     (Element((A, PatternStep("b", 1, 2))), Element((PatternStep("c", 2, 1, agrees=(("a", "b", "a"),)),))),
     (),
     20,
     9,
 )
-"""Two in any order that have to agree with each other, since a later one agrees with both."""
+"""Two in any order that must agree with each other, since a later one agrees with both."""
 
 UNLIKE = EventPattern((Element((PatternStep("a", 0, 2, ("a", "b")),)),), (), 20, 9)
-"""Two that differ, of which none has no value."""
+"""Two that differ, of which one has no value."""
 
 
 def chain(
     *steps: PatternStep, nevers: tuple[ForbiddenRecord, ...] = (), most: int | None = None
 ) -> EventPattern:
-    """Steps one after the other, the gaps between them at most so long."""
+    """Return steps in sequence, with gaps of at most so long."""
     gaps = [(None, None), *((None, most) for _ in steps[1:])]
     elements = tuple(Element((step,), None, gap) for step, gap in zip(steps, gaps, strict=True))
     return EventPattern(elements, nevers, 20, 9)
@@ -177,7 +177,7 @@ BB = PatternStep("b", 1, 2)
 @example(case=(BESIDES, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 2, 1, 0), (1, 4, 0, 0)]]))
 @example(case=(TWICE, [[(0, 1, 0, 0), (1, 2, 1, 0), (1, 2, 2, 0), (1, 4, 1, 0)]]))
 @given(case=cases())
-def test_minimal_instances_are_those_of_the_definition(case: tuple[EventPattern, list[list[Row]]]) -> None:
+def test_minimal_instances_equal_those_of_the_definition(case: tuple[EventPattern, list[list[Row]]]) -> None:
     pattern, rows = case
     stretches = [stretch(some) for some in rows]
     firsts, lasts = minimal(pattern, joined(stretches))
@@ -193,7 +193,7 @@ def test_minimal_instances_are_those_of_the_definition(case: tuple[EventPattern,
 
 @example(case=(UNLIKE, [[(0, 1, 1, 1), (1, 1, 2, -1), (1, 1, 1, 2)]]))
 @given(case=cases())
-def test_the_smallest_instance_of_a_stretch_is_that_of_the_definition(
+def test_smallest_instance_of_a_slice_equals_that_of_the_definition(
     case: tuple[EventPattern, list[list[Row]]],
 ) -> None:
     pattern, rows = case
@@ -216,8 +216,8 @@ def test_the_smallest_instance_of_a_stretch_is_that_of_the_definition(
                 smallest(pattern, whole.part(first, last))
 
 
-def test_values_are_kept_no_longer_than_a_later_step_agrees_with_them() -> None:
-    # Else what has been matched would grow with the values that there are.
+def test_values_are_stored_only_while_a_later_step_needs_them() -> None:
+    # Otherwise the partial matches would grow with the number of values.
     steps = (PatternStep("a", 0), PatternStep("b", 1, agrees=(("a", "a", "a"),)), PatternStep("c", 2))
     pattern = EventPattern(tuple(Element((step,)) for step in steps), (), 100, 100)
     rows = [(1, bits, value, 0) for bits in (1, 2, 4) for value in range(5)]
@@ -235,7 +235,7 @@ def test_values_are_kept_no_longer_than_a_later_step_agrees_with_them() -> None:
     rows=st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=1, max_size=14),
     many=st.integers(1, 4),
 )
-def test_the_last_row_from_which_on_there_are_as_many_values(rows: list[tuple[bool, int]], many: int) -> None:
+def test_last_row_with_enough_values_after_it_is_found(rows: list[tuple[bool, int]], many: int) -> None:
     here = np.arange(len(rows))
     heads = np.maximum.accumulate(np.where([begins for begins, _ in rows], here, 0))
     values = np.array([value for _, value in rows])
@@ -245,8 +245,8 @@ def test_the_last_row_from_which_on_there_are_as_many_values(rows: list[tuple[bo
     ]
 
 
-def test_a_value_that_comes_early_and_late_is_left_for_the_last_record() -> None:
-    """To take it at once leaves nothing for the end, which more ways lead to than can be tried."""
+def test_value_present_early_and_late_is_saved_for_the_last_record() -> None:
+    """Using it at once leaves none for the end, which has more paths than can be tried."""
     scan = Element((PatternStep("scan", 0, 20, ("a",)),))
     pattern = EventPattern((scan, Element((PatternStep("long", 1),), gap=(None, 50))), (), 1000, 200)
     values = [0, 1, 2, 3, *(4 + n * 7 % 50 for n in range(86)), *[2] * 10]
@@ -257,9 +257,10 @@ def test_a_value_that_comes_early_and_late_is_left_for_the_last_record() -> None
     assert found.places == (*firsts[:19], 90, 100)
 
 
-def test_what_may_come_next_is_worked_out_once_for_all_ways_there() -> None:
-    """Three steps three times each in any order, any record of which may be any of them, and few of which are
-    near the end: more ways than can be tried, and as many tables as there are ways to have served a part."""
+def test_possible_next_steps_are_computed_once_for_all_paths() -> None:
+    """Three steps three times each in any order. Any record may match any of them, and few are near the end:
+    more paths than can be tried, and a table for each partial assignment.
+    """
     busy = Element(tuple(PatternStep(f"s{bit}", bit, 3) for bit in range(3)), within=395)
     pattern = EventPattern(
         (Element((A,)), busy, Element((PatternStep("end", 3),), gap=(None, 2))), (), 1000, 400

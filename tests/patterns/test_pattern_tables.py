@@ -1,4 +1,4 @@
-"""What patterns match is what the definition says of the whole log, whatever the history of the lake."""
+"""Matches of patterns equal those of the definition on the whole log, for any history of the lake."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -62,7 +62,7 @@ patterns:
 
 
 def requests(rng: random.Random, hours: int) -> list[list[str]]:
-    """Some requests of three clients in each hour, many of which some pattern may take."""
+    """Return some requests of three clients in each hour, many of which a pattern may match."""
     statuses = [*[401] * 9, *[200] * 8, 205, *[304] * 4, 410, 410, 500]
     return [
         [
@@ -75,8 +75,9 @@ def requests(rng: random.Random, hours: int) -> list[list[str]]:
 
 
 def expected(harness: StreamHarness, name: str, asked: Iterable[int]) -> list[tuple[object, ...]]:
-    """The matches of a pattern whose windows end in hours that were asked for, by trying all records of these
-    hours."""
+    """Return the matches of a pattern whose windows end in requested hours, by trying all records of these
+    hours.
+    """
     block = block_of(harness.stream, name)
     pattern, widening = block.pattern, block.widening
     assert pattern is not None
@@ -120,7 +121,7 @@ def of_records(match: Instance, records: list[dict[str, object]], block: Pattern
 
 
 def told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
-    """The matches of a pattern as the table has them, in the same form."""
+    """Return the matches of a pattern from the table, in the same form."""
     block = block_of(harness.stream, name)
     rows = [row for row in harness.rows_of("matches") if row["block"] == name]
     for row in rows:
@@ -145,7 +146,7 @@ def told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
 
 
 def united(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
-    """Key, bounds, number and first of the matches of a pattern that lie together."""
+    """Return key, bounds, number and first of the matches of a pattern that are joined."""
     pattern = harness.stream.patterns[name]
     rows = [row for row in harness.rows_of("matches") if row["block"] == name]
     groups: list[list[dict[str, Any]]] = []
@@ -169,7 +170,7 @@ def united(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
 
 
 def last_told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
-    """The episodes of a pattern as the last hour that tells of each has them."""
+    """Return the last row of each episode of a pattern."""
     key = harness.stream.patterns[name].key
     rows = [row for row in harness.rows_of("episodes") if row["block"] == name]
     last = {row["episode_id"]: row for row in sorted(rows, key=lambda row: row["hour"])}
@@ -177,7 +178,7 @@ def last_told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     return sorted(tuple(row[c] for c in columns) for row in last.values() if row["state"] != "joined")
 
 
-def test_matches_of_one_run_are_those_of_the_definition(make_stream: Make) -> None:
+def test_matches_of_one_run_equal_those_of_the_definition(make_stream: Make) -> None:
     day, hours = make_stream(GUESSING), 6
     for number, lines in enumerate(requests(random.Random(1), hours)):
         day.land(number, lines)
@@ -187,8 +188,8 @@ def test_matches_of_one_run_are_those_of_the_definition(make_stream: Make) -> No
 
 
 @pytest.mark.full
-def test_what_matches_is_what_the_definition_says_whatever_the_history(make_stream: Make) -> None:
-    """Slow (half a minute): four patterns, six runs, and every match beside the definition."""
+def test_matches_equal_those_of_the_definition_for_any_history(make_stream: Make) -> None:
+    """Slow (half a minute): four patterns, six runs, and every match compared with the definition."""
     rng, hours = random.Random(1), 12
     lived, whole = make_stream(GUESSING, "lived"), make_stream(GUESSING, "whole")
     files = requests(rng, hours)
@@ -196,7 +197,7 @@ def test_what_matches_is_what_the_definition_says_whatever_the_history(make_stre
     for number, lines in enumerate(files):
         if number != late:
             lived.land(number, lines)
-    # Nobody asks for two hours in the midst, in which a long batch ends.
+    # Two hours in the middle, in which a long batch ends, are not requested.
     cuts = [(0, 2), (2, 4), (6, 7), (7, 11), (11, hours)]
     for start, end in rng.sample(cuts, len(cuts)):
         lived.run(start, end)
@@ -225,7 +226,7 @@ def test_what_matches_is_what_the_definition_says_whatever_the_history(make_stre
 
 
 def spans(row: tuple[Any, ...], start: datetime, end: datetime) -> bool:
-    """Whether a match begins before some time and ends after it."""
+    """Return whether a match begins before some time and ends after it."""
     records = row[-1]
     return bool(records[0][0] < start and records[-1][0] >= end)
 
@@ -252,7 +253,7 @@ def apart(one: dict[str, Any], other: dict[str, Any]) -> timedelta:
 
 
 @pytest.mark.full
-def test_a_detector_of_an_operator_sees_every_window_whatever_the_history(make_stream: Make) -> None:
+def test_custom_detector_receives_every_window_for_any_history(make_stream: Make) -> None:
     rng, hours = random.Random(5), 5
     lived, whole = make_stream(DETECTED, "lived"), make_stream(DETECTED, "whole")
     for number, lines in enumerate(requests(rng, hours)):
@@ -270,14 +271,16 @@ def test_a_detector_of_an_operator_sees_every_window_whatever_the_history(make_s
     matches = whole.rows_of("matches")
     assert all((m["steps"], m["bindings"], m["kept_status"]) == ([], [], [401, 200]) for m in matches)
     found = [(m["client"], *([r[k] for k in ORDER] for r in m["records"])) for m in matches]
-    # Of the last hour's some will be seen in a window that ends after it.
+    # Some matches of the last hour are detected in a window that ends after it.
     seen_later = [w for w in wanted if w not in found]
     assert sorted(found) == sorted(w for w in wanted if w not in seen_later)
     assert all(w[2][0] > hour(2) for w in seen_later)
     assert len({m["level"] for m in matches}) > 1
 
 
-def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_stand(make_stream: Make) -> None:
+def test_raising_detector_is_named_with_key_and_window_and_other_hours_are_published(
+    make_stream: Make,
+) -> None:
     text = DETECTED.replace(
         "tests.support.some_detectors.entered", "tests.support.some_detectors.fragile"
     ).replace("3 hours", "20 minutes")
@@ -295,7 +298,7 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
         "LookupError: no such page at 01:25 (some_detectors.py, line 22)"
     )
     assert day.table("matches").count() == 2
-    # It is what a person is told, too.
+    # The finding for the user has it, too.
     told = [
         finding
         for finding in day.findings()
@@ -306,8 +309,8 @@ def test_a_detector_that_raises_is_named_with_key_and_window_and_other_hours_sta
 
 
 @pytest.mark.full
-def test_hours_that_nobody_asked_for_count_as_empty_until_somebody_does(make_stream: Make) -> None:
-    """The file of an hour has put a record in the one before, which is half of a match."""
+def test_hours_count_as_empty_until_they_are_requested(make_stream: Make) -> None:
+    """The file of an hour has put a record in the previous one, which is half of a match."""
     text = DETECTED[: DETECTED.index("  entered")] + (
         "  two: {within: 3 hours, batch: 20 minutes, steps: [{id: one, where: status = 401, times: 2}]}\n"
     )

@@ -30,10 +30,10 @@ def in_order(found: list[LevelMatch[Record]]) -> list[LevelMatch[Record]]:
 
 @CASE
 @given(case=widenings(), rows=ROWS, every=st.booleans())
-def test_every_instance_is_found_once_wherever_it_falls_and_nothing_else(
+def test_every_instance_is_found_once_at_any_place_and_nothing_else(
     case: tuple[EventPattern, Widening], rows: list[tuple[int, int]], every: bool
 ) -> None:
-    # Not only of the minimal ones: theorem 1 is of any pattern that a detector may look for.
+    # Not only minimal ones: theorem 1 holds for any pattern that a detector may search.
     pattern, widening = case
     detector = Detector(pattern, instances if every else minimal_instances)
     records = records_of(rows)
@@ -51,14 +51,15 @@ def test_every_instance_is_found_once_wherever_it_falls_and_nothing_else(
 
 
 @given(batch=st.integers(1, 50), times=st.integers(1, 3000), first=st.integers(0, 10**6))
-def test_there_are_as_many_levels_as_it_takes(batch: int, times: int, first: int) -> None:
+def test_number_of_levels_suffices(batch: int, times: int, first: int) -> None:
     longest = batch * times // 3 + batch
     widening = Widening(batch, longest, 1)
     below = widening.top // 2
     assert below < longest <= widening.top == batch * 2 ** (widening.levels - 1) or (
         widening.levels == 1 and longest == batch
     )
-    # The top level shows what begins anywhere; without it, what begins just before a window is lost.
+    # The top level has instances beginning anywhere; without it, those that begin just before a window are
+    # lost.
     assert 0 <= widening.level_of(first, first + longest) < widening.levels
     if widening.levels > 1:
         edge = (first // widening.top + 1) * widening.top - 1
@@ -67,7 +68,7 @@ def test_there_are_as_many_levels_as_it_takes(batch: int, times: int, first: int
 
 @CASE
 @given(case=widenings(), rows=ROWS)
-def test_work_is_bounded(case: tuple[EventPattern, Widening], rows: list[tuple[int, int]]) -> None:
+def test_work_is_within_its_bound(case: tuple[EventPattern, Widening], rows: list[tuple[int, int]]) -> None:
     _, widening = case
     records, work, lengths = records_of(rows), Work(), []
 
@@ -91,7 +92,7 @@ def test_work_is_bounded(case: tuple[EventPattern, Widening], rows: list[tuple[i
 
 @CASE
 @given(case=widenings(), rows=ROWS, ends=ENDS)
-def test_runs_come_to_what_one_run_does(
+def test_several_runs_equal_one_run(
     case: tuple[EventPattern, Widening], rows: list[tuple[int, int]], ends: list[int]
 ) -> None:
     pattern, widening = case

@@ -1,4 +1,4 @@
-"""What a try says of a pattern: which steps its matches have, or why it may have found nothing."""
+"""The report of a try on a pattern: the steps of its matches, or why it may have none."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -46,7 +46,7 @@ def events(root: str, words: list[str]) -> None:
         ({"detector": "tests.support.some_detectors.entered", "carry": []}, " in 6 events"),
     ],
 )  # fmt: skip
-def test_a_pattern_that_finds_nothing_says_what_its_steps_take(
+def test_pattern_without_matches_shows_the_events_of_each_step(
     spark: "SparkSession",
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -58,7 +58,7 @@ def test_a_pattern_that_finds_nothing_says_what_its_steps_take(
     assert capsys.readouterr().out == f"\nguessed: no episode{told}\n"
 
 
-def test_a_match_is_shown_with_the_time_of_each_step_and_its_lines(
+def test_match_is_shown_with_the_time_of_each_step_and_its_lines(
     spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stream = stream_of(steps=[FAILED, ENTERED])

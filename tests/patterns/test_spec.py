@@ -1,4 +1,4 @@
-"""What a pattern of a stream's file gives."""
+"""The meaning of a pattern in a stream's file."""
 
 import json
 import pickle
@@ -36,7 +36,7 @@ def of(**changes: Any) -> Pattern:
     return parse(small(**changes)).patterns["x"]
 
 
-def test_patterns_that_people_look_for_are_read() -> None:
+def test_realistic_patterns_are_parsed() -> None:
     stream = pickle.loads(pickle.dumps(streams()))
     assert stream.stages == ("ingest", "patterns")
     patterns: dict[str, Pattern] = stream.patterns
@@ -77,7 +77,7 @@ def test_patterns_that_people_look_for_are_read() -> None:
     assert (patterns["came_back"].merge_gap, patterns["shell"].merge_gap) == (HOUR, timedelta(0))
 
 
-def test_only_key_within_and_steps_need_be_said() -> None:
+def test_only_key_within_and_steps_are_required() -> None:
     pattern = of(key=["host"])
     assert (pattern.key, pattern.where, pattern.count_records, pattern.merge_gap) == (
         ("host",),
@@ -95,7 +95,7 @@ def test_only_key_within_and_steps_need_be_said() -> None:
     assert parse(small(key=[])).patterns["x"].key == ()
 
 
-def test_a_step_agrees_with_the_first_one_or_with_the_one_it_names() -> None:
+def test_step_agrees_with_the_first_or_the_named_step() -> None:
     pattern = of(
         steps=[
             {"any_order": [{"id": "a", "where": "ok"}, {"id": "b", "where": "ok"}]},
@@ -114,7 +114,7 @@ def test_a_step_agrees_with_the_first_one_or_with_the_one_it_names() -> None:
     ]  # fmt: skip
 
 
-def test_what_records_carry_is_sorted_and_without_the_key() -> None:
+def test_columns_of_records_are_sorted_and_exclude_the_key() -> None:
     data = small(
         key=["user"],
         carry=["took", "user"],
@@ -140,7 +140,7 @@ def test_what_records_carry_is_sorted_and_without_the_key() -> None:
         ("3660 days", 5 * MINUTE, 22),
     ],
 )
-def test_time_is_cut_as_finely_as_is_said_or_by_default(within: str, batch: timedelta, levels: int) -> None:
+def test_time_has_the_declared_or_default_resolution(within: str, batch: timedelta, levels: int) -> None:
     pattern = of(within=within)
     assert (pattern.batch, pattern.widening.levels) == (batch, levels)
 
@@ -150,8 +150,8 @@ DIVISORS = [n for n in range(1, 3601) if 3600 % n == 0]
 
 @given(st.sampled_from(DIVISORS), st.integers(0, 2**20), st.integers(-1, 1))
 @example(300, 1023, 1)
-def test_a_pattern_fits_the_top_level_and_no_level_below(batch: int, batches: int, more: int) -> None:
-    """In exact numbers, and as the logarithm where floats tell."""
+def test_pattern_fits_the_top_level_and_no_level_below(batch: int, batches: int, more: int) -> None:
+    """In exact numbers, and by the logarithm where floats are precise enough."""
     length = timedelta(seconds=batch * (batches + 1), microseconds=more)
     length = min(max(length, timedelta(seconds=batch)), timedelta(days=3660))
     pattern = of(within=length, batch=timedelta(seconds=batch))
@@ -164,7 +164,7 @@ def test_a_pattern_fits_the_top_level_and_no_level_below(batch: int, batches: in
         assert pattern.widening.levels == ceil(log2(length / pattern.batch)) + 1
 
 
-def test_an_impossible_condition_is_named_by_its_path() -> None:
+def test_impossible_condition_is_named_by_its_path() -> None:
     plain, never = {"id": "a", "where": "status = 1"}, "status > 5 and status < 6"
     either = {"any_order": [{"id": "b", "where": "status = 2"}, {"id": "c", "where": never}]}
     stream = parse(small(steps=[plain, either, {"id": "d", "where": never}]))
@@ -174,21 +174,21 @@ def test_an_impossible_condition_is_named_by_its_path() -> None:
     ]
 
 
-def test_an_instance_spans_a_hundred_records_or_twice_what_it_takes() -> None:
+def test_instance_spans_a_hundred_records_or_twice_its_steps() -> None:
     assert of(steps__0__times=49).max_records == 100
     assert of(steps__0__times=50).max_records == 102
     assert of(steps__0__times=50, max_records=51).max_records == 51
 
 
-def test_stages_are_those_that_have_blocks() -> None:
+def test_stages_are_those_with_blocks() -> None:
     assert parse(small()).stages == ("ingest", "patterns", "aggregates")
     assert parse(small() | {"aggregates": {}}).stages == ("ingest", "patterns")
-    # A key that a pattern is for is not the stream's own.
+    # The key of a pattern is not the stream's own.
     assert parse(small() | {"aggregates": {}}).key_without_block == ()
     assert parse(changed(aggregates={})).key_without_block == ("user",)
 
 
-def test_what_a_stream_looks_for_is_told_in_a_line_each() -> None:
+def test_each_pattern_is_described_in_one_line() -> None:
     assert describe_stream(streams()).splitlines()[1:] == [
         "  pattern came_back: 2 steps by client, within 4 days, 12 levels from batches of 5 minutes",
         "  pattern shell: 5 steps by dst, within 1 day, 10 levels from batches of 5 minutes",
@@ -236,13 +236,13 @@ BOTH = {"batches", "matches"}
         ({"max_records": 99}, BOTH),
         ({"steps__0__where": "status = 2"}, BOTH),
         ({"carry": ["took"]}, BOTH),
-        # A column that the conditions read anyway is one more that records carry.
+        # A column that the conditions read anyway becomes part of the records.
         ({"carry": ["status"]}, BOTH),
         ({"absent": [{"where": "ok", "between": ["a", "b"]}]}, BOTH),
         ({"steps__1__by": "took"}, BOTH),
         ({"steps__0__times": 50}, BOTH),
         ({"within": "2 days"}, {"matches", "episodes"}),
-        # As many levels, another bound.
+        # The same number of levels, another bound.
         ({"within": "23 hours"}, {"matches", "episodes"}),
         ({"carry": ["user"]}, {"matches"}),
         ({"steps__0__times": 2}, {"matches"}),
@@ -252,7 +252,7 @@ BOTH = {"batches", "matches"}
         ({"steps__1__gap": {"min": "1 second"}}, {"matches"}),
     ],
 )
-def test_what_shapes_a_table_of_patterns_changes_its_shape_alone(
+def test_field_of_a_pattern_table_changes_its_fingerprint_alone(
     changes: dict[str, Any], parts: set[str]
 ) -> None:
     before, after = shapes(parse(small())), shapes(parse(small(**changes)))
@@ -272,7 +272,7 @@ def test_what_shapes_a_table_of_patterns_changes_its_shape_alone(
         {"steps__1": {"any_order": [{"id": "b", "where": "ok", "times": 2}, {"id": "c", "where": "ok"}]}},
     ],
 )
-def test_all_that_is_looked_for_shapes_matches(changes: dict[str, Any]) -> None:
+def test_every_search_field_changes_the_fingerprint_of_matches(changes: dict[str, Any]) -> None:
     start: dict[str, Any] = {
         "carry": ["host", "user", "took", "status"],
         "steps__0__times": 2,
@@ -284,7 +284,7 @@ def test_all_that_is_looked_for_shapes_matches(changes: dict[str, Any]) -> None:
     assert one.fingerprint("matches", "x") != other.fingerprint("matches", "x")
 
 
-def test_how_a_pattern_is_written_shapes_nothing() -> None:
+def test_spelling_of_a_pattern_changes_no_fingerprint() -> None:
     def shape(**changes: Any) -> dict[str, str]:
         return shapes(parse(small(carry=["user", "took"], steps__0__times=2, **changes)))
 
@@ -292,7 +292,7 @@ def test_how_a_pattern_is_written_shapes_nothing() -> None:
     assert one == shape(steps__1__by=["took", "user=a.user"], steps__0__distinct=["host", "status"])
 
 
-def test_the_shapes_of_patterns_are_canonical_json() -> None:
+def test_fingerprints_of_patterns_are_canonical_json() -> None:
     stream = parse(
         small(
             carry=["took"],
@@ -359,7 +359,9 @@ def test_the_shapes_of_patterns_are_canonical_json() -> None:
     assert stream.fingerprint("matches", "x") == json.dumps(matches, sort_keys=True, separators=(",", ":"))
 
 
-def test_a_detector_shapes_by_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_of_a_detector_is_part_of_the_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
     def shaped(module: str, source: str) -> dict[str, str]:
@@ -373,7 +375,7 @@ def test_a_detector_shapes_by_its_source(tmp_path: Path, monkeypatch: pytest.Mon
     assert one == same
     assert {part for part in one if one[part] != other[part]} == {"matches"}
     assert json.loads(one["batches"])["all"]
-    # What is taken from another module counts with it.
+    # Imported code of another module counts too.
     passed = [
         shaped(f"from_{name}", f"from {name} import detect\n") for name in ("first_found", "first_other")
     ]
@@ -385,7 +387,9 @@ def test_a_detector_shapes_by_its_source(tmp_path: Path, monkeypatch: pytest.Mon
     )
 
 
-def test_where_a_detectors_file_lies_shapes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_location_of_a_detector_changes_no_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def shape(folder: Path) -> str:
         monkeypatch.syspath_prepend(folder)
         monkeypatch.delitem(sys.modules, "moved", raising=False)
@@ -399,12 +403,12 @@ def test_where_a_detectors_file_lies_shapes_nothing(tmp_path: Path, monkeypatch:
     shutil.copytree(compiled / "here", compiled / "there")
     shapes = [shape(folder) for folder in (tmp_path, compiled / "here", compiled / "there")]
     assert shapes[0] != shapes[1] == shapes[2]
-    # One that has been imported, and whose file is gone.
+    # An imported module whose file was removed.
     (compiled / "there" / "moved.pyc").unlink()
     assert parse(small(steps=..., detector="moved.detect", columns=["status"])).fingerprint("matches", "x")
 
 
-def test_a_stream_without_patterns_is_what_it_was() -> None:
+def test_stream_without_patterns_keeps_its_fingerprints() -> None:
     stream = parse(base())
     assert (stream.patterns, stream.stages, stream.key_without_block) == ({}, ("ingest", "aggregates"), ())
     assert parse(base() | {"patterns": {}}) == stream

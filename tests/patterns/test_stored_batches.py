@@ -1,4 +1,6 @@
-"""What is stored of the hours of a pattern: whatever the cut the same, and enough for every long batch."""
+"""Stored rows of the hours of a pattern: the same for any split into runs, and enough for every long
+batch.
+"""
 
 from collections.abc import Iterable
 
@@ -32,7 +34,7 @@ def block(batch: str, most: int, within: str = "12 hours") -> PatternBlock:
 
 
 def rows_of(records: Iterable[tuple[str, int]]) -> pa.Table:
-    """Records as Spark hands them to a task."""
+    """Return records as a task receives them from Spark."""
     users, minutes = zip(*records, strict=True)
     many = len(users)
     return pa.table(
@@ -49,7 +51,7 @@ def rows_of(records: Iterable[tuple[str, int]]) -> pa.Table:
 
 
 def stored(events: pa.Table, of: PatternBlock, tally: TaskCounters | None = None) -> pa.Table:
-    """What the stage keeps of some events."""
+    """Return the rows that the stage stores of some events."""
     schema = of.schema("batches")
     found = batch_rows(of, schema, events.to_batches(), TaskCounters() if tally is None else tally)
     return pa.Table.from_batches(found, schema).sort_by([("user", "ascending"), ("source_line", "ascending")])
@@ -61,7 +63,7 @@ def stored(events: pa.Table, of: PatternBlock, tally: TaskCounters | None = None
     most=st.integers(1, 4),
     data=st.data(),
 )
-def test_hours_are_stored_alike_however_runs_cut_them_and_hold_every_long_batch(
+def test_stored_hours_are_equal_for_any_runs_and_contain_every_long_batch(
     records: list[tuple[str, int]], batch: str, most: int, data: st.DataObject
 ) -> None:
     of, tally = block(batch, most), TaskCounters()
@@ -75,7 +77,7 @@ def test_hours_are_stored_alike_however_runs_cut_them_and_hold_every_long_batch(
     of_time = int64s(whole["event_time"]) // HOUR_LENGTH
     assert (int64s(whole["hour"]) == of_time * HOUR_LENGTH).all()
 
-    # Nothing is kept that no batch could need: of the part of a batch that lies in an hour, 2L at most.
+    # Nothing is stored that no batch could need: at most 2L records of a batch's part in an hour.
     shortest = BATCHES[batch] * MINUTE
     assert of.widening.length(of.lowest) == shortest
     largest: dict[tuple[str, int, int], int] = {}
@@ -104,9 +106,7 @@ def test_hours_are_stored_alike_however_runs_cut_them_and_hold_every_long_batch(
 
 
 @given(batch=st.sampled_from(sorted(BATCHES)), within=st.integers(1, 40), number=st.integers(0, 400_000))
-def test_an_hour_reads_what_the_long_windows_hold_that_end_in_it(
-    batch: str, within: int, number: int
-) -> None:
+def test_hour_reads_the_records_of_long_windows_that_end_in_it(batch: str, within: int, number: int) -> None:
     of = block(batch, 3, f"{within} hours")
     hour = EPOCH + number * HOUR
     read = range(number - of.reach_of_batches(hour), number + 1)
@@ -120,7 +120,7 @@ def test_an_hour_reads_what_the_long_windows_hold_that_end_in_it(
 
 
 def batches(records: list[tuple[str, int]], length: int) -> dict[tuple[str, int], list[int]]:
-    """The records of every batch, in order."""
+    """Return the records of every batch, in order."""
     found: dict[tuple[str, int], list[int]] = {}
     for line, (user, minute) in sorted(enumerate(records), key=lambda one: (one[1][1], one[0])):
         found.setdefault((user, minute * MINUTE // length), []).append(line)
@@ -128,7 +128,7 @@ def batches(records: list[tuple[str, int]], length: int) -> dict[tuple[str, int]
 
 
 def ends(records: list[int], most: int) -> list[tuple[int, bool]]:
-    """The first and the last L of some records, and whether more have been cut out behind each."""
+    """Return the first and the last L of some records, and whether more were dropped after each."""
     cut = len(records) > 2 * most
     kept = records[:most] + records[most:][-most:]
     return [(record, cut and place == most - 1) for place, record in enumerate(kept)]

@@ -1,4 +1,4 @@
-"""The exact text of everything that a pattern is refused for."""
+"""The exact text of every error of a pattern."""
 
 # ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
 
@@ -44,7 +44,7 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({"carr": ["took"]}, "unknown field 'carr'; nearest: carry"),
         ({"declared_batch": "1 hour"}, "unknown field 'declared_batch'; known: title, severity, key, where, within, batch, max_records, count_records, merge_gap, carry, steps, absent, detector, columns"),
         ({**OWN, "count_records": "steps"}, "count_records: must be all with a detector, which is shown every record; got 'steps'"),
-        # what can never be
+        # impossible conditions
         ({"steps__0": {**A, "times": 3, "distinct": "ok"}}, "steps[0].distinct: is never met: true and false make 2, and times is 3"),
         ({"steps": [A, C, B], "absent": [NOT_C]}, "absent[0].where: every c is one, and lies between a and b: nothing ever matches; got ' not  ok'"),
         ({"steps": [A, {"any_order": [B, C]}, {"id": "d", "where": "ok"}], "absent": [{**NOT_C, "between": ["a", "d"]}]}, "absent[0].where: every c is one, and lies between a and d: nothing ever matches; got ' not  ok'"),
@@ -163,9 +163,7 @@ NOT_C = {"where": " not  ok", "between": ["a", "b"]}
         ({**OWN, "detector": "transom.core.intervals.HOUR"}, "detector: must be a function; transom.core.intervals.HOUR is a timedelta"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_pattern_is_said_with_path_rule_and_value(
-    changes: dict[str, Any], message: str
-) -> None:
+def test_invalid_pattern_is_refused_with_path_rule_and_value(changes: dict[str, Any], message: str) -> None:
     several = message.partition(" ")[2].startswith("problems")
     path = "" if several else "patterns.x: " if message.startswith(("must", "unknown")) else "patterns.x."
     assert refusal(small(**changes)) == f"app.yaml: {path}{message}"
@@ -183,13 +181,11 @@ def test_what_is_wrong_with_a_pattern_is_said_with_path_rule_and_value(
         {"steps": [A, C | {"where": "host = 'a  b'"}, B], "absent": [NOT_C | {"where": "host = 'a b'"}]},
     ],
 )  # fmt: skip
-def test_what_stands_on_a_bound_is_taken(changes: dict[str, Any]) -> None:
+def test_value_on_a_bound_is_accepted(changes: dict[str, Any]) -> None:
     assert parse(small(**changes)).patterns["x"].top
 
 
-def test_what_a_module_says_when_it_is_imported_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_import_error_of_a_module_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     for name, source in {
         "bad_one": "1 / 0",
@@ -222,27 +218,27 @@ def test_what_a_module_says_when_it_is_imported_is_told(
         ("kept_took", "key[0]: kept_took is the column of a match for kept values of took; name the column otherwise"),
     ],
 )  # fmt: skip
-def test_a_column_must_not_mean_two_things_in_the_tables_of_patterns(named: str, message: str) -> None:
+def test_ambiguous_column_in_pattern_tables_is_refused(named: str, message: str) -> None:
     def data(key: list[str], of_pattern: list[str]) -> dict[str, Any]:
         whole = small(key=of_pattern)
-        # Patterns share their tables: what one keeps is no other's key.
+        # Patterns share their tables: a column that one carries is no key of another.
         whole["patterns"]["y"] = {"within": "1 hour", "key": ["user"], "carry": ["took"], "steps": [A]}
         whole["columns"][named] = named
         return {**whole, "key": key, "aggregates": {}}
 
     assert parse(data([named], ["user"])).key == (named,)
     assert refusal(data(["user"], [named])) == f"app.yaml: patterns.x.{message}"
-    # What they have from the stream is told of once, there.
+    # Errors of the stream's columns are reported once, there.
     assert refusal(data([named], [named])) == f"app.yaml: {message}"
 
 
-def test_a_column_of_the_streams_key_that_is_not_there_is_told_once() -> None:
+def test_missing_column_of_the_streams_key_is_reported_once() -> None:
     data = small() | {"key": ["usr"], "aggregates": {}}
     data["patterns"]["y"] = data["patterns"]["x"]
     assert refusal(data) == "app.yaml: key[0]: no column 'usr'; nearest: user"
 
 
-def test_private_state_is_kept_as_long_as_patterns_reach() -> None:
+def test_private_state_is_retained_as_long_as_patterns_reach() -> None:
     """12 levels of 5 minutes: windows of 341 hours and 20 minutes."""
     rule = "must be whole hours, and no less than repair_window and the longest window of the pattern x together, 390 hours"
     data = small(within="4 days")
@@ -256,7 +252,7 @@ def test_private_state_is_kept_as_long_as_patterns_reach() -> None:
     )
 
 
-def test_what_is_wrong_with_several_patterns_is_said_at_once() -> None:
+def test_errors_of_several_patterns_are_reported_together() -> None:
     data = small(steps__1__by="tok = a.took", within="1 hour", steps__1__gap={"min": "2 hours"})
     data["patterns"]["y"] = {"within": "1 hour", "steps": [{**A, "where": "stats = 1"}]}
     assert refusal(data) == (
@@ -267,6 +263,6 @@ def test_what_is_wrong_with_several_patterns_is_said_at_once() -> None:
     )
 
 
-def test_own_checks_are_not_of_patterns() -> None:
+def test_declared_checks_are_refused_for_patterns() -> None:
     data = small() | {"checks": {"x": {"stage": "patterns", "rows": {"at_most": 5}}}}
     assert refusal(data) == "app.yaml: checks.x.stage: must be one of 'ingest', 'aggregates'; got 'patterns'"

@@ -1,4 +1,4 @@
-"""Columns of Arrow tables as numpy takes them."""
+"""Columns of Arrow tables as numpy arrays."""
 
 import math
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 from transom.arrays.arrow import by_value, common_codes, encode_keys, rebatch
 
 
-def test_values_are_one_where_spark_takes_them_for_one() -> None:
+def test_values_equal_in_spark_have_one_code() -> None:
     values = pa.chunked_array([[0.0, -0.0, None], [math.nan, 1.0, -math.nan, None]])
     of_keys, firsts = encode_keys(pa.table({"key": values}), ["key"])
     assert of_keys.tolist() == [0, 0, 1, 2, 3, 2, 1]
@@ -16,7 +16,7 @@ def test_values_are_one_where_spark_takes_them_for_one() -> None:
     assert of_values.tolist() == [0, 0, -1, 1, 2, 1, -1]
 
 
-def test_portions_are_all_rows_in_tables_that_are_not_small() -> None:
+def test_rebatched_tables_have_all_rows_and_are_not_small() -> None:
     batches = [pa.record_batch({"n": pa.array(range(many), pa.int64())}) for many in (2, 0, 3, 4, 1, 0)]
     assert [portion.num_rows for portion in rebatch(batches, 5)] == [5, 5]
     assert [portion.num_rows for portion in rebatch(batches, 6)] == [9, 1]
@@ -25,7 +25,7 @@ def test_portions_are_all_rows_in_tables_that_are_not_small() -> None:
     assert list(rebatch(batches[1:2], 5)) == []
 
 
-def test_rows_of_a_value_come_together_and_no_others() -> None:
+def test_rows_of_a_value_are_grouped_together() -> None:
     sizes = [[1, 1], [], [1, 2], [3], [3, 3, 5], [6]]
     batches = [pa.record_batch({"n": pa.array(some, pa.int64())}) for some in sizes]
     assert [rows["n"].to_pylist() for rows in by_value(batches, "n")] == [[1, 1, 1], [2], [3, 3, 3], [5], [6]]

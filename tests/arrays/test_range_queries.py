@@ -1,4 +1,4 @@
-"""Searches in many ranges at once are those of each range."""
+"""Searches in many ranges at once equal those in each range."""
 
 import numpy as np
 from hypothesis import given
@@ -21,7 +21,9 @@ def columns(rows: list[tuple[int, ...]]) -> list[np.ndarray]:
 
 
 @given(values=VALUES, ranges=RANGES)
-def test_maxima(values: list[tuple[int, int]], ranges: list[tuple[int, int, int]]) -> None:
+def test_range_maxima_equal_those_of_each_range(
+    values: list[tuple[int, int]], ranges: list[tuple[int, int, int]]
+) -> None:
     cut = [(min(low, len(values)), min(high, len(values)), owner) for low, high, owner in ranges]
     every, owners = columns(values)
     low, high, besides = columns(cut)
@@ -34,7 +36,9 @@ def test_maxima(values: list[tuple[int, int]], ranges: list[tuple[int, int, int]
 
 
 @given(values=st.lists(st.integers(0, 9), min_size=1), ranges=RANGES)
-def test_bisected_and_expanded(values: list[int], ranges: list[tuple[int, int, int]]) -> None:
+def test_searched_and_expanded_ranges_equal_those_of_each(
+    values: list[int], ranges: list[tuple[int, int, int]]
+) -> None:
     values = sorted(values)
     cut = [(min(a, b, len(values)), min(max(a, b), len(values)), bound) for a, b, bound in ranges]
     low, high, bound = columns(cut)

@@ -1,4 +1,4 @@
-"""Jobs of several threads give their results in order, and few are begun before they are asked for."""
+"""Jobs on several threads return results in order, and few start before they are requested."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,12 +16,12 @@ def test_results_come_in_the_order_of_the_jobs(threads: int) -> None:
     ]
 
 
-def test_as_many_jobs_are_done_at_a_time_as_there_are_threads() -> None:
+def test_number_of_concurrent_jobs_equals_that_of_threads() -> None:
     barrier = Barrier(3, timeout=20)
     assert sorted(ordered_map([barrier.wait] * 6, 3)) == [0, 0, 1, 1, 2, 2]
 
 
-def test_one_thread_is_the_callers_own() -> None:
+def test_single_thread_is_the_callers_own() -> None:
     barrier = Barrier(2, timeout=0.01)
     with pytest.raises(BrokenBarrierError):
         list(ordered_map([barrier.wait] * 2, 1))
@@ -35,7 +35,7 @@ def counted(begun: list[int]) -> Iterator[Callable[[], int]]:
 
 
 @pytest.mark.parametrize(("threads", "ahead"), [(1, 0), (2, 2), (4, 4)])
-def test_few_jobs_are_asked_for_ahead(threads: int, ahead: int) -> None:
+def test_few_jobs_are_requested_ahead(threads: int, ahead: int) -> None:
     begun: list[int] = []
     results = ordered_map(counted(begun), threads)
     for number in range(10):
@@ -44,7 +44,7 @@ def test_few_jobs_are_asked_for_ahead(threads: int, ahead: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_what_a_job_raises_is_raised_in_its_turn(threads: int) -> None:
+def test_exception_of_a_job_is_raised_in_its_turn(threads: int) -> None:
     jobs: list[Callable[[], int]] = [partial(int, text) for text in ("1", "2", "x", "3")]
     results = ordered_map(jobs, threads)
     assert [next(results), next(results)] == [1, 2]

@@ -38,7 +38,7 @@ def exactly(text: str) -> str:
         ("0 seconds", timedelta(0)),
     ],
 )
-def test_a_duration_is_a_whole_number_and_a_unit(text: str, length: timedelta) -> None:
+def test_duration_is_a_whole_number_and_a_unit(text: str, length: timedelta) -> None:
     assert parse_duration(text) == length
 
 
@@ -65,12 +65,12 @@ def test_a_duration_is_a_whole_number_and_a_unit(text: str, length: timedelta) -
         ("999999999999 days", "is too long; got '999999999999 days'"),
     ],
 )
-def test_what_is_no_duration_is_refused_with_rule_and_value(text: str, message: str) -> None:
+def test_invalid_duration_is_refused_with_rule_and_value(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=exactly(message)):
         parse_duration(text)
 
 
-def test_a_bare_m_is_not_guessed() -> None:
+def test_ambiguous_unit_m_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^unknown unit 'm' in '5 m'; nearest: "):
         parse_duration("5 m")
 
@@ -88,17 +88,17 @@ def test_a_bare_m_is_not_guessed() -> None:
         (timedelta(microseconds=1), "1 microsecond"),
     ],
 )
-def test_a_duration_is_written_in_its_largest_whole_unit(length: timedelta, text: str) -> None:
+def test_duration_is_written_in_its_largest_whole_unit(length: timedelta, text: str) -> None:
     assert format_duration(length) == text
 
 
-def test_a_negative_duration_is_not_written() -> None:
+def test_negative_duration_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^a duration must not be negative; got -1 day, 0:00:00$"):
         format_duration(timedelta(days=-1))
 
 
 @given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=10**6)))
-def test_a_duration_is_read_back(length: timedelta) -> None:
+def test_written_duration_reads_back_unchanged(length: timedelta) -> None:
     assert parse_duration(format_duration(length)) == length
     assert timedelta(microseconds=microseconds(length)) == length
 
@@ -115,7 +115,7 @@ class _Holder(BaseModel):
     wait: Duration
 
 
-def test_a_field_is_text_in_the_file_and_a_timedelta_in_python() -> None:
+def test_field_is_text_in_the_file_and_a_timedelta_in_python() -> None:
     holder = _Holder.model_validate({"wait": "90 s"})
     assert holder.wait == timedelta(seconds=90)
     assert holder.model_dump(mode="json") == {"wait": "90 seconds"}
@@ -133,13 +133,13 @@ def test_a_field_is_text_in_the_file_and_a_timedelta_in_python() -> None:
         (timedelta(days=-1), "must not be negative; got -1 day, 0:00:00"),
     ],
 )
-def test_a_field_takes_no_bare_numbers_and_nothing_negative(value: object, message: str) -> None:
+def test_field_rejects_bare_and_negative_numbers(value: object, message: str) -> None:
     with pytest.raises(ValidationError) as error:
         _Holder.model_validate({"wait": value})
     assert str(error.value.errors()[0]["ctx"]["error"]) == message
 
 
-def test_a_duration_is_said_in_all_its_units() -> None:
+def test_duration_is_described_in_all_its_units() -> None:
     said = {
         85 * 3600 + 1200: "3 days 13 hours 20 minutes",
         61: "1 minute 1 second",

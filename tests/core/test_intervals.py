@@ -43,12 +43,12 @@ def hours(start: int, end: int) -> Interval:
         " 2015-05-17T10:00 ",
     ],
 )
-def test_an_hour_is_read_as_utc_unless_it_says_otherwise(text: str) -> None:
+def test_hour_without_a_zone_is_utc(text: str) -> None:
     assert parse(text) == TEN
     assert parse(text).tzinfo is UTC
 
 
-def test_a_date_alone_is_its_first_hour() -> None:
+def test_date_alone_is_its_first_hour() -> None:
     assert parse("2015-05-17") == TEN - 10 * HOUR
 
 
@@ -66,7 +66,7 @@ def test_a_date_alone_is_its_first_hour() -> None:
         ),
     ],
 )
-def test_what_is_no_hour_is_refused_with_place_rule_and_value(text: str, message: str) -> None:
+def test_invalid_hour_is_refused_with_place_rule_and_value(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=exactly(message)):
         parse(text, "from")
 
@@ -78,14 +78,14 @@ def test_what_is_no_hour_is_refused_with_place_rule_and_value(text: str, message
         ("2015-05-17T11:00", "2015-05-17T10:00", "from 2015-05-17T11:00 to 2015-05-17T10:00"),
     ],
 )
-def test_an_interval_is_never_empty(start: str, end: str, message: str) -> None:
+def test_empty_interval_is_refused(start: str, end: str, message: str) -> None:
     with pytest.raises(
         ValueError, match=exactly(f"from: must be before to, which is exclusive; got {message}")
     ):
         Interval.parse(start, end)
 
 
-def test_an_interval_says_which_end_is_wrong() -> None:
+def test_invalid_interval_names_the_wrong_end() -> None:
     with pytest.raises(ValueError, match=r"^to: must be on the hour, in UTC; got '2015-05-17T10:01'$"):
         Interval.parse("2015-05-17T10:00", "2015-05-17T10:01")
     with pytest.raises(ValueError, match=r"^from: must say its zone, such as UTC; got 2015-05-17T10:00:00$"):
@@ -96,7 +96,7 @@ def test_an_interval_says_which_end_is_wrong() -> None:
         Interval(TEN, datetime(2015, 5, 17, 11, tzinfo=timezone(timedelta(minutes=30))))
 
 
-def test_equal_instants_are_equal_intervals_whatever_their_zone() -> None:
+def test_equal_instants_of_different_zones_are_equal_intervals() -> None:
     kolkata = timezone(timedelta(hours=5, minutes=30))
     local = Interval(TEN.astimezone(kolkata), (TEN + HOUR).astimezone(kolkata))
     assert local == hours(0, 1)
@@ -104,7 +104,7 @@ def test_equal_instants_are_equal_intervals_whatever_their_zone() -> None:
     assert format_hour(TEN.astimezone(kolkata)) == "2015-05-17T10:00"
 
 
-def test_an_instant_belongs_to_the_hour_that_it_begins_or_lies_in() -> None:
+def test_instant_belongs_to_the_hour_that_contains_it() -> None:
     #   10        11        12
     #   [---------[---------[
     #   x        x x
@@ -113,12 +113,12 @@ def test_an_instant_belongs_to_the_hour_that_it_begins_or_lies_in() -> None:
     assert hour_of(TEN + HOUR) == TEN + HOUR
 
 
-def test_a_time_without_a_zone_has_no_hour() -> None:
+def test_time_without_a_zone_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^instant: must say its zone"):
         hour_of(TEN.replace(tzinfo=None))
 
 
-def test_hours_and_containment_leave_the_end_out() -> None:
+def test_hours_and_containment_exclude_the_end() -> None:
     #   10   11   12   13
     #   [---------[
     interval = hours(0, 2)
@@ -174,7 +174,7 @@ def test_ranges_join_neighbours_only() -> None:
     assert merge_hours([]) == []
 
 
-def test_ranges_take_hours_only() -> None:
+def test_ranges_accept_full_hours_only() -> None:
     with pytest.raises(ValueError, match=r"^from: must be on the hour"):
         merge_hours([TEN + timedelta(minutes=1)])
 
@@ -183,14 +183,14 @@ some_hours = st.lists(st.integers(0, 60), max_size=30).map(lambda ns: [EPOCH + n
 
 
 @given(some_hours)
-def test_ranges_hold_exactly_the_hours_and_do_not_touch(chosen: list[datetime]) -> None:
+def test_ranges_contain_exactly_the_hours_and_are_not_adjacent(chosen: list[datetime]) -> None:
     found = merge_hours(chosen)
     assert [hour for one in found for hour in one.hours()] == sorted(set(chosen))
     assert all(a.end < b.start for a, b in pairwise(found))
 
 
 @given(st.integers(1, 100), st.integers(1, 30))
-def test_chunks_cut_without_loss(length: int, size: int) -> None:
+def test_chunks_contain_every_hour_once(length: int, size: int) -> None:
     whole = hours(0, length)
     parts = list(whole.chunks(size * HOUR))
     assert [hour for part in parts for hour in part.hours()] == list(whole.hours())
@@ -199,16 +199,16 @@ def test_chunks_cut_without_loss(length: int, size: int) -> None:
 
 # The bounds of the strategy are local times.
 @given(st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
-def test_the_hour_of_an_instant_by_its_definition(moment: datetime) -> None:
+def test_hour_of_an_instant_matches_its_definition(moment: datetime) -> None:
     assert hour_of(moment) <= moment < hour_of(moment) + HOUR
 
 
 @given(st.integers(0, 10**6).map(lambda n: EPOCH + n * HOUR))
-def test_an_hour_is_read_back(hour: datetime) -> None:
+def test_written_hour_reads_back_unchanged(hour: datetime) -> None:
     assert parse(format_hour(hour)) == hour
 
 
-def test_hours_in_words_have_exclusive_ends() -> None:
+def test_described_hours_have_exclusive_ends() -> None:
     day = datetime(2015, 5, 17, tzinfo=UTC)
     hours = [day + number * HOUR for number in (4, 1, 2, 1)]
     assert format_hours(hours) == "2015-05-17T01:00 to 2015-05-17T03:00, 2015-05-17T04:00"

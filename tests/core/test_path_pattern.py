@@ -18,7 +18,7 @@ def at(*parts: int) -> datetime:
     return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
 
 
-def test_an_hourly_file() -> None:
+def test_hourly_file_is_matched() -> None:
     pattern = PathPattern("landing/web/%Y-%m-%d/access.%H*.log.gz")
     assert pattern.base == "landing/web"
     assert pattern.unit == "hour"
@@ -44,7 +44,7 @@ def test_an_hourly_file() -> None:
         "landing/web/٢٠١٥-05-17/access.10.log.gz",
     ],
 )
-def test_other_names_and_times_that_do_not_exist_are_no_match(path: str) -> None:
+def test_other_names_and_nonexistent_times_do_not_match(path: str) -> None:
     assert PathPattern("landing/web/%Y-%m-%d/access.%H*.log.gz").match(path) is None
 
 
@@ -68,21 +68,19 @@ def test_other_names_and_times_that_do_not_exist_are_no_match(path: str) -> None
         ),
     ],
 )
-def test_the_span_is_what_the_name_declares(
-    text: str, path: str, start: datetime, end: datetime, unit: str
-) -> None:
+def test_span_is_the_declared_one(text: str, path: str, start: datetime, end: datetime, unit: str) -> None:
     match = PathPattern(text).match(path)
     assert match is not None
     assert (match.start, match.end, match.unit) == (start, end, unit)
 
 
-def test_a_pattern_without_a_time() -> None:
+def test_pattern_without_a_time_is_matched() -> None:
     match = PathPattern("logs/app*.log").match("logs/app-1.log")
     assert match == Match({})
     assert match.hour is None
 
 
-def test_parts_that_repeat_must_agree() -> None:
+def test_repeated_parts_must_agree() -> None:
     pattern = PathPattern("%Y/%m/%Y-%m-%d.log")
     assert pattern.match("2015/05/2015-05-17.log") is not None
     assert pattern.match("2015/05/2015-06-17.log") is None
@@ -98,7 +96,7 @@ def test_parts_that_repeat_must_agree() -> None:
     assert PathPattern("%Y/%j.log").match("2015/366.log") is None
 
 
-def test_captures_become_texts_and_stay_inside_a_folder() -> None:
+def test_captures_are_texts_within_one_folder() -> None:
     pattern = PathPattern("in/{site}/{host}-%Y.log")
     assert pattern.captures == ("site", "host")
     match = pattern.match("in/a b/w-1-2015.log")
@@ -122,7 +120,7 @@ def test_captures_become_texts_and_stay_inside_a_folder() -> None:
         ("access{a}.log", "access.log", {"a": ""}, ("a",)),
     ],
 )
-def test_name_in_which_a_capture_is_empty_is_told_from_others(
+def test_name_with_an_empty_capture_is_distinguished(
     pattern: str, path: str, captures: dict[str, str], empty: tuple[str, ...]
 ) -> None:
     match = PathPattern(pattern).match(path)
@@ -130,13 +128,13 @@ def test_name_in_which_a_capture_is_empty_is_told_from_others(
     assert (match.captures, match.empty) == (captures, empty)
 
 
-def test_other_names_are_no_files_of_the_stream_though_a_capture_could_be_empty() -> None:
+def test_other_names_do_not_match_even_with_empty_captures() -> None:
     assert PathPattern("{host}-%Y.log").match("-x.log") is None
-    assert PathPattern("in/{site}/a.log").match("in//a.log") is not None  # nobody lists such a path
+    assert PathPattern("in/{site}/a.log").match("in//a.log") is not None  # such a path is never listed
     assert PathPattern("in/{site}/a.log").match("in/a.log") is None
 
 
-def test_everything_else_stands_for_itself() -> None:
+def test_other_characters_match_literally() -> None:
     pattern = PathPattern("in/c+.(x) [1]$^|?/conn.%H:00:00-*%%-%Y%m%d.log.gz")
     assert pattern.match("in/c+.(x) [1]$^|?/conn.05:00:00-06:00:00%-20240419.log.gz") is not None
     assert pattern.match("in/cc.(x) [1]$^|?/conn.05:00:00-06:00:00%-20240419.log.gz") is None
@@ -158,11 +156,11 @@ def test_everything_else_stands_for_itself() -> None:
         ("a/100%%/%Y.log", "a/100%"),
     ],
 )
-def test_the_base_is_the_folder_before_the_first_hole(text: str, base: str) -> None:
+def test_base_is_the_folder_before_the_first_capture(text: str, base: str) -> None:
     assert PathPattern(text).base == base
 
 
-def test_times_are_read_in_the_zone_of_the_names() -> None:
+def test_times_are_parsed_in_the_zone_of_the_names() -> None:
     pattern = PathPattern("%Y-%m-%d.%H", "Asia/Kolkata")
     match = pattern.match("2015-05-17.10")
     assert match is not None
@@ -175,12 +173,12 @@ def test_times_are_read_in_the_zone_of_the_names() -> None:
     ("zone", "second", "named"),
     [
         ("Europe/Berlin", at(2015, 10, 25, 1), False),
-        # The name 03 says 17:30 UTC, which is in the second hour.
+        # The name 03 means 17:30 UTC, which is in the second hour.
         ("Australia/Adelaide", at(2015, 4, 4, 17), True),
         ("UTC", at(2015, 10, 25, 1), True),
     ],
 )
-def test_no_name_can_say_the_second_of_an_hour_that_comes_twice(
+def test_second_of_a_repeated_local_hour_has_no_name(
     text: str, zone: str, second: datetime, named: bool
 ) -> None:
     pattern = PathPattern(text, zone)
@@ -196,13 +194,15 @@ def test_no_name_can_say_the_second_of_an_hour_that_comes_twice(
         ("2015-03-29.01", at(2015, 3, 29, 0), at(2015, 3, 29, 1)),
         ("2015-03-29.02", at(2015, 3, 29, 1), at(2015, 3, 29, 2)),
         ("2015-03-29.03", at(2015, 3, 29, 1), at(2015, 3, 29, 2)),
-        # ... and from 3:00 back to 2:00 on 2015-10-25 at 1:00 UTC: the name 02 stands for both.
+        # ... and from 3:00 back to 2:00 on 2015-10-25 at 1:00 UTC: the name 02 means both.
         ("2015-10-25.01", at(2015, 10, 24, 23), at(2015, 10, 25, 0)),
         ("2015-10-25.02", at(2015, 10, 25, 0), at(2015, 10, 25, 2)),
         ("2015-10-25.03", at(2015, 10, 25, 2), at(2015, 10, 25, 3)),
     ],
 )
-def test_hours_around_a_clock_change(path: str, start: datetime, end: datetime) -> None:
+def test_hours_around_a_clock_change_have_the_expected_names(
+    path: str, start: datetime, end: datetime
+) -> None:
     match = PathPattern("%Y-%m-%d.%H", "Europe/Berlin").match(path)
     assert match is not None
     assert (match.start, match.end) == (start, end)
@@ -237,13 +237,13 @@ def test_hours_around_a_clock_change(path: str, start: datetime, end: datetime) 
         ("a/**/b", "`**` is not known, `*` stays inside a folder; got 'a/**/b'"),
     ],
 )
-def test_a_wrong_pattern_is_refused_with_rule_and_value(text: str, message: str) -> None:
+def test_invalid_pattern_is_refused_with_rule_and_value(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=exactly(message)):
         PathPattern(text)
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_a_pattern_or_a_value_error(text: str) -> None:
+def test_any_text_is_a_valid_pattern_or_a_value_error(text: str) -> None:
     try:
         pattern = PathPattern(text)
     except ValueError:
@@ -252,7 +252,7 @@ def test_any_text_is_a_pattern_or_a_value_error(text: str) -> None:
 
 
 @given(st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)))  # noqa: DTZ001 - local times are drawn
-def test_a_written_name_is_read_back(local: datetime) -> None:
+def test_written_name_reads_back_unchanged(local: datetime) -> None:
     text = "in/%Y/%j/%m-%d_%H.%M*"
     match = PathPattern(text).match(local.strftime(text.replace("*", "x")))
     assert match is not None
@@ -274,6 +274,6 @@ def test_a_written_name_is_read_back(local: datetime) -> None:
         ("out", False),
     ],
 )
-def test_a_folder_may_hold_files_where_its_name_fits_that_far(folder: str, may: bool) -> None:
+def test_folder_may_contain_files_if_its_name_fits_the_pattern(folder: str, may: bool) -> None:
     assert PathPattern("in/%Y/{site}/%Y-%m/access.*").can_contain(folder) is may
     assert PathPattern("s3://in/%Y/{site}/%Y-%m/access.*").can_contain(f"s3://{folder}") is may

@@ -1,4 +1,4 @@
-"""What the package logs, as a terminal shows it."""
+"""Log messages of the package on a terminal."""
 
 import logging
 
@@ -9,7 +9,7 @@ from transom.core.terminal_log import terminal_log
 LOG = logging.getLogger("transom.some.part")
 
 
-def test_messages_are_shown_alone_and_errors_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_are_shown_without_prefix_and_errors_separately(capsys: pytest.CaptureFixture[str]) -> None:
     with terminal_log():
         LOG.debug("too much")
         LOG.info("100% done")
@@ -19,7 +19,7 @@ def test_messages_are_shown_alone_and_errors_apart(capsys: pytest.CaptureFixture
     assert (shown.out, shown.err) == ("100% done\nlook at this\n", "failed\n")
 
 
-def test_an_inner_form_holds_for_as_long_as_it_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_inner_handler_applies_within_its_context(capsys: pytest.CaptureFixture[str]) -> None:
     with terminal_log("transom: ", to_stderr=True):
         LOG.info("one")
         with terminal_log("transom: ", to_stderr=True, rewrite=str.upper):
@@ -30,7 +30,7 @@ def test_an_inner_form_holds_for_as_long_as_it_is_there(capsys: pytest.CaptureFi
     assert (shown.out, shown.err) == ("", "transom: one\ntransom: TWO\ntransom: three\n")
 
 
-def test_without_a_form_messages_go_to_whoever_listens(
+def test_messages_without_a_handler_go_to_other_listeners(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with terminal_log():

@@ -1,4 +1,4 @@
-"""What a ledger says is wrong, one finding for each cause."""
+"""The problems in a ledger, with one finding for each cause."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,7 +31,7 @@ from transom.ledger.chain import blocking_reason
 from transom.ledger.snapshot import LedgerSnapshot
 
 
-def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
+def test_consecutive_hours_with_one_cause_are_one_finding() -> None:
     found = of_ingest(
         snapshot({0: GOOD, 1: WITHHELD, 2: WITHHELD, 3: GOOD, 4: WITHHELD}),
         [junk(1), junk(2, ".a"), junk(2, ".b"), junk(4)],
@@ -78,18 +78,18 @@ def test_hours_that_follow_each_other_with_one_cause_are_one_finding() -> None:
         (0.25, "0.25"), (2 / 3, "0.6667"), (1e300, "1e+300"), (None, "nothing"),
     ],
 )  # fmt: skip
-def test_whole_numbers_are_whole_in_a_title(observed: float | None, said: str) -> None:
+def test_whole_numbers_have_no_decimals_in_a_title(observed: float | None, said: str) -> None:
     (found,) = of_ingest(snapshot({1: WITHHELD}), [replace(junk(1), observed=observed)])
     assert found.title.partition(": check ")[2] == f"rejected_share saw {said}, expected at most 0.05"
 
 
-def test_evidence_is_no_longer_than_a_page() -> None:
+def test_evidence_is_at_most_a_page_long() -> None:
     (found,) = of_ingest(snapshot(dict.fromkeys(range(9), WITHHELD)), [junk(number) for number in range(9)])
     assert len(found.evidence) == 1 + 5 + 1 + 5 + 1
     assert found.evidence[6] == "and 4 more"
 
 
-def test_a_source_that_has_gone_silent_is_worse_than_one_that_was() -> None:
+def test_silent_source_is_worse_than_one_that_was_silent() -> None:
     empty = dict.fromkeys((1, 2, 4, 5, 6), PARTIAL)
     found = of_ingest(
         snapshot({0: GOOD, 3: GOOD, 7: PARTIAL} | empty), [*(files(n, 0, 2) for n in empty), files(7, 1, 2)]
@@ -108,7 +108,7 @@ def test_a_source_that_has_gone_silent_is_worse_than_one_that_was() -> None:
     assert {f.finding_id for f in found if f.kind == "source_silent"} == {f.finding_id for f in gone}
 
 
-def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm() -> None:
+def test_warning_has_low_severity_and_warning_source_raises_no_alarm() -> None:
     found = of_ingest(
         snapshot({0: GOOD, 1: GOOD}),
         [replace(verdict, severity="warning") for verdict in (junk(0), files(1, 0))],
@@ -120,7 +120,7 @@ def test_a_warning_is_of_low_severity_and_a_source_that_only_warns_is_no_alarm()
     ]
 
 
-def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
+def test_file_with_events_of_other_hours_is_one_finding() -> None:
     cut = CheckResult(node(1), "file_readable", "incomplete", 1, "at most 0", False, file="a/1.log")
     lacks = lacking(Reason("file", "a/1.log: file_readable: truncated: after 5 lines", "a/1.log"))
     (found,) = of_ingest(snapshot({1: lacks, 2: lacks, 3: lacks}), [cut])
@@ -131,7 +131,7 @@ def test_a_file_that_reaches_into_other_hours_is_one_finding() -> None:
     )
 
 
-def test_hours_that_lack_a_withheld_file_name_it_and_its_cure() -> None:
+def test_hours_that_lack_a_quarantined_file_name_it_and_its_fix() -> None:
     words = "a/1.log: withheld, the finding of 2015-05-17T01:00 says why"
     lacks = lacking(Reason("quarantined_file", words, "a/1.log"))
     withheld, found = of_ingest(snapshot({1: WITHHELD, 2: lacks, 3: lacks}), [junk(1)])
@@ -148,7 +148,7 @@ def test_hours_that_lack_a_withheld_file_name_it_and_its_cure() -> None:
     )
 
 
-def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
+def test_waiting_files_are_one_finding_that_names_the_run_to_read_them() -> None:
     def waiting(number: int) -> PartitionState:
         words = (
             f"landing/a b.{number}.log: came later than `repair_window`; run 2015-05-17T0{number}:00 "
@@ -167,21 +167,21 @@ def test_files_that_wait_are_one_finding_and_say_what_takes_them() -> None:
     ]
 
 
-def test_an_hour_that_nobody_asked_for_is_missed_by_nobody() -> None:
+def test_hour_not_requested_gives_no_finding() -> None:
     unasked = replace(PARTIAL, requested=False)
     assert of_ingest(snapshot({0: unasked, 1: GOOD}), [files(0, 0)]) == []
     assert of_ingest(snapshot({0: replace(unasked, reason="a/1.log: cut"), 1: GOOD})) == []
     assert len(of_ingest(snapshot({0: replace(WITHHELD, requested=False), 1: GOOD}), [junk(0)])) == 1
 
 
-def test_what_a_killed_run_has_seen_counts_for_nothing() -> None:
+def test_checks_of_a_killed_run_do_not_count() -> None:
     writing = replace(WITHHELD, status="writing")
     assert of_ingest(snapshot({0: writing, 1: GOOD}), [junk(0)]) == []
     (found,) = of_ingest(snapshot({0: writing, 1: GOOD}), [junk(0)], [node(0)])
     assert (found.kind, found.start_time, found.end_time) == ("stale", at(0), at(1))
 
 
-def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
+def test_file_without_an_hour_is_a_finding_of_every_hour() -> None:
     where = PartitionKey("ingest", "events", "events", UNKNOWN_HOUR)
     withheld = replace(WITHHELD, reason="landing/junk.log: rejected_share: observed 1", requested=False)
     (found,) = of_ingest(LedgerSnapshot({where: withheld, node(5): GOOD}))
@@ -197,14 +197,14 @@ def test_a_file_without_an_hour_is_found_in_every_hour() -> None:
     ]
 
 
-def test_of_hours_in_a_row_the_worst_speaks_for_all() -> None:
+def test_finding_of_consecutive_hours_shows_the_worst() -> None:
     warned = replace(junk(1), severity="warning", observed=0.06)
     (found,) = of_ingest(snapshot({1: GOOD, 2: WITHHELD}), [warned, junk(2)])
     assert (found.severity, found.start_time, found.end_time) == ("high", at(1), at(3))
     assert "are withheld: check rejected_share saw 0.3333" in found.title
 
 
-def test_a_withheld_hour_that_lacks_something_as_well_is_two_findings() -> None:
+def test_quarantined_incomplete_hour_is_two_findings() -> None:
     found = of_ingest(
         snapshot({1: replace(WITHHELD, reason="a/1.log: cannot be read"), 2: GOOD}), [files(1, 1, 2)]
     )
@@ -215,7 +215,7 @@ def test_a_withheld_hour_that_lacks_something_as_well_is_two_findings() -> None:
     ]
 
 
-def test_a_row_at_fault_is_shown_as_far_as_a_line_goes() -> None:
+def test_row_at_fault_is_shown_within_one_line() -> None:
     (found,) = of_ingest(snapshot({1: WITHHELD}), [junk(1).with_failing_rows(["x" * 300])])
     assert [row for row in found.evidence if row.startswith("x")] == ["x" * 200]
 
@@ -225,16 +225,16 @@ def aggregated(entries: Mapping[str, PartitionState], ingest: PartitionState = G
     return LedgerSnapshot({node(1): ingest, node(2): GOOD} | own)
 
 
-def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> None:
+def test_hours_blocked_by_a_quarantined_one_have_no_findings_of_their_own() -> None:
     waits = waiting(blocking_reason(node(1), WITHHELD))
     assert waits.reason == "ingest events 2015-05-17T01:00 is quarantined: checks say so"
-    # Whatever the words are: the first hour is withheld for something else by now, or is damaged.
+    # The text does not matter: the first hour may be quarantined for another reason by now, or be damaged.
     said = Reason("waits", "it waits", node(1).key)
     for root in (WITHHELD, replace(WITHHELD, status="damaged")):
         both = aggregated({"site": waits, "traffic": waiting(said)}, root)
         assert from_ledger("web", "aggregates", both, []) == []
         assert from_ledger("web", "aggregates", both, [], [n for n in both if n.stage == "aggregates"]) == []
-    # One whose words alone are those of another hour that is withheld waits for something else.
+    # An hour with the same text as another quarantined hour waits for something else.
     other = replace(waits, reasons=(Reason("waits", str(waits.reason), node(0).key),))
     (found,) = from_ledger("web", "aggregates", aggregated({"site": other}, WITHHELD), [])
     assert found.kind == "check_failed"
@@ -242,7 +242,7 @@ def test_hours_that_wait_for_a_withheld_one_are_no_findings_of_their_own() -> No
     assert from_ledger("web", "aggregates", aggregated({"site": inherits}, PARTIAL), []) == []
 
 
-def test_hours_that_wait_for_anything_else_are_one() -> None:
+def test_hours_blocked_by_other_causes_are_one_finding() -> None:
     waits = waiting(blocking_reason(node(1), replace(WITHHELD, status="writing", reason=None)))
     both = aggregated({"site": waits, "traffic": waits}, replace(WITHHELD, status="writing"))
     (found,) = from_ledger("web", "aggregates", both, [], noun="figures")
@@ -250,13 +250,13 @@ def test_hours_that_wait_for_anything_else_are_one() -> None:
         "high check_failed: web: figures, 2015-05-17T02:00, could not be computed: "
         "ingest events 2015-05-17T01:00 is writing"
     )
-    # What was in its way has been mended by a run that was too far to compute it.
+    # Its obstacle was removed by a run that was too far away to compute it.
     mended = aggregated({"site": waits, "traffic": waits})
     (found,) = from_ledger("web", "aggregates", mended, [], [n for n in mended if n.stage == "aggregates"])
     assert (found.kind, found.evidence[:2]) == ("stale", ("block site", "block traffic"))
 
 
-def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
+def test_stale_hours_of_any_blocks_are_one_finding() -> None:
     hours = LedgerSnapshot(
         {
             node(number, block, "aggregates", of): GOOD
@@ -286,7 +286,7 @@ def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
         ),
         first_hour=at(0),
     )
-    # A new block has no row there yet; what is withheld is found as that.
+    # A new block has no row there yet; quarantined hours have findings of their own.
     (new,) = from_ledger("web", "aggregates", hours, [], [node(0, "new", "aggregates")])
     assert new.evidence[0] == "block new"
     withheld = hours.updated({left[0]: WITHHELD})
@@ -296,9 +296,7 @@ def test_what_is_out_of_date_is_one_finding_whichever_blocks_it_is_of() -> None:
 @given(
     st.dictionaries(st.integers(0, 30), st.sampled_from(["junk", "few", "none", "both", "ok"])), st.randoms()
 )
-def test_findings_depend_on_what_the_ledger_says_and_not_on_its_order(
-    hours: dict[int, str], rng: Random
-) -> None:
+def test_findings_do_not_depend_on_the_order_of_the_ledger(hours: dict[int, str], rng: Random) -> None:
     failures = [junk(n) for n, says in hours.items() if says in ("junk", "both")]
     failures += [files(n, says != "none", 2) for n, says in hours.items() if says in ("few", "none", "both")]
     status = {"junk": WITHHELD, "both": WITHHELD, "ok": GOOD}
@@ -309,7 +307,7 @@ def test_findings_depend_on_what_the_ledger_says_and_not_on_its_order(
     in_order = sorted(failures, key=lambda v: (v.partition, v.check, v.file or ""))
     assert of_ingest(LedgerSnapshot(dict(entries)), in_order) == found
     assert len({finding.finding_id for finding in found}) == len(found)
-    # Each hour that something is the matter with is in one finding of its kind, and no other is.
+    # Each hour with a problem is in one finding of its kind, and no other hour is.
     kinds = {
         "junk": {"check_failed"},
         "few": {"incomplete"},

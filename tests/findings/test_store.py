@@ -1,4 +1,4 @@
-"""The table of findings without Spark: how it keeps up with the ledger, and what a reader is given."""
+"""The table of findings without Spark: how it follows the ledger, and what readers receive."""
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
@@ -29,7 +29,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def ran(ledger: Ledger, run: str, bad: Iterable[int], hours: Iterable[int] = range(4)) -> None:
-    """A run of ingest that withholds some of its hours."""
+    """Write a run of ingest that quarantines some of its hours."""
     bad, nodes = set(bad), {node(number): number for number in hours}
     ledger.claim("ingest", nodes, run)
     ledger.record_checks("ingest", [junk(number) for number in nodes.values() if number in bad], run)
@@ -45,7 +45,7 @@ def version(ledger: Ledger) -> int:
     return DeltaTable(f"{ledger.root}/findings").version()
 
 
-def test_a_finding_stands_until_its_cause_is_mended_and_nothing_is_written_without_need(
+def test_finding_stays_until_its_cause_is_fixed_without_needless_writes(
     ledger: Ledger,
 ) -> None:
     ran(ledger, "a", [1, 2])
@@ -63,7 +63,7 @@ def test_a_finding_stands_until_its_cause_is_mended_and_nothing_is_written_witho
     assert findings(ledger.root) == []
 
 
-def test_what_a_run_saw_to_be_stale_counts_as_long_as_nobody_has_changed_it(ledger: Ledger) -> None:
+def test_staleness_noticed_by_a_run_counts_until_the_hours_change(ledger: Ledger) -> None:
     ran(ledger, "a", [])
     seen = {n: ledger.snapshot()[n] for n in map(node, (0, 1))} | {node(7, "new"): None}
     ran(ledger, "b", [], [0])
@@ -71,7 +71,7 @@ def test_what_a_run_saw_to_be_stale_counts_as_long_as_nobody_has_changed_it(ledg
     assert spans(ledger.root) == [(at(1), at(2)), (at(7), at(8))]
 
 
-def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> None:
+def test_hour_quarantined_by_another_stage_is_a_finding_of_that_stage_alone(ledger: Ledger) -> None:
     ran(ledger, "a", [1])
     why = {
         1: blocking_reason(node(1), ledger.snapshot()[node(1)]),
@@ -88,7 +88,7 @@ def test_what_another_stage_withholds_is_found_there_alone(ledger: Ledger) -> No
     ]
 
 
-def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
+def test_stage_leaves_findings_of_others_unchanged(ledger: Ledger) -> None:
     ran(ledger, "a", [1])
     sync_ledger_findings(ledger, "web", "ingest", {})
     (own,) = findings(ledger.root)
@@ -101,7 +101,7 @@ def test_a_stage_leaves_what_is_not_of_its_ledger(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("meanwhile", [[2], [1]])
-def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
+def test_slow_run_overwrites_no_newer_findings(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, meanwhile: list[int]
 ) -> None:
     ran(ledger, "a", [1])
@@ -113,7 +113,7 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
     def and_is_slow(*arguments: Any) -> list[Finding]:
         wanted = made(*arguments)
         if next(later, False):
-            # After the slow run has looked: a later one finds something else, or that all stands as it did.
+            # After the slow run has read: a later one has other findings, or the same ones.
             rival = Ledger(ledger.root)
             ran(rival, "c", meanwhile)
             sync_ledger_findings(rival, "web", "ingest", {})
@@ -124,13 +124,13 @@ def test_a_slow_run_leaves_nothing_older_than_what_a_later_one_has_found(
     sync_ledger_findings(ledger, "web", "ingest", {})
     expected = [(at(number), at(number + 1)) for number in meanwhile]
     assert spans(ledger.root) == expected
-    # Where the later one has written something, it did not even for a moment, in which it might be killed.
+    # If the later one has written something, stale findings never existed, even for a moment before a kill.
     for number in range(since[0], version(ledger) + 1) if meanwhile == [2] else ():
         found = read_rows(DeltaTable(f"{ledger.root}/findings", version=number))
         assert [(row["start_time"], row["end_time"]) for row in found] == expected
 
 
-def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
+def test_conflict_with_a_run_on_older_data_is_retried(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran(ledger, "a", [1])
@@ -151,7 +151,7 @@ def test_a_run_that_meets_what_one_has_written_that_knew_less_tries_again(
     assert spans(ledger.root) == [(at(3), at(4))]
 
 
-def test_a_run_that_never_has_its_turn_says_so(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_always_conflicts_reports_it(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     def met(*arguments: Any) -> None:
         raise CommitFailedError("another commit came first")
 
@@ -161,7 +161,7 @@ def test_a_run_that_never_has_its_turn_says_so(ledger: Ledger, monkeypatch: pyte
         sync_ledger_findings(ledger, "web", "ingest", {})
 
 
-def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None:
+def test_reader_receives_overlapping_findings_the_worst_first(ledger: Ledger) -> None:
     assert findings(ledger.root) == []
     ran(ledger, "a", [1, 2])
     sync_ledger_findings(ledger, "web", "ingest", {node(0): ledger.snapshot()[node(0)]})
@@ -170,7 +170,7 @@ def test_a_reader_is_given_what_overlaps_the_worst_first(ledger: Ledger) -> None
     assert kinds == {0: ["stale"], 1: ["check_failed"], 2: ["check_failed"], 3: []}
 
 
-def test_what_belongs_to_no_hour_is_given_to_every_reader(ledger: Ledger) -> None:
+def test_finding_without_an_hour_is_returned_to_every_reader(ledger: Ledger) -> None:
     nowhere = replace(node(0), hour=UNKNOWN_HOUR)
     ledger.claim("ingest", [nowhere], "a")
     ledger.publish(
@@ -181,7 +181,7 @@ def test_what_belongs_to_no_hour_is_given_to_every_reader(ledger: Ledger) -> Non
         assert [finding.start_time for finding in findings(ledger.root, interval)] == [None]
 
 
-def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
+def test_table_matches_its_description(ledger: Ledger) -> None:
     described = Table.load("findings")
     assert set(described.columns) == {field.name for field in fields(Finding)}
     assert described.digest_columns() == tuple(described.columns)
@@ -191,8 +191,8 @@ def test_the_table_is_as_it_is_described(ledger: Ledger) -> None:
     assert stands.metadata().partition_columns == ["stage"]
 
 
-def test_many_findings_of_one_kind_and_block_hide_no_other(ledger: Ledger) -> None:
-    """A beacon and a failed check beside a thousand episodes of one noisy pattern."""
+def test_many_findings_of_one_block_hide_no_other(ledger: Ledger) -> None:
+    """A beacon and a failed check next to a thousand episodes of one noisy pattern."""
     ran(ledger, "a", [1])
     sync_ledger_findings(ledger, "web", "ingest", {})
     (withheld,) = findings(ledger.root)

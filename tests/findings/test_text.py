@@ -15,7 +15,7 @@ MOMENT = datetime(2015, 5, 17, 1, 2, 3, tzinfo=UTC)
     [
         (3000.0, "3000"), (-2.0, "-2"), (0.5, "0.5"), (1e-9, "1e-9"), (10, "10"), (True, "true"),
         (1.5e-5, "0.000015"), (1e15, "1000000000000000"), (1.5e16, "1.5e16"), (float("nan"), "NaN"),
-        # A text stays as it is, whatever it looks like.
+        # A text is unchanged, for any content.
         ("3000.0", "3000.0"), ("1.0", "1.0"), (None, "null"), (MOMENT, "2015-05-17T01:02:03Z"),
         (MOMENT.replace(microsecond=500_000), "2015-05-17T01:02:03.500Z"),
         (MOMENT.replace(microsecond=1), "2015-05-17T01:02:03.000001Z"),

@@ -1,4 +1,4 @@
-"""What an audit says of what it has counted."""
+"""The verdicts of an audit on its counts."""
 
 import pytest
 
@@ -8,17 +8,17 @@ COUNTS = {"items": 4, "records": 40, "error": 6, "most": 5, "beyond": 1, "below"
 
 
 @pytest.mark.parametrize("variant", ["perfect", "vanilla", "simple", "proportional", "splitter"])
-def test_what_does_not_depend_on_chance_has_to_hold(variant: str) -> None:
+def test_deterministic_guarantee_is_required(variant: str) -> None:
     def sound(**changes: int) -> bool:
         return result_of("pages", variant, 2, {**COUNTS, **changes}).sound
 
     assert sound()
     assert not sound(outside=1)
-    # The others may forget too early.
+    # The other variants may forget too early.
     assert sound(below=1) == (variant not in ("perfect", "vanilla"))
 
 
-def test_rates_and_words_are_of_the_counts() -> None:
+def test_rates_and_texts_follow_from_the_counts() -> None:
     found = result_of("pages", "perfect", 2, COUNTS)
     assert found.rates == {"mean_error": 1.5, "beyond_epsilon": 0.25}
     assert str(found) == (

@@ -1,4 +1,4 @@
-"""What a coordinator lacks, and what it costs."""
+"""The error of a coordinator, and its cost."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ KINDS: tuple[type[WindowedCountMin], ...] = (Perfect, Simple, Proportional, Spli
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(records=RECORDS, every=st.integers(1, 9))
-def test_a_coordinator_lacks_no_more_than_it_may(
+def test_coordinator_lacks_at_most_its_bound(
     kind: Callable[..., WindowedCountMin], records: list[tuple[int, bytes]], every: int
 ) -> None:
     nodes = [kind(SHAPE, 20) for _ in range(3)]
@@ -37,10 +37,10 @@ def test_a_coordinator_lacks_no_more_than_it_may(
     for node, item in records:
         together.update(node, item)
     if kind is not Simple:
-        # A matrix that begins anew loses more than it is given.
+        # A matrix that restarts loses more than its bound.
         assert together.lacking() <= 3 * (every + 0.5)
     assert together.sent == sum(sum(n == node for n, _ in records) // every for node in range(3))
-    # A count of a window of 20 has five digits at most.
+    # A count of a window of 20 has at most five digits.
     assert together.sent * SHAPE.cells <= together.bits <= together.sent * SHAPE.cells * 5
     if every == 1:
         for item in ITEMS:
@@ -48,7 +48,7 @@ def test_a_coordinator_lacks_no_more_than_it_may(
             assert together.estimate(item) == pytest.approx(min(of_nodes), abs=1.5)
 
 
-def test_bits_are_the_digits_of_what_is_sent() -> None:
+def test_cost_in_bits_is_the_number_of_sent_digits() -> None:
     together = DistributedCountMin([Perfect(Shape(1, 2), 9), Perfect(Shape(1, 2), 9)], 3)
     for number in range(12):
         together.update(number % 2, ITEMS[0])
@@ -57,7 +57,7 @@ def test_bits_are_the_digits_of_what_is_sent() -> None:
 
 
 @given(ticks=TICKS, steps=st.integers(1, 20), tau=TAU, mu=MU)
-def test_what_nodes_of_splitter_hold_together_is_what_one_holds_within_their_bounds(
+def test_sum_of_splitter_nodes_equals_one_node_within_bounds(
     ticks: list[list[tuple[int, bytes]]], steps: int, tau: Fraction, mu: Fraction
 ) -> None:
     nodes, one = (
@@ -90,6 +90,6 @@ def test_what_nodes_of_splitter_hold_together_is_what_one_holds_within_their_bou
         ([Perfect(SHAPE, 5)], 0, "got 1 of 1 kinds, and 0"),
     ],
 )
-def test_nodes_are_alike(nodes: list[WindowedCountMin], every: int, message: str) -> None:
+def test_nodes_have_equal_hashes(nodes: list[WindowedCountMin], every: int, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         DistributedCountMin(nodes, every)

@@ -1,4 +1,4 @@
-"""What commands look at of hours of frequent items."""
+"""The hours of frequent items that commands examine."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +20,7 @@ frequency:
 """
 
 
-def test_what_goes_back_for_ever_reads_hours_that_are_known_and_no_others() -> None:
+def test_block_with_unbounded_lookback_reads_known_hours_only() -> None:
     hours = [FIRST + n * timedelta(hours=1) for n in (0, 1, 5)]
     events = {
         PartitionKey("ingest", "events", "events", hour): PartitionState("published", "a") for hour in hours

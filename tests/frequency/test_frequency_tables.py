@@ -1,4 +1,4 @@
-"""Frequencies are what the listings say of the whole log, whatever the history of the lake."""
+"""Frequencies equal those of the listings on the whole log, for any history of the lake."""
 
 import random
 import re
@@ -53,10 +53,11 @@ LISTINGS: Mapping[str, Callable[..., WindowedCountMin]] = {
 }  # fmt: skip
 FREQUENCIES = {"clients", "answers", "simple", "proportional", "splitter", "ever"}
 ASKED = (1, 8)
-"""Hours of which any item is asked for: one of a window that begins before the log, and one that goes on from
-hours of all kinds."""
+"""Hours in which any item is queried: one with a window that begins before the log, and one that follows
+hours of all kinds.
+"""
 KEPT = 3
-"""As many times `top` items are kept of an hour: few, so that some are left out."""
+"""Multiple of `top` stored for an hour: few, so that some items are dropped."""
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +66,7 @@ def _few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def requests(rng: random.Random) -> list[list[str]]:
-    """Some clients often, the others seldom; hours of none, and one that comes up."""
+    """Return requests of some clients often, of the others seldom; some hours have none, and one grows."""
     log: list[list[str]] = []
     for number in range(HOURS):
         lines = []
@@ -79,7 +80,7 @@ def requests(rng: random.Random) -> list[list[str]]:
 
 
 def listing_of(block: FrequencyBlock, first: int) -> WindowedCountMin:
-    """The listing, as of the end of the tick before the first."""
+    """Return the listing as of the end of the tick before the first."""
     if block.variant == "splitter":
         return FixedPointSplitter(block.shape, block.steps, first - 1, block.tau, block.mu)
     return LISTINGS[block.variant](block.shape, block.steps, first - 1)
@@ -91,11 +92,11 @@ Hour = tuple[int, WindowedCountMin, Mapping[int, Counter[bytes]]]
 def hours_of(
     harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]
 ) -> Iterator[Hour]:
-    """Each hour that was asked for, with the listing as at its end, and what hours have of items."""
+    """Yield each requested hour with the listing at its end, and the items of hours."""
     block = frequency_block_of(harness.stream, name)
     seen: dict[int, Counter[bytes]] = {}
     for event in events:
-        # What lacks a column has no item.
+        # A record without a value in a column has no item.
         if name != "answers" or (event["status"] == 200 and event["bytes"] is not None):
             item = bytes_of([event[column] for column in block.item])
             seen.setdefault(micros(event["event_time"]) // block.tick, Counter())[item] += 1
@@ -113,18 +114,18 @@ def hours_of(
                 listing.update_sample(item, times)
             listing.update_tick()
         if at in asked:
-            # One that is looked at writes down what it finds.
+            # A read cell writes down its result.
             yield at, deepcopy(listing), of_hours
 
 
 def expected(harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]) -> list[Event]:
-    """What hours that were asked for tell of a block, record by record."""
+    """Return the rows of a block in requested hours, computed record by record."""
     block = frequency_block_of(harness.stream, name)
     watched = {bytes_of(item) for item in block.watched}
     heavy, rows, before = dict[bytes, int](), [], min(asked)
     for at, listing, of_hours in hours_of(harness, name, events, asked):
         if at - before > block.hours * HOUR:
-            heavy = {}  # of what was before the window nobody knows any more
+            heavy = {}  # records before the window are unknown
         before, now = at, dict[bytes, int]()
         stay = heavy.keys() if block.variant == "vanilla" else set()
         for row in told_of(block, listing, of_hours, at, watched, stay):
@@ -142,7 +143,7 @@ def expected(harness: StreamHarness, name: str, events: Sequence[Event], asked: 
 
 
 def truth_of(block: FrequencyBlock, of_hours: Mapping[int, Counter[bytes]], at: int) -> Counter[bytes]:
-    """How often each item was seen in the window that ends with an hour; of vanilla, ever."""
+    """Return each item's count in the window that ends with an hour; for vanilla, of all time."""
     back = len(of_hours) if block.variant == "vanilla" else block.hours
     first = max(at - (back - 1) * HOUR, block.start or 0)
     return sum((many for one, many in of_hours.items() if first <= one <= at), Counter[bytes]())
@@ -151,7 +152,7 @@ def truth_of(block: FrequencyBlock, of_hours: Mapping[int, Counter[bytes]], at: 
 def recounted(
     harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]
 ) -> dict[str, int]:
-    """What an audit has to count of a block, over all windows."""
+    """Return the counts of an audit of a block, over all windows."""
     block = frequency_block_of(harness.stream, name)
     found = dict.fromkeys(("items", "records", "error", "most", "beyond", "below", "outside"), 0)
     for at, listing, of_hours in hours_of(harness, name, events, asked):
@@ -175,7 +176,7 @@ def told_of(
     watched: set[bytes],
     stay: Collection[bytes],
 ) -> list[Event]:
-    """What an hour tells of its items, and of some that were heavy."""
+    """Return the rows of an hour's items, including items that were heavy."""
     first = max(at - (block.hours - 1) * HOUR, block.start or 0)
     hours = [one for one in range(first, at + HOUR, HOUR) if one in of_hours]
     low, left_out, kept_in = Counter[bytes](), {}, {}
@@ -236,14 +237,14 @@ def told(harness: StreamHarness, name: str) -> Iterator[Event]:
 def check(harness: StreamHarness, asked: Sequence[int]) -> None:
     blocks = harness.stream.frequency
     for name, rows in sketched.blocks_as_expected(harness, told, expected, blocks, asked):
-        # In five hours nothing of `answers` stays.
+        # In five hours no item of `answers` remains.
         changes = {"entered", "stays"} if len(asked) > 5 else {"entered"}
         assert {row["change"] for row in rows} >= changes, name
         assert len({row["item"] for row in rows}) > 2, name
 
 
 def check_asked(harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]) -> int:
-    """Any item may be asked for at any hour, kept or not: how often one was that none has kept."""
+    """Query items in each hour, stored or not: the count of an item that no hour has stored."""
     block, lake = frequency_block_of(harness.stream, name), read(harness.folder / "whole", harness.stream)
     values = {tuple(event[column] for column in block.item) for event in events if event["bytes"] is not None}
     nobody = ("nobody", 7)[: len(block.item)]
@@ -263,22 +264,22 @@ def check_asked(harness: StreamHarness, name: str, events: Sequence[Event], aske
     return not_kept
 
 
-def test_frequencies_of_one_run_are_those_of_the_listings(make_stream: Make) -> None:
+def test_frequencies_of_one_run_equal_those_of_the_listings(make_stream: Make) -> None:
     sketched.run_once(make_stream(FREQUENT), requests(random.Random(4))[:5], check)
 
 
 @pytest.mark.full
-def test_frequencies_are_what_the_listings_say_whatever_the_history(make_stream: Make) -> None:
-    """Slow (a minute): six blocks, six runs and an audit, each hour beside the listing."""
+def test_frequencies_equal_those_of_the_listings_for_any_history(make_stream: Make) -> None:
+    """Slow (a minute): six blocks, six runs and an audit, each hour compared with the listing."""
     log = requests(random.Random(4))
     lived, whole = make_stream(FREQUENT, "lived"), make_stream(FREQUENT, "whole")
     late = {2: log[2][1::2], 4: log[4][::2]}
-    # Hours 6 and 7 are asked for last, after what comes behind them.
+    # Hours 6 and 7 are requested last, after later ones.
     early, later = ((0, 1), (1, 6), (8, HOURS)), ((2, 3), (4, 8), (8, HOURS))
     live(lived, whole, log, late, early, later, check)
     sketched.findings_of_spells(whole, "frequencies", "heavy_hitter", FREQUENCIES - {"answers"})
     events, hours = whole.rows_of("events"), [micros(hour(number)) for number in range(HOURS)]
-    # In chunks of five hours, the last of which is not whole.
+    # In chunks of five hours, the last one shorter.
     stream, interval = (
         whole.stream.model_copy(update={"chunk": timedelta(hours=5)}),
         whole.context(0, HOURS).interval,
@@ -289,7 +290,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(make_stream:
         assert (found.windows, found.sound) == (HOURS, True)
         assert found.counts == recounted(whole, found.block, events, hours)
         assert found.counts["error"] > 0
-    # Of the others every hour keeps all.
+    # Every hour stores all the others.
     of_not_kept = {name for name in FREQUENCIES if check_asked(whole, name, events, hours)}
     assert of_not_kept == {"clients", "simple", "splitter", "ever"}
     lake = read(whole.folder / "whole", whole.stream)
@@ -340,7 +341,7 @@ def test_frequencies_are_what_the_listings_say_whatever_the_history(make_stream:
 
 
 @pytest.mark.full
-def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
+def test_audit_is_recorded_and_fails_the_job_if_a_row_is_wrong(
     make_stream: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Slow (20 seconds): six blocks run, and are audited twice."""
@@ -357,7 +358,7 @@ def test_an_audit_is_in_the_ledger_and_ends_the_job_where_a_row_is_wrong(
     assert work["clients.outside"] == 0
     assert work["clients.mean_error_millionths"] == round(1e6 * work["clients.error"] / work["clients.items"])
     assert "0 outside of what is told" in caplog.text
-    # The truth is a record more than a row says.
+    # The true count is one more than the row's.
     first = "block = 'clients' AND rank = 1"
     DeltaTable(f"{one.root}/frequencies").update(
         updates={"low": "low - 1", "high": "low - 1"}, predicate=first

@@ -1,4 +1,4 @@
-"""Parts of matrices add up to those of hours, and one that has lost a record is seen."""
+"""Partial matrices add up to those of hours, and a matrix that lacks a record is detected."""
 
 from dataclasses import replace
 
@@ -62,7 +62,7 @@ def added(of: FrequencyBlock, parts: list[pa.RecordBatch]) -> tuple[pa.Table, in
 TASKS = [("a", 0, 5), ("b", 0, 1), ("a", 2, 7)], [("c", 0, 3), ("d", 1, 2)]
 
 
-def test_parts_of_tasks_add_up() -> None:
+def test_partial_matrices_of_tasks_add_up() -> None:
     apart, wrong = added(block(), counted(block(), *TASKS))
     whole, _ = added(block(), counted(block(), TASKS[0] + TASKS[1]))
     assert wrong == 0
@@ -75,7 +75,7 @@ def test_parts_of_tasks_add_up() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_a_record_that_a_matrix_lacks_is_seen(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_missing_in_a_matrix_is_detected(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     of = replace(block(), shape=replace(block().shape, rows=rows))
     matrices_of = tick_matrices.matrices_of
 
@@ -90,7 +90,7 @@ def test_a_record_that_a_matrix_lacks_is_seen(rows: int, monkeypatch: pytest.Mon
 
 
 def left_of(of: FrequencyBlock, rows: pa.Table) -> pa.Table | None:
-    """What cells hold at the end of the hour, of a chained variant."""
+    """Return the state of cells at the end of the hour, of a chained variant."""
     if not of.chained:
         return None
     ticks = rows.filter(pc.equal(rows["row_kind"], WHOLE if of.variant == "vanilla" else TICK))
@@ -102,7 +102,7 @@ def left_of(of: FrequencyBlock, rows: pa.Table) -> pa.Table | None:
 
 @pytest.mark.parametrize("hour", [HOUR, HOUR + 1])
 @pytest.mark.parametrize("variant", ["perfect", "simple", "proportional"])
-def test_a_window_whose_rows_do_not_add_up_is_seen(variant: str, hour: int) -> None:
+def test_window_whose_rows_do_not_add_up_is_detected(variant: str, hour: int) -> None:
     of = block(variant)
     rows, _ = added(of, counted(of, *TASKS))
     assert Hours(of, combine_rows(of, rows, None)).totals_off(hour) == 0
@@ -110,14 +110,14 @@ def test_a_window_whose_rows_do_not_add_up_is_seen(variant: str, hour: int) -> N
     (whole,) = (row for row in changed if row["row_kind"] == WHOLE)
     whole["cells"][0] += 1
     again = pa.Table.from_pylist(changed, rows.schema)
-    # Hour 8 is divisible by the two of a window: simple has begun anew.
+    # Hour 8 is divisible by the window's two hours: simple has restarted.
     off = int((variant, hour) != ("simple", HOUR + 1))
     assert Hours(of, combine_rows(of, again, None)).totals_off(hour) == off
 
 
 @pytest.mark.parametrize(("variant", "column"), [("vanilla", "counters"), ("splitter", "totals")])
 @pytest.mark.parametrize("by", [1, -1])
-def test_what_cells_hold_that_does_not_add_up_is_seen(variant: str, column: str, by: int) -> None:
+def test_cell_state_that_does_not_add_up_is_detected(variant: str, column: str, by: int) -> None:
     of = block(variant)
     rows, _ = added(of, counted(of, *TASKS))
     left = left_of(of, rows)

@@ -1,4 +1,4 @@
-"""The listings of Count-Min sketches, and what they promise."""
+"""The listings of Count-Min sketches, and their guarantees."""
 
 import random
 import re
@@ -27,7 +27,7 @@ TICKS = st.lists(st.lists(st.sampled_from(ITEMS), max_size=6), max_size=30)
 SMALL = Shape(3, 5, 1)
 
 
-def test_shapes_as_in_the_paper() -> None:
+def test_shapes_equal_those_of_the_paper() -> None:
     assert Shape.for_error(0.1, 0.5) == Shape(1, 28)
     assert Shape.for_error(0.01, 0.01, 4) == Shape(7, 272, 4)
     for rows in (1, 2, 4, 8):
@@ -52,7 +52,7 @@ def test_shapes_as_in_the_paper() -> None:
         (lambda: Perfect(SMALL, 0), "a window has 1 step or more; got 0"),
     ],
 )
-def test_what_cannot_be(make: object, message: str) -> None:
+def test_impossible_parameters_are_refused(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         make()  # type: ignore[operator]
 
@@ -72,7 +72,7 @@ def given_ticks(sketch: WindowedCountMin, ticks: Sequence[Sequence[bytes]]) -> W
 
 
 @given(stream=STREAM, steps=st.integers(1, 20))
-def test_perfect_is_a_sketch_of_the_window_alone(stream: list[bytes], steps: int) -> None:
+def test_perfect_equals_a_sketch_of_the_window_alone(stream: list[bytes], steps: int) -> None:
     sketch, window = given_records(Perfect(SMALL, steps), stream), stream[-steps:]
     alone, truth = given_records(Vanilla(SMALL), window), Counter(window)
     for item in ITEMS:
@@ -86,7 +86,7 @@ def test_vanilla_counts_everything(stream: list[bytes]) -> None:
 
 
 @given(stream=STREAM, steps=st.integers(1, 20))
-def test_simple_counts_since_the_last_turn(stream: list[bytes], steps: int) -> None:
+def test_simple_counts_since_the_last_restart(stream: list[bytes], steps: int) -> None:
     sketch = given_records(Simple(SMALL, steps), stream)
     since = stream[(len(stream) - 1) // steps * steps :] if stream else []
     alone = given_records(Vanilla(SMALL), since)
@@ -103,7 +103,7 @@ def test_proportional_is_perfect_at_the_end_of_each_window(stream: list[bytes], 
     assert [sketch.estimate(item) for item in ITEMS] == [perfect.estimate(item) for item in ITEMS]
 
 
-def test_proportional_takes_an_nth_away_at_each_step() -> None:
+def test_proportional_subtracts_an_nth_at_each_step() -> None:
     sketch = Proportional(Shape(1, 1), 4)
     values = []
     for times in (8, 0, 0, 0, 1, 0, 2, 0, 0):
@@ -116,7 +116,7 @@ def test_proportional_takes_an_nth_away_at_each_step() -> None:
 
 @pytest.mark.parametrize("kind", [Perfect, Simple, Proportional])
 @given(ticks=TICKS, seed=st.integers(0, 9))
-def test_the_order_within_a_tick_does_not_matter(
+def test_order_within_a_tick_does_not_matter(
     kind: type[WindowedCountMin], ticks: list[list[bytes]], seed: int
 ) -> None:
     rng = random.Random(seed)
@@ -126,7 +126,7 @@ def test_the_order_within_a_tick_does_not_matter(
 
 
 @given(stream=STREAM, steps=st.integers(1, 9))
-def test_a_tick_for_each_record_is_a_window_of_records(stream: list[bytes], steps: int) -> None:
+def test_tick_per_record_is_a_window_of_records(stream: list[bytes], steps: int) -> None:
     for kind in (Perfect, Simple, Proportional):
         one = given_records(kind(SMALL, steps), stream)
         other = given_ticks(kind(SMALL, steps), [[item] for item in stream])
@@ -134,8 +134,8 @@ def test_a_tick_for_each_record_is_a_window_of_records(stream: list[bytes], step
 
 
 @pytest.mark.full
-def test_estimates_are_too_large_as_seldom_as_promised() -> None:
-    # With one row, or rows that are alike, one in fifteen is.
+def test_estimates_exceed_the_bound_as_rarely_as_guaranteed() -> None:
+    # With one row, or equal rows, one in fifteen does.
     epsilon, delta = 0.1, 0.01
     rng = np.random.default_rng(8)
     stream = [b"%d" % n for n in rng.zipf(1.3, 4000) % 500]

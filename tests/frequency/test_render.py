@@ -1,4 +1,4 @@
-"""What `transom try` prints of frequent items."""
+"""The output of `transom try` on frequent items."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -36,7 +36,7 @@ def lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> list[list[str]]
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_the_first_items_of_the_last_report_are_shown(lines: list[list[str]]) -> None:
+def test_first_items_of_the_last_report_are_shown(lines: list[list[str]]) -> None:
     of_items = [line for line in lines if line and line[0].isdigit()][:-1]
     assert [line[1] for line in of_items] == [f"u{rank:02}" for rank in range(1, ROWS + 1)]
     assert of_items[0] == ["1", "u01", "60", "59", "to", "61", "15.0%", "2024-05-05T01:00"]
@@ -47,6 +47,6 @@ def test_the_first_items_of_the_last_report_are_shown(lines: list[list[str]]) ->
     assert none.split() in lines
 
 
-def test_what_has_no_window_is_told_of_all_records(lines: list[list[str]]) -> None:
+def test_block_without_a_window_is_described_as_of_all_records(lines: list[list[str]]) -> None:
     title = "ever: user up to 2024-05-06T08:00, 400 records; others at most 9 times"
     assert title.split() in lines

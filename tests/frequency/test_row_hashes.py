@@ -1,4 +1,4 @@
-"""In which column of each row an item is counted."""
+"""The column of each row in which an item is counted."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from transom.features.frequency.algorithm.row_hashes import PRIME, _line, column
     many=st.integers(1, 2**32),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_many_items_are_hashed_as_one_by_one(items: list[bytes], many: int, seed: int) -> None:
+def test_many_items_have_the_hashes_of_each(items: list[bytes], many: int, seed: int) -> None:
     found = columns_of(items, Shape(5, many, seed))
     assert found.T.tolist() == [list(columns(item, Shape(5, many, seed))) for item in items]
 
@@ -24,7 +24,7 @@ def test_many_items_are_hashed_as_one_by_one(items: list[bytes], many: int, seed
     a=st.integers(1, PRIME - 1),
     b=st.integers(0, PRIME - 1),
 )
-def test_lines_are_exact_to_the_last_bit(x: list[int], a: int, b: int) -> None:
+def test_linear_hashes_are_exact_to_the_last_bit(x: list[int], a: int, b: int) -> None:
     for some in (x, [0, PRIME - 1, 2**32, 2**60]):
         assert _line(np.array(some, dtype=np.uint64), a, b).tolist() == [
             (a * one + b) % PRIME for one in some
@@ -32,13 +32,13 @@ def test_lines_are_exact_to_the_last_bit(x: list[int], a: int, b: int) -> None:
     assert _line(np.array([PRIME - 1], dtype=np.uint64), PRIME - 1, PRIME - 1).tolist() == [0]
 
 
-def test_hashes_are_the_same_everywhere() -> None:
+def test_hashes_have_fixed_values() -> None:
     assert columns(b"/index.html", Shape(4, 272, 0)) == (252, 191, 219, 25)
     assert columns(b"", Shape(2, 28, 7)) == (4, 11)
     assert multipliers(2, 3)[0] != multipliers(2, 3)[1] != multipliers(2, 4)[1]
 
 
-def test_two_items_meet_as_seldom_as_in_a_universal_family() -> None:
+def test_two_items_collide_as_rarely_as_in_a_universal_family() -> None:
     many, rows = 28, 4000
     found = columns_of([b"one", b"other", b"third"], Shape(rows, many, 5))
     for one, other in ((0, 1), (0, 2), (1, 2)):

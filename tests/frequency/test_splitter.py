@@ -1,4 +1,4 @@
-"""Splitter: its listing, the lazy form, and all cells at once."""
+"""Splitter: its listing, the lazy form, and the form for all cells at once."""
 
 import random
 import re
@@ -35,7 +35,7 @@ TAU = st.sampled_from([Fraction(1, 20), Fraction(1, 4), Fraction(1)])
 MU = st.sampled_from([Fraction(9, 10), Fraction(3, 2), Fraction(5, 2)])
 
 
-def test_the_error_is_the_larger_rate_over_the_smaller() -> None:
+def test_error_is_the_larger_rate_over_the_smaller() -> None:
     before, last = SubCell(Fraction(10), 0, 3, 10), SubCell(Fraction(4), 5, 5, 4)
     # 10 in the five steps until the other began, 4 in its one step.
     assert error(before, last) == 2
@@ -50,12 +50,12 @@ def test_the_error_is_the_larger_rate_over_the_smaller() -> None:
         (Fraction(1), Fraction(0), "mu must be above 0; got 0"),
     ],
 )
-def test_what_cannot_be(tau: Fraction, mu: Fraction, message: str) -> None:
+def test_impossible_parameters_are_refused(tau: Fraction, mu: Fraction, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         Splitter(SHAPE, 5, tau=tau, mu=mu)
 
 
-def test_a_steady_cell_is_one_stretch_and_a_change_splits_it() -> None:
+def test_steady_cell_has_one_sub_cell_and_a_change_splits_it() -> None:
     sketch = SplitterListing(Shape(1, 1), 100, tau=Fraction(1, 10))
     for tick in range(100):
         sketch.update_sample(b"x", 4 if tick < 50 else 40)
@@ -72,7 +72,9 @@ def everything(sketch: SplitterListing) -> dict[Cell, list[SubCell]]:
 
 
 @given(stream=STREAM, steps=st.integers(1, 40), tau=TAU, mu=MU)
-def test_lazy_is_as_listed_of_records(stream: list[bytes], steps: int, tau: Fraction, mu: Fraction) -> None:
+def test_lazy_form_equals_the_listing_for_records(
+    stream: list[bytes], steps: int, tau: Fraction, mu: Fraction
+) -> None:
     listed, lazy = SplitterListing(SHAPE, steps, tau=tau, mu=mu), Splitter(SHAPE, steps, tau=tau, mu=mu)
     for item in stream:
         listed.update(item)
@@ -89,7 +91,7 @@ def take(sketch: SplitterListing, ticks: Sequence[dict[bytes, int]]) -> Splitter
 
 
 @given(ticks=TICKS, steps=st.integers(1, 25), tau=TAU, mu=MU)
-def test_lazy_is_as_listed_of_ticks(
+def test_lazy_form_equals_the_listing_for_ticks(
     ticks: list[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction
 ) -> None:
     listed = take(SplitterListing(SHAPE, steps, tau=tau, mu=mu), ticks)
@@ -99,7 +101,7 @@ def test_lazy_is_as_listed_of_ticks(
 
 
 @given(ticks=TICKS, steps=st.integers(1, 25), tau=TAU, mu=MU)
-def test_what_is_in_the_window_lies_between_the_bounds(
+def test_count_of_the_window_is_between_the_bounds(
     ticks: list[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction
 ) -> None:
     sketch, perfect = take(Splitter(SHAPE, steps, tau=tau, mu=mu), ticks), Perfect(SHAPE, steps)
@@ -116,9 +118,7 @@ def test_what_is_in_the_window_lies_between_the_bounds(
 
 
 @given(ticks=TICKS, steps=st.integers(1, 25), seed=st.integers(0, 5))
-def test_the_order_within_a_tick_does_not_matter(
-    ticks: list[dict[bytes, int]], steps: int, seed: int
-) -> None:
+def test_order_within_a_tick_does_not_matter(ticks: list[dict[bytes, int]], steps: int, seed: int) -> None:
     rng = random.Random(seed)
     of_records = [list(Counter(tick).elements()) for tick in ticks]
     shuffled = [rng.sample(tick, len(tick)) for tick in of_records]
@@ -131,7 +131,7 @@ def test_the_order_within_a_tick_does_not_matter(
 def at_once(
     ticks: Sequence[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction, cuts: Sequence[int] = ()
 ) -> tuple[SplitterCells, int]:
-    """All cells, put away and taken up again behind some of the ticks."""
+    """Return all cells, saved and restored after some of the ticks."""
     cells = SplitterCells(SubCells.none(SHAPE.cells), SHAPE.columns, steps, tau, mu)
     for now, tick in enumerate(ticks):
         seen = np.zeros((SHAPE.rows, SHAPE.columns), dtype=np.int64)
@@ -147,7 +147,7 @@ def at_once(
 
 @rare_case(3)
 @given(ticks=TICKS, steps=st.integers(1, 25), tau=TAU, mu=MU, cuts=st.sets(st.integers(0, 39), max_size=4))
-def test_all_cells_at_once_are_those_one_by_one_to_the_last_bit(
+def test_all_cells_at_once_equal_each_cell_to_the_last_bit(
     ticks: list[dict[bytes, int]], steps: int, tau: Fraction, mu: Fraction, cuts: set[int]
 ) -> None:
     lazy = take(FixedPointSplitter(SHAPE, steps, tau=tau, mu=mu), ticks)
@@ -156,14 +156,14 @@ def test_all_cells_at_once_are_those_one_by_one_to_the_last_bit(
     found = values(held, now, steps).reshape(SHAPE.rows, SHAPE.columns)
     records = sum(sum(tick.values()) for tick in ticks[max(0, now - steps + 1) :])
     low, high = (some.reshape(SHAPE.rows, SHAPE.columns) for some in bounds(held, now, steps, records))
-    # Looked at last, as the lazy form writes down what it finds.
+    # Read last, as the lazy form writes down its result.
     assert {cell: lazy.bounds_of(cell) for cell in CELLS} == {cell: (low[cell], high[cell]) for cell in CELLS}
     assert {cell: lazy.value(cell) for cell in CELLS} == {
         cell: Fraction(int(found[cell]), UNIT) for cell in CELLS
     }
 
 
-def test_fixed_point_is_near_what_is_exact() -> None:
+def test_fixed_point_is_near_the_exact_value() -> None:
     rng = np.random.default_rng(4)
     ticks = [
         {ITEMS[i]: int(n) for i, n in enumerate(rng.poisson(3 + 9 * (t // 40 % 2), 12)) if n}
@@ -176,7 +176,7 @@ def test_fixed_point_is_near_what_is_exact() -> None:
     assert found == pytest.approx([float(exact.value(cell)) for cell in CELLS], abs=1e-6)
 
 
-def test_cells_have_room_for_more_sub_cells_wherever_they_begin() -> None:
+def test_cells_have_room_for_more_sub_cells_at_any_start() -> None:
     """Few at first, of which some have left the window; then a sub-cell for every tick."""
     rng = np.random.default_rng(6)
     ticks = [{ITEMS[i]: 9 for i in range(12)} if t % 5 == 0 else {} for t in range(60)]
@@ -189,7 +189,7 @@ def test_cells_have_room_for_more_sub_cells_wherever_they_begin() -> None:
     assert [lazy.value(cell) * UNIT for cell in CELLS] == values(held, now, 25).tolist()
 
 
-def test_bounds_of_a_steady_cell_are_no_more_than_all_records() -> None:
+def test_bounds_of_a_steady_cell_are_at_most_all_records() -> None:
     ticks = [{ITEMS[0]: 10}] * 60
     lazy = take(FixedPointSplitter(SHAPE, 6), ticks)
     cells, now = at_once(ticks, 6, lazy.tau, Fraction(lazy.mu))
@@ -198,7 +198,7 @@ def test_bounds_of_a_steady_cell_are_no_more_than_all_records() -> None:
 
 
 @pytest.mark.full
-def test_memory_goes_by_sub_cells_however_they_are_spread() -> None:
+def test_memory_depends_on_the_number_of_sub_cells_alone() -> None:
     cells, most = SplitterCells(SubCells.none(500), 500, 200, Fraction(1, 2000), Fraction(3, 2)), 0
     for now in range(600):
         seen = np.ones(500, dtype=np.int64)
@@ -214,11 +214,11 @@ def test_memory_goes_by_sub_cells_however_they_are_spread() -> None:
 @given(
     growth=st.floats(1, 3),
     seed=st.integers(0, 99),
-    # Of a smaller tau no more are allowed than so few ticks can have.
+    # A smaller tau allows no more than so few ticks can have.
     tau=st.sampled_from([Fraction(1, 2), Fraction(1)]),
     mu=MU,
 )
-def test_a_growing_stream_has_no_more_sub_cells_than_its_gate_allows(
+def test_growing_stream_has_at_most_the_sub_cells_of_its_gate(
     growth: float, seed: int, tau: Fraction, mu: Fraction
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -234,7 +234,7 @@ def test_a_growing_stream_has_no_more_sub_cells_than_its_gate_allows(
     assert excess_sub_cells({"x": block})({**row, SUB_CELLS: 10 * row[SUB_CELLS] + 5000}) > 0  # type: ignore[dict-item]
 
 
-def test_cells_that_nobody_looks_at_come_out_the_same() -> None:
+def test_cells_that_are_not_read_have_the_same_result() -> None:
     ticks = [{ITEMS[0]: 5}] * 10 + [{}] * 4 + [{ITEMS[1]: 2}]
     looked, now = at_once(ticks, 8, Fraction(1, 20), Fraction(3, 2), range(len(ticks)))
     not_looked, _ = at_once(ticks, 8, Fraction(1, 20), Fraction(3, 2))
@@ -243,7 +243,7 @@ def test_cells_that_nobody_looks_at_come_out_the_same() -> None:
         assert getattr(one, field).tolist() == getattr(other, field).tolist()
 
 
-def test_a_window_of_too_many_records_is_refused() -> None:
+def test_window_of_too_many_records_is_refused() -> None:
     cells = SplitterCells(SubCells.none(2), 2, 5)
     cells.advance(0, np.array([2**36, 0]), 2**37 - 1)
     with pytest.raises(OverflowError, match=r"^a window has less than 2\^37 records; got 137438953472$"):
@@ -251,11 +251,11 @@ def test_a_window_of_too_many_records_is_refused() -> None:
 
 
 @given(stream=STREAM, steps=st.integers(4, 40), tau=TAU, mu=MU)
-def test_sub_cells_are_as_few_as_promised(
+def test_number_of_sub_cells_is_within_its_bound(
     stream: list[bytes], steps: int, tau: Fraction, mu: Fraction
 ) -> None:
     sketch = given_records(Splitter(SHAPE, steps, tau=tau, mu=mu), stream)
     assert isinstance(sketch, Splitter)
-    # Beside those with as many records as one has to have, the oldest and the newest of a cell.
+    # In addition to those with the minimum number of records, the oldest and the newest of a cell.
     closed = sum(max(0, len(queue) - 2) for _, queue in sketch.queues())
     assert closed <= SHAPE.rows * SHAPE.columns / tau

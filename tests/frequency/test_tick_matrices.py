@@ -1,4 +1,4 @@
-"""Windows from the matrices of ticks are those of the listings."""
+"""Windows from the matrices of ticks equal those of the listings."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -41,7 +41,7 @@ def matrices(ticks: Sequence[Mapping[bytes, int]]) -> np.ndarray:
 
 @pytest.mark.parametrize("variant", LISTINGS)
 @given(ticks=TICKS.filter(bool), steps=st.integers(1, 12), first=st.integers(0, 30))
-def test_windows_are_those_of_the_listings(
+def test_windows_equal_those_of_the_listings(
     variant: str, ticks: list[dict[bytes, int]], steps: int, first: int
 ) -> None:
     listing, of_ticks = LISTINGS[variant](SHAPE, steps, first - 1), matrices(ticks)
@@ -60,7 +60,7 @@ def test_windows_are_those_of_the_listings(
 
 
 @given(ticks=TICKS.filter(bool), nodes=st.integers(1, 4), seed=st.integers(0, 99))
-def test_matrices_add_up_however_records_are_divided(
+def test_matrices_add_up_for_any_division_of_records(
     ticks: list[dict[bytes, int]], nodes: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -73,7 +73,7 @@ def test_matrices_add_up_however_records_are_divided(
     assert np.array_equal(sum(map(matrices, parts)), whole)
 
 
-def test_each_row_has_every_record_once() -> None:
+def test_every_record_is_counted_once_in_each_row() -> None:
     tick, times = np.array([0, 2, 2, 0]), np.array([3, 1, 10**7, 4])
     columns = np.array([[0, 1, 1, 0], [2, 2, 4, 0]])
     found = matrices_of(SHAPE, columns, times, tick, 3)
@@ -81,6 +81,6 @@ def test_each_row_has_every_record_once() -> None:
     assert found.sum(axis=2).tolist() == [[7, 7], [0, 0], [10**7 + 1, 10**7 + 1]]
 
 
-def test_more_records_than_can_be_added_are_refused() -> None:
+def test_number_of_records_above_the_limit_is_refused() -> None:
     with pytest.raises(OverflowError, match=r"^2 counts of up to 2305843009213693952 records"):
         matrix_of(SHAPE, ITEMS[:2], np.array([2**61, 1]))

@@ -1,4 +1,4 @@
-"""The most frequent items, and what is known of them."""
+"""The most frequent items, and their bounds."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ RECORDS = st.lists(st.integers(1, 6), max_size=20)
 
 
 @given(records=RECORDS, many=st.integers(1, 8), seed=st.integers(0, 9))
-def test_the_largest_are_those_of_a_sort(records: list[int], many: int, seed: int) -> None:
+def test_largest_items_equal_those_of_a_sort(records: list[int], many: int, seed: int) -> None:
     keys = [b"%d" % n for n in np.random.default_rng(seed).permutation(len(records))]
     taken, left_out = top_k(np.array(records, dtype=np.int64), keys, many)
     order = sorted(range(len(records)), key=lambda n: (-records[n], keys[n]))
@@ -25,7 +25,7 @@ HOURS = st.lists(st.dictionaries(st.integers(0, 9), st.integers(1, 9), max_size=
 
 
 @given(hours=HOURS, many=st.integers(1, 3), watched=st.sets(st.integers(0, 9), max_size=2), data=st.data())
-def test_what_is_known_of_an_item_holds(
+def test_bounds_of_an_item_contain_its_count(
     hours: list[dict[int, int]], many: int, watched: set[int], data: st.DataObject
 ) -> None:
     rows, left_out = [], []
@@ -35,7 +35,7 @@ def test_what_is_known_of_an_item_holds(
         left_out.append(max((seen[item] for item in others[many:]), default=0))
     hour, item, records = (np.array([row[n] for row in rows], dtype=np.int64) for n in range(3))
     kept = HourlyTopItems(item, hour, records, np.arange(len(hours)), np.array(left_out))
-    # Behind the last: a window that ends before anything counts.
+    # After the last: a window that ends before any record.
     first = data.draw(st.integers(0, len(hours) + 2))
     last = data.draw(st.integers(0, len(hours) - 1))
     asked = data.draw(st.sets(st.integers(0, 9)))
@@ -55,7 +55,7 @@ def test_what_is_known_of_an_item_holds(
             assert low == high
 
 
-def test_of_as_many_the_surer_comes_first_then_the_smaller() -> None:
+def test_equal_counts_are_ordered_by_certainty_then_by_item() -> None:
     window = Window(
         item=np.array([9, 2, 8, 1, 5]), low=np.array([3, 0, 4, 3, 0]), high=np.array([9, 9, 9, 9, 0]),
         unseen=0, estimate=np.array([5, 7, 5, 5, 9]), records=20, margin=np.arange(5.0),

@@ -1,4 +1,4 @@
-"""The exact text of everything that blocks of frequency are refused for."""
+"""The exact text of every error of frequency blocks."""
 
 # ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
 
@@ -81,7 +81,7 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
         ({**F, "windw": "1 day"}, "frequency.x: unknown field 'windw'; nearest: window"),
     ],
 )  # fmt: skip
-def test_what_frequency_is_refused_for(said: dict[str, Any], message: str) -> None:
+def test_invalid_frequency_block_is_refused_with_reason(said: dict[str, Any], message: str) -> None:
     assert refusal_of_block("frequency", said) == message
 
 
@@ -93,7 +93,7 @@ def test_what_frequency_is_refused_for(said: dict[str, Any], message: str) -> No
         *(name for t in ("frequencies", "tick_matrices") for name in item_schema(t, {}).names),
     ],
 )
-def test_no_item_is_called_as_what_is_computed_with_it(name: str) -> None:
+def test_column_of_an_item_must_not_have_the_name_of_an_output(name: str) -> None:
     data = base()
     data["columns"][name] = "user"
     data["frequency"] = {"x": {**F, "item": [name]}}
@@ -101,7 +101,7 @@ def test_no_item_is_called_as_what_is_computed_with_it(name: str) -> None:
     assert f" {name} {rule}" in refusal(data)
 
 
-def test_what_is_counted_is_told() -> None:
+def test_each_block_is_described_in_one_line() -> None:
     data = base()
     for variant, wrong in (
         (
@@ -121,7 +121,7 @@ def test_what_is_counted_is_told() -> None:
         assert describe_stream(parse(data)).splitlines()[-1] == f"{shape} {wrong}"
 
 
-def test_as_many_items_are_kept_as_may_be_heavy() -> None:
+def test_number_of_stored_items_includes_all_possible_heavy_ones() -> None:
     kept = [
         Frequency.model_validate({**F, "top": top, "min_share": heavy}).capacity
         for top, heavy in ((20, 0.05), (1, 0.02))

@@ -1,4 +1,4 @@
-"""Sketches that are done: what they answer, and which of them add up."""
+"""Sketches of complete windows: their answers, and which of them can be added."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -26,7 +26,9 @@ def sketch(counts: list[int], parts: int = 1) -> WindowSketch:
 
 
 @given(one=COUNTS, other=COUNTS, third=COUNTS)
-def test_what_is_added_is_one_stream(one: list[int], other: list[int], third: list[int]) -> None:
+def test_sum_of_sketches_is_the_sketch_of_one_stream(
+    one: list[int], other: list[int], third: list[int]
+) -> None:
     a, b, c = map(sketch, (one, other, third))
     whole = sketch([sum(many) for many in zip(one, other, third, strict=True)])
     for added in ((a + b) + c, a + (b + c), c + (b + a)):
@@ -35,7 +37,7 @@ def test_what_is_added_is_one_stream(one: list[int], other: list[int], third: li
 
 
 @given(counts=COUNTS)
-def test_estimates_are_those_of_the_listing(counts: list[int]) -> None:
+def test_estimates_equal_those_of_the_listing(counts: list[int]) -> None:
     listing = Perfect(SHAPE, 1)
     for item, times in zip(ITEMS, counts, strict=True):
         if times:
@@ -45,7 +47,7 @@ def test_estimates_are_those_of_the_listing(counts: list[int]) -> None:
 
 
 @given(counts=COUNTS, parts=st.integers(1, 9))
-def test_parts_of_a_record_are_rounded_as_in_the_listing(counts: list[int], parts: int) -> None:
+def test_fractions_of_a_record_are_rounded_as_in_the_listing(counts: list[int], parts: int) -> None:
     of = sketch(counts, parts)
     expected = [
         round(min(Fraction(int(of.counts[cell]), parts) for cell in cells_of(SHAPE, item))) for item in ITEMS
@@ -63,25 +65,25 @@ def test_parts_of_a_record_are_rounded_as_in_the_listing(counts: list[int], part
         ({"variant": "simple"}, "sketches of different variant do not add up: perfect and simple"),
     ],
 )  # fmt: skip
-def test_what_does_not_add_up_is_refused(change: dict[str, object], message: str) -> None:
+def test_sketches_that_cannot_be_added_are_refused(change: dict[str, object], message: str) -> None:
     one = sketch([1] * len(ITEMS))
     with pytest.raises(UnmergeableError) as refused:
         _ = one + replace(one, **change)  # type: ignore[arg-type]
     assert str(refused.value).startswith(message)
 
 
-def test_more_records_than_can_be_added_are_refused() -> None:
+def test_number_of_records_above_the_limit_is_refused() -> None:
     many = replace(sketch([0] * len(ITEMS)), records=2**61)
     with pytest.raises(OverflowError, match=r"^4611686018427387904 records, in parts of 1 / 1, cannot"):
         _ = many + many
 
 
-def test_a_matrix_of_another_shape_is_refused() -> None:
+def test_matrix_of_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^the matrix must be as Shape\(rows=3, columns=5, seed=1\) says"):
         replace(sketch([1] * len(ITEMS)), counts=np.zeros((5, 3), dtype=np.int64))
 
 
-def test_a_sketch_is_no_number_and_is_itself_alone() -> None:
+def test_sketch_is_no_number_and_equals_itself_alone() -> None:
     one, other = sketch([1] * len(ITEMS)), sketch([1] * len(ITEMS))
     assert one in [one]
     assert one != other

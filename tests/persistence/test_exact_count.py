@@ -1,4 +1,4 @@
-"""What a sketch is measured by, of many items at once, against the plain form."""
+"""The exact counts with which a sketch is compared, for many items at once, against the plain form."""
 
 import numpy as np
 from hypothesis import example, given
@@ -13,7 +13,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, ITEMS - 1), st.integers(480_000, 480_0
 
 @example(pairs=[], slots=3, last=480_010)
 @given(pairs=PAIRS, slots=st.integers(1, 40), last=st.integers(479_990, 480_080))
-def test_persistences_are_those_of_the_plain_form(
+def test_persistences_equal_those_of_the_plain_form(
     pairs: list[tuple[int, int]], slots: int, last: int
 ) -> None:
     plain = Exact(slots)

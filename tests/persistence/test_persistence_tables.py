@@ -1,4 +1,4 @@
-"""Persistent items are what the listing says of the whole log, whatever the history of the lake."""
+"""Persistent items equal those of the listing on the whole log, for any history of the lake."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -35,8 +35,9 @@ PERSISTENT = (
 
 
 def requests(rng: random.Random) -> list[list[str]]:
-    """Some clients in every hour, others in some; one is gone for half of the time, one soon for good, one
-    comes by the clock."""
+    """Return requests of some clients in every hour and of others in some. One is absent half of the time,
+    one soon disappears, one is periodic.
+    """
     chances = {1: 1.0, 2: 0.8, 3: 0.3, 4: 0.7}
     log: list[list[str]] = []
     for number in range(HOURS):
@@ -55,7 +56,7 @@ def requests(rng: random.Random) -> list[list[str]]:
 def expected(
     harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]
 ) -> Iterator[Event]:
-    """What hours that were asked for tell of a block, record by record."""
+    """Return the rows of a block in requested hours, computed record by record."""
     block = persistence_block_of(harness.stream, name)
     taken = [e for e in events if name != "pairs" or (e["bytes"] or 0) > 0]
     taken.sort(key=lambda event: event["event_time"])
@@ -137,17 +138,17 @@ def check(harness: StreamHarness, asked: Sequence[int]) -> None:
         assert name != "clients" or len(asked) <= 6 or "left" in changes
 
 
-def test_items_of_one_run_are_those_of_the_listing(make_stream: Make) -> None:
+def test_items_of_one_run_equal_those_of_the_listing(make_stream: Make) -> None:
     sketched.run_once(make_stream(PERSISTENT), requests(random.Random(4))[:6], check)
 
 
 @pytest.mark.full
-def test_items_are_what_the_listing_says_whatever_the_history(make_stream: Make) -> None:
-    """Slow (half a minute): six runs and an audit, each hour beside the listing."""
+def test_items_equal_those_of_the_listing_for_any_history(make_stream: Make) -> None:
+    """Slow (half a minute): six runs and an audit, each hour compared with the listing."""
     log = requests(random.Random(4))
     lived, whole = make_stream(PERSISTENT, "lived"), make_stream(PERSISTENT, "whole")
     late = {4: log[4][1::2], 9: log[9][::2]}
-    # Hours 6 to 8 are asked for last, after what comes behind them.
+    # Hours 6 to 8 are requested last, after later ones.
     early, later = ((0, 1), (1, 6), (9, 10), (10, HOURS)), ((4, 5), (6, 9), (9, HOURS))
     live(lived, whole, log, late, early, later, check)
     events, named = whole.rows_of("events"), whole.rows_of("persistent_items")
@@ -160,7 +161,7 @@ def test_items_are_what_the_listing_says_whatever_the_history(make_stream: Make)
         assert found.windows == HOURS // max(
             1, (whole.stream.persistence[found.block].slot // timedelta(hours=1))
         )
-    # What stays is one finding, and so is what has left; what nobody wants to be told of is none.
+    # A persisting item is one finding, and so is one that has left; a block without findings has none.
     findings = sketched.findings_of_spells(whole, "persistent_items", "persistent_item", {"clients", "slow"})
     ongoing = [finding for finding in findings if finding.ongoing]
     assert {finding.item for finding in ongoing if finding.block == "clients"} == {
@@ -173,7 +174,7 @@ def test_items_are_what_the_listing_says_whatever_the_history(make_stream: Make)
 def recounted(
     harness: StreamHarness, name: str, events: Sequence[Event], rows: Sequence[Event]
 ) -> dict[str, int]:
-    """What an audit has to count of a block, over all windows."""
+    """Return the counts of an audit of a block, over all windows."""
     block = persistence_block_of(harness.stream, name)
     tracking, asked = block.tracking, block.tracking.params
     exact, counts = (
@@ -213,7 +214,7 @@ IGNORING = """
 
 
 @pytest.mark.full
-def test_what_is_known_is_not_told_and_is_remembered(make_stream: Make, tmp_path: Path) -> None:
+def test_ignored_items_are_tracked_and_not_reported(make_stream: Make, tmp_path: Path) -> None:
     """Slow (20 seconds): several runs of the sketches."""
     text = f"{sketched.STREAM}persistence:\n{IGNORING}"
     path = tmp_path / "known"
@@ -234,7 +235,7 @@ def test_what_is_known_is_not_told_and_is_remembered(make_stream: Make, tmp_path
         day = make_stream(text.replace("IGNORED", known))
         day.stage("persistence", 0, 3)
         assert clients(day) == left, known
-        # What is remembered does not depend on it.
+        # The tracked state does not depend on it.
         assert day.store.pin(["tuples"]).versions == tuples
     write_deltalake(path, pa.table({"ip": ["10.0.0.2"]}), mode="append")
     assert day.stage("persistence", 0, 3).published == 3

@@ -1,4 +1,4 @@
-"""The listings of persistent items, and what they promise."""
+"""The listings of persistent items, and their guarantees."""
 
 import random
 import re
@@ -26,7 +26,7 @@ def half(item: bytes, slot: int) -> int:
     return item_slot_hash(item, slot, 7)
 
 
-def test_parameters_as_in_the_paper() -> None:
+def test_parameters_equal_those_of_the_paper() -> None:
     asked = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"))
     assert (asked.tau, asked.min_reported, asked.min_certain) == (Fraction(5, 36), 36, 51)
     assert asked.estimate(36) == Fraction(216, 5) == (asked.alpha - asked.epsilon / 2) * 72
@@ -34,7 +34,7 @@ def test_parameters_as_in_the_paper() -> None:
     assert PersistenceParams(288, Fraction("0.4"), Fraction("0.15")).min_reported == 72
 
 
-def test_an_estimate_is_no_more_than_can_be() -> None:
+def test_estimate_is_at_most_the_possible_maximum() -> None:
     asked = PersistenceParams(100, Fraction("0.5"), Fraction("0.2"))
     assert estimates(asked, np.full(4, 60), np.array([60, 69, 71, 100])).tolist() == [60, 69, 70, 70]
 
@@ -45,7 +45,7 @@ def test_an_estimate_is_no_more_than_can_be() -> None:
     share=st.integers(1, 99),
     counted=st.integers(0, 5000),
 )
-def test_what_is_reported_is_what_was_counted_often_enough(
+def test_reported_items_are_those_counted_often_enough(
     slots: int, alpha: int, share: int, counted: int
 ) -> None:
     epsilon = Fraction(alpha * share, 10_000)
@@ -67,19 +67,19 @@ def test_what_is_reported_is_what_was_counted_often_enough(
          "than counting all of them exactly: tau = 2 / (epsilon n) is 1.39; got epsilon 0.02 of 72 slots"),
     ],
 )  # fmt: skip
-def test_parameters_that_cannot_be(slots: int, alpha: str, epsilon: str, message: str) -> None:
+def test_impossible_parameters_are_refused(slots: int, alpha: str, epsilon: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         PersistenceParams(slots, Fraction(alpha), Fraction(epsilon))
 
 
-def test_as_many_instances_as_delta_needs() -> None:
+def test_number_of_instances_follows_from_delta() -> None:
     assert [instances_for(delta) for delta in (0.9, 0.14, 0.13, 0.05, 0.01, 1e-6)] == [1, 1, 2, 2, 3, 7]
     for delta in (0.9, 0.1, 0.013, 1e-9):
         assert exp(-2 * instances_for(delta)) <= delta
 
 
 @given(pairs=PAIRS)
-def test_a_window_that_has_not_slid_is_a_fixed_one(pairs: list[tuple[bytes, int]]) -> None:
+def test_window_that_has_not_slid_equals_a_fixed_one(pairs: list[tuple[bytes, int]]) -> None:
     asked = PersistenceParams(SLOTS, Fraction(1, 2), Fraction(3, 10))
     fixed, sliding = FixedWindow(asked, half), SlidingWindow(asked, half)
     for item, slot in pairs:
@@ -92,7 +92,7 @@ def test_a_window_that_has_not_slid_is_a_fixed_one(pairs: list[tuple[bytes, int]
 
 
 @given(pairs=PAIRS, slots=st.integers(8, 20))
-def test_a_sliding_window_is_a_fixed_one_of_its_slots(pairs: list[tuple[bytes, int]], slots: int) -> None:
+def test_sliding_window_equals_a_fixed_one_of_its_slots(pairs: list[tuple[bytes, int]], slots: int) -> None:
     asked = PersistenceParams(slots, Fraction(9, 10), Fraction(1, 2))
     sliding, exact = SlidingWindow(asked, half), Exact(slots)
     for at in range(1, SLOTS + 1):
@@ -107,13 +107,13 @@ def test_a_sliding_window_is_a_fixed_one_of_its_slots(pairs: list[tuple[bytes, i
                 fixed.take(item, slot)
         assert sliding.reported(at) == fixed.reported()
         persistence = exact.persistence(at)
-        # Lemma 3.5, and what is counted was seen.
+        # Lemma 3.5, and every counted slot was observed.
         assert all(persistence[item] >= asked.min_reported for item in sliding.reported(at))
         assert all(counted <= persistence[item] for item, _, counted in sliding.oldest(at))
 
 
-def test_what_is_missed_is_missed_as_seldom_as_promised() -> None:
-    """Of an item that is just persistent, over many seeds: one instance, and two, one of which sees it."""
+def test_persistent_items_are_missed_as_rarely_as_guaranteed() -> None:
+    """Of an item that is just persistent, over many seeds: one instance, and two, one of which detects it."""
     asked = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"))
     rng, missed = random.Random(3), []
     for seed in range(0, 4000, 2):
@@ -129,26 +129,26 @@ def test_what_is_missed_is_missed_as_seldom_as_promised() -> None:
         missed.append(of_two)
     one, both = np.mean(missed), np.mean([all(two) for two in missed])
     exactly = float((1 - asked.tau) ** (asked.min_certain - asked.min_reported + 1))
-    # Three deviations off what chance has it, which is below the bound of the paper.
+    # Within three standard deviations of chance, which is below the bound of the paper.
     assert one == pytest.approx(exactly, abs=3 * (exactly / 4000) ** 0.5)
     assert exactly < exp(-2)
     assert both <= 0.05
 
 
 @given(item=st.binary(max_size=40), slot=st.integers(-(2**63), 2**63 - 1), seed=st.integers(0, 2**32 - 1))
-def test_the_hash_is_that_of_murmur_to_the_byte(item: bytes, slot: int, seed: int) -> None:
+def test_hash_equals_that_of_murmur_to_the_byte(item: bytes, slot: int, seed: int) -> None:
     key = item + slot.to_bytes(8, "little", signed=True)
     low = mmh3.hash64(key, seed, x64arch=True, signed=False)[0]
     assert item_slot_hash(item, slot, seed) == low // 2**11 < 2**53
     assert item_slot_hashes([key, key], seed).tolist() == [low // 2**11] * 2
 
 
-def test_the_hash_is_the_same_everywhere() -> None:
+def test_hash_has_fixed_values() -> None:
     assert item_slot_hash(b"91.236.75.25", 397_968, 0) == 2_929_165_897_561_321
     assert item_slot_hashes([], 0).tolist() == []
 
 
-def test_what_surely_is_not_persistent_can_be_left_out_and_nothing_else() -> None:
+def test_only_surely_non_persistent_items_can_be_dropped() -> None:
     asked = PersistenceParams(100, Fraction("0.5"), Fraction("0.2"))
     assert reports(asked, 30)
     assert not asked.may_be(30, 19)

@@ -1,4 +1,4 @@
-"""What `transom try` prints of persistent items."""
+"""The output of `transom try` on persistent items."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -50,7 +50,7 @@ def shown(
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_the_items_of_the_last_report_are_shown_the_most_persistent_first(
+def test_items_of_the_last_report_are_shown_the_most_persistent_first(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [item("old", 40, START - HOUR), item("gone", None), item("b", 24), item("a", 24), item("c", 30)]
@@ -66,7 +66,7 @@ def test_the_items_of_the_last_report_are_shown_the_most_persistent_first(
     assert none.split() in lines
 
 
-def test_of_many_items_the_first_are_shown(
+def test_only_the_first_of_many_items_are_shown(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = shown(stream, tmp_path, capsys, [item(f"u{number:02}", 24) for number in range(ROWS + 3)])
@@ -74,7 +74,7 @@ def test_of_many_items_the_first_are_shown(
     assert any(line[-5:] == f"the first {ROWS} of {ROWS + 3}".split() for line in lines)
 
 
-def test_many_slots_are_drawn_in_few_characters(
+def test_many_slots_are_rendered_in_few_characters(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slots = "?" * 96 + "0" * 95 + "1" + "0" * 2
@@ -83,17 +83,17 @@ def test_many_slots_are_drawn_in_few_characters(
     assert line[-1] == "?" * 19 + "0" * 19 + "-"
 
 
-def test_a_lake_without_a_report_has_nothing_to_show(
+def test_lake_without_a_report_shows_nothing(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_persistent_items(stream, str(tmp_path))
     assert capsys.readouterr().out.count("nor nearly so") == 2
 
 
-def test_of_a_last_report_that_names_nobody_the_one_before_is_shown(
+def test_previous_report_is_shown_if_the_last_names_no_item(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The findings tell of the item: it is not said that there is none."""
+    """The findings report the item, so the output must not call it absent."""
     lines = shown(stream, tmp_path, capsys, [item("a", 24)], START + HOUR)
     title = (
         "regulars: user in 24 of 48 slots of 1 hour, or nearly so, at 2024-05-06T08:00 (the last report that "
@@ -104,7 +104,7 @@ def test_of_a_last_report_that_names_nobody_the_one_before_is_shown(
     assert not any(line[:3] == ["regulars:", "no", "user"] for line in lines)
 
 
-def test_what_is_only_watched_is_said_to_be(
+def test_watched_item_is_marked_as_watched(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [item("a", 24), item("b", 2) | {"since": None}]

@@ -1,4 +1,4 @@
-"""The exact text of everything that blocks of persistence are refused for."""
+"""The exact text of every error of persistence blocks."""
 
 # ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
 
@@ -65,7 +65,7 @@ BUDGET = {"tuples": 10_000, "pairs": 100_000}
         ({**P, "windw": "1 day"}, "persistence.x: unknown field 'windw'; nearest: window"),
     ],
 )  # fmt: skip
-def test_what_persistence_is_refused_for(said: dict[str, Any], message: str) -> None:
+def test_invalid_persistence_block_is_refused_with_reason(said: dict[str, Any], message: str) -> None:
     assert refusal_of_block("persistence", said) == message
 
 
@@ -73,12 +73,12 @@ def test_epsilon_follows_from_a_budget() -> None:
     said = {name: value for name, value in P.items() if name != "epsilon"} | {"budget": BUDGET}
     stream = parse(base() | {"persistence": {"x": said}})
     asked = stream.persistence["x"].params
-    # 100,000 pairs of which 2 instances are to remember 10,000: one in twenty each.
+    # 100,000 pairs of which 2 instances track 10,000: one in twenty each.
     assert asked.tau == Fraction(1, 20)
     assert (asked.instances, float(asked.epsilon)) == (2, pytest.approx(2 / (72 / 20)))
 
 
-def test_what_is_persistent_is_told_in_a_line() -> None:
+def test_each_block_is_described_in_one_line() -> None:
     stream = parse(base() | {"persistence": {"x": P}})
     assert describe_stream(stream).splitlines()[-1] == (
         "  persistence x: user in 51 of 72 slots of 1 hour, none in fewer than 36; epsilon 0.2, a tuple of one in "
@@ -86,7 +86,7 @@ def test_what_is_persistent_is_told_in_a_line() -> None:
     )
 
 
-def test_more_tuples_than_pairs_are_told() -> None:
+def test_budget_above_the_number_of_pairs_is_reported() -> None:
     stream = parse(base() | {"persistence": {"x": {**P, "epsilon": 0.05}}})
     assert describe_stream(stream).endswith(
         "a tuple of one in 0.9 pairs of an item and a slot, in 2 instances together, which is more than an exact "
@@ -95,7 +95,7 @@ def test_more_tuples_than_pairs_are_told() -> None:
 
 
 @pytest.mark.parametrize("column", ["slot", "long", "left", "unknown", "named", "since", "bits"])
-def test_columns_that_tables_or_what_makes_them_have_are_none_of_an_item(column: str) -> None:
+def test_column_of_an_item_must_not_have_the_name_of_an_output(column: str) -> None:
     data = base()
     data["columns"][column] = {"from": "user"}
     data["persistence"] = {"x": {**P, "item": [column]}}
@@ -103,7 +103,7 @@ def test_columns_that_tables_or_what_makes_them_have_are_none_of_an_item(column:
     assert refusal(data) == f"app.yaml: persistence.x.item[0]: {rule}"
 
 
-def test_state_is_kept_as_long_as_a_window() -> None:
+def test_state_is_retained_as_long_as_a_window() -> None:
     said = refusal({**base(), "persistence": {"x": P}, "retention": "119 hours"})
     rule = (
         "must be whole hours, and no less than repair_window and the window of persistence x together, 5 days"
@@ -111,8 +111,8 @@ def test_state_is_kept_as_long_as_a_window() -> None:
     assert said == f"app.yaml: retention: {rule}; got 119 hours"
 
 
-def test_what_items_are_judged_by_shapes_what_is_told_of_them() -> None:
-    """What is remembered may be the same with another alpha, or with more instances."""
+def test_thresholds_of_items_change_the_fingerprint_of_reports() -> None:
+    """The tracked state may be the same with another alpha, or with more instances."""
     said = {"alpha": 0.69, "delta": 0.001, "seed": 0, "watch": ["a"], "title": "{user}"}
     shapes = {
         name: parse(base() | {"persistence": {"x": {**P, name: value}}}).fingerprint("persistent_items", "x")
@@ -122,7 +122,7 @@ def test_what_items_are_judged_by_shapes_what_is_told_of_them() -> None:
     assert {name for name, shape in shapes.items() if shape != usual} == {"alpha", "delta", "watch"}
 
 
-def test_the_ledger_says_the_epsilon_that_follows_from_a_budget() -> None:
+def test_ledger_records_the_epsilon_that_follows_from_a_budget() -> None:
     data = base() | {"persistence": {"x": {**P, "epsilon": ..., "budget": BUDGET}, "y": P}}
     del data["persistence"]["x"]["epsilon"]
     assert epsilons(parse(data)) == {"x.epsilon_millionths": 555_556, "y.epsilon_millionths": 200_000}

@@ -1,4 +1,4 @@
-"""Persistent items, of many items at once, against the listing."""
+"""Persistent items, for many items at once, compared with the listing."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -22,7 +22,7 @@ def rows_of(tuples: Tuples) -> Iterator[tuple[int, ...]]:
 
 
 @given(case=cases())
-def test_runs_remember_and_name_what_the_listing_does(case: Case) -> None:
+def test_runs_track_and_report_the_items_of_the_listing(case: Case) -> None:
     expected = {hour: (tuples, named, left) for hour, tuples, named, left in plain(case)}
     hours = []
     for state in fast(case):
@@ -44,7 +44,7 @@ def test_runs_remember_and_name_what_the_listing_does(case: Case) -> None:
 
 
 @given(case=cases())
-def test_slots_records_and_gaps_are_those_of_the_records(case: Case) -> None:
+def test_slots_counts_and_gaps_equal_those_of_the_records(case: Case) -> None:
     for state in fast(case):
         tuples = state.tuples
         for row in range(len(tuples.item)):
@@ -59,13 +59,13 @@ def test_slots_records_and_gaps_are_those_of_the_records(case: Case) -> None:
 
 
 @given(case=cases())
-def test_pairs_and_starts_are_counted_hour_by_hour(case: Case) -> None:
+def test_pairs_and_starts_are_counted_in_each_hour(case: Case) -> None:
     before: set[tuple[int, int, int]] = set()
     seen: dict[int, set[tuple[bytes, int]]] = {}
     first: dict[tuple[bytes, int], int] = {}
     for time, item in case.records:
         pair = item, time // case.tracking.length
-        # A slot of several hours is a pair in the first of them in which the item is seen.
+        # A slot of several hours is a pair in the first of them with the item.
         if item not in case.watched and first.setdefault(pair, time // HOUR_LENGTH) == time // HOUR_LENGTH:
             seen.setdefault(time // HOUR_LENGTH, set()).add(pair)
     for state in fast(case):
@@ -79,7 +79,7 @@ def test_pairs_and_starts_are_counted_hour_by_hour(case: Case) -> None:
         if case.tracking.length <= HOUR_LENGTH:
             assert state.pairs == len(seen.get(state.hour, ()))
         else:
-            # Nobody notes of what is not remembered whether an earlier hour has had it.
+            # For an untracked item, earlier hours with it are not recorded.
             assert state.pairs >= len(seen.get(state.hour, ()))
         before = now
 
@@ -87,7 +87,7 @@ def test_pairs_and_starts_are_counted_hour_by_hour(case: Case) -> None:
 @pytest.mark.parametrize(
     ("hours", "unit"), [(Fraction(1, 2), 1), (1, 10), (3, 10), (5, 10), (6, 100), (72, 1000)]
 )
-def test_times_are_cut_to_the_least_power_of_ten_of_which_a_window_has_few_enough(
+def test_times_are_truncated_to_the_smallest_power_of_ten_that_fits_a_window(
     hours: Fraction | int, unit: int
 ) -> None:
     asked = PersistenceParams(9, Fraction("0.5"), Fraction("0.3"))

@@ -1,4 +1,4 @@
-"""Parts: rows that a task has written, an hour a file."""
+"""Parts: rows that a task has written, with one file for each hour."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -37,13 +37,13 @@ def read(table: Path, part: DataFile) -> list[tuple[datetime, str | None]]:
 
 @pytest.fixture(params=[1, parts.FLUSH_BYTES])
 def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows wait for others, or for none."""
+    """Whether rows are buffered."""
     monkeypatch.setattr(parts, "FLUSH_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("held")
 @given(batches=st.lists(ROWS, max_size=4), threads=st.sampled_from([1, 3]))
-def test_each_row_is_in_the_file_of_its_hour_in_its_order(
+def test_each_row_is_in_the_file_of_its_hour_in_order(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[datetime, str | None]]], threads: int
 ) -> None:
     table = tmp_path_factory.mktemp("table")
@@ -57,7 +57,7 @@ def test_each_row_is_in_the_file_of_its_hour_in_its_order(
 
 
 @given(batches=st.lists(ROWS, min_size=1, max_size=4))
-def test_rows_that_are_not_divided_stay_together(
+def test_undivided_rows_stay_together(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[datetime, str | None]]]
 ) -> None:
     table = tmp_path_factory.mktemp("table")
@@ -66,7 +66,7 @@ def test_rows_that_are_not_divided_stay_together(
     assert read(table, part) == [row for rows in batches for row in rows]
 
 
-def test_a_column_of_times_is_written_as_spark_and_delta_read_it(tmp_path: Path) -> None:
+def test_column_of_times_is_written_for_spark_and_delta(tmp_path: Path) -> None:
     [part] = write_data_files(str(tmp_path), "read", "part", [batch([(EPOCH, "a")])], "time")
     kind = pq.ParquetFile(tmp_path / part.path).schema.column(0)
     assert (kind.physical_type, kind.logical_type.to_json()) == (
@@ -76,11 +76,11 @@ def test_a_column_of_times_is_written_as_spark_and_delta_read_it(tmp_path: Path)
     )
 
 
-def test_parts_that_nothing_took_are_removed_and_no_others(tmp_path: Path) -> None:
+def test_unused_parts_are_removed_and_no_others(tmp_path: Path) -> None:
     rows = batch([(EPOCH, "a"), (EPOCH + timedelta(hours=1), "b")])
     _, second = write_data_files(str(tmp_path), "read", "part", [rows], "time")
     [other] = write_data_files(str(tmp_path), "another", "part", [rows])
-    # What a task that failed has left, and of which nobody was told.
+    # Files that a failed task has left unreported.
     (tmp_path / "read" / "part-of-none.parquet").write_bytes(b"")
     delete_uncommitted(str(tmp_path), "read", [second, other])
     assert sorted(tmp_path.rglob("*.parquet")) == [tmp_path / other.path, tmp_path / second.path]
@@ -89,7 +89,7 @@ def test_parts_that_nothing_took_are_removed_and_no_others(tmp_path: Path) -> No
     delete_uncommitted(str(tmp_path), "never", [])
 
 
-def test_what_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_part_that_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [part] = write_data_files(str(tmp_path), "read", "part", [batch([(EPOCH, "a")])])
 
     def refused(*_: object) -> None:
@@ -112,11 +112,11 @@ class SystemThatRefuses:
     ("uri", "path"),
     [("/a b/c#d%20", "/a b/c#d%20"), ("file:///a b/c#d%20", "/a b/c#d%20"), ("/", "/"), ("file:///", "/")],
 )
-def test_a_place_is_taken_as_it_stands(uri: str, path: str) -> None:
+def test_path_is_used_unchanged(uri: str, path: str) -> None:
     system, found = resolve_filesystem(uri)
     assert (type(system), found) == (fs.LocalFileSystem, path)
 
 
-def test_a_scheme_that_nobody_knows_is_refused() -> None:
+def test_unknown_scheme_is_refused() -> None:
     with pytest.raises(pa.ArrowInvalid, match="Unrecognized filesystem type in URI: foo"):
         resolve_filesystem("foo://bucket/lake")

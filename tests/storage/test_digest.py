@@ -1,4 +1,4 @@
-"""The digest sees every difference of a multiset of rows, and none of their order."""
+"""The digest changes with every difference of a multiset of rows, and not with their order."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -29,13 +29,13 @@ def of(spark: SparkSession, rows: list[tuple[Any, ...]]) -> str:
     return digest(spark.createDataFrame(rows, SCHEMA), COLUMNS)
 
 
-def test_order_and_partitions_leave_no_trace(spark: SparkSession) -> None:
+def test_order_and_partitions_do_not_change_the_digest(spark: SparkSession) -> None:
     frame = spark.createDataFrame(ROWS[::-1], SCHEMA).repartition(3)
     assert digest(frame, COLUMNS) == of(spark, ROWS)
     assert of(spark, []) == "0:0"
 
 
-def test_the_order_in_which_columns_are_declared_leaves_no_trace(spark: SparkSession) -> None:
+def test_order_of_declared_columns_does_not_change_the_digest(spark: SparkSession) -> None:
     frame = spark.createDataFrame(ROWS, SCHEMA)
     assert digest(frame.select(*COLUMNS[::-1]), COLUMNS[::-1]) == digest(frame, COLUMNS)
 
@@ -54,18 +54,18 @@ def test_the_order_in_which_columns_are_declared_leaves_no_trace(spark: SparkSes
     ],
     ids=["cell", "element", "null moved", "null array", "empty text", "row twice", "row thrice", "row gone"],
 )
-def test_each_difference_is_seen(spark: SparkSession, rows: list[tuple[Any, ...]]) -> None:
+def test_each_difference_changes_the_digest(spark: SparkSession, rows: list[tuple[Any, ...]]) -> None:
     assert of(spark, rows) != of(spark, ROWS)
 
 
-def test_the_same_values_under_another_name_are_other_rows(spark: SparkSession) -> None:
+def test_equal_values_under_another_name_are_other_rows(spark: SparkSession) -> None:
     frame = spark.createDataFrame(ROWS, SCHEMA)
     renamed = frame.withColumnRenamed("a", "z")
     assert digest(renamed, ["z", *COLUMNS[1:]]) != digest(frame, COLUMNS)
 
 
-def test_the_sum_of_the_halves_is_the_sum_of_the_hashes(spark: SparkSession) -> None:
-    """Hashes of either sign, the two extremes among them; and none at all."""
+def test_sum_of_the_halves_is_the_sum_of_the_hashes(spark: SparkSession) -> None:
+    """Hashes of either sign, with the two extremes; and none at all."""
     hashes = [-(2**63), 2**63 - 1, -1, 0, 1, 2**32 - 1, -(2**32), 2**63 - 1, 2**63 - 1]
     frame = spark.createDataFrame([(value,) for value in hashes], "hash bigint")
     total = digest_of(F.count("*"), total_hash(F.col("hash"))).alias("digest")

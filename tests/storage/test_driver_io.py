@@ -1,4 +1,4 @@
-"""Rows that the driver takes, and rows that it leaves to Spark, stand alike."""
+"""Rows written by the driver equal rows written by Spark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ def taken(root: Path, *numbers: int) -> pa.Table | None:
     )
 
 
-def test_rows_of_the_hours_that_are_asked_for_are_taken_in_the_tables_own_types(tmp_path: Path) -> None:
+def test_rows_of_requested_hours_are_read_in_the_tables_types(tmp_path: Path) -> None:
     table(tmp_path, ["one", "two", "three"])
     table_of_one = taken(tmp_path, 0)
     assert table_of_one is not None
@@ -46,7 +46,7 @@ def test_rows_of_the_hours_that_are_asked_for_are_taken_in_the_tables_own_types(
     assert taken(tmp_path) is None
 
 
-def test_rows_that_lie_in_many_files_are_one_batch_for_spark(tmp_path: Path) -> None:
+def test_rows_in_many_files_are_one_batch_for_spark(tmp_path: Path) -> None:
     for _ in range(4):
         table(tmp_path, ["one", "two"])
     rows = small.read_if_small([(small.TableReader(DeltaTable(f"{tmp_path}/lines")), {hour(0), hour(1)})])
@@ -56,7 +56,7 @@ def test_rows_that_lie_in_many_files_are_one_batch_for_spark(tmp_path: Path) -> 
 
 
 def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A text that repeats is small on disk and large in memory.
+    # A repeated text is small on disk and large in memory.
     table(tmp_path, ["x" * 1000] * 2000)
     stored = sum(file.stat().st_size for file in (tmp_path / "lines").rglob("*.parquet"))
     assert stored < 20_000
@@ -65,14 +65,14 @@ def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 1_200_000)
     assert taken(tmp_path, 0) is not None
     assert taken(tmp_path, 0, 1) is None
-    # However many versions they are read at.
+    # Read at any number of versions.
     versions = [small.TableReader(DeltaTable(f"{tmp_path}/lines")) for _ in range(2)]
     assert small.read_if_small([(stored, {hour(at)}) for at, stored in enumerate(versions)]) is None
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", stored // 3)
     assert taken(tmp_path, 0, 1) is None
 
 
-def test_lists_take_what_they_hold(tmp_path: Path) -> None:
+def test_size_of_lists_is_that_of_their_elements(tmp_path: Path) -> None:
     hours = pa.array([hour(0)] * 3, pa.timestamp("us", "UTC"))
     lists = pa.table({"hour": hours, "hashes": pa.array([[7] * 1000, None, []], pa.list_(pa.int64()))})
     write_deltalake(str(tmp_path / "lines"), lists, partition_by=["hour"])
@@ -81,7 +81,7 @@ def test_lists_take_what_they_hold(tmp_path: Path) -> None:
     )
 
 
-def test_what_rows_take_is_known_before_they_are_taken(spark: SparkSession) -> None:
+def test_size_of_rows_is_known_before_they_are_read(spark: SparkSession) -> None:
     rows = spark.createDataFrame(
         [("abc", 1, [5, 6]), (None, 2, None), ("\u00fc", 3, [])], "raw string, n bigint, list array<bigint>"
     )
@@ -90,9 +90,9 @@ def test_what_rows_take_is_known_before_they_are_taken(spark: SparkSession) -> N
 
 
 @pytest.mark.full
-def test_both_ways_leave_the_same_lake(make_stream: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_driver_and_spark_leave_the_same_lake(make_stream: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     lakes = {}
-    # By Spark the hours are named one by one, as scattered ones are.
+    # For Spark the hours are listed one by one, as scattered ones are.
     for lake, most, few in (("few", small.MAX_DRIVER_BYTES, tables.MAX_COMPARED_RANGES), ("many", 0, 0)):
         monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
         monkeypatch.setattr(tables, "MAX_COMPARED_RANGES", few)
@@ -108,7 +108,7 @@ def test_both_ways_leave_the_same_lake(make_stream: Make, monkeypatch: pytest.Mo
     assert writers == {"few": {"delta"}, "many": {"delta", "Apach"}}
 
 
-def test_rows_of_other_blocks_are_written_again_by_spark_where_they_are_many(
+def test_many_rows_of_other_blocks_are_rewritten_by_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = tables.Table(
@@ -122,7 +122,7 @@ def test_rows_of_other_blocks_are_written_again_by_spark_where_they_are_many(
     store = Store(spark, str(tmp_path))
     store.create(of)
     both = [hour(0), hour(1)]
-    # Nothing stands in the hours, or all that does is replaced; then another block's rows stay.
+    # The hours are empty, or all their rows are replaced; then another block's rows stay.
     writes = [
         (Write(of, rows("b", *range(6)), {"b": both}), "delta"),
         (Write(of, pa.concat_tables([rows("a", 0), rows("b", *range(6))]), {None: both}), "delta"),
@@ -139,7 +139,7 @@ def test_rows_of_other_blocks_are_written_again_by_spark_where_they_are_many(
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 100_000)
     store.write(Write(of, rows("a", 1), {"a": [hour(1)]}), Claim("stage", "run", len(writes)))
     assert writers_of(str(tmp_path), "lines")[0] == "delta"
-    # A later write stands, whoever makes the earlier one.
+    # A later write stays, whoever makes the earlier one.
     version = DeltaTable(str(tmp_path / "lines")).version()
     for late in (rows("d", 0), spark.createDataFrame(rows("d", 0))):
         with pytest.raises(
@@ -150,6 +150,6 @@ def test_rows_of_other_blocks_are_written_again_by_spark_where_they_are_many(
 
 
 def writers_of(root: str, name: str) -> list[str]:
-    """Who has made each commit of a table but the first, the latest first."""
+    """Return the writer of each commit of a table except the first, the latest first."""
     commits = DeltaTable(f"{root}/{name}").history()
     return [str(commit.get("engineInfo", commit.get("clientVersion", "")))[:5] for commit in commits]

@@ -1,4 +1,4 @@
-"""Rows of many small data files, kept together: what the copy has is what the table has, or is not used."""
+"""Rows of many small data files, stored together: the copy equals the table, or is not used."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -25,10 +25,10 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Files:
-    """A table, an hour of which a run replaces.
+    """A table, one hour of which a run replaces.
 
     Attributes:
-        opened: how many hours were read from data files.
+        opened: number of hours read from data files.
     """
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def hours(*numbers: int) -> list[datetime]:
     return [at(number) for number in numbers]
 
 
-def test_hours_are_read_from_the_copy_as_long_as_they_consist_of_the_same_files(files: Files) -> None:
+def test_hours_are_read_from_the_copy_while_their_files_are_unchanged(files: Files) -> None:
     files.write(hours(0, 1, 2), many=2)
     first = files.read()
     assert (first.valid.num_rows, first.uncopied.num_rows, first.outdated) == (0, 6, True)
@@ -91,7 +91,7 @@ def test_hours_are_read_from_the_copy_as_long_as_they_consist_of_the_same_files(
     other = files.read()
     assert of(other.valid) == [("1700-0", "ingested"), ("1700-1", "ingested")]
     assert of(other.uncopied) == [("1701-0", "missing"), ("1702-0", "missing"), ("1703-0", "ingested")]
-    # What is of no use any more is more than what is.
+    # More is obsolete than in use.
     assert other.outdated
     files.keep(other)
     last = files.read(at(0))
@@ -99,7 +99,7 @@ def test_hours_are_read_from_the_copy_as_long_as_they_consist_of_the_same_files(
     assert files.opened == [3, 1, 3, 0]
 
 
-def test_an_hour_of_several_files_is_read_from_the_copy_if_all_are_the_same(files: Files) -> None:
+def test_hour_of_several_files_is_read_from_the_copy_if_all_are_unchanged(files: Files) -> None:
     files.write(hours(0))
     write_deltalake(files.uri, DeltaTable(files.uri).to_pyarrow_table(), mode="append")
     files.keep(files.read())
@@ -109,7 +109,7 @@ def test_an_hour_of_several_files_is_read_from_the_copy_if_all_are_the_same(file
 
 
 @pytest.mark.parametrize("damage", ["bytes", "end", "another table", "another form"])
-def test_a_copy_that_cannot_be_read_is_as_none(files: Files, damage: str, tmp_path: Path) -> None:
+def test_unreadable_copy_is_not_used(files: Files, damage: str, tmp_path: Path) -> None:
     files.write(hours(0, 1))
     files.keep(files.read())
     copy = tmp_path / "files" / NAME
@@ -126,12 +126,12 @@ def test_a_copy_that_cannot_be_read_is_as_none(files: Files, damage: str, tmp_pa
     assert (found.valid.num_rows, of(found.uncopied)) == (0, [("1700-0", "ingested"), ("1701-0", "ingested")])
 
 
-def test_a_copy_that_cannot_be_written_is_left(files: Files, tmp_path: Path) -> None:
+def test_failed_write_of_a_copy_is_ignored(files: Files, tmp_path: Path) -> None:
     files.write(hours(0))
     (tmp_path / "files" / NAME).mkdir()
     files.keep(files.read())
     assert files.read().uncopied.num_rows == 1
-    # No table sees it, and what tidies the folder passes it over.
+    # No table has it, and clean-up of the folder skips it.
     (tmp_path / "files" / NAME).rmdir()
     files.keep(files.read())
     assert DeltaTable(files.uri).vacuum(0, dry_run=True, enforce_retention_duration=False) == []

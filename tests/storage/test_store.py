@@ -1,4 +1,4 @@
-"""What a write replaces, and when it is tried again, without Spark."""
+"""Which rows a write replaces, and when it is retried, without Spark."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ def between(start: int, end: int) -> str:
     return f"((hour >= '2015-05-17T0{start}:00:00Z' AND hour < '2015-05-17T0{end}:00:00Z'))"
 
 
-def test_an_hour_goes_whole_only_where_no_other_block_has_it() -> None:
+def test_hour_is_deleted_whole_only_if_no_other_block_has_it() -> None:
     one = Write(TABLE, TABLE.arrow_schema().empty_table(), {"a": at(1, 2, 3), "b": at(2, 3)})
     assert one.predicate(one.shared(known(a=(1, 2, 3), b=(2, 3)))) == between(1, 4)
     assert one.predicate(one.shared([*known(a=(1, 2), b=(2,)), *known("aggregates", c=(1, 2))])) == between(
@@ -43,7 +43,7 @@ def test_an_hour_goes_whole_only_where_no_other_block_has_it() -> None:
     )
     by_block = f"(block = 'a' AND {between(1, 4)}) OR (block = 'b' AND {between(2, 4)})"
     assert one.predicate(one.shared()) == by_block
-    # Another run has claimed a block that this one does not know; or b has not been made in hour 1.
+    # Another run has claimed a block that this one does not know; or b has not been computed in hour 1.
     assert one.predicate(one.shared(known(a=(1, 2), b=(2,), c=(2, 9)))) == (
         f"((hour >= '2015-05-17T01:00:00Z' AND hour < '2015-05-17T02:00:00Z') OR "
         f"(hour >= '2015-05-17T03:00:00Z' AND hour < '2015-05-17T04:00:00Z')) OR "
@@ -52,14 +52,14 @@ def test_an_hour_goes_whole_only_where_no_other_block_has_it() -> None:
     assert one.predicate(one.shared(known(b=(1,)))) == f"{between(2, 4)} OR (block = 'a' AND {between(1, 2)})"
 
 
-def test_a_table_without_blocks_is_replaced_by_the_hour() -> None:
+def test_table_without_blocks_is_replaced_by_the_hour() -> None:
     write = Write(TABLE, TABLE.arrow_schema().empty_table(), {None: at(1)})
     beside = write.shared([PartitionKey("ingest", "events", "granules", hour) for hour in at(0, 1)])
     assert write.predicate(beside) == between(1, 2)
 
 
 def attempts(monkeypatch: pytest.MonkeyPatch, *outcomes: Exception | None) -> MagicMock:
-    """Has Spark write rows, to which Delta says one thing after the other."""
+    """Let Spark write rows, to which Delta responds with a sequence of results."""
     rows = MagicMock(spec=DataFrame)
     save = rows.write.format.return_value.mode.return_value.options.return_value.save
     save.side_effect = outcomes
@@ -73,14 +73,14 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *outcomes: Exception | None) -> Ma
     return save
 
 
-def test_a_write_by_spark_that_meets_a_new_column_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_write_in_conflict_with_a_new_column_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     changed = MetadataChangedException("a column has been added")
     assert attempts(monkeypatch, changed, changed, None).call_count == 3
     with pytest.raises(MetadataChangedException):
         attempts(monkeypatch, *[changed] * ATTEMPTS)
 
 
-def test_a_write_by_spark_that_meets_rows_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_write_in_conflict_with_rows_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunSuperseded, match="table granules holds a later run's write; run a wrote nothing"):
         attempts(monkeypatch, ConcurrentAppendException("rows were added"), None)
 
@@ -88,9 +88,7 @@ def test_a_write_by_spark_that_meets_rows_is_not(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("size", "few"), [(None, False), (small.MAX_DRIVER_BYTES, True), (small.MAX_DRIVER_BYTES + 1, False)]
 )
-def test_rows_that_spark_holds_are_taken_by_the_driver_where_they_are_known_to_be_few(
-    size: int | None, few: bool
-) -> None:
+def test_few_rows_of_spark_are_written_by_the_driver(size: int | None, few: bool) -> None:
     write = Write(TABLE, MagicMock(spec=DataFrame), {None: at(1)}, bytes=size)
     assert Store(MagicMock(), "lake")._fits_driver(write, []) is few
 
@@ -131,10 +129,10 @@ class Shelf:
         return table.version(), table.transaction_version("ingest"), table.history(1)[0]["run_id"]
 
 
-def test_a_write_takes_its_hours_and_its_token_whether_it_is_of_rows_or_of_parts(tmp_path: Path) -> None:
+def test_write_of_rows_or_parts_replaces_its_hours_and_records_its_token(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
     shelf.write(shelf.rows(1, 2, 3, 4), range(1, 5), 1)
-    # Of hour 2 there is nothing: what a killed run has left of it goes.
+    # Hour 2 has no rows: those that a killed run left are deleted.
     shelf.write(shelf.parts(1, 1), (1, 2), 2)
     assert (shelf.stands(), shelf.last()) == ([1, 1, 3, 4], (2, 2, "run 2"))
     shelf.write(shelf.rows(4, 4), (3, 4), 3)
@@ -149,7 +147,7 @@ def test_a_write_takes_its_hours_and_its_token_whether_it_is_of_rows_or_of_parts
     assert (shelf.stands(), shelf.last()) == ([1, 1, 4, 4], (3, 3, "run 3"))
 
 
-def test_parts_are_taken_only_where_no_other_block_has_their_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_used_only_if_no_other_block_has_their_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[object] = []
     monkeypatch.setattr(store, "_adder", lambda parts, _: parts)
     monkeypatch.setattr(store, "_overwriter", lambda rows, _: rows)

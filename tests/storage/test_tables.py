@@ -1,4 +1,4 @@
-"""The lake's tables without Spark: conditions on hours, and tables that several runs make and mend."""
+"""The lake's tables without Spark: conditions on hours, and tables that several runs create and repair."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def hours(*numbers: int) -> list[datetime]:
 
 @given(st.sets(st.integers(0, 80)))
 @example({number for number in range(80) if number % 3})
-def test_hours_are_said_by_few_stretches_and_a_list_of_the_others(numbers: set[int]) -> None:
+def test_condition_on_hours_has_few_intervals_and_a_list_of_the_others(numbers: set[int]) -> None:
     asked = hours(*numbers)
     stretches, others = split_hours(asked)
     said = [hour for stretch in stretches for hour in stretch.hours()] + others
@@ -49,7 +49,7 @@ def test_hours_are_said_by_few_stretches_and_a_list_of_the_others(numbers: set[i
 
 @pytest.fixture
 def lines(tmp_path: Path) -> str:
-    """A table of a row an hour, four days long."""
+    """Return a table with one row an hour, four days long."""
     of = hours(*range(96))
     rows = pa.table({"hour": pa.array(of, pa.timestamp("us", "UTC")), "n": range(96)})
     write_deltalake(str(tmp_path / "lines"), rows, partition_by=["hour"])
@@ -59,23 +59,23 @@ def lines(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     "numbers", [[], [5], [*range(10, 40), 50], range(0, 96, 2), [*range(0, 60, 2), *range(60, 80)]]
 )
-def test_a_condition_on_hours_takes_their_rows(lines: str, numbers: list[int]) -> None:
+def test_condition_on_hours_selects_their_rows(lines: str, numbers: list[int]) -> None:
     found = read_rows(DeltaTable(lines), in_hours_sql(hours(*numbers)))
     assert sorted(row["n"] for row in found) == sorted(numbers)
 
 
-def test_a_write_replaces_hours_however_scattered(lines: str) -> None:
+def test_write_replaces_scattered_hours(lines: str) -> None:
     numbers = range(0, 96, 2)
     table = Table("lines", {"hour": "timestamp", "n": "bigint"}, ("hour",), frozenset())
     write = Write(table, table.arrow_schema().empty_table(), {None: hours(*numbers)})
     write_deltalake(lines, write.rows, mode="overwrite", predicate=write.predicate(write.shared()))
     assert {row["n"] for row in read_rows(DeltaTable(lines))} == set(range(1, 96, 2))
-    # Only files have gone, and none was written again.
+    # Files were only removed, and none was rewritten.
     metrics = DeltaTable(lines).history(1)[0]["operationMetrics"]
     assert (metrics["num_removed_files"], metrics["num_added_files"]) == (48, 0)
 
 
-def test_a_table_gains_columns_and_refuses_another_type(tmp_path: Path) -> None:
+def test_table_gains_columns_and_refuses_another_type(tmp_path: Path) -> None:
     table = Table.load("events")
     create(str(tmp_path), table.declare(columns={"client": "string"}))
     create(str(tmp_path), table.declare(columns={"client": "string", "bytes": "bigint"}))
@@ -89,39 +89,39 @@ def test_columns_of_an_earlier_specification_are_outside_the_promise(tmp_path: P
     )
     former = {f"of {kind}": kind for kind in tables.ARROW_TYPES}
     create(str(tmp_path), replace(table, columns={**table.columns, **former}))
-    # Delta calls the elements of lists otherwise than Arrow.
+    # Delta and Arrow name the elements of lists differently.
     widened = table.with_added_columns(pa.schema(DeltaTable(str(tmp_path / "lines")).schema().to_arrow()))
     assert list(widened.columns.items()) == [*table.columns.items(), *former.items()]
     assert (widened.digest_columns(), table.digest_columns()) == (("hour", "raw"), ("hour", "raw"))
 
 
 def kept(root: Path) -> tuple[str | None, int]:
-    """What a table says of its old versions, and how many it has had."""
+    """Return a table's retention of old versions, and the number of its versions."""
     table = DeltaTable(str(root / "files"))
     return table.metadata().configuration.get(KEPT), table.version()
 
 
 def old(root: Path) -> None:
-    """A table as it was made before versions were kept."""
+    """Return a table as created before versions were retained."""
     table = Table.load("files")
     DeltaTable.create(str(root / "files"), table.arrow_schema(), partition_by=["hour"])
 
 
-def test_versions_in_which_rows_stand_are_kept_of_new_tables_and_of_old_ones(tmp_path: Path) -> None:
+def test_versions_with_published_rows_are_retained_in_new_and_old_tables(tmp_path: Path) -> None:
     old(tmp_path / "old")
     for _ in range(2):
         for root in ("old", "new"):
             create(str(tmp_path / root), Table.load("files"))
         assert kept(tmp_path / "old") == ("false", 1)
         assert kept(tmp_path / "new") == ("false", 0)
-    # Nobody reads the ledger as it was.
+    # Old versions of the ledger are never read.
     create(str(tmp_path), Table.load("ledger"))
     assert DeltaTable(str(tmp_path / "ledger")).metadata().configuration == {
         "delta.logRetentionDuration": "interval 2 days"
     }
 
 
-def test_a_table_that_two_runs_mend_at_a_time_is_mended_once(
+def test_table_repaired_by_two_runs_at_once_is_repaired_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old(tmp_path)
@@ -129,7 +129,7 @@ def test_a_table_that_two_runs_mend_at_a_time_is_mended_once(
     opened = iter([True])
 
     class Met(DeltaTable):
-        """A table that another run mends as soon as this one has opened it."""
+        """A table that another run repairs as soon as this one has opened it."""
 
         def __init__(self, uri: str) -> None:
             super().__init__(uri)
@@ -141,9 +141,7 @@ def test_a_table_that_two_runs_mend_at_a_time_is_mended_once(
     assert kept(tmp_path) == ("false", 1)
 
 
-def test_a_table_that_others_never_leave_alone_is_no_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table_always_changed_by_others_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old(tmp_path)
 
     class Busy(DeltaTable):
@@ -156,7 +154,7 @@ def test_a_table_that_others_never_leave_alone_is_no_table(
         create(str(tmp_path), Table.load("files"))
 
 
-def test_a_log_of_files_has_no_bounds_of_columns_and_one_of_the_ledger_goes_back_two_days(
+def test_log_of_files_has_no_column_bounds_and_log_of_the_ledger_covers_two_days(
     tmp_path: Path,
 ) -> None:
     files, hours_of = (create(str(tmp_path), Table.load(name)) for name in ("files", "ledger"))

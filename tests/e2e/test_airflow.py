@@ -1,4 +1,4 @@
-"""A real Airflow runs the real DAG on hours of the real log: green, red on bad data, green when mended."""
+"""A real Airflow runs the real DAG on hours of the real log: green, red on bad data, green when fixed."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -59,9 +59,9 @@ start: 2015-05-17T10:00
 schedule: false
 """
 RESULTS = ("episode", "frame", "persistent_item", "heavy_hitter")
-"""Kinds of findings that tell of the log, not of a run."""
+"""Kinds of findings about the log, not about a run."""
 TOGETHER = ("green", "together")
-"""Streams whose stages run in one application: one of good files alone, one with a crowd at first."""
+"""Streams whose stages run in one application: one with good files alone, one with a crowd at first."""
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def figures(folder: Path, level: int, end: datetime, stream: str = "web") -> dic
 
 
 def assert_recounted(folder: Path, stream: str, hours: Hours) -> None:
-    """Assert that every result table of a stream is what the lines of the log say."""
+    """Assert that every result table of a stream equals the results recomputed from the log's lines."""
     end = HOURS[-1] + HOUR
     for until in (FIRST + 5 * HOUR, end):
         expected = sample_logs.requests(hours, until - 6 * HOUR, until)
@@ -122,7 +122,7 @@ def assert_recounted(folder: Path, stream: str, hours: Hours) -> None:
 
 
 def assert_items_recounted(folder: Path, stream: str, hours: Hours) -> None:
-    """Assert that the items of both sketches are within the bounds that the rows give."""
+    """Assert that the items of both sketches are within the bounds of their rows."""
     end = HOURS[-1] + HOUR
     at_end = f"window_end = {instant(end)} AND low IS NOT NULL"
     slots = Counter(client for hour in HOURS for client in {request_of(line)[0] for line in hours[hour]})
@@ -145,12 +145,13 @@ def assert_items_recounted(folder: Path, stream: str, hours: Hours) -> None:
 
 
 def lost(hours: Hours) -> list[tuple[str, datetime, datetime]]:
-    """A page that was there, and then the next one that was not, of a client within three hours; those that
-    have been seen by the end of the last hour."""
+    """Return each page that existed, followed by one that did not, of a client within three hours, if seen by
+    the end of the last hour.
+    """
     before: dict[str, datetime] = {}
     pairs = []
     lines = [line for hour in HOURS for line in hours[hour]]
-    # Of one second in the order of their lines.
+    # Within one second in the order of their lines.
     for client, time, status in sorted(map(request_of, lines), key=itemgetter(0, 1)):
         if status == "200":
             before[client] = time
@@ -169,9 +170,10 @@ def request_of(line: str) -> tuple[str, datetime, str]:
 
 
 def served(hours: Hours) -> list[tuple[str, datetime, datetime, int]]:
-    """Of each client twenty answers or more of status 200, with none of another between them, and less than
-    two hours apart; those that something has closed by the end of the last hour."""
-    # Of one second the largest status counts.
+    """Return each client's runs of at least twenty responses of status 200, with no other between them and
+    less than two hours apart, if closed by the end of the last hour.
+    """
+    # Within one second the largest status counts.
     largest: dict[tuple[str, datetime], str] = {}
     for client, time, status in map(request_of, (line for hour in HOURS for line in hours[hour])):
         largest[client, time] = max(status, largest.get((client, time), ""))
@@ -204,7 +206,7 @@ def whole(run: str) -> tuple[str, dict[str, str]]:
     return run, {"from": format_hour(HOURS[0]), "to": format_hour(HOURS[-1] + HOUR)}
 
 
-def test_green_run_goes_through_every_stage_and_publishes_what_the_log_says(
+def test_green_run_passes_every_stage_and_publishes_the_results_of_the_log(
     folder: Path, server: Airflow
 ) -> None:
     """Slow (a minute or two): Airflow starts, and a real submit runs every stage over eight hours."""
@@ -255,7 +257,7 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
 
 
 @pytest.mark.full
-def test_application_of_all_stages_stops_at_the_gate_that_fails_and_leaves_the_same_tables(
+def test_application_of_all_stages_stops_at_the_failed_gate_and_leaves_equal_tables(
     folder: Path, server: Airflow
 ) -> None:
     """Slow (minutes): two runs of one application with every stage."""
@@ -279,7 +281,7 @@ def test_application_of_all_stages_stops_at_the_gate_that_fails_and_leaves_the_s
     assert not_published(ledger(folder, "together").snapshot()) == {("aggregates", CROWDED)}
     assert told(folder, "together") == [("aggregates", "check_failed", CROWDED, CROWDED + HOUR)]
     assert figures(folder, 0, CROWDED + HOUR, "together") == {}
-    # The next hour's reports hold the crowd in their wider windows, and are published.
+    # The next hour's reports include the crowd in their wider windows, and are published.
     assert figures(folder, 1, FIRST + 8 * HOUR, "together")[loud] > 300
 
     land(folder, WEB, CROWDED, hours[CROWDED])

@@ -1,4 +1,4 @@
-"""A real Spark cluster runs the jobs, and leaves what one machine leaves."""
+"""A real Spark cluster runs the jobs, and leaves the tables of one machine."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ FILE = ROOT / "schemas/streams/web.yaml"
 FIRST = datetime(2015, 5, 17, 10, tzinfo=UTC)
 HOURS = Interval(FIRST, FIRST + 4 * HOUR)
 OF_SET_UP = ("TRANSOM_", "PYTHONPATH", "PYSPARK_SUBMIT_ARGS")
-"""What of the environment a job on a cluster must not need."""
+"""Environment variables that a job on a cluster must not need."""
 
 
 def standing(lake: Path) -> dict[PartitionKey, tuple[object, ...]]:
@@ -34,7 +34,7 @@ def standing(lake: Path) -> dict[PartitionKey, tuple[object, ...]]:
 
 
 @pytest.mark.full
-def test_a_cluster_leaves_the_tables_that_one_machine_leaves(
+def test_cluster_leaves_the_tables_of_one_machine(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slow (a minute): it starts a master, two workers and an application."""
@@ -43,7 +43,7 @@ def test_a_cluster_leaves_the_tables_that_one_machine_leaves(
         land(tmp_path, WEB, hour, logs[hour])
     environment = {name: text for name, text in os.environ.items() if not name.startswith(OF_SET_UP)}
     with cluster.running(tmp_path / "cluster") as standalone:
-        # The executors work in other folders: what is relative is so to the driver's.
+        # The executors work in other folders: paths relative to the driver's folder.
         done = subprocess.run(
             ["spark-submit", "--properties-file", standalone.properties, ROOT / "jobs/run.py",
              "--stream", FILE, "--lake", "far", "--from", "2015-05-17T10:00", "--to", "2015-05-17T14:00"],

@@ -1,4 +1,4 @@
-"""The code in README and documentation runs as it is printed there."""
+"""The code in README and documentation runs as printed."""
 
 import gzip
 import os
@@ -29,11 +29,11 @@ TEXT = "\n".join(page.read_text() for page in PAGES)
 
 
 FENCE = re.compile(r"^```(?P<kind>\w+)(?: title=\"(?P<title>\w+)\")?\n(?P<text>.*?)^```$", re.M | re.S)
-"""A block of code, with its name where it has one."""
+"""A block of code, with its name if it has one."""
 
 
 def block(title: str) -> str:
-    """The block of code with a name."""
+    """Return the block of code with a name."""
     (text,) = (found["text"] for found in FENCE.finditer(TEXT) if found["title"] == title)
     return text
 
@@ -48,7 +48,7 @@ def of_kind(kind: str) -> list[str]:
     return [found["text"] for found in FENCE.finditer(TEXT) if found["kind"] == kind]
 
 
-def test_stream_files_can_be_read_and_have_these_blocks() -> None:
+def test_shown_stream_files_are_valid_and_have_these_blocks() -> None:
     streams = [parse(yaml.safe_load(text)) for text in of_kind("yaml")]
     kinds = ("aggregates", "patterns", "frames", "fills", "persistence", "frequency")
     blocks = {stream.name: [name for kind in kinds for name in getattr(stream, kind)] for stream in streams}
@@ -69,7 +69,7 @@ def test_every_block_of_code_has_a_name_of_its_own() -> None:
     assert len({*titles}) == len(titles)
 
 
-def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path) -> None:
+def test_second_stream_reads_its_log(spark: SparkSession, tmp_path: Path) -> None:
     """Slow where it is the first (20 seconds): Java starts, and all stages run."""
     harness = StreamHarness(spark, tmp_path, stream_file("sensors").replace('"landing/', f'"{tmp_path}/'))
     log = tmp_path / "sensors/roof/2015-05-17.csv.gz"
@@ -88,7 +88,7 @@ def test_the_second_stream_reads_such_a_log(spark: SparkSession, tmp_path: Path)
     ]
 
 
-def test_the_join_is_used_as_shown(spark: SparkSession) -> None:
+def test_join_works_as_shown(spark: SparkSession) -> None:
     """Slow where it is the first (20 seconds): Java starts."""
     noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
     outages = [(1, "a", noon, noon + HOUR), (2, "b", noon, noon + HOUR)]
@@ -108,7 +108,7 @@ def test_the_join_is_used_as_shown(spark: SparkSession) -> None:
     assert list(map(tuple, names["pairs"].select("id", "router", "bytes").collect())) == [(2, "b", 3)]
 
 
-def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_reported_as_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ledger = Ledger(str(tmp_path / "web"))
     node = PartitionKey("ingest", "events", "events", datetime(2015, 5, 17, 10, tzinfo=UTC))
     ledger.claim("ingest", [node], "a")
@@ -129,7 +129,7 @@ def test_what_is_wrong_is_found_as_shown(tmp_path: Path, capsys: pytest.CaptureF
     assert row.endswith("junk")
 
 
-def test_the_picture_is_the_dag() -> None:
+def test_picture_matches_the_dag() -> None:
     from stream_dag import build
     from transom.stream_files import streams
 
@@ -141,21 +141,21 @@ def test_the_picture_is_the_dag() -> None:
     for file, stream in streams()[0].items():
         dag = build(stream, file)
         edges = {(task.task_id, after) for task in dag.tasks for after in task.downstream_task_ids}
-        # Of a stage that the stream does not have there is no task.
+        # A stage that the stream does not have has no task.
         assert behind(edges) == {(one, other) for one, other in drawn if {one, other} <= set(dag.task_ids)}
         seen |= behind(edges)
     assert seen == drawn
 
 
 def behind(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Which task is to wait for which, directly or not."""
+    """Return which task waits for which, directly or not."""
     while more := {(a, d) for a, b in edges for c, d in edges if b == c} - edges:
         edges = edges | more
     return edges
 
 
 @pytest.mark.full
-def test_the_jobs_run_and_a_notebook_reads_without_airflow_as_shown(
+def test_jobs_and_notebook_work_without_airflow_as_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Slow (a minute): it submits real jobs."""
@@ -175,7 +175,7 @@ def test_the_jobs_run_and_a_notebook_reads_without_airflow_as_shown(
         text = block(title).replace(".transom/lake", f"{tmp_path}/lake")
         exec(compile(text.replace("schemas/", f"{ROOT}/schemas/"), "documentation", "exec"), {})
         said.append(capsys.readouterr().out)
-    # A day is too short for anybody to be there in most hours of three.
+    # A day is too short for any item to be present in most hours of three.
     assert said[0].startswith("Empty DataFrame")
     end, log = datetime(2015, 5, 18, 9, tzinfo=UTC), sample_logs.apache()
     asked = sum(" /robots.txt " in line for hour, lines in log.items() if hour < end for line in lines)
@@ -188,7 +188,7 @@ def test_the_jobs_run_and_a_notebook_reads_without_airflow_as_shown(
     )
 
 
-def test_make_lists_every_target_that_the_readme_names() -> None:
+def test_make_lists_every_target_of_the_readme() -> None:
     shown = subprocess.run(["make", "-C", ROOT], capture_output=True, text=True, check=True).stdout
     named = set(re.findall(r"^    make ([a-z-]+)", TEXT, re.MULTILINE))
     assert {"demo", "test"} <= named

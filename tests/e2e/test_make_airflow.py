@@ -1,4 +1,4 @@
-"""`make airflow`: Airflow on the checkout's own streams, at a port of choice, gone with Ctrl-C."""
+"""`make airflow`: Airflow on the checkout's own streams, at a chosen port, stopped by Ctrl-C."""
 
 import os
 import re
@@ -32,8 +32,9 @@ def start(home: Path, port: object) -> subprocess.Popen[str]:
 
 
 def children(home: Path) -> dict[int, str]:
-    """Processes that work in this home. By their environment they would not be found: some write their title
-    over it."""
+    """Return the processes that work in this home. Their environment does not identify them: some write their
+    title over it.
+    """
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -47,7 +48,7 @@ def children(home: Path) -> dict[int, str]:
 
 @pytest.fixture(autouse=True)
 def _nothing_stays(tmp_path: Path) -> Iterator[None]:
-    """A test that fails leaves no process behind either."""
+    """Ensure that a failed test leaves no process either."""
     yield
     while left := children(tmp_path):
         for number in left:
@@ -63,13 +64,13 @@ def shell(home: Path, command: str) -> "subprocess.CompletedProcess[str]":
 
 
 def run_as_the_tutorial_says(home: Path) -> None:
-    """Triggers a stretch and creates a backfill by the tutorial's commands, while a scheduler writes."""
+    """Trigger an interval and create a backfill with the tutorial's commands, while a scheduler writes."""
     (trigger,) = re.findall(r"^ +(airflow dags trigger .*)$", GUIDE, re.MULTILINE)
     (backfill,) = re.findall(r"^ +(airflow backfill create .*\\\n.*)$", GUIDE, re.MULTILINE)
     for command in (backfill, trigger):
         for _ in range(60):
             done = shell(home, command)
-            # The DAG is there when its file has been parsed.
+            # The DAG exists once its file has been parsed.
             if "Could not find dag" not in done.stderr:
                 break
             time.sleep(1)
@@ -79,7 +80,7 @@ def run_as_the_tutorial_says(home: Path) -> None:
         assert dict(runs.fetchall()) == {"backfill": 86, "manual": 1}
 
 
-def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+def test_airflow_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     """Slow (half a minute): Airflow starts, and two of its commands."""
     port = free_port()
     process = start(tmp_path, port)
@@ -99,8 +100,8 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     assert children(tmp_path) == {}
 
 
-def test_components_that_outlive_it_hold_their_folder(tmp_path: Path) -> None:
-    """Slow (20 seconds): Airflow starts anew, as it is killed."""
+def test_components_that_outlive_airflow_lock_their_folder(tmp_path: Path) -> None:
+    """Slow (20 seconds): Airflow is started again, as it is killed."""
     process = start(tmp_path, free_port())
     assert process.stdout is not None
     assert next(line for line in process.stdout if "is up" in line)
@@ -118,7 +119,7 @@ def test_components_that_outlive_it_hold_their_folder(tmp_path: Path) -> None:
         (None, "is in use on this machine; choose another"),
     ],
 )
-def test_a_port_that_cannot_be_had(tmp_path: Path, port: str | None, words: str) -> None:
+def test_unavailable_port_is_refused(tmp_path: Path, port: str | None, words: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         process = start(tmp_path, port or held.getsockname()[1])
         _, said = process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""Layouts of every format, and whether the vectorised parsers and the plain reference read a file alike."""
+"""Layouts of every format, and a comparison of the vectorised parsers with the plain reference."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator
@@ -87,7 +87,7 @@ LAYOUTS = {
     "json local": RecordFormat(
         "json", (*COLUMNS[:4], Field("name", ("user.name", "x.a.b"))), LOCAL, keep_rest=True
     ),
-    # A path under two types cannot be read the fast way at all.
+    # A path under two types cannot be read by the vectorised parser at all.
     "json joined": RecordFormat("json", COLUMNS[1:4], JOINED, keep_rest=True),
     "json records": RecordFormat("json", COLUMNS, ENDS, {"records": "log.items[]"}),
     "json nested records": RecordFormat(
@@ -121,11 +121,11 @@ LAYOUTS = {
     "json twice": RecordFormat("json", (*COLUMNS, Field("ts", ("ts",)), Field("word", ("status",))), ENDS),
 }
 NAMED = datetime(2261, 12, 31, 23, 59, 58, tzinfo=UTC)
-"""The start that a file's name says; soon after it there are no times any more."""
+"""The start in a file's name; soon after it there are no times any more."""
 
 
 def plain(reading: Reading) -> tuple[Any, ...]:
-    """With -0.0 apart from 0.0, 1 from 1.0 and from True."""
+    """Distinguish -0.0 from 0.0, and 1 from 1.0 and True."""
     events = [
         (line, time, {name: repr(value) for name, value in values.items()})
         for line, time, values in reading.events
@@ -158,7 +158,7 @@ def vectorised(data: bytes, layout: RecordFormat, span: Span | None, block: int)
 
 
 def backwards(jobs: Iterable[Callable[[], Any]], threads: int) -> Iterator[Any]:
-    """The last job first, which several threads may do to jobs that are slow enough."""
+    """Run the last job first, as several threads may do to slow jobs."""
     return reversed([job() for job in reversed(list(jobs))])
 
 
@@ -170,7 +170,7 @@ def agree(data: bytes, layout: RecordFormat, block: int = 1 << 20, bounded: bool
             are parsed in another order.
     """
     if data and not data.strip(b"\0"):
-        data = b""  # Such a file is broken, as `test_nul_bytes` has it.
+        data = b""  # Such a file is broken; see `test_nul_bytes`.
     expected = read(data, layout, None, NAMED)
     assert plain(vectorised(data, layout, None, block)) == plain(expected)
     if "records" not in layout.options:

@@ -1,4 +1,4 @@
-"""Drawn values near the grammar of each type, and files of drawn lines, some of them damaged."""
+"""Strategies for values near the grammar of each type, and for files of lines, some of them damaged."""
 
 from datetime import datetime
 
@@ -83,7 +83,7 @@ instants = st.one_of(
 
 
 def written_time(time: EventTime) -> SearchStrategy[str]:
-    """Times in a layout's form, nearly all of which are taken."""
+    """Draw times in a layout's format, nearly all of them valid."""
     if time.time_format == "epoch":
         return instants
     if time.time_format == "epoch_or_iso":
@@ -141,7 +141,7 @@ NASTY = [
 
 @st.composite
 def mutated(draw: DrawFn, line: str) -> bytes:
-    """A line as it is, or with a few characters cut out, put in or written over."""
+    """Draw a line unchanged, or with a few characters removed, inserted or replaced."""
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2]))):
         at = draw(st.integers(0, len(line)))
         upto = at + draw(st.sampled_from([0, 0, 1, 1, 2, 10]))
@@ -162,10 +162,10 @@ before = st.sampled_from([b"", b"\n", b"\r\n\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf
 def files(
     draw: DrawFn, good: SearchStrategy[str], strange: SearchStrategy[str], head: str | None = None
 ) -> bytes:
-    """Files of sound lines, with or without a few strange ones, or of strange lines only.
+    """Draw files of valid lines, with or without a few odd ones, or of odd lines only.
 
-    The fast ways take many lines at once, and one strange line may send its neighbours the slow way:
-    each has to be met with lines of its own.
+    The vectorised parsers read many lines at once, and one odd line may send its neighbours to the slow
+    parser. Each parser must see lines of its own.
     """
     kind = draw(st.sampled_from(["sound", "mixed", "mixed", "strange"]))
     if kind == "strange":

@@ -1,8 +1,8 @@
-"""The plain reading of a log, record by record: what the vectorised parsers have to give.
+"""The plain parser of a log, record by record: the expected result of the vectorised parsers.
 
-A file's bytes are cut into lines. Each line is an event, a rejection or a header line, and nothing that
-a file holds raises. A line is refused for the first of: its own form, its time, its columns in the order
-in which they are declared, the span that its file may hold.
+A file's bytes are split into lines. Each line is an event, a rejection or a header line, and no content of a
+file raises. A line is rejected for the first fault of: its format, its time, its columns in declared order,
+the time range of its file.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from transom.formats.record_format import RecordFormat, Span
 
 @dataclass
 class Reading:
-    """What a file gave: (line, event_time, columns), (line, reason, column, detail), and header lines."""
+    """The result of a file: (line, event_time, columns), (line, reason, column, detail), and header lines."""
 
     events: list[tuple[int, datetime, dict[str, object]]] = field(default_factory=list)
     rejections: list[tuple[int, str, str | None, str | None]] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Reading:
 def read(
     data: bytes, layout: RecordFormat, span: Span | None = None, start: datetime | None = None
 ) -> Reading:
-    """Reads a whole file."""
+    """Parse a whole file."""
     cut: Sequence[bytes | Json.Value | Refused] = lines(data)
     form = form_of(layout, lines(data))
     if "records" in layout.options:

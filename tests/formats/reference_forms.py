@@ -1,4 +1,4 @@
-"""The plain reading of a log: from a line of each format to its fields."""
+"""The plain parser of a log: from a line of each format to its fields."""
 
 import csv
 import re
@@ -17,7 +17,7 @@ class Form(Protocol):
     columns: set[str]
 
     def record(self, line: object) -> Found | None:
-        """What a line is; None for a header line."""
+        """Return the content of a line; None for a header line."""
 
 
 def form_of(layout: RecordFormat, cut: Sequence[bytes]) -> Form:
@@ -35,17 +35,17 @@ def form_of(layout: RecordFormat, cut: Sequence[bytes]) -> Form:
         return Syscalls(layout)
     variant = layout.options.get("variant", "auto")
     if variant == "auto":
-        # The first line that is not empty tells: Zeek's own form begins with header lines.
+        # The first line that is not empty decides: Zeek's own format begins with header lines.
         first = next(filter(None, cut), b"")
         variant = "json" if first.lstrip().startswith(b"{") else "tsv"
     return Json(layout) if variant == "json" else ZeekTsv(layout)
 
 
 class Apache:
-    """`client ident user [time] "request" status bytes`, and in the combined form `"referer" "agent"`.
+    """`client ident user [time] "request" status bytes`, and in the combined format `"referer" "agent"`.
 
-    Inside quotes a backslash takes the next character with it; values stand as they are written, with
-    their backslashes. A dash is no value, except where it is the client, the time or the request.
+    Inside quotes a backslash escapes the next character. Values are unchanged, with their backslashes. A dash
+    is no value, except where it is the client, the time or the request.
     """
 
     QUOTED = r'((?:[^"\\]|\\.)*)'
@@ -246,7 +246,7 @@ class ZeekTsv:
 
 
 class Regex:
-    """Named groups; the whole line has to match. A group that takes no part, or nothing, has no value."""
+    """Named groups; the whole line has to match. A group without a match, or an empty one, has no value."""
 
     def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
@@ -262,8 +262,9 @@ class Regex:
         return Found(fields, set(fields), set(fields), left(fields, self.layout))
 
     def stop(self, text: str) -> tuple[str, None, str]:
-        """What is left over behind the longest beginning of the pattern that a line begins with, and the part
-        of the pattern that comes next. Only for patterns without an alternative outside of groups."""
+        """Return the rest after the longest prefix of a line that a prefix of the pattern matches, and the
+        next part of the pattern. Only for patterns without an alternative outside of groups.
+        """
         pattern = self.pattern.pattern
         cuts = [at for at in range(len(pattern) + 1) if is_part(pattern[:at]) and is_part(pattern[at:])]
         fits = [re.compile(pattern[:at], re.ASCII).match(text) for at in cuts]
@@ -280,7 +281,7 @@ class Regex:
 
 
 def is_part(pattern: str) -> bool:
-    """Whether a text is a pattern of its own, and what repeats another part is none."""
+    """Return whether a text is a pattern of its own, without repeating another part."""
     try:
         re.compile(pattern)
     except re.error:
@@ -290,7 +291,7 @@ def is_part(pattern: str) -> bool:
 
 @dataclass
 class Word:
-    """A word as it stands, and where it ends; the name and the value of one that is a pair."""
+    """A word with its end position, and the name and the value of a pair."""
 
     text: str
     end: int
@@ -299,11 +300,11 @@ class Word:
 
 
 def words(text: str, separators: str, assign: str, quote: str) -> Iterator[Word]:
-    """The words of a line, letter by letter.
+    """Return the words of a line, letter by letter.
 
-    A word with an assign after its first letter is a pair. Only where its value begins does a quote open,
-    and separators between it and the closing one are of the value. Two quotes there are one, and so is one
-    behind a backslash; two backslashes are one. What comes after the closing quote is of the value too.
+    A word with an assign sign after its first letter is a pair. A quote opens only at the start of its value;
+    separators before the closing quote belong to the value. Two quotes inside are one, a quote after a
+    backslash is one, and two backslashes are one. Text after the closing quote belongs to the value too.
     """
     at = 0
     while at < len(text):
@@ -337,7 +338,7 @@ def words(text: str, separators: str, assign: str, quote: str) -> Iterator[Word]
 
 
 def firsts(pairs: Iterable[Word]) -> dict[str, str | None]:
-    """Values by name, of which the first counts; an empty one is none."""
+    """Return values by name; the first one counts, and an empty one is no value."""
     fields: dict[str, str | None] = {}
     for pair in pairs:
         if pair.name is not None:
@@ -346,7 +347,7 @@ def firsts(pairs: Iterable[Word]) -> dict[str, str | None]:
 
 
 class KeyValue:
-    """Words that lead, as they stand between separators, then pairs; other words count for nothing."""
+    """Leading words between separators, then pairs; other words are ignored."""
 
     def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout
@@ -378,7 +379,7 @@ class KeyValue:
 
 
 class Syscalls:
-    """Words that lead, a name, pairs, and after `=>` what the call gives back."""
+    """Leading words, a name, pairs, and the result of the call after `=>`."""
 
     def __init__(self, layout: RecordFormat) -> None:
         self.layout = layout

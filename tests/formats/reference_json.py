@@ -1,4 +1,4 @@
-"""The plain reading of a log: JSON, an object a line, or records in one."""
+"""The plain parser of a log: JSON, one object a line, or records inside one."""
 
 import json
 import re
@@ -13,7 +13,7 @@ TOO_DEEP = "more than 100 arrays and objects in each other"
 
 
 class Number(str):
-    """A number of a JSON text, as it is written there."""
+    """A number of a JSON text, as written there."""
 
 
 class Json:
@@ -46,12 +46,12 @@ class Json:
 
     @dataclass
     class Value:
-        """A record that has been read with its line."""
+        """A record that has been parsed with its line."""
 
         inside: object
 
     def records(self, line: bytes) -> list["Json.Value | Refused"]:
-        """The records of a line, or why there are none."""
+        """Return the records of a line, or the reason why there are none."""
         path = str(self.layout.options["records"])
         around = path.count(".") + path.count("[]") + 1
         try:
@@ -72,7 +72,7 @@ class Json:
                     if not where:
                         return [Refused("no_records", expected=expected)]
                     return [Refused("no_records", f"{where[:-1]} is {kind(holder)}", expected=expected)]
-                # What the objects around the records hold goes with each record.
+                # Values of the objects around the records belong to each record.
                 before = "$." + "".join(f"{one}[]." for one in lists[:level])
                 more = {
                     path: value
@@ -97,7 +97,7 @@ class Json:
         return found_records
 
     def list_in(self, found: Mapping[str, object], path: str) -> tuple[list[object] | None, str | None]:
-        """The list at a path, or what is there in its place."""
+        """Return the list at a path, or the value in its place."""
         first, dot, rest = path.partition(".")
         name = path if path in found else first if dot and first in found else ""
         value = found[name] if name else None
@@ -111,7 +111,7 @@ class Json:
         return None, f"{name} is {kind(value)}"
 
     def inside(self, found: Mapping[str, object], path: str) -> object:
-        """The value at a path; None where there is none."""
+        """Return the value at a path; None if it is missing."""
         route = self.route(found, path)
         value: object = found if route else None
         for name in route:
@@ -131,7 +131,7 @@ class Json:
             raise Refused("bad_json", error) from None
 
     def route(self, found: Mapping[str, object], path: str) -> list[str]:
-        """The names that lead to what a path means; none where the record has nothing there."""
+        """Return the names on the way to a path; none if the record has no such value."""
         if path in found:
             return [path]
         first, dot, rest = path.partition(".")
@@ -140,7 +140,7 @@ class Json:
         return [first, *further] if further else []
 
     def without(self, found: Mapping[str, object], routes: list[list[str]]) -> dict[str, object]:
-        """An object without what some routes lead to, and without null in the objects on the way."""
+        """Return an object without the values of some routes, and without null in the objects on the way."""
         left: dict[str, object] = {}
         for name, value in found.items():
             further = [route[1:] for route in routes if route[0] == name]
@@ -184,7 +184,7 @@ class Json:
 
 
 def kind(value: object) -> str:
-    """What a value is, in words."""
+    """Return the kind of a value as text."""
     match value:
         case None:
             return "null"
@@ -201,7 +201,7 @@ def kind(value: object) -> str:
 
 
 def deep(text: str, most: int = DEEPEST_JSON) -> bool:
-    """Whether more brackets are open at once than any log has, outside of strings."""
+    """Return whether more brackets are open at once than any log has, outside of strings."""
     depth = deepest = 0
     for char in re.sub(r'"(\\.|[^"\\])*"', "", text):
         depth += (char in "[{") - (char in "]}")

@@ -1,4 +1,4 @@
-"""The plain reading of a log: what a line is, what is found in one, and why one is refused."""
+"""The plain parser of a log: lines, their content, and reasons for rejection."""
 
 import json
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from transom.formats.record_format import RecordFormat
 
 LONGEST_LINE = 2**20
 Record = Mapping[str, str | None]
-"""A line's fields by path, as text; None where the line says that there is no value."""
+"""A line's fields by path, as text; None if the line has no value."""
 
 
 class Refused(Exception):
     """The line is no event.
 
     Attributes:
-        detail: the reason in words, and the value that it is about, where it is about one.
+        detail: the reason as text, with the value concerned, if any.
     """
 
     def __init__(
@@ -36,13 +36,13 @@ class Refused(Exception):
 
 @dataclass
 class Found:
-    """What a line is.
+    """The content of a line.
 
     Attributes:
         fields: by path.
-        shown: names that the record has, whether with a value or without.
-        own: those of them that the format or the specification names, and not the file.
-        rest: what the record holds beside the columns and the time.
+        shown: names in the record, with a value or without.
+        own: names from the format or the specification, not from the file.
+        rest: further values of the record beside the columns and the time.
     """
 
     fields: Record
@@ -52,14 +52,14 @@ class Found:
 
 
 def wanted(layout: RecordFormat) -> set[str]:
-    """Every path that a column or the time takes."""
+    """Return every path that a column or the time reads."""
     time = layout.time
     paths = [*time.paths, *time.plus, *(path for more in time.more for path in more)]
     return {*paths, *(path for column in layout.fields for path in column.paths)}
 
 
 def left(fields: Record, layout: RecordFormat) -> str | None:
-    """The fields with a value that nothing takes, as JSON."""
+    """Return the fields with a value that nothing reads, as JSON."""
     rest = {name: value for name, value in fields.items() if value is not None and name not in wanted(layout)}
     if not rest:
         return None
@@ -67,9 +67,10 @@ def left(fields: Record, layout: RecordFormat) -> str | None:
 
 
 def lines(data: bytes) -> list[bytes]:
-    """A line ends at a line feed; the last one needs none. One carriage return before the end goes too.
+    """Split bytes into lines. A line ends at a line feed, which the last one may lack; one carriage return
+    before the end is removed too.
 
-    A byte order mark at the file's beginning belongs to no line, and neither do the NUL bytes before a line.
+    A byte order mark at the file's beginning belongs to no line, nor do the NUL bytes before a line.
     """
     cut = [line.lstrip(b"\0") for line in data.split(b"\n")]
     cut[0] = cut[0].removeprefix(b"\xef\xbb\xbf")
@@ -79,7 +80,7 @@ def lines(data: bytes) -> list[bytes]:
 
 
 def text_of(line: object, longest: int = LONGEST_LINE) -> str:
-    """A line as text."""
+    """Return a line as text."""
     assert isinstance(line, bytes)
     if not line:
         raise Refused("empty")

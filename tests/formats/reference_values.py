@@ -1,4 +1,4 @@
-"""The plain reading of a log: values and times, from text to the declared type."""
+"""The plain parser of a log: values and times, from text to the declared type."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,12 +21,12 @@ EPOCHS = {"epoch": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1}
 
 
 def first_of(record: Record, paths: Sequence[str]) -> str | None:
-    """The value under the first path that has one."""
+    """Return the value under the first path that has one."""
     return next((value for path in paths if (value := record.get(path)) is not None), None)
 
 
 def value_of(record: Record, column: Field) -> object:
-    """A declared column's value."""
+    """Return a declared column's value."""
     text = first_of(record, column.paths)
     if text is None or is_missing(text, column):
         return None
@@ -57,7 +57,7 @@ def value_of(record: Record, column: Field) -> object:
 
 
 def is_missing(text: str, column: Field) -> bool:
-    """Whether a text is one that means no value; a number is the same however it is written."""
+    """Return whether a text means a missing value; a number counts for any notation."""
     if text in column.missing:
         return True
     numeric = column.type in ("integer", "number") or column.time_format in EPOCHS
@@ -67,10 +67,10 @@ def is_missing(text: str, column: Field) -> bool:
 
 
 def rounded(text: str, step: Fraction) -> int | None:
-    """How many steps make a number, half to even.
+    """Return the number of steps of a number, half to even.
 
-    A number is the double next to it, in the shortest decimal that means this double: what JSON readers
-    keep, and for up to 15 digits the number as written. None if it is beyond all doubles.
+    A number is the nearest double, in its shortest decimal, as JSON readers return it; for up to 15 digits
+    this is the number as written. None if it is beyond all doubles.
     """
     double = float(text)
     return None if double in (float("inf"), float("-inf")) else round(Fraction(repr(double)) / step)
@@ -112,7 +112,7 @@ def event_time(record: Record, layout: RecordFormat, number: int, start: datetim
 
 
 def instant(text: str, form: str, zone: str | None) -> datetime:
-    """A time in UTC, to the microsecond."""
+    """Return a time in UTC, to the microsecond."""
     if form == "epoch_or_iso":
         try:
             number = float(text) if NUMBER.fullmatch(text) else None
@@ -134,7 +134,7 @@ def instant(text: str, form: str, zone: str | None) -> datetime:
             if not re.fullmatch(r"\+?[0-9]+", text) or int(text) > INT64:
                 raise Refused("bad_time", text, expected=in_form(form))
             return in_range(EARLIEST + timedelta(microseconds=int(text) // 1000), text, form)
-        # Whether it has a zone is looked at below.
+        # Its zone is checked below.
         moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007
         if moment.tzinfo is None:
             if zone is None:
@@ -152,7 +152,7 @@ def in_range(moment: datetime, text: str, form: str) -> datetime:
 
 
 def in_form(form: str) -> str:
-    """What a time has to be, in words."""
+    """Return the required format of a time as text."""
     if form == "epoch_ns":
         return f"{form}, whole nanoseconds of at most {INT64}, from 1970 to 2261"
     words = {"iso": "ISO 8601", "epoch_or_iso": "seconds or milliseconds since 1970, or ISO 8601"}
@@ -160,10 +160,10 @@ def in_form(form: str) -> str:
 
 
 def from_local(local: datetime, zone: ZoneInfo, text: str) -> datetime:
-    """The first instant at which the zone's clocks show a time.
+    """Return the first instant at which the zone's clocks show a time.
 
-    Clocks go by what held a day before or by what holds a day after. Where they are put back, both give
-    an instant, and the earlier is taken; where they are put forward, neither does for the time between.
+    The offset is that of a day before or a day after. Where clocks are put back, both give an instant, and
+    the earlier one counts; where they are put forward, neither does for the time between.
     """
     shown = [
         moment for moment in candidates(local, zone) if moment.astimezone(zone).replace(tzinfo=None) == local

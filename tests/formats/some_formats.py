@@ -1,4 +1,4 @@
-"""A layout of each format with a good line of it, and all that a reading of some bytes gives."""
+"""A layout of each format with a good line of it, and the full result of parsing some bytes."""
 
 import io
 from pathlib import Path

@@ -35,7 +35,7 @@ def apache_lines(draw: DrawFn, variant: str, strange: bool) -> str:
 
 @pytest.mark.parametrize("name", ["apache", "apache common"])
 @given(st.data())
-def test_apache(name: str, data: st.DataObject) -> None:
+def test_apache_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     variant = str(LAYOUTS[name].options.get("variant"))
     drawn = files(apache_lines(variant, False), apache_lines(variant, True))
     agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
@@ -88,7 +88,7 @@ def csv_files(draw: DrawFn, layout: RecordFormat) -> bytes:
     "name", [name for name in LAYOUTS if name.startswith("csv") and name != "csv joined"]
 )
 @given(st.data())
-def test_csv(name: str, data: st.DataObject) -> None:
+def test_csv_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     agree(data.draw(csv_files(LAYOUTS[name])), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
 
 
@@ -129,7 +129,7 @@ def zeek_files(draw: DrawFn, layout: RecordFormat) -> bytes:
 
 @pytest.mark.parametrize("name", ["zeek", "zeek any", "zeek tsv"])
 @given(st.data())
-def test_zeek(name: str, data: st.DataObject) -> None:
+def test_zeek_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     agree(data.draw(zeek_files(LAYOUTS[name])), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
 
 
@@ -145,7 +145,7 @@ letter_lines = st.lists(st.sampled_from("abcde\r"), max_size=6).map("".join)
 
 @pytest.mark.parametrize("name", ["regex", "regex lines"])
 @given(st.data())
-def test_regex(name: str, data: st.DataObject) -> None:
+def test_regex_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     good = regex_lines if name == "regex" else letter_lines
     drawn = files(good, st.one_of(good, words))
     agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
@@ -190,7 +190,7 @@ def kv_lines(draw: DrawFn, layout: RecordFormat, strange: bool) -> str:
 
 @pytest.mark.parametrize("name", ["kv", "kv commas", "kv lead", "kv lead commas"])
 @given(st.data())
-def test_kv(name: str, data: st.DataObject) -> None:
+def test_kv_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     layout = LAYOUTS[name]
     drawn = files(kv_lines(layout, False), kv_lines(layout, True))
     agree(data.draw(drawn), layout, data.draw(blocks), data.draw(st.booleans()))
@@ -224,14 +224,14 @@ def call_lines(draw: DrawFn, lead: bool, strange: bool) -> str:
 
 @pytest.mark.parametrize("name", ["syscalls", "syscalls lead"])
 @given(st.data())
-def test_syscalls(name: str, data: st.DataObject) -> None:
+def test_syscall_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     lead = name == "syscalls lead"
     drawn = files(call_lines(lead, False), call_lines(lead, True))
     agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
 
 
 @given(st.data())
-def test_joined_times(data: st.DataObject) -> None:
+def test_joined_times_agree_with_the_reference(data: st.DataObject) -> None:
     days = st.sampled_from(["2024-07-01", "2024-03-31", "2024-02-30", "", "1969-12-31"])
     clocks = st.sampled_from(["12:00", "02:30", "05:00:00+02:00", "", "noon"])
     rows = st.tuples(days, st.sampled_from(["", "2024-07-02"]), clocks, st.sampled_from(["", "a"])).map(
@@ -245,12 +245,12 @@ def test_joined_times(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", LAYOUTS)
 @given(data=st.binary(max_size=60), block=blocks)
-def test_any_bytes(name: str, data: bytes, block: int) -> None:
+def test_any_bytes_agree_with_the_reference(name: str, data: bytes, block: int) -> None:
     agree(data, LAYOUTS[name], block)
     agree(b"ts,client\n#fields\tts\tclient\n" + data, LAYOUTS[name], block)
 
 
-# What is hard to draw, or went wrong once: an event (+), a header line (#), or why a line is refused
+# Cases that are hard to draw, or failed once: an event (+), a header line (#), or the reason for rejection
 CORNERS = [
     ("apache", "a - - [x] no", "no_match"),
     ("apache", b"x" * 2**20, "no_match"),
@@ -288,7 +288,7 @@ CORNERS = [
 
 
 @pytest.mark.parametrize(("name", "data", "kinds"), CORNERS, ids=range(len(CORNERS)))
-def test_corners(name: str, data: str | bytes, kinds: str) -> None:
+def test_corner_cases_agree_with_the_reference(name: str, data: str | bytes, kinds: str) -> None:
     data = data.encode() if isinstance(data, str) else data
     reading = agree(data, LAYOUTS[name])
     assert plain(vectorised(data, LAYOUTS[name], None, 1)) == plain(reading)
@@ -298,7 +298,7 @@ def test_corners(name: str, data: str | bytes, kinds: str) -> None:
     assert " ".join(found) == kinds
 
 
-def test_decimals_are_rounded_as_they_are_written() -> None:
+def test_decimals_are_rounded_as_written() -> None:
     halves = [("0.5015", 0.502), ("2.0005", 2.0), ("2.0035", 2.004), ("8388608.0005", 8388608.0)]
     wanted = [*halves, ("-0.0004", 0.0), ("-0.5015", -0.502)]
     for text, value in wanted:

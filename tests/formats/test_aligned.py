@@ -1,4 +1,4 @@
-"""Values with any number of blanks between them, as in aligned columns."""
+"""Values separated by any number of blanks, as in aligned columns."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ LAYOUT = RecordFormat(
         ("1 x\u00a0y\u2003z w", ("x\u00a0y\u2003z", "w")),
     ],
 )
-def test_blanks_part_values_however_many_there_are(line: str, values: tuple[str | None, ...]) -> None:
+def test_any_number_of_blanks_separates_values(line: str, values: tuple[str | None, ...]) -> None:
     events, rejected, _ = read(f"  ts  a \t b\n{line}\n".encode(), LAYOUT)
     assert ([(event["a"], event["b"]) for event in events], rejected) == ([values], [])
 
@@ -47,7 +47,7 @@ def test_blanks_part_values_however_many_there_are(line: str, values: tuple[str 
         ('1 "x  y', "unterminated_quote", None),
     ],
 )
-def test_other_lines_are_refused_as_they_stand(line: str, reason: str, detail: str | None) -> None:
+def test_other_lines_are_rejected_unchanged(line: str, reason: str, detail: str | None) -> None:
     events, rejected, _ = read(f"ts a b\n{line}\n1 x y\n".encode(), LAYOUT)
     assert len(events) == 1
     assert [(row["reason"], row["detail"], row["raw"]) for row in rejected] == [(reason, detail, line)]
@@ -58,11 +58,11 @@ def test_other_lines_are_refused_as_they_stand(line: str, reason: str, detail: s
     head=st.sampled_from(["ts a b", " ts  b"]),
 )
 @example(lines=['"a""" b  "', ' "a"" b'], head="ts a b")
-def test_lines_of_blanks_and_quotes_are_read_as_letter_by_letter(lines: list[str], head: str) -> None:
+def test_lines_of_blanks_and_quotes_agree_with_the_reference(lines: list[str], head: str) -> None:
     agree("\n".join([head, *(f"1 {line}" for line in lines), *lines, ""]).encode(), LAYOUT)
 
 
-def test_header_of_blanks_alone_names_nothing() -> None:
+def test_header_of_blanks_alone_has_no_names() -> None:
     data = b"  \n1 x y\n"
     events, rejected, _ = read(data, LAYOUT)
     assert (events, [row["detail"] for row in rejected]) == ([], ["field count: 3; expected 0"])
@@ -73,7 +73,7 @@ def as_w3c(**options: Any) -> RecordFormat:
     return RecordFormat(LAYOUT.format, LAYOUT.fields, LAYOUT.time, {"delimiter": "blanks", **options})
 
 
-def test_other_header_lines_go_with_blanks_too() -> None:
+def test_other_header_lines_may_have_blanks_too() -> None:
     for head, options in (
         ("#Fields: ts a b\n", {"header": "w3c"}),
         ("# ts  a  b\n", {"header": 1, "comment": "#"}),

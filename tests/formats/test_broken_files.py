@@ -1,4 +1,4 @@
-"""Files that break off, or hold a byte that is wrong: what can be read of them is read."""
+"""Truncated files, and files with a wrong byte: everything readable is read."""
 
 import gzip
 import hashlib
@@ -20,13 +20,13 @@ from tests.formats.some_formats import (
 from transom.formats.decompress import ZSTD_STEP, CorruptFile, decompress
 
 
-def test_a_gzip_cut_anywhere_gives_what_can_be_read_and_one_rejection() -> None:
+def test_gzip_truncated_anywhere_gives_readable_lines_and_one_rejection() -> None:
     data = "".join(good_lines["apache"] + "\n" for _ in range(50)).encode()
     stored = gzip.compress(data)
     for cut in range(0, len(stored), 7):
         events, rejected, summary = read(stored[:cut], APACHE, "log.gz")
         text = zlib.decompressobj(wbits=31).decompress(stored[:cut])
-        # A line that is cut may still look like one.
+        # A truncated line may still look complete.
         whole, half = text[: text.rfind(b"\n") + 1], text[text.rfind(b"\n") + 1 :]
         assert events == read(whole, APACHE)[0]
         assert [(row["reason"], row["raw"]) for row in rejected] == [("truncated", half.decode())]
@@ -37,7 +37,7 @@ def test_a_gzip_cut_anywhere_gives_what_can_be_read_and_one_rejection() -> None:
 
 
 class Short(io.BytesIO):
-    """Gives no more than some bytes at a read."""
+    """Returns at most some bytes at a read."""
 
     most = 1
 
@@ -47,12 +47,12 @@ class Short(io.BytesIO):
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
 @given(at=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255), most=st.integers(1, 5000))
-def test_a_flipped_byte_gives_the_lines_before_it_however_the_file_is_read(
+def test_flipped_byte_gives_the_lines_before_it_for_any_reads(
     name: str, at: float, change: int, most: int
 ) -> None:
     lines = [good_lines["apache"].replace(" 12 ", f" {number**4} ") + "\n" for number in range(500)]
     data = "".join(lines).encode()
-    # Several members, or blocks of one frame: of one alone that is broken little can be read.
+    # Several members, or blocks of one frame: little can be read of a single broken one.
     parts = [data[start : start + 9000] for start in range(0, len(data), 9000)]
     if name == "log.gz":
         stored = [gzip.compress(part) for part in parts]
@@ -71,13 +71,13 @@ def test_a_flipped_byte_gives_the_lines_before_it_however_the_file_is_read(
     source.most = most
     assert read(source, APACHE, name) == (events, rejected, summary)
     if summary.broken is None:
-        # Not every byte means something: a gzip header has a time and a system.
+        # Not every byte matters: a gzip header has a time and a system.
         assert summary.sha256 == hashlib.sha256(data).hexdigest()
         return
     assert rejected[-1]["source_line"] == summary.lines
     assert summary.broken == f"{rejected[-1]['reason']}: {rejected[-1]['detail']}"
     assert rejected[-1]["detail"].startswith(f"after {summary.bytes} decompressed bytes: ")
-    # Of what zstd is given together with the break nothing may come out.
+    # Nothing of the input that zstd gets together with the break may appear.
     sound = index if name == "log.gz" else index - ZSTD_STEP
     before = b"".join(part for part, end in zip(parts, ends, strict=False) if end <= sound)
     assert events[: before.count(b"\n")] == read(data, APACHE)[0][: before.count(b"\n")]

@@ -1,4 +1,4 @@
-"""A broken gzip or zstd file gives what comes before its break, whatever the pieces it is read in."""
+"""A broken gzip or zstd file gives the content before its break, for any split of its bytes."""
 
 import gzip
 import io
@@ -27,7 +27,7 @@ LOG = b"".join(
 
 
 class Short(io.BytesIO):
-    """Gives no more than some bytes at a read."""
+    """Returns at most some bytes at a read."""
 
     def __init__(self, data: bytes, most: int) -> None:
         super().__init__(data)
@@ -40,7 +40,7 @@ class Short(io.BytesIO):
 
 
 def unpack(stored: bytes, name: str, most: int = READ) -> tuple[bytes, str | None]:
-    """What comes out, and what breaks it."""
+    """Return the output, and the error."""
     found = bytearray()
     try:
         for piece in decompress(Short(stored, most), name):
@@ -51,7 +51,9 @@ def unpack(stored: bytes, name: str, most: int = READ) -> tuple[bytes, str | Non
 
 
 def plainly(stored: bytes, name: str) -> bytes:
-    """What a decompressor gives that is given one byte after the other, up to the one that it refuses."""
+    """Return the output of a decompressor that gets one byte after the other, up to the byte that it
+    rejects.
+    """
     found = bytearray()
     state: Any = None
     for number in stored:
@@ -111,7 +113,7 @@ def frame(draw: DrawFn, parts: list[bytes]) -> bytes:
 
 @st.composite
 def damaged(draw: DrawFn, name: str) -> tuple[str, bytes, bytes]:
-    """How a file is damaged, what it held, and what is left of it."""
+    """Draw a kind of damage, the content of a file, and its remaining bytes."""
     held = draw(st.lists(contents, min_size=1, max_size=3))
     stored = b"".join(draw(member(parts) if name == "log.gz" else frame(parts)) for parts in held)
     content = b"".join(map(b"".join, held))
@@ -131,7 +133,7 @@ def damaged(draw: DrawFn, name: str) -> tuple[str, bytes, bytes]:
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
 @rare_case(4)
 @given(data=st.data(), most=st.one_of(st.integers(1, 60), st.just(READ)))
-def test_what_comes_before_the_break_comes_out_in_any_pieces(
+def test_content_before_the_break_is_returned_for_any_split(
     name: str, data: st.DataObject, most: int
 ) -> None:
     damage, content, stored = data.draw(damaged(name))
@@ -153,8 +155,8 @@ def test_what_comes_before_the_break_comes_out_in_any_pieces(
         assert broken is None or broken.startswith("truncated: ")
 
 
-def test_a_gzip_cut_anywhere_gives_all_that_its_bytes_mean() -> None:
-    # Most of it stands in matches of 258 bytes, for which small pieces have no room at once.
+def test_gzip_truncated_anywhere_gives_all_content_of_its_bytes() -> None:
+    # Most of it is in matches of 258 bytes, for which small buffers have no room at once.
     stored = gzip.compress(b"ab" * 1000 + b"xyz")
     for end in range(1, len(stored)):
         expected = (plainly(stored[:end], "log.gz"), "truncated: the stream ends inside a gzip member")
@@ -164,7 +166,7 @@ def test_a_gzip_cut_anywhere_gives_all_that_its_bytes_mean() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
-def test_breaks_far_into_a_large_file(name: str) -> None:
+def test_late_break_of_a_large_file_is_found(name: str) -> None:
     step = GZIP_STEP if name == "log.gz" else ZSTD_STEP
     content = LOG * 2 + random.Random(1).randbytes(3 * GZIP_STEP) + LOG
     stored = gzip.compress(content) if name == "log.gz" else zstandard.compress(content)
@@ -206,11 +208,11 @@ def test_breaks_far_into_a_large_file(name: str) -> None:
         ),
     ],
 )
-def test_files_without_a_line(name: str, stored: bytes, broken: str | None) -> None:
+def test_files_without_a_line_are_empty(name: str, stored: bytes, broken: str | None) -> None:
     assert unpack(stored, name) == (b"", broken)
 
 
-def test_a_wrong_check_of_gzip_costs_no_byte() -> None:
+def test_wrong_checksum_of_gzip_loses_no_byte() -> None:
     stored = gzip.compress(LOG)
     for at in range(len(stored) - 8, len(stored)):
         found, broken = unpack(stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :], "log.gz")
@@ -219,14 +221,14 @@ def test_a_wrong_check_of_gzip_costs_no_byte() -> None:
         assert broken == f"corrupt: Error -3 while decompressing data: incorrect {kind} check"
 
 
-def test_a_wrong_check_of_zstd_costs_the_last_step() -> None:
+def test_wrong_checksum_of_zstd_loses_the_last_step() -> None:
     stored = zstandard.ZstdCompressor(write_checksum=True).compress(LOG)
     found, broken = unpack(stored[:-1] + b"?", "log.zst")
     assert found == plainly(stored[: (len(stored) - 1) // ZSTD_STEP * ZSTD_STEP], "log.zst")
     assert broken == "corrupt: zstd decompressor error: Restored data doesn't match checksum"
 
 
-def test_a_zstd_frame_looks_back_as_far_as_it_is_long() -> None:
+def test_zstd_frame_may_look_back_over_its_whole_length() -> None:
     noise = random.Random(3).randbytes(9 * 2**20)
     content = noise + noise[: 2**20]
     parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=25, enable_ldm=True)
@@ -235,7 +237,7 @@ def test_a_zstd_frame_looks_back_as_far_as_it_is_long() -> None:
     assert unpack(stored, "log.zst") == (content, None)
 
 
-def test_a_cut_zstd_frame_gives_its_whole_blocks_and_of_an_unpacked_one_what_there_is() -> None:
+def test_truncated_zstd_frame_gives_whole_blocks_and_part_of_a_raw_block() -> None:
     noise = random.Random(2).randbytes(1000)
     stored = zstandard.compress(noise)
     assert unpack(stored[:-1], "log.zst")[0] == noise[:-1]
@@ -254,7 +256,7 @@ def repeated(data: bytes, times: int, name: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
-def test_memory_does_not_grow_with_what_the_bytes_expand_to(name: str) -> None:
+def test_memory_does_not_grow_with_the_decompressed_size(name: str) -> None:
     stored = repeated(bytes(2**20), 256, name)
     assert len(stored) < 2**19
     tracemalloc.start()
@@ -275,7 +277,7 @@ class Failing(io.BytesIO):
 
 
 @pytest.mark.parametrize("name", ["log", "log.gz", "log.zst"])
-def test_a_store_that_fails_breaks_no_file(name: str) -> None:
+def test_failing_store_does_not_mark_a_file_as_broken(name: str) -> None:
     stored = {"log": LOG, "log.gz": gzip.compress(LOG), "log.zst": zstandard.compress(LOG)}[name]
 
     def read() -> Iterator[bytes]:

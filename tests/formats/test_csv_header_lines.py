@@ -1,4 +1,4 @@
-"""Header lines of a CSV: other than the first line, behind others, between comments, with a name twice."""
+"""Header lines of a CSV: other than the first line, after others, between comments, with a duplicate name."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,13 +37,13 @@ def test_header_lines_are_no_records(data: bytes, options: dict[str, Any], heade
     assert (summary.header_lines, summary.unknown, summary.absent) == (headers, (), ())
 
 
-def test_file_that_is_shorter_than_its_header_lines_has_no_records() -> None:
+def test_file_shorter_than_its_header_lines_has_no_records() -> None:
     events, rejected, summary = read(b"a\nb\n", layout(header=3, skip=5))
     assert (events, rejected, summary.lines, summary.header_lines) == ([], [], 2, 2)
 
 
 @pytest.mark.parametrize("header", ["w3c", True])
-def test_header_that_names_a_used_field_twice_is_refused_by_name(header: object) -> None:
+def test_header_with_a_duplicate_used_field_is_refused_by_name(header: object) -> None:
     first = b"#Fields: ts rh rh x\n" if header == "w3c" else b"ts rh rh x\n"
     of = layout(header=header, delimiter=" ")
     events, rejected, _ = read(first + b"1 2 3 4\n", of)
@@ -55,12 +55,12 @@ def test_header_that_names_a_used_field_twice_is_refused_by_name(header: object)
         "ambiguous header: rh; expected a header that has this name once; else name the columns by "
         "`header: false`, `names` and `skip`"
     )
-    # Of names that nothing takes it does not matter.
+    # Unused names may be duplicates.
     events, rejected, _ = read(first.replace(b"rh rh x", b"rh x x") + b"1 2 3 4\n", of)
     assert ([event["rh"] for event in events], rejected) == ([2], [])
 
 
-def test_zeek_header_that_names_a_used_field_twice_is_refused_by_name() -> None:
+def test_zeek_header_with_a_duplicate_used_field_is_refused_by_name() -> None:
     of = replace(layout(), format="zeek", options={})
     events, rejected, _ = read(b"#fields\tts\trh\trh\n1\t2\t3\n#fields\tts\trh\tx\n1\t2\t3\n", of)
     assert [event["rh"] for event in events] == [2]

@@ -49,7 +49,7 @@ def container(text: str) -> bytes:
     return f"{AT} stdout F {text}\n".encode()
 
 
-def test_json_in_a_container_line_gives_columns_and_other_texts_none() -> None:
+def test_json_in_a_container_line_gives_columns_and_other_texts_give_none() -> None:
     lines = ['{"level": "info", "took": 75}', "starting up", "", '{"level": "warn"}  ', '{"took": "7"}']
     events, rejected, summary = read(b"".join(map(container, lines)), CONTAINER)
     assert rejected == []
@@ -60,7 +60,7 @@ def test_json_in_a_container_line_gives_columns_and_other_texts_none() -> None:
     assert summary.absent == ()
 
 
-def test_json_in_json_gives_columns_and_the_rest_is_kept() -> None:
+def test_json_in_json_gives_columns_and_the_rest_is_retained() -> None:
     lines = ['{"level":"info","took":75,"user":{"name":"a","id":1.50}}\n', "plain\n", '{"x":[1]}']
     events, rejected, summary = read(b"".join(map(docker, lines)), DOCKER)
     assert rejected == []
@@ -86,7 +86,7 @@ def test_json_in_json_gives_columns_and_the_rest_is_kept() -> None:
         ('{"level":' + "[" * 101, "bad json: more than 100 arrays and objects in each other of log"),
     ],
 )  # fmt: skip
-def test_json_that_is_cut_off_refuses_its_line_alone(text: str, detail: str) -> None:
+def test_truncated_json_rejects_its_line_alone(text: str, detail: str) -> None:
     good = '{"level": "info"}'
     events, rejected, _ = read(docker(good) + docker(text) + docker(good), DOCKER)
     assert [event["source_line"] for event in events] == [1, 3]
@@ -101,8 +101,8 @@ def test_json_that_is_cut_off_refuses_its_line_alone(text: str, detail: str) -> 
         '{"level": "info",}', '{"level": "a"b"}', '{"level" x}', "{[}",
     ],
 )  # fmt: skip
-def test_a_text_that_only_begins_as_json_has_no_fields(text: str) -> None:
-    """It is a text of another form, and stays whole."""
+def test_text_that_only_begins_as_json_has_no_fields(text: str) -> None:
+    """It is a text in another format, and stays whole."""
     good = '{"level": "info"}'
     events, rejected, summary = read(docker(good) + docker(text) + docker(good), DOCKER)
     assert (rejected, summary.unknown) == ([], ())
@@ -110,14 +110,14 @@ def test_a_text_that_only_begins_as_json_has_no_fields(text: str) -> None:
     assert json.loads(events[1]["rest"]) == {"log": text}
 
 
-def test_texts_that_begin_as_no_object_do_not_slow_the_others_down() -> None:
+def test_texts_that_are_no_objects_do_not_slow_down_others() -> None:
     lines = [docker(text).decode()[:-1] for text in ('{"level": "info"}', "{} items", "{x}")] * 2000
     parser = Embedded(DOCKER, EmbeddedFormat("log", "json", {}), JsonLines)
     assert len(list(parser.parts(pa.array(lines)))) == 1
 
 
-def test_a_refused_number_is_shown_as_it_is_written() -> None:
-    """Also where all lines are read at once, which keeps no number's text."""
+def test_rejected_number_is_shown_as_written() -> None:
+    """Also where all lines are read at once, without the text of numbers."""
     took = Field("took", ("log.took",), "number", "0.001")
     _, rejected, _ = read(docker('{"took": 9e14}'), replace(DOCKER, fields=(took,), keep_rest=False))
     assert [row["detail"] for row in rejected] == [
@@ -125,14 +125,14 @@ def test_a_refused_number_is_shown_as_it_is_written() -> None:
     ]
 
 
-def test_the_time_may_be_in_the_text() -> None:
+def test_time_may_be_in_the_text() -> None:
     layout = replace(DOCKER, time=EventTime(("log.ts",), (), "epoch"))
     events, rejected, _ = read(docker('{"ts": 1.5}') + docker("plain") + docker('{"ts": "x"}'), layout)
     assert [event["event_time"].timestamp() for event in events] == [1.5]
     assert [row["reason"] for row in rejected] == ["missing_time", "bad_time"]
 
 
-def test_a_pattern_takes_a_value_apart() -> None:
+def test_pattern_parses_a_value() -> None:
     """The time of an audit log is inside a value."""
     layout = RecordFormat(
         "kv",
@@ -148,7 +148,7 @@ def test_a_pattern_takes_a_value_apart() -> None:
     assert [row["reason"] for row in rejected] == ["missing_time"]
 
 
-def test_pairs_in_json_are_read_too() -> None:
+def test_pairs_in_json_are_read() -> None:
     layout = replace(DOCKER, options={"embedded": {"field": "log", "format": "kv"}}, keep_rest=False)
     events, rejected, _ = read(docker("level=info took=12") + docker("no pairs") + docker('a="b'), layout)
     assert [(event["level"], event["took"]) for event in events] == [("info", 12), (None, None)]
@@ -157,7 +157,7 @@ def test_pairs_in_json_are_read_too() -> None:
     ]
 
 
-def test_a_csv_keeps_its_header() -> None:
+def test_csv_with_embedded_records_keeps_its_header() -> None:
     layout = RecordFormat(
         "csv", FIELDS[:2], EventTime(("time",)), {"embedded": {"field": "log", "format": "json"}}
     )
@@ -176,10 +176,10 @@ objects = st.dictionaries(st.sampled_from(["level", "took", "user", "user.name",
 
 
 @given(st.lists(objects, max_size=12), st.sampled_from([1, 3, 2048]), st.sampled_from([None, 2]))
-def test_a_text_is_read_as_the_object_that_it_says(
+def test_text_is_read_like_the_object_it_contains(
     inside: list[dict[str, object]], alone: int, indent: int | None
 ) -> None:
-    """Whatever blocks are read together, and however the text is laid out."""
+    """For any blocks that are read together, and any layout of the text."""
     plain = replace(DOCKER, options={})
     as_text = b"".join(docker(json.dumps(one, indent=indent)) for one in inside)
     as_object = b"".join(
@@ -194,8 +194,8 @@ def test_a_text_is_read_as_the_object_that_it_says(
     ]
 
 
-def test_a_column_may_come_from_a_record_and_from_its_text_where_one_of_them_is_read_typed() -> None:
-    """Numbers of the records are read with their type, and those of pairs as texts."""
+def test_column_may_come_from_a_typed_record_and_from_its_text() -> None:
+    """Numbers of records are read with their type, and those of pairs as texts."""
     status = Field("status", ("status", "log.status"), "integer")
     options = {"embedded": {"field": "log", "format": "kv"}}
     layout = RecordFormat("json", (status,), EventTime(("ts",), (), "epoch"), options)
@@ -204,7 +204,7 @@ def test_a_column_may_come_from_a_record_and_from_its_text_where_one_of_them_is_
     assert ([event["status"] for event in events], rejected) == ([200, 404], [])
 
 
-def test_an_empty_line_is_refused_as_one_among_texts_that_are_read_typed() -> None:
+def test_empty_line_among_typed_texts_is_rejected() -> None:
     took = Field("took", ("log.took",), "number", "0.1")
     options = {"header": False, "names": ["ts", "log"], "embedded": {"field": "log", "format": "json"}}
     layout = RecordFormat("csv", (took,), EventTime(("ts",), (), "epoch"), options)

@@ -1,4 +1,4 @@
-"""Times of fixed width come out as strptime reads them, whatever stands where."""
+"""Times of fixed width are parsed as by strptime, for any text."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -21,7 +21,7 @@ CHANGES = st.lists(
 
 
 def plainly(text: str, form: str) -> int | None:
-    """Microseconds since 1970 by strptime, where there is such an instant that a log may hold."""
+    """Return microseconds since 1970 by strptime, if there is such an instant that a log may have."""
     try:
         moment = datetime.strptime(text, form)  # noqa: DTZ007 - looked at below
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -37,7 +37,7 @@ def plainly(text: str, form: str) -> int | None:
 
 @st.composite
 def written(draw: st.DrawFn) -> tuple[str, list[str | None]]:
-    """Times as a form writes them, some with a letter or two changed, and missing ones."""
+    """Draw times in a format, some with a letter or two changed, and missing ones."""
     form = draw(st.sampled_from(FORMS))
     texts: list[str | None] = []
     for moment, offset, changes in draw(st.lists(st.tuples(MOMENTS, OFFSETS, CHANGES), max_size=6)):
@@ -52,7 +52,7 @@ def written(draw: st.DrawFn) -> tuple[str, list[str | None]]:
 @example((APACHE, ["29/Feb/2024:23:59:59 +0000", "29/Feb/2023:23:59:59 +0000", "1/Mar/2024:00:00:00 +0000"]))
 @example((APACHE, ["04/MAR/2024:00:00:60 +0000", "04/mar/2024:00:00:59 -2359", "04/Mar/2024:24:00:00 +0000"]))
 @example((APACHE, ["04/Mar/2024:00:00:00 +2400", "00/Mar/2024:00:00:00 +0000", "04/Xyz/2024:00:00:00 +0000"]))
-def test_as_strptime_reads_them(drawn: tuple[str, list[str | None]]) -> None:
+def test_fixed_times_equal_those_of_strptime(drawn: tuple[str, list[str | None]]) -> None:
     form, texts = drawn
     found, codes = instants(pa.array(texts, pa.string()), form, "UTC")
     wanted = [None if text is None else plainly(text, form) for text in texts]
@@ -63,7 +63,7 @@ def test_as_strptime_reads_them(drawn: tuple[str, list[str | None]]) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_written_so_is_read_whole_columns_at_a_time(form: str) -> None:
+def test_fixed_times_are_parsed_by_column(form: str) -> None:
     moments = [
         datetime(1999, 12, 31, 23, 59, 59, tzinfo=UTC),
         EPOCH,
@@ -76,7 +76,7 @@ def test_what_is_written_so_is_read_whole_columns_at_a_time(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ODD)
-def test_other_forms_are_left_to_strptime(form: str) -> None:
+def test_other_formats_are_left_to_strptime(form: str) -> None:
     text = pa.array(["2024-03-04 00:00:00", "04/Mar/24:00:00:00"])
     assert not read_fixed_width(text, form, "UTC", np.zeros(2, dtype=np.int64)).any()
 

@@ -1,4 +1,4 @@
-"""JSON as the vectorised parsers and the plain reference read it, on lines near the grammar."""
+"""JSON by the vectorised parsers and by the plain reference, on lines near the grammar."""
 
 import json
 from unittest.mock import patch
@@ -48,7 +48,7 @@ def is_text(name: str, time: EventTime) -> bool:
 
 
 def sound_member(name: str, time: EventTime) -> SearchStrategy[str]:
-    """What the fast way takes."""
+    """Draw a member that the vectorised parser accepts."""
     if name == "ok":
         return st.sampled_from(["true", "false", "null"])
     if is_text(name, time):
@@ -78,12 +78,12 @@ NOT_ONE_OBJECT = [
 
 @st.composite
 def json_lines(draw: DrawFn, time: EventTime, strange: bool) -> str:
-    """Lines with the time first, so that most are not refused before their columns are looked at."""
+    """Draw lines with the time first, so that most are not rejected before their columns are parsed."""
     if strange and draw(st.integers(0, 7)) == 0:
         return draw(st.sampled_from(NOT_ONE_OBJECT))
     known = [*NAMES[1:], "id.orig_h", "id_orig_h", "x"] + ["ts", "user", "id"] * strange
     names = draw(st.lists(st.sampled_from(known), max_size=6, unique=not strange or draw(st.booleans())))
-    # One strange member among sound ones is what a fast way may overlook.
+    # A fast parser may overlook one odd member among valid ones.
     strange_ones = draw(st.sampled_from([set(names), *({name} for name in names)])) if strange else set()
     parts = ['"ts": ' + draw(sound_member("ts", time))] if not strange or draw(st.integers(0, 3)) else []
     for name in names:
@@ -100,7 +100,7 @@ def json_lines(draw: DrawFn, time: EventTime, strange: bool) -> str:
     ["json", "json micros", "json local", "json joined", "json lines", "json twice", "zeek json", "zeek"],
 )
 @given(st.data())
-def test_json(name: str, data: st.DataObject) -> None:
+def test_json_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     time = LAYOUTS[name].time
     drawn = files(json_lines(time, False), json_lines(time, True))
     with patch.object(json_way, "ALONE", data.draw(st.sampled_from([1, 8, 2048]))):
@@ -109,7 +109,7 @@ def test_json(name: str, data: st.DataObject) -> None:
 
 @st.composite
 def json_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
-    """Lines that hold records where they are looked for, or elsewhere."""
+    """Draw lines that have records where expected, or elsewhere."""
     records = draw(st.lists(json_lines(time, strange), max_size=4))
     inside = "[" + draw(st.sampled_from([", ", ",", " , "])).join(records) + "]"
     if strange:
@@ -136,7 +136,7 @@ def json_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
 
 
 @given(st.data())
-def test_json_records(data: st.DataObject) -> None:
+def test_json_records_agree_with_the_reference(data: st.DataObject) -> None:
     layout = LAYOUTS["json records"]
     drawn = files(json_documents(layout.time, False), json_documents(layout.time, True))
     with patch.object(json_records, "LINES", 2):
@@ -145,7 +145,7 @@ def test_json_records(data: st.DataObject) -> None:
 
 @st.composite
 def nested_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
-    """Lines that hold records in lists in lists, and values around them."""
+    """Draw lines with records in nested lists, and values around them."""
     value = st.sampled_from(['"a"', "1", "2.50", "null", '{"b": [1, "\\ud800"]}', '""', "[]", "true"])
     inner = []
     for _ in range(draw(st.integers(0, 3))):
@@ -176,7 +176,7 @@ def nested_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
 
 
 @given(st.data())
-def test_json_records_in_lists_in_lists(data: st.DataObject) -> None:
+def test_json_records_in_nested_lists_agree_with_the_reference(data: st.DataObject) -> None:
     layout = LAYOUTS["json nested records"]
     drawn = files(nested_documents(layout.time, False), nested_documents(layout.time, True))
     with patch.object(json_records, "LINES", 2):

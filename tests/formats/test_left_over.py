@@ -1,4 +1,4 @@
-"""A line that a pattern does not match says what is left over, and which part would have to follow."""
+"""A line that a pattern does not match is reported with its rest, and with the part that should follow."""
 
 import pytest
 
@@ -31,23 +31,23 @@ def detail(line: str, pattern: str = PATTERN) -> str:
         ("1 INFO: it, took né", "né", "(?P<ms>[0-9]+)"),
     ],
 )
-def test_line_says_where_the_pattern_stops(line: str, left: str, following: str) -> None:
+def test_reason_shows_where_the_pattern_stops(line: str, left: str, following: str) -> None:
     assert detail(line) == f"no match: left over: {left}; expected {following}"
 
 
-def test_alternative_that_goes_on_furthest_counts() -> None:
+def test_alternative_with_the_longest_match_counts() -> None:
     pattern = rf"(?P<never>x+)|{PATTERN}|(?P<other>1) (?P<word>[a-z])[0-9]"
     assert detail("1 INFO: it, took it", pattern) == "no match: left over: it; expected (?P<ms>[0-9]+)"
     assert detail("1 ab", pattern) == "no match: left over: b; expected [0-9]"
 
 
-def test_long_rest_and_long_part_are_cut() -> None:
+def test_long_rest_and_long_part_are_truncated() -> None:
     pattern = PATTERN + f"(?: or [{'a' * 100}b])?"
     said = detail(f"1 INFO: it, took 1 ms or {'c' * 1000}", pattern)
     assert len(said) < 300
     assert said.endswith("; expected the end of the line")
 
 
-def test_a_group_may_have_any_name() -> None:
+def test_group_may_have_any_name() -> None:
     pattern = PATTERN.replace("<what>", "<text>")
     assert detail("1 INFO: it, after 1 ms", pattern) == "no match: left over: after 1 ms; expected took "

@@ -1,4 +1,4 @@
-"""Lines of any length, in bounded memory: blocks and their lines against the reference's cut."""
+"""Lines of any length, in bounded memory: blocks and their lines, compared with the reference."""
 
 import hashlib
 import io
@@ -23,7 +23,7 @@ from transom.formats.record_format import EventTime, Field, RecordFormat
 
 MIB = 2**20
 POOLS: list[pa.MemoryPool] = []
-"""Arrow crashes where an array outlives its pool: none is let go."""
+"""Arrow crashes if an array outlives its pool: none is released."""
 LAYOUT = RecordFormat("csv", (Field("client", ("client",)),), EventTime(("ts",), (), "epoch"))
 
 parts = st.one_of(
@@ -41,11 +41,11 @@ parts = st.one_of(
     st.integers(1, 100),
     st.integers(0, 20),
 )
-def test_blocks_hold_the_lines_of_the_plain_cut(
+def test_blocks_have_the_lines_of_the_reference(
     drawn: list[bytes], length: int, evenly: bool, size: int, kept: int
 ) -> None:
     data = b"".join(drawn)
-    # Cut evenly, or where one part ends and the other begins.
+    # Cut evenly, or between two parts.
     pieces = [data[at : at + length] for at in range(0, len(data), length)] if evenly else drawn
     found: list[tuple[bytes, int]] = []
     for number, block in enumerate(blocks(pieces, size, kept)):
@@ -61,14 +61,14 @@ def test_blocks_hold_the_lines_of_the_plain_cut(
         assert text == line or len(line) > kept
 
 
-def test_a_block_of_empty_lines_ends_before_its_size() -> None:
+def test_block_of_empty_lines_ends_before_its_size() -> None:
     counts = [block.data.count(b"\n") for block in blocks(itertools.repeat(b"\n" * PIECE, 20), BLOCK)]
     assert sum(counts) == 20 * PIECE
     assert max(counts) < LINES + PIECE
 
 
 class Generated(io.RawIOBase):
-    """A file that is never held as a whole."""
+    """A file that is never in memory as a whole."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self.pieces = iter(pieces)
@@ -83,7 +83,7 @@ class Generated(io.RawIOBase):
 def read(
     pieces: Iterable[bytes], name: str, known: tuple[int, ...] = ()
 ) -> tuple[list[Chunk], FileSummary, int]:
-    """What a file gave, and the bytes that were held at most, by Python, numpy and Arrow."""
+    """Return the content of a file, and the peak number of bytes in Python, numpy and Arrow."""
     usual = pa.default_memory_pool()
     pool = pa.proxy_memory_pool(usual)
     POOLS.append(pool)
@@ -108,14 +108,14 @@ def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 LONG = {
     "letters": [b"x" * MIB] * 300,
-    # With one character that Python keeps in four bytes, and bytes that are no text.
+    # With one character that Python stores in four bytes, and bytes that are no text.
     "no text": ["💩".encode(), *[b"x" * (MIB - 1) + b"\xff"] * 300],
 }
 
 
 @pytest.mark.parametrize("name", ["log", "log.gz"])
 @pytest.mark.parametrize("kind", LONG)
-def test_a_line_without_an_end_takes_bounded_memory(kind: str, name: str) -> None:
+def test_line_without_an_end_uses_bounded_memory(kind: str, name: str) -> None:
     before, after = b"ts,client\n1,a\n", b"\r\n2,b\n"
     pieces = [before, *LONG[kind], after]
     digest, size, known = hashlib.sha256(), 0, {}
@@ -138,8 +138,8 @@ def test_a_line_without_an_end_takes_bounded_memory(kind: str, name: str) -> Non
     assert peak < 10 * (BLOCK + MAX_RAW_BYTES) < length
 
 
-def test_the_kept_text_is_the_whole_line_decoded_at_once() -> None:
-    # Cut in parts, characters of every length and broken ones are cut anywhere.
+def test_stored_text_is_the_whole_line_decoded_at_once() -> None:
+    # A split in parts cuts characters of every length, and broken ones, anywhere.
     line = ("aé€💩".encode() * 30 + b"\xff\xe2\x82") * (MAX_RAW_BYTES // 303 + 2)
     for cut in (LONGEST + 1, *range(3 * MIB, 3 * MIB + 12), len(line)):
         chunk, _ = read_file(io.BytesIO(line[:cut]), "log", LAYOUT, None)

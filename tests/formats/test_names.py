@@ -1,4 +1,4 @@
-"""The names that a file's records show, whichever thread shows them."""
+"""The field names in a file's records, for any thread that reads them."""
 
 from collections.abc import Callable
 from threading import Thread
@@ -12,7 +12,7 @@ MANY = [f"b{number:05}" for number in range(20 * MAX_NAMES)]
 
 
 class Slow(str):
-    """A name at which another thread comes in, as far as it is let in."""
+    """A name at which another thread interrupts, as far as it is allowed."""
 
     meanwhile: Callable[[], None]
 
@@ -21,14 +21,14 @@ class Slow(str):
         return str(self)
 
 
-def test_of_two_threads_neither_loses_what_the_other_shows() -> None:
+def test_two_threads_lose_no_names_of_each_other() -> None:
     names = FieldDrift(RecordFormat("json", (Field("client", ("client",)),), EventTime(("ts",))))
     other = Thread(target=names.observe, args=(MANY,))
     first = Slow("a")
 
     def meanwhile() -> None:
         other.start()
-        # It goes through at once where nothing keeps it out; it is not let in before the first is done.
+        # Without a lock it passes at once; with one it waits for the first to finish.
         other.join(0.2)
 
     first.meanwhile = meanwhile
@@ -38,14 +38,14 @@ def test_of_two_threads_neither_loses_what_the_other_shows() -> None:
     assert names.absent == ("client",)
 
 
-def test_of_a_long_name_the_beginning_is_kept() -> None:
+def test_long_name_is_truncated() -> None:
     names = FieldDrift(RecordFormat("json", (), EventTime(("ts",))))
     names.observe(["x" * (LONGEST_NAME + 1), "ts"])
     assert names.unknown == ("x" * LONGEST_NAME,)
 
 
 @pytest.mark.parametrize(("nested", "unknown"), [(True, ()), (False, ("id",))])
-def test_what_a_path_leads_through_is_known_where_it_may(nested: bool, unknown: tuple[str, ...]) -> None:
+def test_parents_of_a_path_are_known_where_allowed(nested: bool, unknown: tuple[str, ...]) -> None:
     names = FieldDrift(RecordFormat("json", (Field("host", ("id.orig_h",)),), EventTime(("ts",))), nested)
     names.observe(["id"])
     assert names.unknown == unknown

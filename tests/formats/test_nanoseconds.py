@@ -1,4 +1,6 @@
-"""Times in whole nanoseconds since 1970: texts or numbers, cut to microseconds, exact to the last digit."""
+"""Times in whole nanoseconds since 1970: texts or numbers, truncated to microseconds, exact to the last
+digit.
+"""
 
 import json
 from datetime import UTC, datetime
@@ -41,7 +43,7 @@ def test_nanoseconds_are_exact(nanos: int, moment: datetime, as_written: type) -
 @pytest.mark.parametrize(
     "text", ["9223372036854775808", "99999999999999999999999", "9214646400000000000", "-1", "1.5", "1e18"]
 )
-def test_other_numbers_refuse_the_line_alone(text: str, quotes: str) -> None:
+def test_other_numbers_reject_their_line_alone(text: str, quotes: str) -> None:
     data = f'{{"ts": {quotes}{text}{quotes}}}\n{{"ts": "1771691706842064465"}}\n'.encode()
     events, rejected, _ = read(data, NANOS)
     assert [event["source_line"] for event in events] == [2]
@@ -50,7 +52,7 @@ def test_other_numbers_refuse_the_line_alone(text: str, quotes: str) -> None:
     ]
 
 
-def test_a_column_of_nanoseconds_is_a_time() -> None:
+def test_column_of_nanoseconds_is_a_time() -> None:
     values = ("1771691706842064465", "0", "99999999999999999999")
     data = "".join(f'{{"ts": 1, "seen": {value}}}\n' for value in values).encode()
     events, rejected, _ = read(data, SEEN)
@@ -65,8 +67,8 @@ def test_texts_and_numbers_are_both_read_in_blocks(value: object) -> None:
     assert JsonLines(NANOS).read_fast(pa.array([json.dumps({"ts": value})] * 3)) is not None
 
 
-def test_epochs_are_the_same_wherever_they_are_named() -> None:
-    """A form that a stream file may name is read, and one that a draft guesses may be named."""
+def test_epochs_are_equal_in_specification_and_draft() -> None:
+    """A format that a stream file may name is read, and one that a draft infers may be named."""
     assert kinds.EPOCHS == EPOCHS
     for form, unit in EPOCHS.items():
         found, codes = instants(pa.array([str(1_700_000_000 * unit)]), form, None)

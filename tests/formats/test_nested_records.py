@@ -1,4 +1,4 @@
-"""Records in lists in lists of a line, with what stands around them."""
+"""Records in nested lists of a line, with the values around them."""
 
 import json
 from typing import Any
@@ -35,11 +35,11 @@ def line(*resources: object, **more: object) -> bytes:
 
 
 def resource(name: str, *scopes: object) -> dict[str, object]:
-    # What is taken from around the list stands behind it.
+    # Values from around the list follow it.
     return {"scopeLogs": list(scopes), "resource": {"attributes": [{"service.name": name}]}}
 
 
-def test_records_in_lists_in_lists_have_what_is_around_them() -> None:
+def test_records_in_nested_lists_have_the_values_around_them() -> None:
     data = line(
         resource("a", {"scope": {"name": "x"}, "logRecords": []}, {"logRecords": [record(1), record(2)]}),
         resource("b", {"logRecords": [record(3)], "scope": {"name": "y"}}),
@@ -69,13 +69,13 @@ def test_records_in_lists_in_lists_have_what_is_around_them() -> None:
         ),
         (line(resource("a"), "b"), "no records: resourceLogs[1] is a text"),
         (b'{"resourceLogs": {"scopeLogs": []}}\n', "no records: resourceLogs is an object"),
-        # No object has a list of that name, as where the path is misspelt.
+        # No object has a list of that name, as with a misspelt path.
         (line({"scopelogs": [{"logRecords": [1]}]}), "no records"),
         (line({"scopeLogs": None}), "no records"),
         (b"{}\n", "no records"),
     ],
 )  # fmt: skip
-def test_what_is_no_list_on_the_way_refuses_the_line_and_says_where(data: bytes, detail: str) -> None:
+def test_other_value_in_place_of_a_list_rejects_the_line_with_its_path(data: bytes, detail: str) -> None:
     events, rejected, _ = read(data + line(resource("a", {"logRecords": [record(1)]})), NESTED)
     assert [one["source_line"] for one in events] == [2]
     assert [(row["source_line"], row["reason"], row["raw"], row["detail"]) for row in rejected] == [
@@ -83,7 +83,7 @@ def test_what_is_no_list_on_the_way_refuses_the_line_and_says_where(data: bytes,
     ]
 
 
-def test_a_refused_record_is_kept_as_it_was_written() -> None:
+def test_rejected_record_is_stored_as_written() -> None:
     data = line(resource("a", {"scope": {"name": "x"}, "logRecords": [{"severityText": "s"}, 5]}))
     _, rejected, _ = read(data, NESTED)
     assert [(row["reason"], row["raw"]) for row in rejected] == [
@@ -91,7 +91,7 @@ def test_a_refused_record_is_kept_as_it_was_written() -> None:
     ]  # fmt: skip
 
 
-def test_more_around_a_record_than_may_be_copied_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_values_around_a_record_reject_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_records, "MAX_AROUND", 90)
     data = line(resource("a" * 90, {"logRecords": [record(1)]}), resource("b", {"logRecords": [record(2)]}))
     events, rejected, _ = read(data, NESTED)

@@ -1,4 +1,4 @@
-"""NUL bytes: skipped and counted at the start of a line, refused inside of one."""
+"""NUL bytes: skipped and counted at the start of a line, rejected inside one."""
 
 import pytest
 
@@ -20,14 +20,14 @@ def test_hole_before_any_line_is_skipped_and_counted(name: str, block: int) -> N
         assert (found[2].bytes, found[2].broken) == (len(data), None)
 
 
-def test_hole_longer_than_what_is_kept_of_a_line_hides_no_line() -> None:
+def test_hole_longer_than_a_stored_line_hides_no_line() -> None:
     data = b"ts,status\n" + b"\0" * (20 * 2**20) + b"1,2\n3,4\n"
     events, rejected, summary = read(data, CSV)
     assert ([event["status"] for event in events], rejected) == ([2, 4], [])
     assert (summary.lines, summary.nul_bytes) == (3, 20 * 2**20)
 
 
-def test_line_with_nul_bytes_inside_is_refused_as_it_stood() -> None:
+def test_line_with_nul_bytes_inside_is_rejected_unchanged() -> None:
     events, rejected, summary = read(b"ts,client\n1,a\n2,b\0\0c\n\0\0\n3,d\n", CSV)
     assert [event["client"] for event in events] == ["a", "d"]
     assert [(row["source_line"], row["raw"], row["reason"]) for row in rejected] == [

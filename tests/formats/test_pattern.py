@@ -1,4 +1,4 @@
-"""What is taken for a pattern compiles in Arrow; the rest is refused with its place."""
+"""Accepted patterns compile in Arrow; others are rejected with their position."""
 
 import re
 from contextlib import suppress
@@ -56,7 +56,7 @@ parts = st.recursive(
 
 @rare_case(4)
 @given(parts, st.text("aébA.\x1f ]{", max_size=5))
-def test_what_is_taken_means_the_same_to_arrow_and_to_python(text: str, line: str) -> None:
+def test_accepted_pattern_means_the_same_in_arrow_and_python(text: str, line: str) -> None:
     text = f"(?P<all>{text})"
     try:
         pattern = validate_regex(text)
@@ -78,7 +78,7 @@ def test_what_is_taken_means_the_same_to_arrow_and_to_python(text: str, line: st
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("linear", [True, False])
-def test_a_repeat_beside_what_must_come_is_taken(text: str, linear: bool) -> None:
+def test_repeat_next_to_a_required_part_is_accepted(text: str, linear: bool) -> None:
     assert validate_regex(text, linear).groups == ()
 
 
@@ -96,9 +96,7 @@ def test_a_repeat_beside_what_must_come_is_taken(text: str, linear: bool) -> Non
         ("(?=(a+)*)b", 3, "(a+)*"),
     ],
 )
-def test_a_repeat_of_a_repeat_is_refused_where_the_engine_tries_again(
-    text: str, place: int, what: str | None
-) -> None:
+def test_nested_repeat_is_refused_if_the_engine_backtracks(text: str, place: int, what: str | None) -> None:
     with pytest.raises(PatternError) as error:
         validate_regex(text, linear=False)
     rule = f"{what or text} repeats a repeat, which may take for ever"
@@ -134,7 +132,7 @@ ORDINARY = {
     r"(?P<sha>[0-9a-f]{64})",
     "url": r"(?P<url>https?://[^/ ]+(?:/[^ ?]*)?(?:\?\S*)?) (?P<n>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)",
 }
-"""Patterns as people write them of well-known logs."""
+"""Typical patterns of well-known logs."""
 SOUGHT = [
     "^/(admin|login|wp-.*)",
     "(?i)select.*from.*where",
@@ -158,22 +156,22 @@ SOUGHT = [
     r"^[\w.+-]+@([\w-]+\.)+[\w-]{2,}$",
     r"^(\w+) \1$",
 ]
-"""Patterns as they stand in conditions."""
+"""Patterns as used in conditions."""
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-def test_a_pattern_of_a_well_known_log_is_taken(name: str) -> None:
+def test_pattern_of_a_well_known_log_is_accepted(name: str) -> None:
     text = ORDINARY[name]
     assert validate_regex(text).groups == tuple(re.compile(text).groupindex)
     validate_regex(text, linear=False)
 
 
 @pytest.mark.parametrize("text", SOUGHT)
-def test_an_ordinary_pattern_of_a_condition_is_taken(text: str) -> None:
+def test_ordinary_pattern_of_a_condition_is_accepted(text: str) -> None:
     validate_regex(text, linear=False)
 
 
-def test_groups_without_a_name_count_for_nothing() -> None:
+def test_groups_without_a_name_are_ignored() -> None:
     assert validate_regex(r"(a)(?P<x>b|(c))[(](?:d)\(") == CheckedRegex(
         r"(?:a)(?P<x>b|(?:c))[(](?:d)\(", ("x",)
     )
@@ -183,14 +181,14 @@ def test_groups_without_a_name_count_for_nothing() -> None:
     ("a" * 10_001, "must have at most 10000 characters; it has 10001"),
     ("[é-ü]{1000}" * 5, "is too large with its repeats written out"),
 ])  # fmt: skip
-def test_a_pattern_is_bounded(text: str, rule: str) -> None:
+def test_length_of_a_pattern_is_bounded(text: str, rule: str) -> None:
     with pytest.raises(PatternError) as error:
         validate_regex(text)
     assert error.value.message == rule
 
 
 @pytest.mark.parametrize("end", ["", "(?=x)"])
-def test_a_stream_judges_its_pattern_once_however_many_columns_it_has(end: str) -> None:
+def test_stream_validates_its_pattern_once_for_any_number_of_columns(end: str) -> None:
     names = [f"judged_once_{number}" for number in range(40)]
     pattern = " ".join(f"(?P<{name}>[^ ]+)" for name in names) + end
     data = {

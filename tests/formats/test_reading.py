@@ -1,4 +1,4 @@
-"""Any input gives events + rejections + header lines = lines, whatever the blocks, and never an exception."""
+"""For any input, events + rejections + header lines = lines, for any blocks, and without an exception."""
 
 import gzip
 import hashlib
@@ -42,7 +42,7 @@ pieces = st.one_of(
 @pytest.mark.parametrize("name", LAYOUTS)
 @given(parts=st.lists(pieces, max_size=30), block=st.integers(1, 200))
 @example(parts=[b"\xef\xbb\xbf"], block=1)
-def test_every_line_is_accounted_for_whatever_the_blocks(name: str, parts: list[bytes], block: int) -> None:
+def test_every_line_is_accounted_for_with_any_blocks(name: str, parts: list[bytes], block: int) -> None:
     data = heads.get(name, b"") + b"".join(parts)
     whole = read(data, LAYOUTS[name])
     cut = read(data, LAYOUTS[name], block=block)
@@ -77,7 +77,7 @@ def test_json_blocks_and_single_lines_read_alike(records: list[dict[str, Any]]) 
     together = read(b"".join(lines), JSON)
     events, rejected = [], []
     for number, line in enumerate(lines, 1):
-        # A line beside one that Arrow refuses is read the slow way.
+        # A line next to one that Arrow rejects is read by the slow parser.
         one = read(line + b'{"client": {"a": 1}, "ts": "no"}\n', JSON)
         events += [{**event, "source_line": number} for event in one[0]]
         rejected += [{**row, "source_line": number} for row in one[1] if row["source_line"] == 1]
@@ -85,7 +85,7 @@ def test_json_blocks_and_single_lines_read_alike(records: list[dict[str, Any]]) 
     assert together[1] == rejected
 
 
-def test_prefixes_are_digested_where_asked() -> None:
+def test_prefixes_are_digested_on_request() -> None:
     data = good_lines["apache"].encode() * 3
     _, _, summary = read(data, APACHE, known=[5, len(data), len(data) + 1])
     assert summary.prefix_digests == {
@@ -94,11 +94,11 @@ def test_prefixes_are_digested_where_asked() -> None:
     assert summary.sha256 == hashlib.sha256(data).hexdigest()
 
 
-def test_the_real_log_is_read_whole() -> None:
+def test_real_log_is_read_completely() -> None:
     stored = (DATA / "apache_access.log.gz").read_bytes()
     events, rejected, summary = read(stored, APACHE, "apache_access.log.gz")
     assert (summary.lines, len(events), len(rejected)) == (10_000, 9_999, 1)
-    # What the vectorised parser refuses has no closing quote.
+    # The lines that the vectorised parser rejects have no closing quote.
     assert not rejected[0]["raw"].endswith('"')
     plain = zlib.decompress(stored, wbits=31).decode().splitlines()
     assert sum(event["bytes"] or 0 for event in events) == sum(
@@ -121,7 +121,7 @@ HEADLESS = RecordFormat("csv", FIELDS, CSV.time, {"header": False, "names": ["ts
         (CSV, "ts,client,x\n1,b\n", (), ()),
         (HEADLESS, "1,2", (), NAMES),
         (ZEEK, "#fields\tts\tx\n1\t2\n#fields\tts\tid.orig_h\n1\t-\n", ("x",), ("status", "took", "ok")),
-        # What is declared down an object makes the object known; null is there, and is no value.
+        # A declared nested field makes the object known; null is present, and is no value.
         (
             JSON,
             '{"ts": 1, "x": {"client": 1}, "id": {"orig_h": null, "y": 2}, "ok": null}',
@@ -134,12 +134,12 @@ HEADLESS = RecordFormat("csv", FIELDS, CSV.time, {"header": False, "names": ["ts
         (KV, "ts=1 x=2 client=", ("x",), ("status", "took", "ok")),
         (CALLS, "open x=1 => 5", ("x",), ("path",)),
         (REGEX, "1 a\n2 b 5", (), ()),
-        # A pattern says what there is, be it in none of the lines.
+        # A pattern declares its names, even if no line matches.
         (REGEX, "1 a", (), ()),
         (APACHE, good_lines["apache"], (), ()),
     ],
 )  # fmt: skip
-def test_what_a_file_brings_and_lacks(
+def test_new_and_missing_fields_of_a_file_are_known(
     layout: RecordFormat, data: str, unknown: tuple[str, ...], absent: tuple[str, ...]
 ) -> None:
     for block in (1, 1 << 20):
@@ -147,7 +147,7 @@ def test_what_a_file_brings_and_lacks(
         assert (summary.unknown, summary.absent) == (unknown, absent)
 
 
-def test_of_many_unknown_names_the_first_hundred_are_kept() -> None:
+def test_first_hundred_of_many_unknown_names_are_stored() -> None:
     names = [f"{number * 7919 % 10_000:04}" for number in range(10_000)]
     data = "".join(f'{{"{name}": 1}}\n' for name in names).encode()
     for block in (5000, 1 << 20):
@@ -180,7 +180,7 @@ def test_records_of_a_line_of_many_megabytes_are_read() -> None:
     assert (len(events), rejected, summary.lines) == (12_000, [], 12_000)
 
 
-def test_what_no_column_takes_is_kept_as_it_is_written() -> None:
+def test_fields_without_a_column_are_stored_as_written() -> None:
     layout = RecordFormat(
         "json", (Field("name", ("user.name", "x.name")),), EventTime(("ts",), (), "epoch"), keep_rest=True
     )

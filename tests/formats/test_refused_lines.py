@@ -1,4 +1,4 @@
-"""Why a line is refused, and what is said of it."""
+"""The reasons for rejected lines, with their texts."""
 
 import json
 from datetime import UTC, datetime
@@ -56,7 +56,7 @@ from transom.formats.record_format import EventTime, RecordFormat, Span
         (CALLS, 'open path="a', "unterminated_quote"),
     ],
 )
-def test_each_reason_keeps_the_line_and_its_number(
+def test_each_reason_has_the_line_and_its_number(
     layout: RecordFormat, line: str | bytes, reason: str
 ) -> None:
     raw = line.encode() if isinstance(line, str) else line
@@ -112,7 +112,7 @@ def test_each_reason_keeps_the_line_and_its_number(
         ),
     ],
 )  # fmt: skip
-def test_a_refusal_says_what_was_expected(layout: RecordFormat, data: bytes, detail: str) -> None:
+def test_rejection_names_the_expected_format(layout: RecordFormat, data: bytes, detail: str) -> None:
     _, [row], _ = read(data, layout)
     assert row["detail"] == detail
 
@@ -132,7 +132,7 @@ def test_csv_records_are_lines(data: bytes, reasons: list[str]) -> None:
     assert [event["client"] for event in events] == ([] if reasons else ['a,"b"'])
 
 
-def test_a_zeek_header_inside_a_file_holds_from_there() -> None:
+def test_zeek_header_inside_a_file_applies_from_there() -> None:
     data = (
         b"1\ta\n#separator \\x09\n#unset_field\t-\n#fields\tts\tclient\n1\ta\n2\t-\n"
         b"#fields\tclient\tts\nb\t3\n3\t(empty)\tx\n"
@@ -144,7 +144,7 @@ def test_a_zeek_header_inside_a_file_holds_from_there() -> None:
     assert summary.columns == ("client", "ts")
 
 
-def test_the_header_lines_of_w3c_stand_anywhere_and_name_what_follows() -> None:
+def test_w3c_header_lines_may_be_anywhere_and_name_the_following_fields() -> None:
     data = (
         b"1 a\n#Software: x\n#Fields: ts client\n#Date: 2024-05-01\n1 a\n2 b c\n\n"
         b'#Fields: client\tts\nb 3\n#Remark\n"b d" 4\n'
@@ -157,10 +157,10 @@ def test_the_header_lines_of_w3c_stand_anywhere_and_name_what_follows() -> None:
     assert (summary.header_lines, summary.columns) == (5, ("client", "ts"))
 
 
-def test_a_time_of_a_capture_and_a_field() -> None:
+def test_time_may_come_from_a_capture_and_a_field() -> None:
     time = EventTime(("year",), (), "%Y %b %d %H:%M:%S", "UTC", (("ts",),))
     layout = RecordFormat("csv", (), time, {"header": False, "names": ["ts", "year"]})
-    # A field of the capture's name says nothing.
+    # A field with the capture's name is ignored.
     data = b"Nov  2 06:55:22,1999\nFeb 29 00:00:00,2024\n"
     events, rejected, _ = read(data, layout, captures={"year": "2023"})
     assert [event["event_time"] for event in events] == [datetime(2023, 11, 2, 6, 55, 22, tzinfo=UTC)]
@@ -169,7 +169,7 @@ def test_a_time_of_a_capture_and_a_field() -> None:
     ]
 
 
-def test_rows_outside_what_the_file_may_hold_are_refused() -> None:
+def test_rows_outside_the_time_range_of_the_file_are_rejected() -> None:
     span = Span(datetime(2015, 5, 17, 10, tzinfo=UTC), datetime(2015, 5, 17, 11, tzinfo=UTC))
     lines = [good_lines["apache"].replace("10:05:03", time) for time in ("09:59:59", "10:00:00", "11:00:00")]
     events, rejected, _ = read("\n".join(lines).encode(), APACHE, span=span)
@@ -188,7 +188,7 @@ def test_rows_outside_what_the_file_may_hold_are_refused() -> None:
         ("2024-07-01 12:00:00", datetime(2024, 7, 1, 10, tzinfo=UTC)),
     ],
 )
-def test_local_times_that_a_clock_change_skips_or_repeats(local: str, expected: object) -> None:
+def test_local_times_skipped_or_repeated_by_a_clock_change_are_resolved(local: str, expected: object) -> None:
     layout = RecordFormat(
         "csv", (), EventTime(("ts",), (), "iso", "Europe/Berlin"), {"header": False, "names": ["ts"]}
     )
@@ -205,7 +205,7 @@ def test_local_times_that_a_clock_change_skips_or_repeats(local: str, expected: 
         ("array", '{"ts": [1 , ]}', "Expecting value at character 13"),
     ],
 )
-def test_what_is_said_of_a_line_is_the_same_in_every_python(later: str, text: str, earlier: str) -> None:
+def test_reasons_are_equal_in_every_python(later: str, text: str, earlier: str) -> None:
     place = text.rindex(",")
     error = json.JSONDecodeError(f"Illegal trailing comma before end of {later}", text, place)
     assert json_error_reason(error) == earlier

@@ -1,4 +1,4 @@
-"""The hour that comes twice: which lines are of the second one, and how many nothing tells."""
+"""The repeated local hour: which lines are in the second one, and how many are ambiguous."""
 
 import io
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ def night(*clock: str) -> list[str]:
 
 
 @pytest.mark.parametrize("block", [1, 25, 60, 1000])
-def test_the_order_of_lines_tells_the_two_hours_apart(block: int) -> None:
+def test_order_of_lines_distinguishes_the_two_hours(block: int) -> None:
     clock = [f"{hour:02}:{minute:02}" for hour in (1, 2, 2, 3) for minute in range(0, 60, 10)]
     times, summary = read(night(*clock), block=block)
     assert times == [
@@ -59,10 +59,10 @@ def test_the_order_of_lines_tells_the_two_hours_apart(block: int) -> None:
     [
         # A line an hour: equal times may be two events of one moment.
         (["01:30", "02:30", "02:30", "03:30"], ["26 23:30", "27 00:30", "27 00:30", "27 02:30"], 2, 3),
-        # One hour alone: it may be either.
+        # One hour alone may be either.
         (["01:50", "02:10", "02:40", "03:10"], ["26 23:50", "27 00:10", "27 00:40", "27 02:10"], 2, 3),
         (["02:10", "02:40"], ["27 00:10", "27 00:40"], 2, 2),
-        # What goes back by less than half an hour may be two lines in the wrong order.
+        # A step back by less than half an hour may be two lines in the wrong order.
         (["02:20", "02:10", "03:00"], ["27 00:20", "27 00:10", "27 02:00"], 2, 2),
         (
             ["02:20", "02:50", "02:20", "02:19", "02:50"],
@@ -88,7 +88,7 @@ def test_the_order_of_lines_tells_the_two_hours_apart(block: int) -> None:
             0,
             None,
         ),
-        # Without a line in between nobody knows where one ends.
+        # Without a line in between it is unknown where one ends.
         (
             ["02:00", "02:30", "02:00", "02:30", "02:00", "02:30"],
             ["27 00:00", "27 00:30", "27 01:00", "27 01:30", "27 00:00", "27 00:30"],
@@ -99,7 +99,7 @@ def test_the_order_of_lines_tells_the_two_hours_apart(block: int) -> None:
     ],
 )
 @pytest.mark.parametrize("block", [1, 30, 1000])
-def test_what_the_order_does_not_tell_is_counted(
+def test_times_ambiguous_by_order_are_counted(
     clock: list[str], times: list[str], ambiguous: int, line: int | None, block: int
 ) -> None:
     found, summary = read(night(*clock), block=block)
@@ -107,7 +107,7 @@ def test_what_the_order_does_not_tell_is_counted(
     assert (summary.ambiguous, summary.ambiguous_line) == (ambiguous, line)
 
 
-def test_what_a_file_may_hold_tells_as_well() -> None:
+def test_time_range_of_a_file_distinguishes_the_hours_too() -> None:
     late = Span(FIRST + timedelta(hours=1), FIRST + timedelta(hours=3))
     assert read(night("02:10", "02:40"), late)[0] == ["27 01:10", "27 01:40"]
     early = Span(FIRST, FIRST + timedelta(hours=1))
@@ -116,7 +116,7 @@ def test_what_a_file_may_hold_tells_as_well() -> None:
     assert read(night("02:10", "02:40"), early)[0] == ["27 00:10", "27 00:40"]
 
 
-def test_times_that_say_their_offset_are_not_ambiguous() -> None:
+def test_times_with_an_offset_are_not_ambiguous() -> None:
     texts = ["2024-10-27T02:10:00+01:00", "2024-10-27 02:10:00+02", "2024-10-27T00:10:00Z"]
     times, summary = read(texts)
     assert times == ["27 01:10", "27 00:10", "27 00:10"]
@@ -128,7 +128,7 @@ def test_times_that_say_their_offset_are_not_ambiguous() -> None:
 @pytest.mark.parametrize(
     ("zone", "text", "ambiguous"),
     [
-        ("Australia/Lord_Howe", "2024-04-07 01:45:00", 1),  # half an hour comes twice
+        ("Australia/Lord_Howe", "2024-04-07 01:45:00", 1),  # half an hour is repeated
         ("Australia/Lord_Howe", "2024-04-07 01:15:00", 0),
         ("America/New_York", "2024-11-03 01:30:00", 1),
         ("America/New_York", "2024-03-10 01:30:00", 0),
@@ -136,12 +136,12 @@ def test_times_that_say_their_offset_are_not_ambiguous() -> None:
         ("UTC", "2024-10-27 02:30:00", 0),
     ],
 )
-def test_the_hour_is_that_of_the_zone(zone: str, text: str, ambiguous: int) -> None:
+def test_repeated_hour_is_that_of_the_zone(zone: str, text: str, ambiguous: int) -> None:
     assert read([text], zone=zone)[1].ambiguous == ambiguous
 
 
 def by_line(times: list[int], shifts: list[int]) -> tuple[list[int], int]:
-    """The rule as it is told, line by line."""
+    """Apply the documented rule, line by line."""
     resolved, ambiguous, run, backs = list(times), 0, [], 0
     for index in range(len(times) + 1):
         if index < len(times) and shifts[index]:
@@ -161,7 +161,7 @@ def by_line(times: list[int], shifts: list[int]) -> tuple[list[int], int]:
     st.lists(st.tuples(st.integers(0, 11), st.booleans()), max_size=30),
     st.lists(st.integers(0, 30), max_size=4),
 )
-def test_no_result_depends_on_how_a_file_is_cut(rows: list[tuple[int, bool]], cuts: list[int]) -> None:
+def test_result_does_not_depend_on_the_split_of_a_file(rows: list[tuple[int, bool]], cuts: list[int]) -> None:
     times = [place * HOUR // 12 for place, _ in rows]
     shifts = [HOUR if twice else 0 for _, twice in rows]
     order, found = Order(), list[int]()
@@ -182,7 +182,7 @@ def test_only_times_of_the_first_of_two_hours_may_mean_the_second() -> None:
     assert repeats(text, micros, "iso", "Europe/Berlin").tolist() == [0, HOUR, HOUR, 0]
 
 
-def test_times_of_other_columns_mean_the_first_hour_and_are_not_counted() -> None:
+def test_times_of_other_columns_are_in_the_first_hour_and_not_counted() -> None:
     """What the README says of them: only the event's time is told apart."""
     layout = RecordFormat(
         "csv",

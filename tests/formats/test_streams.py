@@ -1,4 +1,4 @@
-"""A stream file for each format, and what a log in it gives."""
+"""A stream file for each format, with the events of a log."""
 
 import io
 import json
@@ -67,7 +67,7 @@ FIVE = datetime(2024, 4, 19, 5, tzinfo=UTC)
 
 
 def given(text: str, log: str) -> tuple[list[dict[str, Any]], FileSummary]:
-    """The events of a log whose file is named for five o'clock; nothing of it is refused."""
+    """Return the events of a log whose file is named for five o'clock; no line is rejected."""
     data = yaml.safe_load(text)
     data |= {"name": "log", "source": {"path": "in/%Y-%m-%d.%H.log", **data.get("source", {})}}
     if "lines" in data.get("time", {}):
@@ -176,7 +176,7 @@ def given(text: str, log: str) -> tuple[list[dict[str, Any]], FileSummary]:
     ],
     ids=["nginx", "firewall", "iptables", "leading", "commas", "trace", "led", "cloud"],
 )  # fmt: skip
-def test_a_log_of_each_format_is_read_as_its_stream_says(
+def test_log_of_each_format_is_read_as_its_stream_declares(
     text: str, log: str, events: list[dict[str, Any]]
 ) -> None:
     found, summary = given(text, log)

@@ -1,4 +1,4 @@
-"""Zeek's times in every form that it writes, and the fields that it and others add."""
+"""Zeek's times in every format that it writes, and the fields that it and others add."""
 
 import json
 from typing import Any
@@ -28,19 +28,19 @@ def line(ts: Any, **more: Any) -> str:
         ("2024-05-06T07:00:00.586790+02:00", ["05:00:00.586790", "05:00:19.583483"]),
     ],
 )
-def test_preset_takes_the_form_of_each_time(ts: Any, ends: list[str]) -> None:
+def test_preset_accepts_every_format_of_times(ts: Any, ends: list[str]) -> None:
     events, rejected, _ = read((line(ts) + line(ts, duration=18.996693)).encode(), CONN)
     assert rejected == []
     assert [f"{event['event_time']:%H:%M:%S.%f}" for event in events] == ends
 
 
 @pytest.mark.parametrize("ts", [1714971600.58679, 1714971600586, "1714971600.5", "2024-05-06T05:00:00Z"])
-def test_times_of_one_form_are_read_in_blocks(ts: Any) -> None:
+def test_times_of_one_format_are_read_in_blocks(ts: Any) -> None:
     """Not line by line, which takes four times as long."""
     assert JsonLines(CONN).read_fast(pa.array([line(ts).strip()] * 3)) is not None
 
 
-def test_file_of_several_forms_is_read() -> None:
+def test_file_of_several_formats_is_read() -> None:
     text = line(1714971600.5) + line("2024-05-06T05:00:01Z") + line(1714971602000) + line("soon")
     events, rejected, _ = read(text.encode(), CONN)
     assert [f"{event['event_time']:%S.%f}"[:4] for event in events] == ["00.5", "01.0", "02.0"]
@@ -49,7 +49,7 @@ def test_file_of_several_forms_is_read() -> None:
     ]
 
 
-def test_default_fields_are_columns_and_what_shippers_add_is_no_drift() -> None:
+def test_default_fields_are_columns_and_fields_of_shippers_are_no_drift() -> None:
     text = line(1, tunnel_parents=["C7", "C8"], ip_proto=6, _path="conn", _write_ts="x", other=1)
     events, rejected, summary = read(text.encode(), CONN)
     assert (rejected, summary.unknown) == ([], ("other",))

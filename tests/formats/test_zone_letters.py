@@ -18,7 +18,9 @@ MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st.
 
 @given(st.lists(st.tuples(MOMENTS, ZONES)), st.sampled_from([FORM, "%a %b %d %H:%M:%S.%f %Z %Y"]))
 @example([(datetime(2026, 10, 25, hour, 30, tzinfo=UTC), "Europe/Berlin") for hour in (0, 1)], FORM)
-def test_what_the_clocks_of_a_zone_show_is_read_back(drawn: list[tuple[datetime, str]], form: str) -> None:
+def test_time_shown_by_the_clocks_of_a_zone_reads_back_unchanged(
+    drawn: list[tuple[datetime, str]], form: str
+) -> None:
     for moment, zone in drawn:
         text = moment.astimezone(ZoneInfo(zone)).strftime(form)
         found, codes = instants(pa.array([text]), form, zone)
@@ -40,7 +42,7 @@ def test_what_the_clocks_of_a_zone_show_is_read_back(drawn: list[tuple[datetime,
         ("2026-11-20 21:58:00.352  CET x", "Europe/Berlin", "bad_time"),
     ],
 )
-def test_letters_are_of_the_zone_or_universal(text: str, zone: str | None, wanted: str) -> None:
+def test_letters_belong_to_the_zone_or_are_universal(text: str, zone: str | None, wanted: str) -> None:
     found, codes = instants(pa.array([text]), FORM, zone)
     reasons = [REASONS[codes[0]]]
     seen = [time.strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] for time in found.to_pylist() if time] or reasons
@@ -48,7 +50,7 @@ def test_letters_are_of_the_zone_or_universal(text: str, zone: str | None, wante
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M:%S%Z", "%Y %Z %Z", "%Y %z %Z", "%Y [%Z]"])
-def test_letters_stand_alone(form: str) -> None:
+def test_letters_must_be_a_word_of_their_own(form: str) -> None:
     assert refusal(changed(time__format=form)) == (
         "app.yaml: time.format: %Z, letters of a zone such as CET, must be a word of its own, once and "
         "without %z; other letters can be written as they stand, and the zone given by `zone`; "

@@ -1,10 +1,9 @@
-"""A day of a real log under attack: real submits, in random order, killed and run side by side.
+"""A day of a real log under attack: real submits, in random order, killed and run concurrently.
 
-Twenty-four hours of requests, whose files come late, grow, change and change back, are there under a second
-name, vanish; at least four drivers of every stage die by SIGKILL at their work, after this commit or
-that; others run two at once. In the end every table is what one run makes of what lies there. A target of its
-own (`make attack`); TRANSOM_HOURS and TRANSOM_KILLS take less, for a try, TRANSOM_SEED another course of
-things.
+Twenty-four hours of requests, whose files are late, grow, change and change back, have a second name, vanish.
+At least four drivers of every stage die by SIGKILL at work, after different commits; others run two at once.
+In the end every table equals that of one run over the final files. A target of its own (`make attack`);
+TRANSOM_HOURS and TRANSOM_KILLS reduce it, TRANSOM_SEED varies it.
 """
 
 import os
@@ -71,10 +70,10 @@ Files = Mapping[str, FileRecord]
 
 
 class Fate:
-    """What becomes of one file, beside all others of its hour.
+    """The changes of one file, in addition to the others of its hour.
 
     Attributes:
-        kind: in the words of what a landing folder has to be proof against.
+        kind: a kind of change that a landing folder must survive.
         hour: of the file.
     """
 
@@ -82,25 +81,28 @@ class Fate:
         self.siege, self.kind, self.hour = siege, kind, hour
         self.name, self.earlier = f".m{number}", f".a{number}"
         self.path = siege.path(hour, self.name)
-        # Lines that no other file of the hour begins with.
+        # Lines with which no other file of the hour begins.
         self.lines = len(siege.lines[hour]) // 2 + 4 * number
         self.sources: list[str | None] = []
         if "late" not in kind:
             self.land(0, 5)
 
     def land(self, first: int, last: int, name: str | None = None) -> None:
-        """Lands the lines `[first, last)` of its own."""
+        """Land the lines `[first, last)` of its own."""
         part = slice(self.lines + first, self.lines + last)
         self.siege.land(self.hour, self.name if name is None else name, part)
 
     def run_next(self, near: bool) -> datetime:
-        """An hour whose run has this one within `repair_window`, or does not have it; itself it is not."""
+        """Return an hour whose run has this one within `repair_window`, or outside it; never this hour
+        itself.
+        """
         away = HOUR if near else HEAL + HOUR
         return self.hour + away if self.hour + away in WHOLE else self.hour - away
 
     def steps(self) -> Iterator[tuple[datetime, str]]:
-        """Lets it happen, one step after the other: gives the hour whose run has to see it, and the status
-        that the file has then."""
+        """Apply the changes, one after the other: yield the hour whose run must see it, and the file's status
+        then.
+        """
         match self.kind:
             case "late within the repair window":
                 self.land(0, 5)
@@ -128,11 +130,11 @@ class Fate:
                 yield self.hour, "gone"
 
     def seen(self, files: Files) -> None:
-        """Keeps which content stands of it."""
+        """Record which content of it is published."""
         self.sources.append(files[self.path].source_id if self.path in files else None)
 
     def assert_happened(self, files: Files) -> None:
-        """What stands of it, look by look, is what has become of it."""
+        """Assert that the published contents, look by look, follow its changes."""
         letters: dict[str | None, str] = {None: "-"}
         stood = "".join(letters.setdefault(source, "abc"[len(letters) - 1]) for source in self.sources)
         assert stood == FATES[self.kind], self.kind
@@ -150,22 +152,23 @@ FATES = {
     "duplicated under an earlier name": "aa",
     "vanished": "aa",
 }
-"""Each kind of file, and the contents that stand of it: after the first run of its hour, and after each step;
-`-` where nothing does."""
+"""Each kind of file, with its published contents after the first run of its hour and after each step; `-`
+means none.
+"""
 
 
 class Attack:
-    """The course of the attack: a run after the other, of which some are killed first."""
+    """The course of the attack: one run after the other, some of which are killed first."""
 
     def __init__(self, siege: Siege, runs: Mapping[str, int]) -> None:
         self.siege = siege
         self.left = Counter(runs)
 
     def run(self, stage: str, interval: Interval, *, spare: bool = False) -> None:
-        """A run. Where it is its turn, one is killed before it.
+        """Run. Where it is its turn, a run is killed before it.
 
         Args:
-            spare: leaves what a killed one has left, now and then, for a later one to repair.
+            spare: sometimes leaves the result of a killed run for a later one to repair.
         """
         siege = self.siege
         killed = sum(kill.stage == stage for kill in siege.kills)
@@ -179,7 +182,7 @@ class Attack:
         siege.run(stage, interval)
 
     def look(self, fate: Fate, hour: datetime, status: str) -> None:
-        """A run of an hour, after which a file has to have a status."""
+        """Run an hour, after which a file must have a status."""
         self.run("ingest", Interval(hour, hour + HOUR))
         files = self.siege.files()
         assert files[fate.path].status == status, (fate.kind, fate.path, hour)
@@ -187,14 +190,14 @@ class Attack:
         self.siege.say(f"{fate.kind}: {fate.path} is {status} after the run of {hour:%H:%M}")
 
     def strike(self, stage: str, hour: datetime) -> None:
-        """A run of all hours that has work, killed."""
+        """Start a run of all hours with work, and kill it."""
         self.siege.happens(hour)
         if stage != "ingest":
             self.siege.run("ingest", WHOLE)
         self.siege.kill(stage, WHOLE)
 
     def collide(self, hour: datetime) -> None:
-        """Runs side by side of each stage, until one of each had to give way."""
+        """Run each stage twice concurrently, until one run of each had to give way."""
         interval = Interval(hour, hour + HOUR)
         for stage in STAGES:
             for _ in range(4):
@@ -208,7 +211,7 @@ class Attack:
 
 
 def fates_of(siege: Siege, order: Sequence[datetime]) -> list[Fate]:
-    """A fate for each hour, and each kind of fate at least once."""
+    """Return a kind of change for each hour, and each kind at least once."""
     kinds, fates = list(FATES), []
     for number in range(max(HOURS, len(kinds))):
         hour, kind = order[number % HOURS], kinds[number % len(kinds)]
@@ -217,7 +220,9 @@ def fates_of(siege: Siege, order: Sequence[datetime]) -> list[Fate]:
 
 
 @pytest.mark.long
-def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path, run_seed: int) -> None:
+def test_day_under_attack_equals_one_run(
+    request: pytest.FixtureRequest, tmp_path: Path, run_seed: int
+) -> None:
     lines = {hour: lines for hour, lines in sample_logs.apache().items() if hour in WHOLE}
     siege = Siege(tmp_path, STREAM, lines, run_seed)
     order = list(lines)
@@ -226,14 +231,14 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path, run_
     fates = fates_of(siege, order)
     attack = Attack(siege, dict.fromkeys(STAGES, HOURS) | {"ingest": HOURS + len(fates)})
     for hour in order:
-        # Half of each file is there in time at first, and some have not come at all.
+        # Half of each file is on time at first, and some have not arrived at all.
         if siege.rng.random() < 0.9:
             siege.land(hour, "", slice(0, len(lines[hour]) // 2))
     due: deque[Fate] = deque()
     for number, hour in enumerate(order):
         interval = Interval(hour, hour + HOUR)
         siege.happens(siege.rng.choice(order[: number + 2]))
-        # Its own files are known before anything becomes of them.
+        # Its own files are known before they change.
         attack.run("ingest", interval)
         for fate in fates:
             if fate.hour == hour:
@@ -243,7 +248,7 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path, run_
             attack.run(stage, interval, spare=True)
         if number == HOURS // 2:
             attack.collide(hour)
-        # Others run before a file's fate goes on, and see as much of it as they do.
+        # Other runs take place before a file changes further, and see as much of it as they do.
         for fate in [due.popleft() for _ in range(len(due) - (2 if number < HOURS - 1 else 0))]:
             for at, status in fate.steps():
                 attack.look(fate, at, status)
@@ -280,7 +285,7 @@ def test_a_day_under_attack(request: pytest.FixtureRequest, tmp_path: Path, run_
 
 
 def assert_attacked(siege: Siege, fates: Sequence[Fate]) -> None:
-    """Nothing that the day was to be proof against has been left out."""
+    """Assert that no kind of attack was omitted."""
     assert {fate.kind for fate in fates} == FATES.keys()
     for stage in STAGES:
         commits = [kill.commits for kill in siege.kills if kill.stage == stage]

@@ -1,7 +1,7 @@
 """The same 84 hours as one triggered run, as hourly runs and by `airflow backfill create`.
 
-Through one real Airflow and real submits; an hour or two of work, so with a target of its own
-(`make three-ways`). TRANSOM_HOURS takes fewer hours, for a try.
+Through one real Airflow and real submits; an hour or two of work, so with a target of its own (`make
+three-ways`). TRANSOM_HOURS reduces the hours.
 """
 
 import os
@@ -50,7 +50,7 @@ WAYS = {"triggered": (False, False), "hourly": (True, True), "backfilled": (True
 
 
 def until_done(server: Airflow, dags: list[str], runs: int) -> None:
-    """Waits for so many runs of each DAG."""
+    """Wait for so many runs of each DAG."""
     told, end = None, time.monotonic() + 4 * 3600
     while time.monotonic() < end:
         states = {dag: list(server.runs(dag).values()) for dag in dags}
@@ -67,7 +67,7 @@ def until_done(server: Airflow, dags: list[str], runs: int) -> None:
 
 
 @pytest.mark.long
-def test_three_ways_leave_the_same_tables(spark: object, tmp_path: Path) -> None:
+def test_three_ways_of_running_leave_equal_tables(spark: object, tmp_path: Path) -> None:
     logs = sample_logs.apache()
     for hour, lines in logs.items():
         if hour < END:
@@ -87,7 +87,7 @@ def test_three_ways_leave_the_same_tables(spark: object, tmp_path: Path) -> None
         "TRANSOM_STREAMS": str(streams),
     }
     with airflow_server.running(tmp_path / "airflow", places) as server:
-        # The lakes' DAGs side by side: a short submit leaves a third of two cores idle.
+        # The lakes' DAGs run concurrently: a short submit leaves a third of two cores idle.
         server.command("pools", "set", "transom", str(os.cpu_count() or 1), "as many submits as cores")
         server.pause("backfilled", True)
         server.backfill("backfilled", FIRST, END - HOUR)

@@ -58,7 +58,7 @@ PARTS = {
     "columns": "size", "aggregates": "load", "patterns": "back", "frames": "large", "fills": "beside",
     "persistence": "regulars", "frequency": "often", "checks": "sound",
 }  # fmt: skip
-"""A part of each kind; others use columns, blocks, frames and checks."""
+"""One part of each kind; others use columns, blocks, frames and checks."""
 FIELDS = {
     "name": "App",
     "extra_fields": "maybe",
@@ -66,7 +66,7 @@ FIELDS = {
     "repair_window": "soon",
     "tags": "x",
 }
-"""Fields beside them, each with a value that is wrong."""
+"""Further fields, each with an invalid value."""
 
 
 def paths(data: dict[str, Any]) -> list[str]:
@@ -76,7 +76,7 @@ def paths(data: dict[str, Any]) -> list[str]:
 
 
 def spoilt(data: dict[str, Any], kind: str) -> str:
-    """Give a part of a kind a value that its field cannot have, and return the path of the field."""
+    """Give a part of a kind an invalid value, and return the path of the field."""
     part = data[kind][PARTS[kind]]
     field = {"columns": "type", "checks": "severity"}.get(kind, "where")
     part[field] = [1]
@@ -97,14 +97,14 @@ def with_unknown_column(data: dict[str, Any], kind: str) -> str:
     return f"{kind}.{PARTS[kind]}.{field}"
 
 
-def test_the_features_are_all_there() -> None:
+def test_every_feature_has_a_part() -> None:
     assert {feature.name for feature in FEATURES} <= PARTS.keys()
     parse(SOUND)
 
 
 @pytest.mark.parametrize("first", PARTS)
-def test_an_invalid_part_hides_no_problem_of_another_feature(first: str) -> None:
-    """Neither one of a field, nor one of what fields say of each other; nor does it make others."""
+def test_invalid_part_hides_no_problem_of_another_feature(first: str) -> None:
+    """Neither a problem of one field nor one between fields is hidden, and no others appear."""
     for spoil in (spoilt, with_unknown_column):
         data = deepcopy(SOUND)
         assert paths_of(data, [spoil(data, first)])
@@ -120,13 +120,13 @@ def paths_of(data: dict[str, Any], expected: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_an_invalid_field_hides_no_problem_of_any_feature(name: str) -> None:
+def test_invalid_field_hides_no_problem_of_any_feature(name: str) -> None:
     data = deepcopy(SOUND) | {name: FIELDS[name]}
     expected = [with_unknown_column(data, kind) for kind in PARTS]
     assert paths_of(data, [name, *expected])
 
 
-def test_everything_wrong_is_reported_together() -> None:
+def test_all_errors_are_reported_together() -> None:
     data = deepcopy(SOUND)
     expected = [spoilt(data, kind) for kind in PARTS]
     assert paths_of(data, expected)
@@ -135,9 +135,9 @@ def test_everything_wrong_is_reported_together() -> None:
     assert paths_of(data, expected)
 
 
-def test_what_depends_on_an_invalid_part_is_not_reported_again() -> None:
+def test_dependents_of_an_invalid_part_are_not_reported_again() -> None:
     for changes, expected in (
-        # Of the frames over it, the fills of these, its alert and its check nothing can be said.
+        # The frames over it, their fills, its alert and its check cannot be validated.
         ({"aggregates": {"load": {"levels": "none"}}}, ["aggregates.load.levels"]),
         ({"frames": {"busy": {"kind": "none"}}}, ["frames.busy.kind"]),
         ({"checks": {"sound": {"severity": "none"}}}, ["checks.sound.severity"]),
@@ -160,15 +160,15 @@ def test_what_depends_on_an_invalid_part_is_not_reported_again() -> None:
         assert paths_of(data, expected), changes
 
 
-def test_a_fill_of_an_invalid_frame_is_judged_as_far_as_it_goes() -> None:
+def test_fill_of_an_invalid_frame_is_validated_as_far_as_possible() -> None:
     data = deepcopy(SOUND)
     data["frames"]["busy"]["kind"] = "none"
     data["fills"]["beside"] |= {"measures": {"s": "sum(nowhere)"}, "where": "no_more = 1"}
     assert paths(data) == ["frames.busy.kind", "fills.beside.measures.s", "fills.beside.where"]
 
 
-def test_what_looks_like_the_words_of_another_problem_is_reported() -> None:
-    """Problems are told apart by what they are of, not by how their text begins."""
+def test_problem_with_a_text_similar_to_another_is_reported() -> None:
+    """Problems are distinguished by their paths, not by the start of their texts."""
     data = deepcopy(SOUND)
     data["columns"] |= {"no": {"type": "none"}, "nobody": {}}
     data["aggregates"]["load"]["where"] = "nob = 'x'"

@@ -1,4 +1,4 @@
-"""The stream files that are there to start from find what they are for, and not what only looks like it."""
+"""The example stream files find their target, and not what only resembles it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from tests.support.stream_harness import StreamHarness, hour
 
 EXAMPLES = Path(__file__).parents[2] / "schemas/examples"
 Lines = Iterator[tuple[str, str]]
-"""Lines, each with the file that it is in."""
+"""Lines, each with its file."""
 
 
 def moment(at: float) -> str:
@@ -25,7 +25,9 @@ def file(form: str, at: float) -> str:
 
 
 def logins() -> Lines:
-    """Ten failures in three quarters of an hour, and a success; then what is not that in one way each."""
+    """Return ten failures in three quarters of an hour, and a success; then sequences that differ in one way
+    each.
+    """
     for user, failures, then, reset in (
         ("ann", 10, 1500, False), ("bob", 10, 1500, True), ("cid", 10, 1801, False), ("dee", 9, 1500, False),
         ("eve", 10, 1500, False),
@@ -39,7 +41,7 @@ def logins() -> Lines:
 
 
 def scans() -> Lines:
-    """Twenty ports in ten minutes, and hours later a long connection; then less than that."""
+    """Return twenty ports in ten minutes, and hours later a long connection; then less than that."""
     for host, ports, apart, then, stayed in (
         ("10.0.0.1", 20, 30, 5, 4000), ("10.0.0.2", 19, 30, 5, 4000), ("10.0.0.3", 20, 60, 5, 4000),
         ("10.0.0.4", 20, 30, 5, 60), ("10.0.0.5", 20, 30, 13, 4000),
@@ -54,7 +56,7 @@ def scans() -> Lines:
 
 
 def shells() -> Lines:
-    """A shell whose calls lie hours apart, among others; then one whose output goes elsewhere."""
+    """Return a shell whose calls are hours apart, among others; then one whose output goes elsewhere."""
     for host, out in (("alpha", 5), ("beta", 6)):
         for _ in range(10_000):
             yield file(f"landing/shells/{host}/%Y-%m-%dT%H.trace", 0), "read fd=5 => 1"
@@ -64,8 +66,9 @@ def shells() -> Lines:
 
 
 def consoles() -> Lines:
-    """A policy is changed nine hours after a login; then by one with a second factor, one without password,
-    and one who comes from elsewhere."""
+    """Return a change of a policy nine hours after a login; then changes by one with a second factor, one
+    without password, and one from elsewhere.
+    """
     for user, factor, outcome in (
         ("ann", "No", "Success"), ("bob", "Yes", "Success"), ("cid", "No", "Failure"),
         ("dee", "No", "Success"),
@@ -93,7 +96,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize("of", FOUND)
-def test_an_example_finds_what_it_is_for(
+def test_example_finds_its_target(
     make_stream: Callable[..., StreamHarness], tmp_path: Path, of: Callable[[], Lines]
 ) -> None:
     for name, some in groupby(sorted(of(), key=itemgetter(0)), key=itemgetter(0)):

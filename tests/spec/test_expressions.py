@@ -126,26 +126,26 @@ def exactly(text: str) -> str:
         ("true", "TRUE", "boolean"),
     ],
 )
-def test_what_the_language_has_becomes_spark_sql(text: str, sql: str, kind: str) -> None:
+def test_expression_is_compiled_to_spark_sql(text: str, sql: str, kind: str) -> None:
     expression = compile(text, COLUMNS)
     assert (expression.sql, expression.type) == (sql, kind)
     assert expression.text == text
 
 
 def test_every_function_is_compiled_by_a_test_above() -> None:
-    marks = test_what_the_language_has_becomes_spark_sql.pytestmark
+    marks = test_expression_is_compiled_to_spark_sql.pytestmark
     texts = " ".join(case[0] for case in marks[0].args[1])
     assert [name for name in FUNCTIONS if f"{name}(" not in texts] == []
 
 
-def test_an_expression_names_the_columns_that_it_reads() -> None:
+def test_expression_names_the_columns_that_it_reads() -> None:
     expression = condition("status = 404 and lower(path) = path", COLUMNS)
     assert expression.columns == ("path", "status")
     assert condition("true", COLUMNS).columns == ()
 
 
 @pytest.mark.parametrize("name", ["call", "show", "fetch", "explain", "execute", "rename", "vacuum"])
-def test_a_word_that_elsewhere_makes_a_command_of_what_follows_is_a_name(name: str) -> None:
+def test_sql_keyword_may_be_a_name(name: str) -> None:
     assert condition(f"{name} = 'accept'", {name: "string"}).sql == f"(`{name}` = 'accept')"
     assert condition(f"1 < length({name})", {name: "string"}).columns == (name,)
 
@@ -162,12 +162,12 @@ def test_a_word_that_elsewhere_makes_a_command_of_what_follows_is_a_name(name: s
         ("\U000e0001", r"'\U000e0001'"),
     ],
 )
-def test_texts_are_quoted_so_that_spark_reads_them_back(text: str, literal: str) -> None:
+def test_quoted_texts_read_back_unchanged_in_spark(text: str, literal: str) -> None:
     assert quote(text) == literal
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_a_quoted_text_has_one_end_and_no_variable(text: str) -> None:
+def test_quoted_text_has_one_end_and_no_variable(text: str) -> None:
     literal = quote(text)
     # By Spark's rules: a backslash and what it escapes, or anything but a quote and a backslash.
     assert re.fullmatch(r"'([^'\\]|\\['\\]|\\u[0-9a-f]{4}|\\U[0-9a-f]{8})*'", literal)
@@ -276,14 +276,16 @@ def test_a_quoted_text_has_one_end_and_no_variable(text: str) -> None:
         ("ok\nand\n  lower(pth) = ''", "no column 'pth'; nearest: path", 15),
     ],
 )
-def test_what_it_has_not_is_refused_with_a_caret_under_the_place(text: str, message: str, place: int) -> None:
+def test_unsupported_expression_is_refused_with_a_caret_at_its_position(
+    text: str, message: str, place: int
+) -> None:
     with pytest.raises(ExpressionError) as error:
         compile(text, COLUMNS)
     assert error.value.message == message
     assert error.value.offset == place
 
 
-def test_the_caret_stands_under_the_place_in_its_line() -> None:
+def test_caret_is_under_the_position_in_its_line() -> None:
     with pytest.raises(ExpressionError) as error:
         compile("ok and\n\tlower(agnt) = 'x' and\nok", COLUMNS)
     assert str(error.value) == (
@@ -293,7 +295,7 @@ def test_the_caret_stands_under_the_place_in_its_line() -> None:
     )  # fmt: skip
 
 
-def test_a_long_line_is_shown_around_the_place() -> None:
+def test_long_line_is_shown_around_the_position() -> None:
     with pytest.raises(ExpressionError) as error:
         compile("ok and " * 30 + "pth = '/'", COLUMNS)
     _, line, caret = str(error.value).split("\n")
@@ -301,7 +303,7 @@ def test_a_long_line_is_shown_around_the_place() -> None:
     assert line[caret.index("^") :].startswith("pth = '/'")
 
 
-def test_a_condition_is_a_boolean() -> None:
+def test_condition_must_be_boolean() -> None:
     with pytest.raises(ValueError, match=exactly("a condition must be a boolean; got an integer\nstatus\n^")):
         condition("status", COLUMNS)
 
@@ -323,7 +325,7 @@ def test_length_and_depth_are_bounded() -> None:
     assert error.value.message.startswith(f"must be at most {MAX_LENGTH} characters; got ")
 
 
-def test_an_error_survives_pickling() -> None:
+def test_error_survives_pickling() -> None:
     with pytest.raises(ExpressionError) as error:
         compile("pth", COLUMNS)
     copy = pickle.loads(pickle.dumps(error.value))
@@ -353,6 +355,6 @@ def test_any_text_is_an_expression_or_an_expression_error(text: str) -> None:
     assert 0 <= refused.offset <= len(text)
 
 
-def test_the_parser_is_not_imported_before_it_is_needed() -> None:
+def test_parser_is_imported_on_first_use() -> None:
     code = "import sys, transom.spec.expressions; sys.exit('sqlglot' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": "jobs"})

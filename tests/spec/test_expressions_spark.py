@@ -1,4 +1,4 @@
-"""What the expression language says of itself, held against Spark, which computes it."""
+"""The documented meaning of the expression language, compared with Spark, which computes it."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -93,7 +93,7 @@ def computed(spark: SparkSession) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("text", "expected"), EXPECTED)
-def test_spark_computes_what_the_language_says(computed: dict[str, Any], text: str, expected: Any) -> None:
+def test_spark_computes_the_documented_values(computed: dict[str, Any], text: str, expected: Any) -> None:
     found = computed[text]
     assert found == expected
     assert type(found) is type(expected)

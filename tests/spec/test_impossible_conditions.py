@@ -1,4 +1,4 @@
-"""Conditions that no row can meet are said by `check`."""
+"""`check` reports conditions that no row can meet."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ KNOWN = {
         ("(x = 1 or x = 5 or y = 2) and x = 3 and y = 3", False),
         ("x in (1, 5) and x = 3", False),
         ("x in (1, 5) and y > x and y < 5 and x > 1", False),
-        ("x + y < 0 and x > 1 and y > 1", True),  # not told: sums of doubles
+        ("x + y < 0 and x > 1 and y > 1", True),  # not reported: sums of doubles
         ("n in (0)", False),
         ("n in (0, 1)", True),
         ("n not in (1, 2) and n < 3", False),
@@ -103,9 +103,9 @@ KNOWN = {
         ("b is true and not b", False),
         ("length(k) < 0", False),
         ("n > 9007199254740992 and n < 9007199254740994", True),
-        ("n > 9007199254740992 and n <= 9007199254740992.0", True),  # as doubles they are one
+        ("n > 9007199254740992 and n <= 9007199254740992.0", True),  # equal as doubles
         ("x > 9007199254740992 and x <= 9007199254740993", True),
-        ("-x > 5 and x > 0", True),  # what is no number is greater than any
+        ("-x > 5 and x > 0", True),  # NaN is greater than any number
         ("x = 3 and (x > 5 or x < 1)", False),
         ("not (n < 1)", True),
         ("n < x", True),
@@ -113,7 +113,7 @@ KNOWN = {
         ("abs(n) < 1", True),
     ],
 )
-def test_what_bounds_of_columns_tell(text: str, holds: bool) -> None:
+def test_impossible_bounds_of_columns_are_reported(text: str, holds: bool) -> None:
     assert possible(text, KNOWN) is holds
 
 
@@ -138,12 +138,12 @@ def test_what_bounds_of_columns_tell(text: str, holds: bool) -> None:
         ),
     ],
 )
-def test_conditions_of_a_block(changes: dict[str, Any], said: list[str]) -> None:
+def test_impossible_conditions_of_a_block_are_reported(changes: dict[str, Any], said: list[str]) -> None:
     block = BEAT["aggregates"]["lines"] | changes
     assert list(impossible(parse(BEAT | {"aggregates": {"lines": block}}))) == said
 
 
-def test_conditions_of_frames_over_granules() -> None:
+def test_impossible_conditions_of_frames_over_granules_are_reported() -> None:
     frames = {
         "silent": {"source": "lines", "kind": "threshold", "where": "n < 1"},
         "low": {"source": "lines", "kind": "threshold", "where": "n < 5"},
@@ -167,7 +167,7 @@ def test_conditions_of_frames_over_granules() -> None:
     assert describe_stream(of)
 
 
-def test_steps_of_patterns() -> None:
+def test_impossible_steps_of_patterns_are_reported() -> None:
     pattern = {
         "within": "1 hour",
         "steps": [{"id": "a", "where": "status = 1"}, {"id": "b", "where": "status > 5 and status < 6"}],
@@ -176,7 +176,7 @@ def test_steps_of_patterns() -> None:
     assert list(impossible(of)) == ["patterns.p.steps[1].where: no row can meet 'status > 5 and status < 6'"]
 
 
-def test_records_that_must_be_absent() -> None:
+def test_impossible_absent_records_are_reported() -> None:
     pattern = {
         "within": "1 hour",
         "steps": [{"id": "a", "where": "status = 1"}, {"id": "b", "where": "status = 2"}],
@@ -189,7 +189,7 @@ def test_records_that_must_be_absent() -> None:
     assert list(impossible(of)) == ["patterns.p.absent[1].where: no row can meet 'status > 3 and status < 4'"]
 
 
-def test_a_value_that_means_none_is_in_no_row() -> None:
+def test_condition_on_a_missing_value_text_is_impossible() -> None:
     columns = BEAT["columns"] | {"user": {"missing": ["-"]}, "code": {"type": "integer", "missing": ["-1"]}}
     for where, holds in (
         ("user = '-'", False),
@@ -202,7 +202,7 @@ def test_a_value_that_means_none_is_in_no_row() -> None:
         assert list(impossible(of)) == said
 
 
-def test_the_condition_of_fills() -> None:
+def test_impossible_condition_of_fills_is_reported() -> None:
     frames = {"high": {"source": "lines", "kind": "threshold", "where": "n > 5"}}
     for source, where, holds in (
         ("events", "status > 4 and status < 5", False),
@@ -248,7 +248,7 @@ CONDITIONS = st.recursive(
 
 @pytest.fixture(scope="module")
 def rows() -> Iterator[sqlite3.Connection]:
-    """Every row of a few values of each column; n and m are counts of at least one."""
+    """Return every row of a few values of each column; n and m are counts of at least one."""
     with closing(sqlite3.connect(":memory:")) as database:
         database.execute("create table t (n integer, m integer, x real, y real, k text, h text, b boolean)")
         reals, texts = (-1.5, 0.0, 1.0, 2.5, None), ("a", "b", "c", None)
@@ -259,9 +259,7 @@ def rows() -> Iterator[sqlite3.Connection]:
 
 @settings(max_examples=1500, deadline=None)
 @given(CONDITIONS)
-def test_a_condition_that_a_row_meets_is_never_called_impossible(
-    rows: sqlite3.Connection, condition: str
-) -> None:
+def test_condition_that_a_row_meets_is_never_reported(rows: sqlite3.Connection, condition: str) -> None:
     met = rows.execute(f"select 1 from t where {condition} limit 1").fetchone()
     if met is not None:
         assert possible(condition, {"n": COUNT, "m": COUNT})

@@ -1,4 +1,4 @@
-"""The JSON Schema of a stream's file: up to date, named by each file, and no stricter than `load`."""
+"""The JSON Schema of a stream's file: current, named by each file, and no stricter than `load`."""
 
 import json
 import subprocess
@@ -25,13 +25,13 @@ def validator() -> Any:
     return jsonschema.Draft202012Validator(schema)
 
 
-def test_the_schema_is_up_to_date() -> None:
+def test_schema_is_up_to_date() -> None:
     assert SCHEMA.read_text() == schema_text(StreamFile), (
         f"python -m transom.stream_schema {SCHEMA.relative_to(ROOT)}"
     )
 
 
-def test_the_module_writes_it(tmp_path: Path) -> None:
+def test_module_writes_the_schema(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     command = [sys.executable, "-m", "transom.stream_schema"]
     subprocess.run([*command, str(out)], check=True, cwd=ROOT, env={"PYTHONPATH": "jobs"})
@@ -43,7 +43,7 @@ def test_the_module_writes_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
-def test_each_stream_names_the_schema_and_keeps_it(path: Path) -> None:
+def test_each_stream_names_the_schema_and_conforms_to_it(path: Path) -> None:
     first = path.read_text().splitlines()[0]
     assert first == "# yaml-language-server: $schema=../stream.schema.json"
     validator().validate(read_mapping(path))
@@ -52,7 +52,7 @@ def test_each_stream_names_the_schema_and_keeps_it(path: Path) -> None:
 def test_every_field_is_described_and_its_default_may_be_written() -> None:
     schema = json.loads(SCHEMA.read_text())
     models = {"Stream": schema, **schema["$defs"]}
-    # These may be said in short, too.
+    # These have a short form, too.
     in_short = ("Alert", "Column", "Filler", "FillerColumn", "Fit", "Unique")
     models |= {name: models[name]["anyOf"][1] for name in in_short}
     checked = 0
@@ -105,7 +105,7 @@ MINIMAL: dict[str, Any] = {
         {"checks": {"rejected_share": {"at_most": 0.1}, "times_inside_hour": {"off": True}}},
     ],
 )
-def test_what_load_takes_the_schema_takes(changes: dict[str, Any]) -> None:
+def test_file_accepted_by_load_conforms_to_the_schema(changes: dict[str, Any]) -> None:
     data = {**MINIMAL, **changes}
     parse(data)
     assert [error.message for error in validator().iter_errors(data)] == []
@@ -140,7 +140,7 @@ def test_what_load_takes_the_schema_takes(changes: dict[str, Any]) -> None:
         {"checks": {"mine": {"stage": "ingest", "every": "a is null", "share": -0.1}}},
     ],
 )
-def test_what_the_schema_refuses_load_refuses(changes: dict[str, Any]) -> None:
+def test_file_rejected_by_the_schema_is_rejected_by_load(changes: dict[str, Any]) -> None:
     data = {**MINIMAL, **changes}
     assert list(validator().iter_errors(data))
     with pytest.raises(SpecificationError):

@@ -1,4 +1,4 @@
-"""What a stream has from its preset, and what of it goes before that."""
+"""What a stream inherits from its preset, and what it overrides."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from transom.spec.deduplicate import Unique
 from transom.stream import parse
 
 
-def test_a_preset_gives_defaults_and_the_stream_goes_before_them() -> None:
+def test_preset_gives_defaults_that_the_stream_overrides() -> None:
     data = {
         "name": "web",
         "preset": "apache/combined",
@@ -29,7 +29,7 @@ def test_a_preset_gives_defaults_and_the_stream_goes_before_them() -> None:
     assert stream.layout().time == EventTime(("time",), (), "%d/%b/%Y:%H:%M:%S %z")
 
 
-def test_a_presets_options_go_with_its_format() -> None:
+def test_options_of_a_preset_apply_to_its_format_only() -> None:
     data = {
         "name": "c",
         "preset": "zeek/conn",
@@ -43,7 +43,7 @@ def test_a_presets_options_go_with_its_format() -> None:
     )
 
 
-def test_presets_are_found_where_the_environment_says(
+def test_presets_are_found_in_the_folder_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRANSOM_PRESETS", str(tmp_path))
@@ -65,7 +65,7 @@ def test_presets_are_found_where_the_environment_says(
         ),
     ],
 )
-def test_a_wrong_preset_is_named(
+def test_invalid_preset_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.setenv("TRANSOM_PRESETS", str(tmp_path))
@@ -73,9 +73,7 @@ def test_a_wrong_preset_is_named(
     assert refusal(changed(preset="own")) == f"app.yaml: preset: {message}"
 
 
-def test_what_makes_a_record_one_may_come_from_a_preset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unique_rule_may_come_from_a_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRANSOM_PRESETS", str(tmp_path))
     (tmp_path / "p.yaml").write_text("format: json\ntime: {column: at}\ncolumns: {a: x}\nunique: [a]\n")
     data = {"name": "app", "preset": "p", "source": {"path": "a.json"}}
@@ -84,7 +82,7 @@ def test_what_makes_a_record_one_may_come_from_a_preset(
     assert parse({**data, "unique": None}).unique is None
 
 
-def test_a_preset_of_another_name_with_the_same_content_changes_nothing(
+def test_renamed_preset_with_the_same_content_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRANSOM_PRESETS", str(tmp_path))

@@ -1,4 +1,4 @@
-"""What a stream's file gives."""
+"""The model of a stream's file."""
 
 import json
 import pickle
@@ -24,7 +24,7 @@ from transom.stream import SpecificationError, load, parse
 STREAMS = Path(__file__).parents[2] / "schemas" / "streams"
 
 
-def test_a_stream_has_its_defaults() -> None:
+def test_stream_has_its_defaults() -> None:
     stream = parse(base())
     assert stream.repair_window == timedelta(days=2)
     assert stream.chunk == timedelta(days=7)
@@ -39,13 +39,13 @@ def test_a_stream_has_its_defaults() -> None:
     assert parse(changed(aggregates=...)).stages == ("ingest",)
 
 
-def test_a_stream_does_not_change() -> None:
+def test_stream_is_immutable() -> None:
     stream = parse(base())
     with pytest.raises(ValidationError, match="frozen"):
         stream.name = "other"
 
 
-def test_a_time_may_be_made_of_a_capture() -> None:
+def test_time_may_come_from_a_capture() -> None:
     data = base()
     regex = {"format": "regex", "options": {"pattern": "(?P<at>[^ ]+ [^ ]+ [^ ]+) (?P<host>.*)"}}
     data["source"] = {**regex, "path": "in/{year}-*.log"}
@@ -73,7 +73,7 @@ def test_columns_are_the_declared_ones_then_the_captures() -> None:
     assert list(stream.event_columns) == ["user", "status", "took", "ok", "host"]
 
 
-def test_the_layout_is_what_a_parser_is_told() -> None:
+def test_layout_has_the_parameters_of_the_parser() -> None:
     data = changed(
         time={"column": "took | at", "plus": "took", "format": "%d/%m/%Y %H:%M", "zone": "Europe/Berlin"},
         columns__seen={"type": "timestamp", "zone": "UTC", "missing": ["-"]},
@@ -83,7 +83,7 @@ def test_the_layout_is_what_a_parser_is_told() -> None:
     assert isinstance(layout, RecordFormat)
     assert layout.format == "json"
     assert [field.name for field in layout.fields] == ["user", "status", "took", "ok", "seen", "since"]
-    # `took` names a declared column, whose value stands in `ms`; `took | at` is a path of its own.
+    # `took` names a declared column, whose value is in `ms`; `took | at` is a path of its own.
     assert layout.time == EventTime(("took", "at"), ("ms",), "%d/%m/%Y %H:%M", "Europe/Berlin")
     assert layout.fields[4] == Field(
         "seen", ("seen",), "timestamp", missing=("-",), time_format="iso", zone="UTC"
@@ -107,11 +107,11 @@ def test_the_layout_is_what_a_parser_is_told() -> None:
         ),
     ],
 )
-def test_a_time_is_joined_of_fields_or_counted_by_lines(time: dict[str, Any], told: EventTime) -> None:
+def test_time_is_joined_from_fields_or_counted_by_lines(time: dict[str, Any], told: EventTime) -> None:
     assert parse(changed(time=time)).layout().time == told
 
 
-def test_what_is_kept_has_a_column_after_the_declared_ones() -> None:
+def test_extra_fields_have_a_column_after_the_declared_ones() -> None:
     stream = parse(changed(extra_fields="keep"))
     assert stream.layout().keep_rest
     assert list(stream.event_columns) == ["user", "status", "took", "ok", "rest", "host"]
@@ -121,7 +121,7 @@ def test_what_is_kept_has_a_column_after_the_declared_ones() -> None:
 @pytest.mark.parametrize(
     ("written", "text"), [(0.001, "0.001"), ("0.0010", "0.001"), (1e-6, "0.000001"), (5, "5"), (100, "100")]
 )
-def test_a_resolution_is_plain_decimal_text(written: object, text: str) -> None:
+def test_resolution_is_plain_decimal_text(written: object, text: str) -> None:
     stream = parse(changed(columns__took={"type": "number", "resolution": written}))
     assert stream.event_columns["took"].resolution == text
 
@@ -148,12 +148,12 @@ def test_levels_are_read_from_text_or_a_list() -> None:
     ("slides", "granule"),
     [([3600], 3600), ([7200], 3600), ([5400], 1800), ([900, 600], 300), ([7], 1), ([86400, 3600, 60], 60)],
 )
-def test_the_base_granule_divides_every_slide_and_the_hour(slides: list[int], granule: int) -> None:
+def test_base_granule_divides_every_slide_and_the_hour(slides: list[int], granule: int) -> None:
     found = common_granule([timedelta(seconds=slide) for slide in slides])
     assert found == timedelta(seconds=granule)
 
 
-def test_a_block_has_the_streams_key_and_condition_unless_it_says_otherwise() -> None:
+def test_block_inherits_key_and_condition_of_the_stream() -> None:
     levels = "RANGES 1 HOUR SLIDES 1 HOUR"
     data = changed(
         where="status = 1",
@@ -168,7 +168,7 @@ def test_a_block_has_the_streams_key_and_condition_unless_it_says_otherwise() ->
     assert parse(base()).where_of(parse(base()).aggregates["load"]) is None
 
 
-def test_a_key_may_be_a_capture() -> None:
+def test_key_may_be_a_capture() -> None:
     assert parse(changed(key=["host", "user"])).aggregates["load"].key == ("host", "user")
 
 
@@ -191,7 +191,7 @@ def test_a_key_may_be_a_capture() -> None:
         ),
     ],
 )
-def test_what_a_file_may_hold(
+def test_time_range_of_a_file_follows_from_its_name(
     start: datetime, end: datetime, unit: Any, expected: tuple[datetime, datetime]
 ) -> None:
     #          before        the name's stretch        after
@@ -199,11 +199,11 @@ def test_what_a_file_may_hold(
     assert parse(base()).span(Match({}, start, end, unit)) == Span(*expected)
 
 
-def test_a_file_without_a_time_in_its_name_may_hold_anything() -> None:
+def test_file_without_a_time_in_its_name_has_no_time_range() -> None:
     assert parse(base()).span(Match({})) is None
 
 
-def test_the_built_in_checks_are_there_unasked() -> None:
+def test_built_in_checks_apply_by_default() -> None:
     stream = parse(base())
     assert [gate.name for gate in stream.gates] == list(BUILT_IN)
     assert all(gate.built_in for gate in stream.gates)
@@ -235,7 +235,7 @@ def test_checks_are_changed_turned_off_and_added() -> None:
     assert gates["granules_add_up"].block is None
 
 
-def test_acceptances_are_read() -> None:
+def test_waivers_are_parsed() -> None:
     item = {
         "hour": "2015-05-17T10:00",
         "stage": "ingest",
@@ -248,7 +248,7 @@ def test_acceptances_are_read() -> None:
     assert (accepted.hour, accepted.observed) == (TEN, 0.25)
 
 
-def test_a_stream_survives_pickling() -> None:
+def test_stream_survives_pickling() -> None:
     stream = parse(base())
     assert stream.source.pattern.match("in/h/2015-05-17.10.json") is not None
     copy = pickle.loads(pickle.dumps(stream))
@@ -257,7 +257,7 @@ def test_a_stream_survives_pickling() -> None:
     assert copy.ingest_shape() == stream.ingest_shape()
 
 
-def test_a_derived_column_is_a_column_that_no_parser_is_told_of() -> None:
+def test_derived_column_is_unknown_to_the_parser() -> None:
     stream = parse(
         changed(
             columns__slow={"is": "took > 1 and event_time is not null and host <> ''"},
@@ -284,16 +284,16 @@ def test_a_derived_column_is_a_column_that_no_parser_is_told_of() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(STREAMS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_streams_of_the_project_are_valid(path: Path) -> None:
+def test_streams_of_the_project_are_valid(path: Path) -> None:
     stream = load(path)
     assert stream.name == path.stem
     assert not stream.catchup
-    # Examples of the past: nothing may run by itself.
+    # Examples with past data: nothing may run on a schedule.
     assert not stream.schedule or stream.until
     assert stream.title
 
 
-def test_the_web_stream_is_the_documented_example() -> None:
+def test_web_stream_is_the_documented_example() -> None:
     stream = load(STREAMS / "web.yaml")
     assert stream.source.expected_files == 1
     assert (stream.start, stream.until) == (TEN, datetime(2015, 5, 21, tzinfo=UTC))
@@ -308,8 +308,8 @@ def test_the_web_stream_is_the_documented_example() -> None:
     assert match.hour == TEN
 
 
-def test_reading_a_stream_is_quick_work_without_the_heavy_modules() -> None:
-    # One that has no conditions.
+def test_parsing_a_stream_imports_no_heavy_modules() -> None:
+    # A stream without conditions.
     code = (
         "import sys; from transom.stream import load; load('schemas/streams/conn.yaml');"
         "heavy = {'sqlglot', 'pyspark', 'airflow', 'pandas', 'numpy', 'great_expectations'}"
@@ -324,7 +324,7 @@ seconds = st.integers(1, 10_000).map(lambda n: timedelta(seconds=n))
 
 
 @given(st.lists(st.tuples(seconds, st.integers(1, 50)), min_size=1, max_size=4))
-def test_levels_pass_exactly_when_the_papers_rules_hold(drawn: list[tuple[timedelta, int]]) -> None:
+def test_levels_are_valid_exactly_if_the_papers_rules_are_met(drawn: list[tuple[timedelta, int]]) -> None:
     levels = tuple(Level(range=slide * count, slide=slide) for slide, count in drawn)
     finest_first = levels[::-1]
     lawful = all(

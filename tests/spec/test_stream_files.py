@@ -1,4 +1,4 @@
-"""Which stream a wrong file is of: by the name that it declares, wherever the file is."""
+"""The stream of an invalid file: the name that it declares, in any place."""
 
 from pathlib import Path
 
@@ -29,11 +29,13 @@ SOUND = "name: web\npreset: apache/combined\nsource: {path: 'landing/x.log'}\n"
         ("", None),
     ],
 )
-def test_the_name_that_a_text_declares_however_wrong_the_rest_is(text: str, name: str | None) -> None:
+def test_declared_name_is_found_in_an_invalid_text(text: str, name: str | None) -> None:
     assert declared_name(text) == name
 
 
-def test_files_of_one_name_in_a_folder_with_a_comma(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_one_name_are_found_in_a_folder_with_a_comma(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "a, b"
     folder.mkdir()
     for file in ("one.yaml", "two.yaml"):

@@ -1,4 +1,4 @@
-"""The exact text of everything that a stream's file is refused for."""
+"""The exact text of every error of a stream's file."""
 
 # ruff: noqa: E501 - in the table of refusals, a case a line can be read down; wrapped, it cannot
 
@@ -312,11 +312,11 @@ def refused(rule: str, text: str, place: int) -> str:
         ({"preset": "../streams/web"}, "preset: no preset '../streams/web'; known: apache/combined, syscalls/trace, zeek/conn"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_path_rule_and_value(changes: dict[str, Any], message: str) -> None:
+def test_invalid_stream_is_refused_with_path_rule_and_value(changes: dict[str, Any], message: str) -> None:
     assert refusal(changed(**changes)) == f"app.yaml: {message}"
 
 
-def test_everything_that_is_wrong_is_said_at_once_in_the_order_of_the_fields() -> None:
+def test_all_errors_are_reported_at_once_in_the_order_of_the_fields() -> None:
     data = changed(
         chunk="90 minutes",
         repair_window="soon",
@@ -341,13 +341,13 @@ def test_everything_that_is_wrong_is_said_at_once_in_the_order_of_the_fields() -
     )
 
 
-def test_a_broken_column_is_not_also_reported_as_missing() -> None:
+def test_invalid_column_is_not_also_reported_as_missing() -> None:
     assert refusal(changed(columns__took={"type": "number"})) == (
         "app.yaml: columns.took.resolution: is required for a number, such as 0.001"
     )
 
 
-def test_a_mistyped_field_is_told_without_what_follows_from_it() -> None:
+def test_misspelled_field_is_reported_without_its_consequences() -> None:
     data = changed(key=["user"], where="status >= 500", unique=["user", "usr"])
     data["colums"] = data.pop("columns")
     data["source"]["fromat"] = data["source"].pop("format")
@@ -359,7 +359,7 @@ def test_a_mistyped_field_is_told_without_what_follows_from_it() -> None:
     )
 
 
-def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
+def test_missing_fields_are_reported_with_invalid_ones() -> None:
     data = changed(
         name="Web", source__format="xml", source__options={"a": 1}, time=..., extra_fields="maybe",
         columns__took={"type": "float"}, key=["usr"], aggregates__load__measures={"n": "max(took)"},
@@ -383,13 +383,13 @@ def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
     )
 
 
-def test_a_value_out_of_bounds_of_a_field_that_a_built_in_check_has_not() -> None:
+def test_out_of_range_value_of_an_unknown_check_field_is_refused() -> None:
     assert refusal(changed(checks={"keys_not_null": {"at_most": 100}})) == (
         "app.yaml: checks.keys_not_null.at_most: keys_not_null is built in, only off, severity may be set"
     )
 
 
-def test_a_block_with_a_wrong_key_does_not_hide_what_is_wrong_with_its_checks() -> None:
+def test_block_with_an_invalid_key_does_not_hide_errors_of_its_checks() -> None:
     data = changed(
         aggregates__load__key=["usr"], checks={"x": {"stage": "aggregates", "every": "n > 1", "share": 2}}
     )
@@ -402,13 +402,13 @@ def test_a_block_with_a_wrong_key_does_not_hide_what_is_wrong_with_its_checks() 
     assert refusal(data) == "app.yaml: aggregates.load.key[0]: no column 'usr'; nearest: user"
 
 
-def test_an_error_survives_pickling() -> None:
+def test_error_survives_pickling() -> None:
     with pytest.raises(SpecificationError) as error:
         parse(changed(name="X"), "app.yaml")
     assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
 
 
-def test_several_blocks_need_the_block_of_a_check() -> None:
+def test_check_over_several_blocks_must_name_its_block() -> None:
     data = changed(
         aggregates__other={"measures": {"n": "count"}, "levels": "RANGES 1 HOUR SLIDES 1 HOUR"},
         checks={"x": {"stage": "aggregates", "every": "n > 1"}},

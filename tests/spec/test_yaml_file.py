@@ -1,4 +1,4 @@
-"""Reading the file itself: what of YAML a stream's file may use."""
+"""Reading the file itself: the YAML that a stream's file may use."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from transom.stream import SpecificationError, load
         ("a: \x01", "not YAML: special characters are not allowed"),
     ],
 )  # fmt: skip
-def test_what_a_file_may_not_hold_is_said_with_its_line(text: str, message: str) -> None:
+def test_forbidden_content_of_a_file_is_reported_with_its_line(text: str, message: str) -> None:
     with pytest.raises(SpecificationError) as error:
         parse_mapping(text, "web.yaml")
     assert str(error.value) == f"web.yaml: {message}"
@@ -61,11 +61,11 @@ def test_only_true_and_false_are_booleans_and_only_plain_numbers_are_numbers() -
     }  # fmt: skip
 
 
-def test_a_number_of_many_digits_is_text() -> None:
+def test_number_of_many_digits_is_text() -> None:
     assert parse_mapping("a: " + "9" * 5000, "x") == {"a": "9" * 5000}
 
 
-def test_a_file_is_bounded(tmp_path: Path) -> None:
+def test_size_of_a_file_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "web.yaml"
     path.write_text("a: " + "x" * (MAX_BYTES - 3))
     assert len(read_mapping(path)["a"]) == MAX_BYTES - 3
@@ -75,7 +75,7 @@ def test_a_file_is_bounded(tmp_path: Path) -> None:
     assert str(error.value) == f"{path}: must be at most {MAX_BYTES} bytes; it has more"
 
 
-def test_a_file_must_be_there_and_utf_8(tmp_path: Path) -> None:
+def test_missing_or_non_utf_8_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecificationError) as error:
         load(tmp_path / "none.yaml")
     assert str(error.value) == f"{tmp_path / 'none.yaml'}: cannot be read: No such file or directory"
@@ -89,7 +89,7 @@ def test_a_file_must_be_there_and_utf_8(tmp_path: Path) -> None:
     assert str(error.value) == f"{path}: must be UTF-8; got b'\\xff' at 3"
 
 
-def test_reading_does_not_change_how_others_read_yaml() -> None:
+def test_other_users_of_yaml_are_not_affected() -> None:
     import yaml
 
     assert yaml.safe_load("a: off") == {"a": False}

@@ -1,4 +1,4 @@
-"""What is asked of a running Airflow, beyond what one answer holds."""
+"""Queries of a running Airflow that need several responses."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlparse
 from airflow_api import Airflow
 
 
-def test_every_run_is_found_though_an_answer_holds_a_hundred() -> None:
+def test_every_run_is_found_with_a_hundred_per_response() -> None:
     runs = [{"dag_run_id": f"run {number}", "state": "success"} for number in range(250)]
 
     def ask(self: Airflow, method: str, path: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the benchmarks' tables say of their figures, and what a measurement and a cache are worth."""
+"""The benchmarks' tables, and the validity of a measurement and a cache."""
 
 import json
 import sys
@@ -75,12 +75,12 @@ ROWS: list[dict[str, Any]] = [
     aggregated(WINDOW, 48.0),
     aggregated(WRITTEN, 60.0),
     aggregated(FLOOR, 1.9),
-    # What one level or two take is told, and nothing is aimed at.
+    # The values of one or two levels are reported without a target.
     at_levels(OURS, 4.0, 2),
     at_levels(WINDOW, 20.0, 2),
     at_levels(OURS, 5.0, 3),
     at_levels(WINDOW, 45.0, 3),
-    # Not repeated: cold beside cold.
+    # Not repeated: cold compared with cold.
     {**at_levels(FRAMES, 99.0, 3), "cold": 99.0, "warm": False},
     on_day(STEADY, 2, 1000, 1.0),
     on_day(STEADY, 60, 1060, 1.06),
@@ -92,7 +92,7 @@ ROWS: list[dict[str, Any]] = [
      "init_s": 2.0, "cpu_s": 30.0, "peak_mib": 1000, "all": []},
     joined(OURS, 6.0, "short", 100),
     joined(between.FLOOR, 4.1, "short"),
-    # A speed is aimed at beside a range join at skew alone.
+    # A target speed exists for a range join with skew alone.
     joined(between.RANGE, 7.5, "short", 10_000),
     joined(OURS, 6.0, between.SKEW, 100),
     joined(between.FLOOR, 3.9, between.SKEW),
@@ -122,14 +122,14 @@ JUDGED = [
 ]  # fmt: skip
 
 
-def test_each_figure_stands_beside_its_peers_and_its_aim() -> None:
+def test_each_value_is_next_to_its_peers_and_its_target() -> None:
     judged = table.judged(ROWS)
     assert [(row["times_as_fast"], row["aim"], row["met"]) for row in judged] == JUDGED
-    # Of figures that have not come yet nothing is said.
+    # Missing values are not mentioned.
     assert table.judged([ingested("spark", 19.0)])[0]["times_as_fast"] is None
 
 
-def test_markdown_and_json_hold_the_same(tmp_path: Path) -> None:
+def test_markdown_and_json_have_the_same_values(tmp_path: Path) -> None:
     text = table.written(ROWS, tmp_path)
     assert (tmp_path / "results.md").read_text() == text
     made = json.loads((tmp_path / "results.json").read_text())
@@ -155,7 +155,7 @@ def test_markdown_and_json_hold_the_same(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_other_code_has_made_is_not_used(tmp_path: Path) -> None:
+def test_results_of_other_code_are_not_used(tmp_path: Path) -> None:
     code, form = tmp_path / "code", tmp_path / "form.yaml"
     code.mkdir()
     (code / "a.py").write_text("1")
@@ -188,7 +188,7 @@ while time.process_time() < end:
 """
 
 
-def test_memory_and_computing_of_all_processes_are_counted(tmp_path: Path) -> None:
+def test_memory_and_cpu_time_of_all_processes_are_counted(tmp_path: Path) -> None:
     script = tmp_path / "child.py"
     script.write_text(CHILD)
     measured = run([sys.executable, script], tmp_path / "log", says="both are done")
@@ -198,14 +198,14 @@ def test_memory_and_computing_of_all_processes_are_counted(tmp_path: Path) -> No
     assert measured.said < measured.seconds
 
 
-def test_what_fails_or_does_not_say_its_word_is_no_measurement(tmp_path: Path) -> None:
+def test_failed_or_incomplete_process_is_no_measurement(tmp_path: Path) -> None:
     with pytest.raises(Failed, match="ended with 3: no"):
         run([sys.executable, "-c", "print('no'); raise SystemExit(3)"], tmp_path / "log")
     with pytest.raises(Failed, match="ended with 0: no"):
         run([sys.executable, "-c", "print('no')"], tmp_path / "log", says="yes")
 
 
-def test_each_way_is_the_first_in_its_turn() -> None:
+def test_each_variant_is_first_in_turn() -> None:
     assert [in_turn("abc", number) for number in range(4)] == [
         list("abc"),
         list("bca"),
@@ -214,7 +214,7 @@ def test_each_way_is_the_first_in_its_turn() -> None:
     ]
 
 
-def test_levels_are_added_to_those_that_are_there() -> None:
+def test_levels_are_added_to_existing_ones() -> None:
     assert levels_of(1) == "RANGES 1 HOUR SLIDES 5 MINUTES"
     assert levels_of(4) == (
         "RANGES 24 HOURS, 6 HOURS, 2 HOURS, 1 HOUR SLIDES 1 HOUR, 30 MINUTES, 10 MINUTES, 5 MINUTES"
@@ -228,7 +228,7 @@ def leaf(metric: int, location: str | None, name: str = "Scan parquet ") -> dict
 
 
 def plan(kind: str, *leaves: dict[str, Any]) -> dict[str, Any]:
-    # What is above a leaf has rows of its own, which are nobody's.
+    # Nodes above a leaf have rows of their own, which belong to no input.
     above = {"children": list(leaves), "metadata": {}, "metrics": leaf(50, None)["metrics"]}
     return {"Event": f"org.apache.spark.sql.{kind}", "sparkPlanInfo": above}
 
@@ -241,14 +241,14 @@ def task(records: int | None, **updates: object) -> dict[str, Any]:
     return {"Event": "SparkListenerTaskEnd", "Task Metrics": metrics, "Task Info": told}
 
 
-def test_rows_are_told_apart_by_what_they_were_read_from() -> None:
+def test_rows_are_distinguished_by_their_source() -> None:
     start, again = "SparkListenerSQLExecutionStart", "SparkListenerSQLAdaptiveExecutionUpdate"
     events = [
         {"Event": "SparkListenerApplicationStart"},
         plan(f"execution.ui.{start}", leaf(1, "PreparedDeltaFileIndex(1 paths)[file:/lake/web/events]")),
         task(30, _1="30", _50="7"),
         task(12, _1=12, _99=5),
-        # The same leaf, in a plan that was made anew.
+        # The same leaf, in a plan built again.
         plan(
             f"execution.ui.{again}",
             leaf(1, "PreparedDeltaFileIndex(1 paths)[file:/lake/web/events]"),

@@ -1,4 +1,4 @@
-"""The benchmarks' ways to the same figures give the same, on a few drawn lines."""
+"""The benchmarks' variants give equal results on a few drawn lines."""
 
 import json
 from collections.abc import Sequence
@@ -33,13 +33,13 @@ from transom.features.ingest.read_files import FileReadTask
 from transom.storage.store import Store
 from transom.stream import load
 
-# The benchmarks are run by hand; what they compare is tested elsewhere in the quick tier.
+# Benchmarks are run by hand; the code that they compare is tested elsewhere in the quick tier.
 pytestmark = pytest.mark.full
 LINES = 2_000
 
 
 @pytest.mark.parametrize("name", list(LOGS))
-def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_every_variant_gives_equal_aggregates(spark: SparkSession, tmp_path: Path, name: str) -> None:
     case = Case(name, "plain", LINES, tmp_path / "case")
     stream, plain = load(case.stream), Path(case.files(tmp_path))
     listed = ListedFile(plain.name, plain.stat().st_size, EPOCH, {})
@@ -72,12 +72,12 @@ def test_every_way_gives_the_same(spark: SparkSession, tmp_path: Path, name: str
 
 
 def of_levels(windows: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all levels, in columns of one order."""
+    """Return the rows of all levels, with columns in one order."""
     levels = (rows.withColumn("level", F.lit(number)) for number, rows in enumerate(windows))
     return reduce(DataFrame.unionByName, levels).select("level", *sorted(windows[0].columns))
 
 
-def test_every_way_gives_the_same_of_six_levels_and_of_keys_with_few_events(
+def test_every_variant_gives_equal_results_for_six_levels_and_small_keys(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     stream = load(levels.stream_of(6, tmp_path))
@@ -104,7 +104,7 @@ def test_every_way_gives_the_same_of_six_levels_and_of_keys_with_few_events(
 
 
 @pytest.mark.parametrize("name", ["nested", "one heavy key", "no key"])
-def test_every_way_to_what_intervals_hold_gives_the_same(
+def test_every_variant_of_the_between_join_gives_equal_results(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     case, folder = between_log.CASES[name], between_log.drawn(tmp_path, name, 20 * LINES)
@@ -123,14 +123,14 @@ def test_every_way_to_what_intervals_hold_gives_the_same(
         result = tmp_path / f"{way}.json"
         duck_between.main(way, name, str(folder), "1", str(result))
         assert json.loads(result.read_text())["totals"] == expected
-    # Each match is compared once at least, in slices as well.
+    # Each match is compared at least once, in slices as well.
     pairs = between_log.compared(folder, case)
     sliced = between_log.compared(folder, case, case.mean * between_log.SECOND)
     assert ours[0] <= sliced <= pairs
 
 
 @pytest.mark.parametrize("kind", list(framing_log.KINDS))
-def test_every_way_to_frames_gives_the_same(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_every_variant_of_frames_gives_equal_results(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     lake, stream_file = framing_log.lake_of(tmp_path, LINES), framing_log.stream_of(tmp_path, kind)
     stream = load(stream_file)
     store = Store(spark, f"{lake}/{stream.name}")

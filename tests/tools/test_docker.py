@@ -1,4 +1,4 @@
-"""The image and the compose file name things that are there. Neither is built here."""
+"""The image and the compose file refer to existing things. Neither is built here."""
 
 import re
 from pathlib import Path
@@ -22,14 +22,14 @@ def compose() -> dict[str, Any]:
     return loaded
 
 
-def test_the_image_copies_what_is_there() -> None:
+def test_image_copies_existing_files() -> None:
     text = (DOCKER / "Dockerfile").read_text()
     sources = [word for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for word in line.split()]
     assert sources
     assert [source for source in sources if not (ROOT / source).exists()] == []
 
 
-def test_every_variable_of_transom_is_one_that_the_code_reads(compose: dict[str, Any]) -> None:
+def test_every_variable_of_transom_is_read_by_the_code(compose: dict[str, Any]) -> None:
     files = [*ROOT.glob("jobs/transom/**/*.py"), *ROOT.glob("dags/*.py"), *ROOT.glob("plugins/*.py")]
     code = "".join(file.read_text() for file in files)
     names = [name for name in compose["x-transom"]["environment"] if name.startswith("TRANSOM_")]
@@ -37,7 +37,7 @@ def test_every_variable_of_transom_is_one_that_the_code_reads(compose: dict[str,
     assert [name for name in names if f'"{name}"' not in code] == []
 
 
-def test_the_image_has_the_environment_of_set_up_less_what_is_of_one_machine(
+def test_image_has_the_environment_of_set_up_without_machine_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = (DOCKER / "Dockerfile").read_text()
@@ -64,7 +64,7 @@ def test_the_image_has_the_environment_of_set_up_less_what_is_of_one_machine(
     assert path == [f"{venv}/bin", f"{home}/.transom/java/bin", "$PATH"]
 
 
-def test_nothing_of_one_machine_reaches_the_cluster(compose: dict[str, Any]) -> None:
+def test_machine_settings_do_not_reach_the_cluster(compose: dict[str, Any]) -> None:
     image = (DOCKER / "Dockerfile").read_text()
     commands = re.sub(r"^#.*$", "", image, flags=re.MULTILINE)
     settings = (DOCKER / "spark.properties").read_text()
@@ -80,14 +80,14 @@ def test_nothing_of_one_machine_reaches_the_cluster(compose: dict[str, Any]) -> 
     assert f"airflow:{shared}" in compose["x-transom"]["volumes"]
 
 
-def test_services_wait_for_services_that_are_there(compose: dict[str, Any]) -> None:
+def test_services_wait_for_existing_services(compose: dict[str, Any]) -> None:
     services = compose["services"]
     waited = {name for service in services.values() for name in service.get("depends_on", ())}
     assert waited <= services.keys()
     assert {"scheduler", "dag-processor", "api-server", "spark-master", "spark-worker"} <= services.keys()
 
 
-def test_the_cluster_is_given_no_setting_of_a_small_machine() -> None:
+def test_cluster_has_no_setting_of_a_small_machine() -> None:
     lines = (DOCKER / "spark.properties").read_text().splitlines()
     settings = dict(line.split(None, 1) for line in lines if line and not line.startswith("#"))
     assert not [name for name in settings if "snapshotPartitions" in name or "shuffle.partitions" in name]

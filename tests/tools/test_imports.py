@@ -9,7 +9,7 @@ import transom
 
 ROOT = Path(transom.__file__).parent
 MOST_MODULES = 25
-"""Modules of a folder: more are not looked through at a glance."""
+"""Maximum number of modules in a folder: more cannot be overlooked at a glance."""
 
 
 def sources() -> dict[str, ast.Module]:
@@ -23,7 +23,7 @@ def sources() -> dict[str, ast.Module]:
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
-    """Yield what a module imports: at its top, inside of functions, and for type checkers alone."""
+    """Yield the imports of a module: at its top, inside functions, and for type checkers alone."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -53,12 +53,12 @@ def test_no_modules_import_each_other() -> None:
 
 
 def _packages(name: str) -> list[str]:
-    """The packages that a module lies in: they are imported with it."""
+    """Yield the packages of a module: they are imported with it."""
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(1, len(parts))]
 
 
-def test_circle_of_imports_is_found() -> None:
+def test_import_circle_is_detected() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}) == ["a", "b", "c", "d"]
 
 

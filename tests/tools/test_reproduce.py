@@ -1,4 +1,4 @@
-"""The ways whose cost the reproductions compare say the same, and the drawn stream is the same each time."""
+"""The variants whose cost the reproductions compare agree, and the drawn stream is the same each time."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from transom.features.aggregates.algorithm.granules import WindowLevel
 
 @pytest.mark.parametrize("of", [Aggregation(), Regression(), Recurrence()], ids=lambda of: of.name)
 @pytest.mark.parametrize("levels", [of_levels(2), of_levels(5), of_granules(2), of_range(4)])
-def test_every_way_says_the_same(of: Operation[Any], levels: tuple[WindowLevel, ...]) -> None:
+def test_every_variant_gives_equal_results(of: Operation[Any], levels: tuple[WindowLevel, ...]) -> None:
     stream = drawn(levels[-1].range + 24, 300)
     found = {way: make(of, stream, levels) for way, make in WAYS.items()}
     multigranular._compare(of, found, stream, levels, "here")
     assert found["stairwise"].state_kb < found["from tuples"].state_kb / 10
 
 
-def test_a_way_that_says_something_else_ends_it() -> None:
+def test_differing_variant_fails_the_reproduction() -> None:
     levels = of_levels(3)
     stream, other = drawn(50, 30), drawn(50, 31)
     found = {way: make(Aggregation(), stream, levels) for way, make in WAYS.items()}
@@ -32,7 +32,7 @@ def test_a_way_that_says_something_else_ends_it() -> None:
         multigranular._compare(Aggregation(), found, stream, levels, "figure 6")
 
 
-def test_connections_are_drawn_alike_each_time() -> None:
+def test_drawn_connections_are_equal_each_time() -> None:
     one, again = drawn(12, 1000), drawn(12, 1000)
     for unit, same in zip(one, again, strict=True):
         assert np.array_equal(unit.duration, same.duration)

@@ -1,4 +1,4 @@
-"""Errors are those of the listings, record by record; what is said of them is so, or NO where it is not."""
+"""Errors equal those of the listings, record by record; each claim is printed if true, and with NO if not."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from transom.features.frequency.algorithm.splitter_reference import FixedPointSp
 SHAPE, WINDOW = Shape(2, 6, 3), 2 * LOOKS
 
 
-def test_errors_are_those_of_the_listings() -> None:
+def test_errors_equal_those_of_the_listings() -> None:
     stream = shifting(np.random.default_rng(2), "Plateau", 3 * WINDOW + 7, 4, 90) % 40
     items = np.arange(40)
     found = errors(stream, items, SHAPE, WINDOW)
@@ -60,7 +60,7 @@ def test_errors_are_those_of_the_listings() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_distributions_are_the_paper_s(name: str) -> None:
+def test_distributions_equal_those_of_the_paper(name: str) -> None:
     of = chances(name, 4)
     assert of.sum() == pytest.approx(1)
     ratios = {"Uniform": 1, "Normal": np.exp(-0.5), "Zipf 1": 1 / 2, "Zipf 2": 1 / 4, "Plateau": 1}
@@ -75,7 +75,7 @@ def test_distributions_are_the_paper_s(name: str) -> None:
     assert len(swapping(np.random.default_rng(1), [name, "Uniform"], 500, 4, 100)) == 1000
 
 
-def test_an_attack_has_the_shares_that_the_paper_tells() -> None:
+def test_attack_has_the_shares_of_the_paper() -> None:
     drawn = attack(np.random.default_rng(3), 300_000)
     counts = np.bincount(drawn, minlength=ATTACKED) / len(drawn)
     assert counts[0] == pytest.approx(TARGET, rel=0.05)
@@ -90,7 +90,7 @@ def point(figure: str, of: str, at: float, **values: float) -> dict[str, Any]:
 
 
 def rows(**changes: dict[str, float]) -> pd.DataFrame:
-    """Figures as the paper has them, but for what is changed of one."""
+    """Return values as in the paper, with some of one row changed."""
     usual: dict[str, dict[str, float]] = {
         "changing": {"Simple": 2.6e6, "Proportional": 3e5, "Splitter": 700},
         "attack": {"splits": 100},
@@ -121,7 +121,7 @@ def told(of: pd.DataFrame, **nodes: float) -> list[str]:
     return [text for text in study.verdicts(of, some) if text.startswith("NO")]
 
 
-def test_what_is_not_so_is_said() -> None:
+def test_false_claims_are_reported() -> None:
     assert told(rows()) == []
     assert len(told(rows(window={"Splitter": 3e6}))) == 3
     assert len(told(rows(window={"splits": 95}))) == 1
@@ -135,7 +135,7 @@ def test_what_is_not_so_is_said() -> None:
     assert len(told(rows(rows={"Proportional": 1e6}))) == 1
     assert len(told(rows(changing={"most Splitter": 6e3}))) == 1
     assert len(told(rows(attack={"splits": 1}))) == 1
-    # All the same is no trend.
+    # Equal values are no trend.
     assert len(told(rows(mu={"splits": 9}))) == 1
     assert len(told(rows(tau={"Splitter": 9.0}))) == 1
     for figure in ("mu", "tau"):
@@ -146,7 +146,7 @@ def test_what_is_not_so_is_said() -> None:
     assert len(told(rows(), bits=8)) == 1
 
 
-def test_it_is_said_why_what_is_not_so_is_not() -> None:
+def test_false_claims_are_explained() -> None:
     good, bad, attack = "yes: rows: so", "NO: rows: not so", "NO: attack: not so"
     assert study.why_not([good]) == []
     for said, whys in (
@@ -157,7 +157,7 @@ def test_it_is_said_why_what_is_not_so_is_not() -> None:
         assert study.why_not(said)[1:] == [f"- {why}" for why in whys]
 
 
-def test_means_leave_out_the_outer_tenths() -> None:
+def test_means_exclude_the_outer_tenths() -> None:
     runs = pd.concat([rows().assign(seed=seed) for seed in range(10)])
     runs.loc[(runs.seed == 3) & (runs.figure == "window"), "Splitter"] = 1e9
     assert told(runs) == []
@@ -165,7 +165,7 @@ def test_means_leave_out_the_outer_tenths() -> None:
     assert len(told(runs)) == 3
 
 
-def test_each_stream_is_asked_for_once() -> None:
+def test_each_stream_is_drawn_once() -> None:
     wanted = list(study.asked(2))
     assert len(wanted) == len({*wanted}) == 2 * (5 * (4 + 4 + 4 + 6 + 5) + 2)
     assert window_errors.VARIANTS == study.VARIANTS

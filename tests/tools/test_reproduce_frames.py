@@ -1,4 +1,4 @@
-"""The freeway's frames are those of the paper's table; what is said of them is so, or NO where it is not."""
+"""The freeway's frames match the paper's table; each claim is printed if true, and with NO if not."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ def steady() -> Mapping[str, Any]:
 
 
 def costs(**seconds: float) -> list[Mapping[str, Any]]:
-    """Seconds of a day of each way, for spans of the paper's lengths."""
+    """Return the seconds of a day of each variant, for spans of the paper's lengths."""
     rows: list[Mapping[str, Any]] = []
     for days in study.SPANS:
         rows += [
@@ -36,7 +36,7 @@ def costs(**seconds: float) -> list[Mapping[str, Any]]:
     return rows
 
 
-def test_sensors_are_drawn_alike_each_time_and_say_something_every_20_seconds() -> None:
+def test_drawn_sensors_are_equal_each_time_and_report_every_20_seconds() -> None:
     days = [[*Sensors(3, 2).by_day()] for _ in range(2)]
     for (speed, there), (again, present) in zip(*days, strict=True):
         np.testing.assert_array_equal(speed, again)
@@ -49,7 +49,9 @@ def test_sensors_are_drawn_alike_each_time_and_say_something_every_20_seconds() 
     assert times(1)[0] == (FIRST + 86_400) * 1_000_000
 
 
-def test_frames_are_about_those_of_the_paper(one: list[Mapping[str, Any]], steady: Mapping[str, Any]) -> None:
+def test_frames_are_close_to_those_of_the_paper(
+    one: list[Mapping[str, Any]], steady: Mapping[str, Any]
+) -> None:
     assert [row["kind"] for row in one] == list(study.TABLE)
     said = study.verdicts(one, costs(frames=1.0, windows=2.0), steady)
     assert [text.partition(":")[0] for text in said] == ["yes"] * 9
@@ -66,7 +68,7 @@ def test_frames_are_about_those_of_the_paper(one: list[Mapping[str, Any]], stead
     assert (hourly <= whole).all()
 
 
-def test_what_is_not_so_is_said(one: list[Mapping[str, Any]], steady: Mapping[str, Any]) -> None:
+def test_false_claims_are_reported(one: list[Mapping[str, Any]], steady: Mapping[str, Any]) -> None:
     far = [{**one[0], "frames": 400}, *one[1:]]
     curved = [
         {**row, "seconds": row["seconds"] ** 3} if row["kind"] == "medium" else row
@@ -82,7 +84,7 @@ def test_what_is_not_so_is_said(one: list[Mapping[str, Any]], steady: Mapping[st
 
 
 @pytest.mark.full
-def test_the_report_has_a_line_for_each_of_them(
+def test_report_has_a_line_for_each_claim(
     one: list[Mapping[str, Any]], steady: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study, "FOLDER", tmp_path)

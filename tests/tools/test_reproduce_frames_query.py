@@ -17,7 +17,7 @@ from transom.stream import load
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_both_ways_find_the_same(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_both_variants_find_equal_frames(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     stream = load(stream_of(tmp_path))
     store = Store(spark, f"{tmp_path}/lake/freeway")
     ((speed, there),) = Sensors(4, 1).by_day()

@@ -1,4 +1,4 @@
-"""Rates are those of the listings, item by item; what is said of them is so, or NO where it is not."""
+"""Rates equal those of the listings, item by item; each claim is printed if true, and with NO if not."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -28,7 +28,7 @@ def few(data: Any) -> Any:
 
 
 @pytest.mark.parametrize("data", DATA, ids=lambda data: data.name)
-def test_a_point_is_what_the_listing_comes_to(data: Any) -> None:
+def test_point_equals_the_result_of_the_listing(data: Any) -> None:
     (first, present), seed = next(data.presences(SMALL)), 2
     asked = PersistenceParams(data.slots, Fraction("0.5"), Fraction("0.2"))
     listing = FixedWindow(asked, lambda item, slot: item_slot_hash(item, slot, seed))
@@ -47,7 +47,7 @@ def test_a_point_is_what_the_listing_comes_to(data: Any) -> None:
     assert row["error"] == pytest.approx(float(np.sqrt(np.mean(np.square(errors)))))
 
 
-def test_the_grid_is_the_paper_s_less_what_would_track_every_item(found: pd.DataFrame) -> None:
+def test_grid_is_that_of_the_paper_without_points_that_track_every_item(found: pd.DataFrame) -> None:
     many = found.groupby("data").size()
     slots = {data.name: data.slots for data in DATA}
     for name, points in many.items():
@@ -62,7 +62,7 @@ def verdicts(found: pd.DataFrame, **changes: Any) -> list[str]:
     return [text.partition(":")[0] for text in said]
 
 
-def test_what_is_not_so_is_said(found: pd.DataFrame) -> None:
+def test_false_claims_are_reported(found: pd.DataFrame) -> None:
     slots = found.data.map({data.name: data.slots for data in DATA})
     rising = found.epsilon / 20
 
@@ -86,7 +86,7 @@ def test_what_is_not_so_is_said(found: pd.DataFrame) -> None:
 
 
 @pytest.mark.full
-def test_the_report_has_a_table_for_each_figure(
+def test_report_has_a_table_for_each_figure_of_the_paper(
     found: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study, "FOLDER", tmp_path)

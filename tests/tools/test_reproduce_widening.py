@@ -1,4 +1,4 @@
-"""The case study of widening windows says what is so, and says NO where it is not."""
+"""The case study of widening windows prints each claim if true, and with NO if not."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from reproduce.widening import COSTS, WAYS, bound
 DURATIONS = (8, 24, 32, 80, 128, 256, 512)
 
 
-def test_the_trace_is_drawn_alike_each_time_and_parsed_as_written() -> None:
+def test_drawn_trace_is_equal_each_time_and_parsed_as_written() -> None:
     lines, episodes = drawn([4, 40])
     assert (lines, episodes) == drawn([4, 40])
     assert [one.last - one.first for one in episodes] == [4, 40]
@@ -34,13 +34,13 @@ def test_the_trace_is_drawn_alike_each_time_and_parsed_as_written() -> None:
         assert {int(calls.fd[time]) for time in times[1:4]} == {int(calls.returned[times[0]])}
 
 
-def test_a_line_that_is_no_call_is_refused() -> None:
+def test_line_that_is_no_call_is_refused() -> None:
     with pytest.raises(ValueError, match="line 2 is no call"):
         parsed(["close fd=3 => 0", "close 3"])
 
 
 @pytest.mark.full
-def test_what_the_paper_says_of_delays_is_so() -> None:
+def test_claims_of_the_paper_about_delays_are_true() -> None:
     rows = [*study.delays(DURATIONS, 12)]
     said = study.delay_verdicts(rows)
     assert [text.partition(":")[0] for text in said] == ["yes"] * 5
@@ -50,7 +50,7 @@ def test_what_the_paper_says_of_delays_is_so() -> None:
 
 
 @pytest.mark.full
-def test_what_the_paper_says_of_work_is_so() -> None:
+def test_claims_of_the_paper_about_work_are_true() -> None:
     rows = [*study.works((8, 80, 300, study.LONGEST), 6, (1, 64, 200))]
     said = study.work_verdicts(rows)
     assert [text.partition(":")[0] for text in said] == ["yes"] * 6
@@ -61,7 +61,7 @@ def test_what_the_paper_says_of_work_is_so() -> None:
     )
 
 
-def test_the_bound_is_that_of_theorem_2() -> None:
+def test_bound_is_that_of_theorem_2() -> None:
     assert [bound(cost, 8) for cost in COSTS] == [2 * 400 / 8, 2 * 400**2 / 8]
 
 
@@ -78,7 +78,7 @@ Change = Callable[[dict[str, object]], dict[str, object]]
         (4, lambda row: row | {"delay": 30} if row["way"] == WAYS[3] else row),
     ],
 )
-def test_a_claim_about_delays_that_fails_is_told(place: int, change: Change) -> None:
+def test_false_claim_about_delays_is_reported(place: int, change: Change) -> None:
     rows: list[dict[str, object]] = []
     for duration in DURATIONS:
         rows += [
@@ -104,7 +104,7 @@ def test_a_claim_about_delays_that_fails_is_told(place: int, change: Change) -> 
         (5, "own stream", "transom", 1, 64, 1801.0),
     ],
 )
-def test_a_claim_about_work_that_fails_is_told(
+def test_false_claim_about_work_is_reported(
     place: int, stream: str, way: str, cost: int, batch: int, value: float
 ) -> None:
     rows: list[dict[str, object]] = []
@@ -124,7 +124,7 @@ def test_a_claim_about_work_that_fails_is_told(
     assert place in [number for number, text in enumerate(said) if text.startswith("NO")]
 
 
-def test_forms_that_differ_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_differing_forms_fail_the_reproduction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "vectorised", lambda calls, widening: Detected({Episode(1, 9): 16}))
     with pytest.raises(
         SystemExit, match="all calls: the vectorised form does not detect what the listing does"
@@ -132,7 +132,7 @@ def test_forms_that_differ_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
         [*study.delays((8, 16), 1)]
 
 
-def test_what_is_no_episode_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_false_episode_fails_the_reproduction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "fixed", lambda calls, half: Detected({Episode(1, 9): 16}))
     with pytest.raises(SystemExit, match=r"short window: .*first=1, last=9.* is no episode"):
         [*study.delays((8, 16), 1)]
@@ -151,11 +151,11 @@ def test_fixed_windows_overlap_by_half() -> None:
     for shift in range(16):
         first, last = episode.first + shift, episode.last + shift
         assert found(shift, 8) == {Episode(first, last): (last // 8 + 1) * 8}
-        # A window of 8 units never holds what goes from one to the eighth after it.
+        # A window of 8 units never contains a span from one to the eighth after it.
         assert found(shift, 4) == {}
 
 
-def test_calls_can_be_taken() -> None:
+def test_calls_can_be_read() -> None:
     calls = parsed(["accept fd=3 => 9", "close fd=9 => 0"])
     some = calls.taken(calls.bits > 0)
     assert isinstance(some, Calls)

@@ -1,4 +1,4 @@
-"""Set-up's own decisions: which Java, which Python, how much disk, and how Java is started."""
+"""Decisions of set-up: which Java, which Python, how much disk, and how Java is started."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ def versioned(folder: Path, version: str) -> Path:
     return program(folder, f"echo 'openjdk version \"{version}\"' >&2")
 
 
-def test_the_launcher_drops_what_voids_the_archive(tmp_path: Path) -> None:
+def test_launcher_drops_options_that_void_the_archive(tmp_path: Path) -> None:
     home = program(tmp_path / "a home", 'for a do echo "$a"; done')
     launcher = java.launcher(home, tmp_path / "ours")
     arguments = [
@@ -39,7 +39,7 @@ def test_the_launcher_drops_what_voids_the_archive(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_the_first_java_that_spark_takes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_java_suitable_for_spark_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = versioned(tmp_path / "8", "1.8.0_402"), versioned(tmp_path / "25", "25.0.1")
     good = versioned(tmp_path / "21", "21.0.8")
     ours = java.launcher(good, tmp_path / "ours")
@@ -50,7 +50,7 @@ def test_the_first_java_that_spark_takes_is_found(tmp_path: Path, monkeypatch: p
     assert java.found(ours) is None
 
 
-def test_what_is_missing_is_said_in_one_line() -> None:
+def test_missing_requirement_is_reported_in_one_line() -> None:
     setup.check_python((3, 11))
     with pytest.raises(SetupError, match=r"^Python: needs 3\.11 to 3\.13; this is 3\.10 .*$"):
         setup.check_python((3, 10))
@@ -59,13 +59,13 @@ def test_what_is_missing_is_said_in_one_line() -> None:
         setup.check_disk(2**30)
 
 
-def test_a_step_that_fails_names_its_log(tmp_path: Path) -> None:
+def test_failed_step_names_its_log(tmp_path: Path) -> None:
     failing = "import sys; print('first', flush=True); sys.exit('the reason')"
     with pytest.raises(SetupError, match=r"^a step failed: the reason \(see .*a-step\.log\)$"):
         install.run(tmp_path / "a-step.log", sys.executable, "-c", failing)
 
 
-def test_uv_is_installed_by_its_hashes_alone() -> None:
+def test_uv_is_installed_with_verified_hashes_only() -> None:
     block = setup.uv_requirement(setup.LOCK.read_text())
     assert block.startswith("uv==")
     assert "--hash=sha256:" in block
@@ -73,7 +73,7 @@ def test_uv_is_installed_by_its_hashes_alone() -> None:
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_the_command_line_brings_its_environment(
+def test_command_line_sets_its_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
     (tmp_path / ".transom").mkdir()

@@ -16,7 +16,7 @@ MAX_WORDS = 40
 
 
 def test_mkdocs_builds_without_a_warning(tmp_path: Path) -> None:
-    """Slow where the machine is (20 seconds): a site of forty pages."""
+    """Slow with the site's tools installed (20 seconds): a site of forty pages."""
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", tmp_path],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -26,7 +26,7 @@ def test_mkdocs_builds_without_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWINGS)
-def test_a_drawing_is_what_its_script_draws(name: str) -> None:
+def test_drawing_matches_its_script(name: str) -> None:
     assert (ROOT / f"docs/drawings/{name}.svg").read_text() == DRAWINGS[name]().svg()
 
 
@@ -47,7 +47,7 @@ def test_no_sentence_is_long(page: Path) -> None:
     assert not words or sum(words.values()) / len(words) < 20
 
 
-def test_the_readme_is_short() -> None:
+def test_readme_is_short() -> None:
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 200
     assert len(text.encode()) <= 12_000

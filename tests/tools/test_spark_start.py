@@ -1,4 +1,6 @@
-"""How Spark starts: by set-up's class-data archive, which a wrong class path voids, and without a word."""
+"""The start of Spark: with set-up's class-data archive, which a wrong class path voids, and without
+output.
+"""
 
 import os
 import re
@@ -9,7 +11,7 @@ from pathlib import Path
 from transom.installation.install import write_settings
 
 
-def test_java_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
+def test_java_loads_its_classes_from_the_archive(tmp_path: Path) -> None:
     properties = Path(os.environ["TRANSOM_SPARK_PROPERTIES"])
     options = properties.read_text().partition("extraJavaOptions ")[2].splitlines()[0]
     script, log = tmp_path / "nothing.py", tmp_path / "classes.log"

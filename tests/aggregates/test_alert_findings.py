@@ -50,7 +50,9 @@ def row(number: int, alert: str, end: int, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def hold(ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str = "published") -> None:
+def publish_rows(
+    ledger: Ledger, stream: Stream, rows: list[dict[str, Any]], status: str = "published"
+) -> None:
     """Run with these published rows, of hours 1 and 2 and their other hours."""
     schema = pa.schema(
         [
@@ -89,7 +91,7 @@ def version(ledger: Ledger) -> int:
     return DeltaTable(f"{ledger.root}/findings").version()
 
 
-def told(ledger: Ledger) -> list[tuple[str | None, str, datetime | None, datetime | None]]:
+def stored_spells(ledger: Ledger) -> list[tuple[str | None, str, datetime | None, datetime | None]]:
     return [(f.key, f.title, f.start_time, f.end_time) for f in findings(ledger.root)]
 
 
@@ -102,7 +104,7 @@ def test_finding_covers_consecutive_hours_of_an_alert_and_key(ledger: Ledger) ->
         row(2, "growing", 30, n=9, slope_n=0.0101),
         row(2, "growing", 30, user="other"),
     ]
-    hold(ledger, stream, rows)
+    publish_rows(ledger, stream, rows)
     assert publish(ledger, stream)
     first, other, many = findings(ledger.root)
     assert first == Finding(
@@ -172,7 +174,7 @@ def test_hours_one_slide_apart_are_consecutive(
         aggregates__load__levels=f"RANGES 6 HOURS, 3 HOURS SLIDES {slides}",
     )
     stream = parse(declared)
-    hold(ledger, stream, [row(number, "many", 60, level=level) for number in hours])
+    publish_rows(ledger, stream, [row(number, "many", 60, level=level) for number in hours])
     publish(ledger, stream)
     found = sorted(findings(ledger.root), key=lambda finding: finding.hour)
     assert [(f.start_time, f.hour) for f in found] == [(at(first), at(last)) for first, last in spells]
@@ -180,25 +182,25 @@ def test_hours_one_slide_apart_are_consecutive(
 
 def test_growing_spell_keeps_its_id_and_one_without_its_middle_is_two(ledger: Ledger) -> None:
     stream = stream_of()
-    hold(ledger, stream, [row(1, "growing", 20)])
+    publish_rows(ledger, stream, [row(1, "growing", 20)])
     publish(ledger, stream)
     (begun,) = findings(ledger.root)
-    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 2, 3)])
+    publish_rows(ledger, stream, [row(number, "growing", 20) for number in (1, 2, 3)])
     publish(ledger, stream)
     (grown,) = findings(ledger.root)
     assert (grown.finding_id, grown.start_time, grown.hour) == (begun.finding_id, at(1), at(3))
-    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
+    publish_rows(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
     publish(ledger, stream)
     assert sorted((f.start_time, f.hour) for f in findings(ledger.root)) == [(at(1), at(1)), (at(3), at(3))]
     # Rows that a run has begun to replace are unchanged.
     before = findings(ledger.root)
-    hold(ledger, stream, [row(1, "growing", 20, n=8), row(3, "growing", 20)], status="writing")
+    publish_rows(ledger, stream, [row(1, "growing", 20, n=8), row(3, "growing", 20)], status="writing")
     assert not publish(ledger, stream)
     assert findings(ledger.root) == before
 
 
 def test_changed_text_is_written_again_and_rows_of_another_condition_are_marked(ledger: Ledger) -> None:
-    hold(ledger, stream_of(), [row(1, "growing", 20)])
+    publish_rows(ledger, stream_of(), [row(1, "growing", 20)])
     publish(ledger, stream_of())
     (before,) = findings(ledger.root)
     worse = stream_of({"growing": {**GROWING, "severity": "low", "title": "{{{user}}}"}, "many": "n >= 7"})
@@ -213,13 +215,13 @@ def test_changed_text_is_written_again_and_rows_of_another_condition_are_marked(
     )
     # A block that has no alerts any more has no findings.
     publish(ledger, stream_of({}))
-    assert told(ledger) == []
+    assert stored_spells(ledger) == []
 
 
 def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
     said = {"many": "n >= 7"}
     of_two = stream_of(said, ("user", "status"))
-    hold(
+    publish_rows(
         ledger, of_two, [row(1, "many", 20, status=404), row(1, "many", 20), row(1, "many", 20, user="null")]
     )
     publish(ledger, of_two)
@@ -228,16 +230,16 @@ def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
         "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
     ]  # fmt: skip
     of_none = stream_of(said, ())
-    hold(ledger, of_none, [row(1, "many", 20)])
+    publish_rows(ledger, of_none, [row(1, "many", 20)])
     publish(ledger, of_none)
     title = "app: many of load, 2015-05-17T01:00 to 2015-05-17T01:20, 1 hour every 10 minutes, n 5"
-    assert told(ledger) == [(None, title, at(1), at(1) + 20 * MINUTES)]
+    assert stored_spells(ledger) == [(None, title, at(1), at(1) + 20 * MINUTES)]
 
 
 def test_findings_of_many_rows_take_several_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
     stream = stream_of()
-    hold(ledger, stream, [row(number, "growing", end) for number in (1, 3) for end in (10, 20)])
+    publish_rows(ledger, stream, [row(number, "growing", end) for number in (1, 3) for end in (10, 20)])
     publish(ledger, stream)
     assert sorted(f.hour for f in findings(ledger.root)) == [at(1), at(3)]
     assert version(ledger) == 2
@@ -252,7 +254,7 @@ def test_findings_read_the_same_after_compaction(ledger: Ledger, monkeypatch: py
     stream = stream_of()
     # Before the first finding there is no table.
     tidying.compact(ledger, "aggregates")
-    hold(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
+    publish_rows(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
     publish(ledger, stream)
     found = findings(ledger.root)
     assert (len(found), files()) == (2, 2)

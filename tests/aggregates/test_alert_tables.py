@@ -31,7 +31,7 @@ aggregates:
 """
 
 
-def grown(day: StreamHarness, hours: int) -> None:
+def land_growing(day: StreamHarness, hours: int) -> None:
     """Land hours of two clients, one of whom receives more and more."""
     for number in range(hours):
         more = [line(3600 * number + 600 * n + 1, "10.0.0.1", 100 * n) for n in range(6)]
@@ -42,7 +42,7 @@ def grown(day: StreamHarness, hours: int) -> None:
 def test_reports_that_meet_a_condition_are_alerts_for_any_history(make_stream: Make) -> None:
     """Slow (half a minute): several runs of ingest and aggregate."""
     lived = make_stream(ALERTING, "lived")
-    grown(lived, 3)
+    land_growing(lived, 3)
     late = lived.land(1, [line(3600 + 30 * n, "10.0.0.2", 7) for n in range(8)], ".late")
     content = late.read_bytes()
     late.unlink()
@@ -83,7 +83,7 @@ def test_reports_that_meet_a_condition_are_alerts_for_any_history(make_stream: M
 def test_kill_between_alerts_and_their_findings_is_repaired(make_stream: Make) -> None:
     """Slow (half a minute): a run of aggregates for each commit."""
     never = make_stream(ALERTING, "never")
-    grown(never, 2)
+    land_growing(never, 2)
     never.run(0, 1)
     never.stage("ingest", 1, 2)
 

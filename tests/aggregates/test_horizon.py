@@ -53,7 +53,7 @@ def results(harness: StreamHarness) -> Results:
 
 
 @pytest.fixture
-def lived(make_stream: Make) -> StreamHarness:
+def history(make_stream: Make) -> StreamHarness:
     """Return a lake of five hours."""
     day = make_stream(STREAM)
     for number in range(5):
@@ -108,9 +108,11 @@ def close(found: dict[str, Any] | None, wanted: dict[str, Any] | None) -> None:
         assert found[name] == about, name
 
 
-def test_aggregates_of_a_horizon_equal_those_of_its_events(spark: SparkSession, lived: StreamHarness) -> None:
+def test_aggregates_of_a_horizon_equal_those_of_its_events(
+    spark: SparkSession, history: StreamHarness
+) -> None:
     """From ten minutes to more than the widest window, with any end; with Spark and without."""
-    web = results(lived)
+    web = results(history)
     clients = sorted({event[1] for event in EVENTS})
     for until, length in ((18000, 600), (18000, 10800), (15000, 2400), (17400, 3000), (18000, 9000)):
         end = hour(0) + timedelta(seconds=until)
@@ -124,8 +126,8 @@ def test_aggregates_of_a_horizon_equal_those_of_its_events(spark: SparkSession, 
         web.horizon({"client": "nobody"}, hour(5), "1 hour")
 
 
-def test_horizon_of_a_level_equals_its_report(lived: StreamHarness) -> None:
-    web = results(lived)
+def test_horizon_of_a_level_equals_its_report(history: StreamHarness) -> None:
+    web = results(history)
     for row in web.table("aggregates", hour(4), hour(5)).to_pylist():
         found = web.horizon(
             {"client": row["client"]}, row["window_end"], row["window_end"] - row["window_start"], "traffic"
@@ -133,16 +135,16 @@ def test_horizon_of_a_level_equals_its_report(lived: StreamHarness) -> None:
         assert found == {name: row[name] for name in found or ()}
 
 
-def test_horizon_with_stale_hours_is_refused(lived: StreamHarness) -> None:
-    web, one = results(lived), {"client": "it's1"}
+def test_horizon_with_stale_hours_is_refused(history: StreamHarness) -> None:
+    web, one = results(history), {"client": "it's1"}
     whole = web.horizon(one, hour(5), "2 hours")
-    lived.land(4, [line(3600 * 4 + 5, "it's1")], ".late")
-    lived.stage("ingest", 4, 5)
+    history.land(4, [line(3600 * 4 + 5, "it's1")], ".late")
+    history.stage("ingest", 4, 5)
     with pytest.raises(
         StaleDataError, match="granules of aggregates traffic 2015-05-17T04:00 are out of date"
     ):
         web.horizon(one, hour(5), "2 hours")
-    lived.stage("aggregates", 4, 5)
+    history.stage("aggregates", 4, 5)
     healed = web.horizon(one, hour(5), "2 hours")
     assert whole is not None
     assert healed is not None
@@ -151,8 +153,8 @@ def test_horizon_with_stale_hours_is_refused(lived: StreamHarness) -> None:
         StaleDataError, match="nobody has asked for 2015-05-17T05:00, in which the window ends"
     ):
         web.horizon(one, hour(6), "2 hours")
-    lived.land(6, [line(3600 * 6, "it's1")])
-    lived.run(5, 7)
+    history.land(6, [line(3600 * 6, "it's1")])
+    history.run(5, 7)
     found = web.horizon(one, hour(7), "2 hours")
     assert found is not None
     assert (found["n"], found["complete"]) == (1, False)
@@ -160,8 +162,8 @@ def test_horizon_with_stale_hours_is_refused(lived: StreamHarness) -> None:
         web.horizon(one, hour(2), "2 hours")
 
 
-def test_invalid_horizon_is_refused_with_reason(lived: StreamHarness) -> None:
-    web, one = results(lived), {"client": "it's1"}
+def test_invalid_horizon_is_refused_with_reason(history: StreamHarness) -> None:
+    web, one = results(history), {"client": "it's1"}
     for message, call in {
         "h: must be a multiple of 10 minutes, above 0; got 15 minutes": lambda: web.horizon(
             one, hour(5), "15 minutes"

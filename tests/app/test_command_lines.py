@@ -38,14 +38,14 @@ def shown(command: str, path: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def given(here: Path, *before: str, landing: str = "") -> list[str]:
+def job_arguments(here: Path, *before: str, landing: str = "") -> list[str]:
     arguments = [text.replace("{here}", str(here)) for text in ARGUMENTS]
     return [landing, *before, f"{here}/the checkout/jobs/run.py", *arguments]
 
 
 def test_command_of_a_job_without_settings_runs(here: Path) -> None:
     command = submit("run", Path("my streams/web.yaml"), "lake")
-    assert shown(command, f"{here}/the checkout/.transom/tools") == given(here)
+    assert shown(command, f"{here}/the checkout/.transom/tools") == job_arguments(here)
 
 
 def test_command_of_a_job_with_all_settings_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def test_command_of_a_job_with_all_settings_runs(here: Path, monkeypatch: pytest
     monkeypatch.setenv("TRANSOM_LANDING", "my logs")
     command = submit("run", "my streams/web.yaml", "lake")
     settings = ("--properties-file", f"{here}/my own.properties")
-    assert shown(command, "/nowhere") == given(here, *settings, landing=f"{here}/my logs")
+    assert shown(command, "/nowhere") == job_arguments(here, *settings, landing=f"{here}/my logs")
 
 
 def test_command_in_a_container_uses_its_own_environment(here: Path) -> None:

@@ -106,7 +106,7 @@ OF_FILES = (damaging.truncated, damaging.flipped, damaging.missing, damaging.add
 OF_LOGS = (damaging.without_entry, damaging.without_last_entry)
 
 
-def marked(lake: StreamHarness) -> Verification:
+def mark_damage(lake: StreamHarness) -> Verification:
     """Mark the damage and return it, reading the lake once for both."""
     found: list[Verification] = []
 
@@ -169,7 +169,7 @@ def test_damage_is_found_and_repaired(make_stream: Make) -> None:
         damaging.changed(lake.root, "events", hour(2)),
     }
     damaging.without_entry(lake.root, "aggregates")
-    found = marked(lake)
+    found = mark_damage(lake)
     assert {of.table for of in found.damages} == {"events", "aggregates"}
     assert {Path(str(of.file)).name for of in found.damages if of.table == "events"} == files
     lake = run_anew(lake)
@@ -183,7 +183,7 @@ def test_damage_of_the_ledger_is_found_and_repaired(make_stream: Make) -> None:
     damaging.added(lake.root, "runs")
     assert find(lake.spark, lake.stream, lake.root).tables is None, "a damaged ledger says nothing of tables"
     assert {of.table for of in ledger_damage(lake)} == {"ledger", "runs"}
-    marked(lake)
+    mark_damage(lake)
     assert_whole(run_anew(lake), make_stream(STREAM, "whole", ready=build))
 
 
@@ -209,7 +209,7 @@ def test_every_damage_of_every_file_is_marked(
         # The first hour has no recurring items; see `GROUPS`.
         if (table, number) != ("recurring", 0)
     }
-    found = marked(lake)
+    found = mark_damage(lake)
     for (table, moment), (damage, file) in hurt.items():
         of_file = [of for of in found.damages if (of.table, of.hours) == (table, (moment,))]
         assert any(file in str(of) for of in of_file), (table, moment, damage)
@@ -248,7 +248,7 @@ def test_every_damage_of_every_log_is_marked(make_stream: Make, damage: damaging
     before = dict(lake.snapshot())
     for table in TABLES:
         damage(lake.root, table, None)
-    found = marked(lake)
+    found = mark_damage(lake)
     assert {of.table for of in found.damages} == set(TABLES)
     for node, entry in lake.snapshot().items():
         assert entry.damaged or not before[node].rows, node
@@ -274,7 +274,7 @@ def test_every_damaged_table_is_recomputed(
     lake = make_stream(STREAM, "damaged", ready=build)
     for number, table in enumerate(tables):
         damages[number % len(damages)](lake.root, table, hour(1))
-    assert {of.table for of in marked(lake).damages} == set(tables)
+    assert {of.table for of in mark_damage(lake).damages} == set(tables)
     assert_whole(run_anew(lake), make_stream(STREAM, "whole", ready=build))
 
 
@@ -288,7 +288,7 @@ def test_every_damage_of_the_ledger_is_repaired(make_stream: Make, damage: damag
     for table in OF_LEDGER:
         damage(lake.root, table, hour(1))
     assert {of.table for of in ledger_damage(lake)} == set(OF_LEDGER)
-    marked(lake)
+    mark_damage(lake)
     assert ledger_damage(lake) == []
     if damage is damaging.missing:
         # The remaining ledger is the same for a missing file and for an unreadable one.
@@ -297,7 +297,7 @@ def test_every_damage_of_the_ledger_is_repaired(make_stream: Make, damage: damag
             for table in OF_LEDGER:
                 other(same.root, table, hour(1))
             assert {of.table for of in ledger_damage(same)} == set(OF_LEDGER)
-            marked(same)
+            mark_damage(same)
             same.assert_same(lake)
             assert same.rows_of("runs") == lake.rows_of("runs")
     assert_whole(run_anew(lake), make_stream(STREAM, "whole", ready=build))
@@ -323,7 +323,7 @@ def test_missing_file_and_damaged_block_of_another_hour_are_repaired_together(ma
     lake = make_stream(SMALL, "damaged", ready=build)
     damaging.missing(lake.root, "granules", hour(1))
     damaging.added(lake.root, "granules", hour(2))
-    marked(lake)
+    mark_damage(lake)
     assert_whole(run_anew(lake), make_stream(SMALL, "whole", ready=build))
 
 
@@ -336,7 +336,7 @@ def test_rows_are_lost_until_their_removed_file_returns(make_stream: Make, tmp_p
     shutil.move(landed, tmp_path / "kept")
     gone = find(lake.spark, lake.stream, lake.root).gone
     assert list(gone) == ["landing/web/2015-05-17/access.01.log.gz"]
-    marked(lake)
+    mark_damage(lake)
     lake = run_anew(lake)
     entry = lake.snapshot()[partition_of("events", hour(1))]
     # A record that repeated a lost one is now the only one.

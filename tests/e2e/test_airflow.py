@@ -96,7 +96,7 @@ def rows_of(folder: Path, table: str, where: str = "TRUE", stream: str = "web") 
     return read_rows(DeltaTable(str(folder / "lake" / stream / table)), where)
 
 
-def figures(folder: Path, level: int, end: datetime, stream: str = "web") -> dict[str, int]:
+def total_aggregates(folder: Path, level: int, end: datetime, stream: str = "web") -> dict[str, int]:
     rows = rows_of(folder, "aggregates", f"level = {level} AND window_end = {instant(end)}", stream)
     return {row["client"]: row["n"] for row in rows}
 
@@ -106,7 +106,7 @@ def assert_recounted(folder: Path, stream: str, hours: Hours) -> None:
     end = HOURS[-1] + HOUR
     for until in (FIRST + 5 * HOUR, end):
         expected = sample_logs.requests(hours, until - 6 * HOUR, until)
-        assert figures(folder, 1, until, stream) == expected
+        assert total_aggregates(folder, 1, until, stream) == expected
     matches = rows_of(folder, "matches", stream=stream)
     seen = sorted((row["client"], row["first_time"], row["last_time"]) for row in matches)
     assert seen == lost(hours) != []
@@ -189,7 +189,7 @@ def served(hours: Hours) -> list[tuple[str, datetime, datetime, int]]:
     return [one for one in found if one[3] >= 20]
 
 
-def behind(*stages: str) -> list[str]:
+def later_tasks(*stages: str) -> list[str]:
     return [task for stage in stages for task in (stage, f"{stage}_gate")]
 
 
@@ -197,7 +197,7 @@ def not_published(snapshot: LedgerSnapshot) -> set[tuple[str, datetime]]:
     return {(node.table, node.hour) for node, entry in snapshot.items() if entry.status != "published"}
 
 
-def told(folder: Path, stream: str) -> list[tuple[str, str, datetime | None, datetime | None]]:
+def reported_findings(folder: Path, stream: str) -> list[tuple[str, str, datetime | None, datetime | None]]:
     of_lake = findings(str(folder / "lake" / stream))
     return [(f.stage, f.kind, f.start_time, f.end_time) for f in of_lake if f.kind not in RESULTS]
 
@@ -235,7 +235,7 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
         "settle": "success",
         "ingest": "success",
         "ingest_gate": "failed",
-        **dict.fromkeys(behind(*STAGES[1:]), "upstream_failed"),
+        **dict.fromkeys(later_tasks(*STAGES[1:]), "upstream_failed"),
         "report": "upstream_failed",
     }
     said = server.task_log("web", run, "ingest_gate")
@@ -244,13 +244,13 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
     snapshot = ledger(folder).snapshot()
     assert {hour for _, hour in not_published(snapshot)} == {JUNK}
     assert {node.stage for node in snapshot} == {"ingest"}
-    assert told(folder, "web") == [("ingest", "check_failed", JUNK, JUNK + HOUR)]
+    assert reported_findings(folder, "web") == [("ingest", "check_failed", JUNK, JUNK + HOUR)]
 
     land(folder, WEB, JUNK, hours[JUNK])
     server.clear("web", run, "ingest")
     assert set(server.wait("web", run, 900).values()) == {"success"}
     assert not_published(ledger(folder).snapshot()) == set()
-    assert told(folder, "web") == []
+    assert reported_findings(folder, "web") == []
     assert_recounted(folder, "web", hours)
     episodes = [f for f in findings(str(folder / "lake/web")) if f.kind == "episode"]
     assert {(f.key, f.start_time) for f in episodes} <= {(client, start) for client, start, _ in lost(hours)}
@@ -279,10 +279,10 @@ def test_application_of_all_stages_stops_at_the_failed_gate_and_leaves_equal_tab
     ):  # fmt: skip
         assert words in said, said
     assert not_published(ledger(folder, "together").snapshot()) == {("aggregates", CROWDED)}
-    assert told(folder, "together") == [("aggregates", "check_failed", CROWDED, CROWDED + HOUR)]
-    assert figures(folder, 0, CROWDED + HOUR, "together") == {}
+    assert reported_findings(folder, "together") == [("aggregates", "check_failed", CROWDED, CROWDED + HOUR)]
+    assert total_aggregates(folder, 0, CROWDED + HOUR, "together") == {}
     # The next hour's reports include the crowd in their wider windows, and are published.
-    assert figures(folder, 1, FIRST + 8 * HOUR, "together")[loud] > 300
+    assert total_aggregates(folder, 1, FIRST + 8 * HOUR, "together")[loud] > 300
 
     land(folder, WEB, CROWDED, hours[CROWDED])
     server.clear("together", run, "run")
@@ -293,7 +293,7 @@ def test_application_of_all_stages_stops_at_the_failed_gate_and_leaves_equal_tab
     assert sorted(runs) == sorted(
         [*(f"crowd run 1 {stage}" for stage in first), *(f"crowd run 2 {stage}" for stage in STAGES)]
     )
-    assert told(folder, "together") == []
+    assert reported_findings(folder, "together") == []
     promised, stands = (
         {node: (entry.status, entry.digest, entry.input_hashes) for node, entry in snapshot.items()}
         for snapshot in (ledger(folder).snapshot(), own.snapshot())

@@ -27,10 +27,10 @@ OF_SET_UP = ("TRANSOM_", "PYTHONPATH", "PYSPARK_SUBMIT_ARGS")
 
 
 def standing(lake: Path) -> dict[PartitionKey, tuple[object, ...]]:
-    def told(entry: PartitionState) -> tuple[object, ...]:
+    def comparable(entry: PartitionState) -> tuple[object, ...]:
         return entry.status, entry.complete, entry.digest, entry.rows, entry.input_hashes
 
-    return {node: told(entry) for node, entry in Ledger(str(lake / "web")).snapshot().items()}
+    return {node: comparable(entry) for node, entry in Ledger(str(lake / "web")).snapshot().items()}
 
 
 @pytest.mark.full

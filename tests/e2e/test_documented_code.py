@@ -39,7 +39,7 @@ def block(title: str) -> str:
 
 
 def stream_file(name: str) -> str:
-    """The stream file that is shown, by the stream's name."""
+    """Return a shown stream file, by the stream's name."""
     (text,) = (text for text in of_kind("yaml") if yaml.safe_load(text)["name"] == name)
     return text
 
@@ -136,18 +136,18 @@ def test_picture_matches_the_dag() -> None:
     # The README and the tutorial show the same picture.
     (graph,) = {graph for graph in of_kind("mermaid") if graph.startswith("flowchart")}
     chains = [re.findall(r"\w+", row) for row in graph.splitlines()[1:]]
-    drawn = behind({edge for chain in chains for edge in pairwise(chain)})
+    drawn = reachable({edge for chain in chains for edge in pairwise(chain)})
     seen = set()
     for file, stream in streams()[0].items():
         dag = build(stream, file)
         edges = {(task.task_id, after) for task in dag.tasks for after in task.downstream_task_ids}
         # A stage that the stream does not have has no task.
-        assert behind(edges) == {(one, other) for one, other in drawn if {one, other} <= set(dag.task_ids)}
-        seen |= behind(edges)
+        assert reachable(edges) == {(one, other) for one, other in drawn if {one, other} <= set(dag.task_ids)}
+        seen |= reachable(edges)
     assert seen == drawn
 
 
-def behind(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
+def reachable(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """Return which task waits for which, directly or not."""
     while more := {(a, d) for a, b in edges for c, d in edges if b == c} - edges:
         edges = edges | more

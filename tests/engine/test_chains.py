@@ -82,7 +82,7 @@ STRUCK = st.none() | st.builds(
 STEP = st.builds(Step, st.lists(TOLD, max_size=8), st.sampled_from([0] * 8 + [1]), RUN, STRUCK)
 
 
-def lived(lake: Lake, step: Step) -> Outcome | None:
+def apply_turn(lake: Lake, step: Step) -> Outcome | None:
     """Apply a turn to a lake. Return None if the run did not end."""
     for told in step.told:
         told.happen(lake)
@@ -152,7 +152,7 @@ def assert_settled(lake: Lake, run: Run) -> None:
 def test_any_history_of_runs_equals_one_run(steps: list[Step], last: Run) -> None:
     lake = Lake(Toy())
     for step in steps:
-        outcome = lived(lake, step)
+        outcome = apply_turn(lake, step)
         assert_kept(lake, step.run, outcome)
         if outcome is not None and step.run.retention is None:
             assert_settled(lake, step.run)
@@ -189,7 +189,7 @@ def causes(lake: Lake, block: str = "one") -> list[str | None]:
     return [found[hour].reason for hour in sorted(found)]
 
 
-def made(lake: Lake, block: str = "one") -> list[int]:
+def computed_hours(lake: Lake, block: str = "one") -> list[int]:
     """Return the computed hours of a chain, in order."""
     return [(h - at(0)) // HOUR for table, of, h in lake.toy.computed if (table, of) == ("chain", block)]
 
@@ -283,7 +283,7 @@ def test_change_is_followed_until_a_result_stays_the_same() -> None:
     lake.toy.computed.clear()
     outcome = lake.run(1, 2, repair_window=4)
     # The sums of hours 1 to 4 differ. The chain is computed from hour 5 on, with the same result.
-    assert made(lake) == [1, 2, 3, 4, 5]
+    assert computed_hours(lake) == [1, 2, 3, 4, 5]
     assert outcome.stale == {}
     assert_kept(lake, Run(1, 1, 4, 100, None), outcome)
 
@@ -294,15 +294,15 @@ def test_stale_earlier_hours_are_computed_first_at_any_distance() -> None:
     lake.toy = Toy(shape=1, told=0)
     lake.tell(9, [9])
     outcome = lake.run(9, 10, repair_window=0)
-    assert made(lake) == list(range(10))
+    assert computed_hours(lake) == list(range(10))
     assert {node.table for node in outcome.stale} == {"told"}
     # Hours that are not required are not waited for.
     lake = day([], Toy(told=0))
     for number in (0, 1, 2, 6, 7):
         lake.tell(number, [9])
     lake.run(7, 8, repair_window=0)
-    assert made(lake) == [6, 7]
-    assert made(lake, "two") == [6, 7]
+    assert computed_hours(lake) == [6, 7]
+    assert computed_hours(lake, "two") == [6, 7]
 
 
 def test_hours_after_the_run_wait_for_its_last_chunk() -> None:
@@ -328,9 +328,9 @@ def test_hour_is_out_of_date_with_the_last_hour_that_it_reads() -> None:
     assert [found.state_to_compute(of(n)) for n in (0, 2, 5)] == [[], [], []]
     lake.toy.computed.clear()
     lake.run(5, 6, repair_window=0)
-    assert made(lake) == []
+    assert computed_hours(lake) == []
     lake.run(2, 3, repair_window=0)
-    assert made(lake) == [0, 2]
+    assert computed_hours(lake) == [0, 2]
 
 
 @pytest.mark.parametrize("commit", range(1, 20))
@@ -372,8 +372,8 @@ def test_state_that_a_chain_reads_of_itself_does_not_expire() -> None:
     for number in range(8):
         lake.tell(number, [9])
         lake.run(number, number + 1, repair_window=0, retention=1)
-    assert made(lake) == list(range(8))
-    assert made(lake, "two") == list(range(8))
+    assert computed_hours(lake) == list(range(8))
+    assert computed_hours(lake, "two") == list(range(8))
     snapshot = lake.ledger.snapshot()
     gone = {node for node, entry in snapshot.items() if entry.status == "expired"}
     expired = {block: [n for n in range(8) if of(n, "chain", block) in gone] for block in BACK}
@@ -382,5 +382,5 @@ def test_state_that_a_chain_reads_of_itself_does_not_expire() -> None:
     lake.toy.computed.clear()
     lake.tell(2, [9, 1])
     lake.run(2, 3, repair_window=8, retention=1)
-    assert made(lake)[:3] == [0, 1, 2]
+    assert computed_hours(lake)[:3] == [0, 1, 2]
     assert_kept(lake)

@@ -52,51 +52,63 @@ def test_check_of_a_file_names_its_columns() -> None:
     ]
 
 
-def held(**changes: Any) -> list[tuple[str, str | None, str]]:
+def required_columns(**changes: Any) -> list[tuple[str, str | None, str]]:
     """Return the columns that may not be null, with the events and blocks concerned."""
     stream = parse({**data(), "checks": {}, **changes})
     return [(key.column, key.where, key.blocks) for key in required_keys(stream)]
 
 
 def test_key_is_required_in_events_selected_by_a_block() -> None:
-    assert held() == [("site", None, "sites"), ("user", None, "load and sites")]
+    assert required_columns() == [("site", None, "sites"), ("user", None, "load and sites")]
     blocks = {
         "a": {"where": "status = 1", "measures": {"n": "count"}, "levels": LEVELS},
         "b": {"where": "status=1", "measures": {"n": "count"}, "levels": LEVELS},
         "c": {"key": ["status"], "measures": {"n": "count"}, "levels": LEVELS},
     }
-    assert held(aggregates=blocks) == [("status", None, "c"), ("user", "(`status` = 1L)", "a and b")]
+    assert required_columns(aggregates=blocks) == [
+        ("status", None, "c"),
+        ("user", "(`status` = 1L)", "a and b"),
+    ]
     # A key of all blocks is the key of each.
-    assert held(where="status = 2", aggregates={"c": blocks["c"]}) == [("status", "(`status` = 2L)", "c")]
+    assert required_columns(where="status = 2", aggregates={"c": blocks["c"]}) == [
+        ("status", "(`status` = 2L)", "c")
+    ]
 
 
 def test_key_of_a_pattern_is_required_in_events_that_its_steps_may_match() -> None:
     steps = [{"id": "a", "where": "status = 1"}, {"id": "b", "where": "status = 2"}]
     plain = {"x": {"within": "1 day", "steps": steps}}
     taken = "((`status` = 1L) OR (`status` = 2L))"
-    assert held(aggregates={}, patterns=plain) == [("user", taken, "x")]
+    assert required_columns(aggregates={}, patterns=plain) == [("user", taken, "x")]
     never = {"x": {**plain["x"], "absent": [{"where": "status = 1", "between": ["a", "b"]}]}}
-    assert held(aggregates={}, patterns=never, where="status > 0") == [
+    assert required_columns(aggregates={}, patterns=never, where="status > 0") == [
         ("user", f"(`status` > 0L) AND {taken}", "x")
     ]
     own = {"x": {"within": "1 day", "detector": "transom.core.intervals.parse"}}
-    assert held(aggregates={}, patterns=own) == [("user", None, "x")]
-    assert held(aggregates={}, patterns=own, where="status > 0") == [("user", "(`status` > 0L)", "x")]
+    assert required_columns(aggregates={}, patterns=own) == [("user", None, "x")]
+    assert required_columns(aggregates={}, patterns=own, where="status > 0") == [
+        ("user", "(`status` > 0L)", "x")
+    ]
     ties = {"column": "at", "interval": "1 minute", "on_duplicate_time": "first"}
-    assert held(aggregates={}, patterns=plain, where="status > 0", time=ties) == [
+    assert required_columns(aggregates={}, patterns=plain, where="status > 0", time=ties) == [
         ("user", f"(`status` > 0L) AND {taken}", "x"),
         ("user", None, "the stream"),
     ]
 
 
 def test_stream_may_require_its_own_key() -> None:
-    assert held(key=[], aggregates={}) == []
-    assert held(aggregates={}) == [("user", None, "the stream")]
-    assert held(aggregates={}, where="status = 2") == [("user", "(`status` = 2L)", "the stream")]
+    assert required_columns(key=[], aggregates={}) == []
+    assert required_columns(aggregates={}) == [("user", None, "the stream")]
+    assert required_columns(aggregates={}, where="status = 2") == [("user", "(`status` = 2L)", "the stream")]
     keyed = {"c": {"key": ["status"], "measures": {"n": "count"}, "levels": LEVELS}}
     ties = {"column": "at", "interval": "1 minute", "on_duplicate_time": "first"}
-    assert held(aggregates=keyed, time=ties) == [("status", None, "c"), ("user", None, "the stream")]
-    assert held(aggregates=keyed, time=ties | {"on_duplicate_time": "keep"}) == [("status", None, "c")]
+    assert required_columns(aggregates=keyed, time=ties) == [
+        ("status", None, "c"),
+        ("user", None, "the stream"),
+    ]
+    assert required_columns(aggregates=keyed, time=ties | {"on_duplicate_time": "keep"}) == [
+        ("status", None, "c")
+    ]
 
 
 def test_column_of_a_block_without_events_is_not_used() -> None:

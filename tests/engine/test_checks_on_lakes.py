@@ -58,7 +58,7 @@ GOOD = [line(3600 * 2 + i) for i in range(10)]
 
 
 @pytest.fixture(scope="module")
-def ingested(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ingested_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a lake with two hours of events; tests work on copies."""
     folder = tmp_path_factory.mktemp("ingested")
     with pytest.MonkeyPatch.context() as patch:
@@ -71,9 +71,9 @@ def ingested(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture
-def day(make_stream: Make, ingested: Path, tmp_path: Path) -> StreamHarness:
+def day(make_stream: Make, ingested_lake: Path, tmp_path: Path) -> StreamHarness:
     """Return a copy of that lake."""
-    shutil.copytree(ingested, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(ingested_lake, tmp_path, dirs_exist_ok=True)
     return make_stream(EVERY_STAGE)
 
 

@@ -31,7 +31,7 @@ def node(number: int, table: str = "events") -> PartitionKey:
     return PartitionKey("ingest", "events", table, DAY + number * HOUR)
 
 
-def made(run: str, digest: str = "2:7", asked: bool = True) -> PartitionState:
+def published_state(run: str, digest: str = "2:7", asked: bool = True) -> PartitionState:
     return PartitionState(
         "published", run, digest=digest, input_hashes={"specification": "s"}, rows=2, requested=asked
     )
@@ -80,7 +80,10 @@ def claims(shelf: Shelf) -> int:
 
 
 def test_hours_are_claimed_then_written_then_called_fresh(shelf: Shelf) -> None:
-    ledger, entries = shelf.ledger, {node(0): made("a"), node(0, "files"): made("a", "1:3")}
+    ledger, entries = (
+        shelf.ledger,
+        {node(0): published_state("a"), node(0, "files"): published_state("a", "1:3")},
+    )
     before = claims(shelf)
     publish_partitions(
         shelf,
@@ -112,12 +115,20 @@ def test_run_that_claims_in_between_owns_the_hours(shelf: Shelf) -> None:
     ledger, seen = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(0)], "b")
     with pytest.raises(RunSuperseded, match="run b came in between; run a wrote nothing"):
-        publish_partitions(shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, seen)
+        publish_partitions(
+            shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): published_state("a")}, seen
+        )
     assert shelf.written == []
     shelf.meanwhile = lambda: ledger.claim("ingest", [node(0)], "c") and None
     with pytest.raises(RunSuperseded, match=r"run a was overtaken by run c \(writing\)"):
         publish_partitions(
-            shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, ledger.snapshot()
+            shelf,
+            ledger,
+            "ingest",
+            "a",
+            [write(EVENTS, 0)],
+            {node(0): published_state("a")},
+            ledger.snapshot(),
         )
     assert ledger.snapshot()[node(0)].status == "writing"
 
@@ -127,7 +138,7 @@ def test_inputs_of_a_run_are_compared_again_with_the_current_ledger(shelf: Shelf
     ledger.claim("ingest", [node(1)], "b")
     with pytest.raises(RunSuperseded, match="another run of other hours"):
         publish_partitions(
-            shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): made("a")}, seen,
+            shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): published_state("a")}, seen,
             still_valid=lambda snapshot: node(1) not in snapshot,
         )  # fmt: skip
     assert (shelf.written, set(ledger.snapshot())) == ([], {node(1)})
@@ -137,8 +148,8 @@ def test_claim_records_version_of_rows_and_requested_hours(shelf: Shelf) -> None
     """So that the next run finds them if this one is killed."""
     ledger = shelf.ledger
     ledger.claim("ingest", [node(0)], "a", unrequested=[node(0)])
-    ledger.publish("ingest", {node(0): made("a", asked=False)}, "a")
-    entries = {node(0): None, node(1): made("b", asked=False), node(2): made("b")}
+    ledger.publish("ingest", {node(0): published_state("a", asked=False)}, "a")
+    entries = {node(0): None, node(1): published_state("b", asked=False), node(2): published_state("b")}
 
     def killed() -> None:
         raise KeyboardInterrupt
@@ -153,9 +164,15 @@ def test_claim_records_version_of_rows_and_requested_hours(shelf: Shelf) -> None
     ]  # fmt: skip
     shelf.meanwhile = lambda: None
     publish_partitions(
-        shelf, ledger, "ingest", "c", [], entries | {node(1): made("c"), node(2): made("c")}, left
+        shelf,
+        ledger,
+        "ingest",
+        "c",
+        [],
+        entries | {node(1): published_state("c"), node(2): published_state("c")},
+        left,
     )
-    assert ledger.snapshot() == {node(1): made("c"), node(2): made("c")}
+    assert ledger.snapshot() == {node(1): published_state("c"), node(2): published_state("c")}
 
 
 @pytest.mark.parametrize(
@@ -163,8 +180,8 @@ def test_claim_records_version_of_rows_and_requested_hours(shelf: Shelf) -> None
     [
         (None, EMPTY_DIGEST, True),
         (None, "2:7", False),
-        (made("a"), "2:7", True),
-        (made("a"), "2:8", False),
+        (published_state("a"), "2:7", True),
+        (published_state("a"), "2:8", False),
         # Rows that a killed run may have replaced, and quarantined rows, have no known version.
         (PartitionState("writing", "a", digest="2:7"), "2:7", False),
         (PartitionState("quarantined", "a", digest="2:7"), "2:7", False),

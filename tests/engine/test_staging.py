@@ -42,7 +42,7 @@ class Frame:
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StagedOutput]:
+def build_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StagedOutput]:
     """Return a spool with the rows of some blocks; each row is an hour."""
     monkeypatch.setattr(spool, "DataFrame", Frame)
 
@@ -57,9 +57,11 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Stage
     return of
 
 
-def test_only_published_parts_are_used_and_remain(made: Callable[..., StagedOutput], tmp_path: Path) -> None:
+def test_only_published_parts_are_used_and_remain(
+    build_spool: Callable[..., StagedOutput], tmp_path: Path
+) -> None:
     """A quarantined hour, or a block of it, is left to another run."""
-    rows = made(a=[[1, 2, 2], [2, 3]], b=[[1, 2]])
+    rows = build_spool(a=[[1, 2, 2], [2, 3]], b=[[1, 2]])
     taken = rows.adopt_files({"a": at(2, 4), "b": at(1)})
     assert taken is not None
     found = [(block, part) for block, parts in rows.data_files.items() for part in parts if part in taken]
@@ -71,11 +73,11 @@ def test_only_published_parts_are_used_and_remain(made: Callable[..., StagedOutp
 
 
 def test_parts_of_many_files_or_several_hours_are_not_used(
-    made: Callable[..., StagedOutput], tmp_path: Path
+    build_spool: Callable[..., StagedOutput], tmp_path: Path
 ) -> None:
-    few, many = made(a=[[1]] * MOST_FILES), made(a=[[1]] * (MOST_FILES + 1))
+    few, many = build_spool(a=[[1]] * MOST_FILES), build_spool(a=[[1]] * (MOST_FILES + 1))
     assert len(few.adopt_files({"a": at(1)}) or ()) == MOST_FILES
-    together = made(spool.MOST_HOURS + 1, a=[[1]])
+    together = build_spool(spool.MOST_HOURS + 1, a=[[1]])
     for rows in (many, together):
         assert rows.adopt_files({"a": at(1)}) is None
         rows.discard()
@@ -83,7 +85,7 @@ def test_parts_of_many_files_or_several_hours_are_not_used(
 
 
 def test_failed_task_leaves_no_files(
-    made: Callable[..., StagedOutput], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    build_spool: Callable[..., StagedOutput], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def fails(frame: Frame) -> None:
         assert list(tmp_path.rglob("*.parquet"))
@@ -91,5 +93,5 @@ def test_failed_task_leaves_no_files(
 
     monkeypatch.setattr(Frame, "toArrow", fails)
     with pytest.raises(RuntimeError):
-        made(a=[[1]])
+        build_spool(a=[[1]])
     assert not list(tmp_path.rglob("*.parquet"))

@@ -77,11 +77,11 @@ def test_small_rules_have_their_documented_values(make_stream: Make) -> None:
     land(day)
     day.run(0, 4)
     frames, events = day.rows_of("frames"), day.rows_of("events")
-    of_ties(frames, events)
-    of_means(frames)
-    of_turns(frames)
-    of_fills(day.rows_of("fills"))
-    of_gaps(day.rows_of("persistent_items"))
+    check_ties(frames, events)
+    check_means(frames)
+    check_turns(frames)
+    check_fills(day.rows_of("fills"))
+    check_gaps(day.rows_of("persistent_items"))
 
 
 def peak(frames: list[Row], block: str, user: str) -> float:
@@ -90,7 +90,7 @@ def peak(frames: list[Row], block: str, user: str) -> float:
     return float(only)
 
 
-def of_ties(frames: list[Row], events: list[Row]) -> None:
+def check_ties(frames: list[Row], events: list[Row]) -> None:
     """Readings of one time are ordered by the crc32 of their file's `source_id`, then by line."""
     tied = [event for event in events if event["user"] == "tied"]
     order = sorted(tied, key=lambda event: (crc32(event["source_id"].encode()), event["source_line"]))
@@ -103,7 +103,7 @@ def of_ties(frames: list[Row], events: list[Row]) -> None:
     assert (peak(frames, "first", "tied"), peak(frames, "last", "tied")) == (values[0], values[-1])
 
 
-def of_means(frames: list[Row]) -> None:
+def check_means(frames: list[Row]) -> None:
     """A mean of readings of one turn is a whole number of steps, half to even; a mean over granules is
     rounded to 2^-20.
     """
@@ -111,15 +111,15 @@ def of_means(frames: list[Row]) -> None:
     assert peak(frames, "granule", "third") == 349525 / 2**20 / 10
 
 
-def of_turns(frames: list[Row]) -> None:
+def check_turns(frames: list[Row]) -> None:
     """With `interval` the time of a reading is the start of its interval."""
     (turn,) = {(row["start_time"], row["last_time"], row["length_s"]) for row in frames
                if (row["block"], row["user"]) == ("first", "turn")}  # fmt: skip
     assert turn == (hour(0) + 10 * MINUTE, hour(0) + 10 * MINUTE, 600)
 
 
-def of_fills(fills: list[Row]) -> None:
-    """`reach` shortens neither `lead` nor `lag`; `start_time` and `coverage` are of the whole stretch."""
+def check_fills(fills: list[Row]) -> None:
+    """`reach` shortens neither `lead` nor `lag`; `start_time` and `coverage` describe the whole period."""
     (final,) = (row for row in fills if row["user"] == "long" and row["state"] == "final")
     start, end = hour(0) - 20 * MINUTE, hour(0) + 190 * MINUTE
     assert (final["start_time"], final["end_time"]) == (start, end)
@@ -128,7 +128,7 @@ def of_fills(fills: list[Row]) -> None:
     assert final["coverage"] == pytest.approx(90 / 210)
 
 
-def of_gaps(items: list[Row]) -> None:
+def check_gaps(items: list[Row]) -> None:
     """Times are truncated to 10 microseconds, of which a window of three hours has fewer than 2^31."""
     (told,) = (row for row in items if row["user"] == "gaps" and row["hour"] == hour(2))
     assert (told["gap_mean_s"], told["gap_cv"]) == (3600, 0)

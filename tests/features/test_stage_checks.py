@@ -249,13 +249,13 @@ def audited(
         yield of
 
 
-def marked(case: Case) -> object:
+def as_param(case: Case) -> object:
     """Return a case that runs on the worker that has built its lake."""
     name = f"{case.table}-{'-'.join(case.observed) or 'nothing'}"
     return pytest.param(case, id=name, marks=pytest.mark.xdist_group(f"checks of {case.lake}"))
 
 
-@pytest.mark.parametrize("case", [marked(case) for case in CASES])
+@pytest.mark.parametrize("case", [as_param(case) for case in CASES])
 def test_fault_between_computing_and_publishing_fails_its_check_alone(
     audited: Callable[[str], Mapping[str, Audit]], case: Case
 ) -> None:

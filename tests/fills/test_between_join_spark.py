@@ -38,7 +38,7 @@ def number_of_frames(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(between, "BROADCAST_LIMIT", 0)
 
 
-def drawn(spark: SparkSession, longest: int) -> tuple[DataFrame, DataFrame]:
+def draw_rows(spark: SparkSession, longest: int) -> tuple[DataFrame, DataFrame]:
     """Draw frames and rows: of similar keys, and mostly of one key.
 
     Frames have one length at most in a draw: time is cut into slices by their average length.
@@ -107,7 +107,7 @@ def test_frames_have_rows_and_aggregates_of_a_plain_join(
     lag: int,
     shift: int,
 ) -> None:
-    frames, rows = drawn(spark, longest)
+    frames, rows = draw_rows(spark, longest)
     rows = rows if by else rows.withColumnsRenamed({"host": "from", "shape": "of"})
     times = {
         "lead": timedelta(minutes=lead),

@@ -68,12 +68,12 @@ def append(path: Path, rows: list[Row]) -> None:
     write_deltalake(path, pa.table({"at": times, "host": host, "loss": loss, "n": n}), mode="append")
 
 
-def landed(harness: StreamHarness) -> None:
+def land_hours(harness: StreamHarness) -> None:
     for number, lines in LOG.items():
         harness.land(number, lines)
 
 
-def told(harness: StreamHarness, name: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+def fills_of(harness: StreamHarness, name: str) -> dict[tuple[Any, ...], dict[str, Any]]:
     rows = [row for row in harness.rows_of("fills") if row["block"] == name]
     rows.sort(key=lambda row: (row["hour"], row["frame_id"], row["fragment"]))
     return {(row["hour"], row["frame_id"], row["fragment"]): row for row in rows}
@@ -85,7 +85,7 @@ def test_growing_table_fills_dependent_frames_again(make_stream: Make, tmp_path:
     text = STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history")
     append(tmp_path / "history", EARLY)
     lived, whole = make_stream(text, "lived"), make_stream(text, "whole")
-    landed(lived)
+    land_hours(lived)
     for number in range(4):
         lived.run(number, number + 1)
     check(lived, EARLY, last=1)
@@ -127,7 +127,7 @@ def check(lake: StreamHarness, rows: list[Row], last: int) -> None:
         last: the hour of the table's last row.
     """
     first, behind = hour(0) - timedelta(hours=1), hour(last + 1)
-    for fill in told(lake, "beside").values():
+    for fill in fills_of(lake, "beside").values():
         start, end = fill["start_time"], fill["end_time"]
         near = [r for r in rows if start <= moment(r[0]) < end and r[1] == fill["client"] and r[3] != 13]
         losses = [round(r[2], 1) for r in near if r[2] is not None and r[2] < 1e20]
@@ -135,7 +135,7 @@ def check(lake: StreamHarness, rows: list[Row], last: int) -> None:
         assert (fill["rows_matched"], fill["most"]) == (len(near), max((r[3] for r in near), default=None))
         assert fill["lost"] == (pytest.approx(sum(losses)) if losses else None)
         assert fill["coverage"] == inside / (end - start)
-    assert told(lake, "beside")
+    assert fills_of(lake, "beside")
 
 
 @pytest.mark.full
@@ -150,13 +150,13 @@ def test_rows_deleted_by_deletion_vectors_are_noticed(make_stream: Make, tmp_pat
         "TBLPROPERTIES ('delta.enableDeletionVectors' = true)"
     )
     web.spark.sql(f"INSERT INTO delta.`{path}` VALUES {', '.join(rows)}")
-    landed(web)
+    land_hours(web)
     web.run(0, 4)
-    first = [fill for fill in told(web, "beside").values() if fill["rows_matched"]]
+    first = [fill for fill in fills_of(web, "beside").values() if fill["rows_matched"]]
     assert [(fill["rows_matched"], fill["most"]) for fill in first] == [(2, 3)]
     web.spark.sql(f"DELETE FROM delta.`{path}` WHERE n = 3")
     web.stage("fills", 0, 4)
-    assert sum(fill["rows_matched"] or 0 for fill in told(web, "beside").values()) == 1
+    assert sum(fill["rows_matched"] or 0 for fill in fills_of(web, "beside").values()) == 1
 
 
 @pytest.mark.full
@@ -164,18 +164,18 @@ def test_another_stream_fills_frames_like_own_events(make_stream: Make) -> None:
     """Slow (half a minute): runs of two streams, and of one that has both."""
     text = STREAM.format(name="web") + FRAMES + ELSEWHERE
     web, copy = make_stream(text), make_stream(STREAM.format(name="copy"))
-    landed(web)
+    land_hours(web)
     copy.run(0, 2)
     for number in range(4):
         web.run(number, number + 1)
-    early = told(web, "other")
+    early = fills_of(web, "other")
     assert {row["coverage"] for row in early.values()} > {1.0}
     copy.run(2, 4)
     assert web.stage("fills", 0, 4).published > 0
     alike = [
         {name: value for name, value in row.items() if name not in ("block",)}
         for block in ("own", "other")
-        for row in told(web, block).values()
+        for row in fills_of(web, block).values()
     ]
     assert alike[: len(alike) // 2] == alike[len(alike) // 2 :]
     # A quarantined hour there blocks its readers here.

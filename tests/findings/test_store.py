@@ -152,10 +152,10 @@ def test_conflict_with_a_run_on_older_data_is_retried(
 
 
 def test_run_that_always_conflicts_reports_it(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    def met(*arguments: Any) -> None:
+    def conflict(*arguments: Any) -> None:
         raise CommitFailedError("another commit came first")
 
-    monkeypatch.setattr(table, "replace", met)
+    monkeypatch.setattr(table, "replace", conflict)
     ran(ledger, "a", [1])
     with pytest.raises(CommitFailedError, match="ingest: findings were written by others at every one of"):
         sync_ledger_findings(ledger, "web", "ingest", {})

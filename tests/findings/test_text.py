@@ -62,7 +62,7 @@ def test_key_of_several_columns_names_them(columns: tuple[str, ...], text: str |
     assert key_text(columns, {"user": "o'brien", "status": None}) == text
 
 
-def test_title_is_one_line_whatever_it_names() -> None:
+def test_title_is_one_line_for_any_values() -> None:
     row = {"user": "o'\n\tbrien\x1b[2J", "start": MOMENT, "seen": MOMENT}
     title = one_line(filled("{{it}}: {user}, {start}, {seen}", row, ("start",)))
     assert title == "{it}: o' brien [2J, 2015-05-17T01:02:03, 2015-05-17T01:02:03Z"

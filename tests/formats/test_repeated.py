@@ -26,7 +26,7 @@ def read(
     zone: str = "Europe/Berlin",
     block: int = 60,
 ) -> tuple[list[str], FileSummary]:
-    """The UTC times of some local ones, in a file of a line each."""
+    """Return the UTC times of some local ones, in a file of one line each."""
     layout = RecordFormat("csv", (Field("at", ("at",)),), EventTime(("at",), (), form, zone), {})
     source = io.BytesIO("".join(f"{text}\n" for text in ["at", *texts]).encode())
     times: list[str] = []

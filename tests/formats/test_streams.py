@@ -66,7 +66,7 @@ extra_fields: keep
 FIVE = datetime(2024, 4, 19, 5, tzinfo=UTC)
 
 
-def given(text: str, log: str) -> tuple[list[dict[str, Any]], FileSummary]:
+def parse_log(text: str, log: str) -> tuple[list[dict[str, Any]], FileSummary]:
     """Return the events of a log whose file is named for five o'clock; no line is rejected."""
     data = yaml.safe_load(text)
     data |= {"name": "log", "source": {"path": "in/%Y-%m-%d.%H.log", **data.get("source", {})}}
@@ -179,6 +179,6 @@ def given(text: str, log: str) -> tuple[list[dict[str, Any]], FileSummary]:
 def test_log_of_each_format_is_read_as_its_stream_declares(
     text: str, log: str, events: list[dict[str, Any]]
 ) -> None:
-    found, summary = given(text, log)
+    found, summary = parse_log(text, log)
     assert found == events
     assert summary.lines == summary.accepted == len(events)

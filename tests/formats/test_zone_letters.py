@@ -50,7 +50,7 @@ def test_letters_belong_to_the_zone_or_are_universal(text: str, zone: str | None
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M:%S%Z", "%Y %Z %Z", "%Y %z %Z", "%Y [%Z]"])
-def test_letters_must_be_a_word_of_their_own(form: str) -> None:
+def test_letters_must_be_delimited(form: str) -> None:
     assert refusal(changed(time__format=form)) == (
         "app.yaml: time.format: %Z, letters of a zone such as CET, must be a word of its own, once and "
         "without %z; other letters can be written as they stand, and the zone given by `zone`; "

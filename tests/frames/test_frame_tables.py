@@ -65,7 +65,7 @@ def total(events: list[Event]) -> dict[str, Any]:
     return {"value": sum(values) if values else None, "missing": not values}
 
 
-def least(events: list[Event]) -> dict[str, Any]:
+def smallest_row(events: list[Event]) -> dict[str, Any]:
     values = [event["bytes"] for event in events if event["bytes"] is not None]
     return {"value": min(values, default=None), "missing": not values}
 
@@ -100,7 +100,7 @@ SAID = {
     "unlike": Said((), lambda events: {"value": len(events)}),
     "quiet": Said(("client",), few),
     "longest": Said((), above(2)),
-    "spans": Said(("client",), least),
+    "spans": Said(("client",), smallest_row),
 }
 
 
@@ -163,10 +163,10 @@ def expected(harness: StreamHarness, name: str, events: Sequence[Event]) -> list
     found = []
     for key, ones in readings(events, name, block):
         if block.period is None:
-            told = [(*report[:3], report.frame) for report in reports(framing, ones, hours, HOUR)]
+            reported_rows = [(*report[:3], report.frame) for report in reports(framing, ones, hours, HOUR)]
         else:
-            told = list(of_stretches(block, ones))
-        for at, state, fragment, frame in told:
+            reported_rows = list(of_stretches(block, ones))
+        for at, state, fragment, frame in reported_rows:
             if at not in ASKED:
                 continue
             new = [one for one in frame.readings if block.period or at <= one.time < at + HOUR]
@@ -199,7 +199,7 @@ def rows_of(harness: StreamHarness, table: str, block: str) -> list[dict[str, An
     return [row for row in harness.rows_of(table) if row["block"] == block]
 
 
-def told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
+def reported_rows(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     block = frame_block_of(harness.stream, name)
     return sorted(
         (
@@ -344,8 +344,8 @@ def check(harness: StreamHarness, asked: Sequence[int] | range) -> None:
     ASKED.update(micros(hour(number)) for number in asked)
     events = [event for event in harness.rows_of("events") if micros(event["hour"]) in ASKED]
     for name in SAID:
-        assert numbers(told(harness, name)) == numbers(expected(harness, name, events)), name
-        assert told(harness, name), name
+        assert numbers(reported_rows(harness, name)) == numbers(expected(harness, name, events)), name
+        assert reported_rows(harness, name), name
     for name in harness.stream.fills:
         assert fills_told(harness, name) == filled(harness, name, events), name
 

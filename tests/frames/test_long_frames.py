@@ -34,7 +34,7 @@ fills:
 """
 
 
-def drawn(rng: random.Random) -> dict[int, list[Row]]:
+def draw_readings(rng: random.Random) -> dict[int, list[Row]]:
     """Draw the readings of three users: one now and then, one in bursts of microseconds, one almost never."""
     log: dict[int, list[Row]] = {number: [] for number in range(HOURS)}
     for number in range(HOURS):
@@ -57,7 +57,7 @@ def land(harness: StreamHarness, number: int, rows: Sequence[Row], name: str = "
 def test_frames_open_for_days_are_correct_for_any_runs(make_stream: Make) -> None:
     """Slow (a minute): several runs over 72 hours, and every fill compared with all rows."""
     rng = random.Random(11)
-    log = drawn(rng)
+    log = draw_readings(rng)
     lived, whole = make_stream(LONG, "lived"), make_stream(LONG, "whole")
     late = {number: log[number][::2] for number in (3, 50)}
     for number, rows in log.items():

@@ -26,7 +26,7 @@ def columns(ones: Sequence[Reading]) -> Readings:
     )
 
 
-def told(framing: FrameSpec, ones: Sequence[Reading]) -> list[tuple[int, int]]:
+def final_ends(framing: FrameSpec, ones: Sequence[Reading]) -> list[tuple[int, int]]:
     """Return the ends of the final frames of an hour, by both forms."""
     reports, _ = advance(framing, OpenFrameState.none(), columns(ones), 0, HOUR_LENGTH)
     found = [
@@ -48,7 +48,7 @@ def test_liberal_frame_extends_past_readings_without_a_value() -> None:
         Reading(1, 5, holds=False), Reading(2, None, missing=True), Reading(3, 50, holds=True),
         Reading(4, None, missing=True), Reading(5, 5, holds=False),
     ]  # fmt: skip
-    assert told(FrameSpec(Threshold(liberal=True)), ones) == [(1, 5)]
+    assert final_ends(FrameSpec(Threshold(liberal=True)), ones) == [(1, 5)]
 
 
 def test_start_drops_an_open_frame_only_if_it_would_have_joined_it() -> None:
@@ -60,14 +60,14 @@ def test_start_drops_an_open_frame_only_if_it_would_have_joined_it() -> None:
         Reading(3, 50, holds=True),
         ends,
     ]
-    assert told(dropping, joins) == [(3, 3)]
+    assert final_ends(dropping, joins) == [(3, 3)]
     does_not = [
         Reading(1, 50, holds=True),
         Reading(2, 50, holds=True, starts=False),
         Reading(3, 1, holds=False),
         ends,
     ]
-    assert told(dropping, does_not) == [(1, 2)]
+    assert final_ends(dropping, does_not) == [(1, 2)]
 
 
 def test_minimal_frames_that_contain_another_are_dropped() -> None:
@@ -111,11 +111,11 @@ def test_silence_of_a_known_key_is_a_frame_once_long_enough() -> None:
         ("a", 10 * HOUR_LENGTH + 30 * minute): (10 * HOUR_LENGTH + 40 * minute, 0),
     }
     ones = [Reading(at * every, 5, holds=False) for at in (*range(2), *range(6, 12))]
-    assert told(framing, ones) == [(2 * every, 5 * every)]
+    assert final_ends(framing, ones) == [(2 * every, 5 * every)]
 
 
 def test_key_may_be_idle_for_any_number_of_minutes() -> None:
     minute = HOUR_LENGTH // 60
     framing = FrameSpec(Threshold(), idle=20 * minute)
     ones = [Reading(at * minute, 50, holds=True) for at in (0, 19, 39, 50)]
-    assert told(framing, ones) == [(0, 19 * minute)]
+    assert final_ends(framing, ones) == [(0, 19 * minute)]

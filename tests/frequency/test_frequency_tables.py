@@ -206,23 +206,23 @@ def told_of(
             raw, (least, most) = estimate, listing.bounds(item)
             high = min(high, int(most))
             margin = min(margin + max(raw - int(least), 0), records)
-        told = min(max(estimate, low[item]), high)
+        reported_items = min(max(estimate, low[item]), high)
         rows.append({
             "item": item, "end": at + HOUR, "low": low[item], "high": high,
-            "estimate": told, "records": records,
+            "estimate": reported_items, "records": records,
             "error_bound": None if block.variant in ("simple", "proportional") else pytest.approx(margin),
             "watched": item in watched,
-            "heavy": told >= block.min_share * records,
+            "heavy": reported_items >= block.min_share * records,
         })  # fmt: skip
     rows.sort(key=lambda row: (-row["estimate"], -row["low"], sketched.texts_of(row["item"], block.item)))
     for rank, row in enumerate(rows, 1):
         row["rank"] = rank
-    told = [row for row in rows if row["rank"] <= block.top or row["watched"] or row["heavy"]]
-    others = max([unseen, *(row["high"] for row in rows if row not in told)])
-    return [{**row, "max_unreported": others} for row in told]
+    reported_items = [row for row in rows if row["rank"] <= block.top or row["watched"] or row["heavy"]]
+    others = max([unseen, *(row["high"] for row in rows if row not in reported_items)])
+    return [{**row, "max_unreported": others} for row in reported_items]
 
 
-def told(harness: StreamHarness, name: str) -> Iterator[Event]:
+def reported_items(harness: StreamHarness, name: str) -> Iterator[Event]:
     block = frequency_block_of(harness.stream, name)
     for said, row in sketched.told(harness, "frequencies", name, block.item):
         if row["change"] != "left":
@@ -236,7 +236,7 @@ def told(harness: StreamHarness, name: str) -> Iterator[Event]:
 
 def check(harness: StreamHarness, asked: Sequence[int]) -> None:
     blocks = harness.stream.frequency
-    for name, rows in sketched.blocks_as_expected(harness, told, expected, blocks, asked):
+    for name, rows in sketched.blocks_as_expected(harness, reported_items, expected, blocks, asked):
         # In five hours no item of `answers` remains.
         changes = {"entered", "stays"} if len(asked) > 5 else {"entered"}
         assert {row["change"] for row in rows} >= changes, name

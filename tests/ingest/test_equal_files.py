@@ -20,7 +20,7 @@ def stream(path: str = PATTERN, **source: object) -> Stream:
     return parse({"name": "web", "preset": "apache/combined", "source": {"path": path, **source}})
 
 
-def found(of: Stream, *paths: str, text: str = "ab") -> dict[str, tuple[ListedFile, FileContent]]:
+def listed_files(of: Stream, *paths: str, text: str = "ab") -> dict[str, tuple[ListedFile, FileContent]]:
     """Return files of one text, as a run lists and reads them."""
     there = {}
     for path in paths:
@@ -36,7 +36,7 @@ def found(of: Stream, *paths: str, text: str = "ab") -> dict[str, tuple[ListedFi
 
 def known(of: Stream, *paths: str, text: str = "ab") -> dict[str, FileRecord]:
     rules = replace(RULES, name_of=names_of(of))
-    return after({}, run({}, found(of, *paths, text=text), rules))
+    return after({}, run({}, listed_files(of, *paths, text=text), rules))
 
 
 def rows(files: dict[str, FileRecord]) -> int:
@@ -179,7 +179,7 @@ def test_copies_count_once_if_the_stream_declares_it() -> None:
 def test_equal_files_without_events_give_no_warning() -> None:
     of = stream()
     rules = replace(RULES, name_of=names_of(of))
-    seen = found(of, "2024-05-06/web1.11.log", "2024-05-06/web2.11.log", text="")
+    seen = listed_files(of, "2024-05-06/web1.11.log", "2024-05-06/web2.11.log", text="")
     empty = {path: (one, replace(read, accepted=0)) for path, (one, read) in seen.items()}
     files = after({}, run({}, empty, rules))
     assert equal_files(files.values(), names_of(of)) == {}
@@ -188,7 +188,7 @@ def test_equal_files_without_events_give_no_warning() -> None:
 def test_warnings_do_not_depend_on_the_order_of_arrival() -> None:
     of = stream()
     rules = replace(RULES, name_of=names_of(of))
-    both = found(of, "2024-05-06/web1.11.log", "2024-05-06/web2.11.log")
+    both = listed_files(of, "2024-05-06/web1.11.log", "2024-05-06/web2.11.log")
     at_once = after({}, run({}, both, rules))
     late = {path: both[path] for path in ("2024-05-06/web2.11.log",)}
     first = after({}, run({}, late, rules))

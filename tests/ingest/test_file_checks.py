@@ -28,7 +28,7 @@ def at(number: int) -> datetime:
     return DAY + number * timedelta(hours=1)
 
 
-def judged(
+def check_file(
     monkeypatch: pytest.MonkeyPatch, checks: dict[str, object], accept: object, named: datetime | None = None
 ) -> tuple[FileContent, CheckResult]:
     """Return the verdict on a file whose events fall in hours 1, 2, 4 and 8, and on their number."""
@@ -55,7 +55,7 @@ def judged(
 def test_file_of_too_many_hours_is_quarantined_in_the_hour_of_its_name(
     monkeypatch: pytest.MonkeyPatch, named: datetime | None
 ) -> None:
-    content, verdict = judged(monkeypatch, {}, [], named)
+    content, verdict = check_file(monkeypatch, {}, [], named)
     assert (content.hours, content.first_event, content.last_event) == ((), None, None)
     assert content.failed == f"hours_bounded: observed 4, expected {EXPECTED}"
     assert (verdict.partition.hour, verdict.observed, verdict.success) == (named or UNKNOWN_HOUR, 4, False)
@@ -77,7 +77,7 @@ def test_file_of_many_hours_is_read_if_the_check_is_no_error(
     named: datetime | None,
     success: bool,
 ) -> None:
-    content, verdict = judged(monkeypatch, checks, accept, named)
+    content, verdict = check_file(monkeypatch, checks, accept, named)
     assert content.hours == (at(1), at(2), at(4), at(8))
     assert (content.first_event, content.last_event, content.failed) == (at(1), at(8), None)
     # Reported in the first hour in which the file has events.

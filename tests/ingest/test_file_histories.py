@@ -140,7 +140,7 @@ disks = st.dictionaries(
 )
 
 
-def ingested(
+def ingest_chunks(
     known: dict[str, FileRecord], asked: set[datetime], disk: Disk, stretch: Interval, chunk: int
 ) -> tuple[dict[str, FileRecord], set[datetime]]:
     """Run over an interval in chunks; return the result and the requested hours."""
@@ -173,9 +173,9 @@ def one_chunk(
 def test_run_in_chunks_gives_the_files_of_one_run(
     earlier: Disk, disk: Disk, start: int, hours: int, chunk: int
 ) -> None:
-    known, asked = ingested({}, set(), earlier, Interval(at(0), at(2)), 2)
+    known, asked = ingest_chunks({}, set(), earlier, Interval(at(0), at(2)), 2)
     stretch = Interval(at(start), at(start + hours))
-    chunked, whole = (ingested(known, asked, disk, stretch, size) for size in (chunk, hours))
+    chunked, whole = (ingest_chunks(known, asked, disk, stretch, size) for size in (chunk, hours))
     assert chunked == whole
     standing = [
         path for path, (hour, _, more) in disk.items() if all(at(n) in stretch for n in {hour, *more})
@@ -187,6 +187,6 @@ def test_run_in_chunks_gives_the_files_of_one_run(
 def test_file_with_hours_of_two_chunks_is_read() -> None:
     early, late = {"f": (4, "a", {4})}, {"f": (4, "ab", {5})}
     for before in ({}, early):
-        known, asked = ingested({}, set(), before, Interval(at(4), at(5)), 1)
-        known, _ = ingested(known, asked, late, Interval(at(0), at(10)), 5)
+        known, asked = ingest_chunks({}, set(), before, Interval(at(4), at(5)), 1)
+        known, _ = ingest_chunks(known, asked, late, Interval(at(0), at(10)), 5)
         assert (known["f"].status, known["f"].hours) == ("ingested", (at(4), at(5)))

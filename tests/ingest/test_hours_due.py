@@ -28,7 +28,7 @@ NOTHING = Decisions({}, {}, {}, frozenset(), frozenset())
 STANDS = PartitionState("published", "earlier", digest="1:2", input_hashes=EXPECTED, rows=1)
 
 
-def due(
+def required_hours(
     entries: Mapping[PartitionKey, PartitionState],
     known: Mapping[str, FileRecord] | None = None,
     decisions: Decisions = NOTHING,
@@ -47,7 +47,7 @@ def due(
 
 
 def test_unpublished_hour_is_required() -> None:
-    assert due({}) == ([at(0)], set())
+    assert required_hours({}) == ([at(0)], set())
 
 
 @pytest.mark.parametrize("table", ["events", "duplicates", "rejected", "files"])
@@ -57,7 +57,7 @@ def test_published_hour_is_not_written_unless_a_killed_run_left_part_of_it(
 ) -> None:
     entries = {partition_of(of.name, at(0)): STANDS for of in Tables.of(STREAM)}
     left = PartitionState(status, "earlier", digest="1:2", input_hashes=EXPECTED, rows=1)
-    assert due(entries | {partition_of(table, at(0)): left}) == (expected, set())
+    assert required_hours(entries | {partition_of(table, at(0)): left}) == (expected, set())
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -71,7 +71,7 @@ def test_hour_without_files_is_dropped_unless_it_was_requested(asked: bool) -> N
             "published", "earlier", input_hashes=EXPECTED, requested=asked
         ),
     }
-    assert due(entries, known, gone) == (([at(5)], set()) if asked else ([], {at(5)}))
+    assert required_hours(entries, known, gone) == (([at(5)], set()) if asked else ([], {at(5)}))
 
 
 @pytest.mark.parametrize("former", [frozenset[str](), frozenset({"former"})])

@@ -94,7 +94,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StreamHarness:
+def landed_files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StreamHarness:
     """Return a lake with all the files, after one run of ingest; tests must not change it."""
     folder = tmp_path_factory.mktemp("landed")
     with pytest.MonkeyPatch.context() as patch:
@@ -111,27 +111,27 @@ def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Str
 
 @pytest.mark.xdist_group("checks of ingest")
 @pytest.mark.parametrize("number", [pytest.param(n, id=f"hour {n}") for n in CASES])
-def test_file_fails_its_check_alone(landed: StreamHarness, number: int) -> None:
+def test_file_fails_its_check_alone(landed_files: StreamHarness, number: int) -> None:
     case = CASES[number]
-    verdicts = noted(landed.ledger.checks(landed.snapshot(), "ingest", {hour(number)}), "ingest")
+    verdicts = noted(landed_files.ledger.checks(landed_files.snapshot(), "ingest", {hour(number)}), "ingest")
     assert {verdict.check: verdict.observed for verdict in verdicts} == case.observed
     sample = [row for verdict in verdicts for row in verdict.failing_rows]
     assert len(sample) == len(case.sample)
     assert all(re.match(words, row) for words, row in zip(case.sample, sample, strict=True))
-    entry = landed.snapshot()[PartitionKey("ingest", "events", "events", hour(number))]
+    entry = landed_files.snapshot()[PartitionKey("ingest", "events", "events", hour(number))]
     assert (entry.status, entry.complete) == (case.status, not case.observed)
     assert all(check in (entry.reason or "") for check in case.observed)
 
 
 @pytest.mark.xdist_group("checks of ingest")
-def test_quarantined_file_publishes_no_rows_and_others_do(landed: StreamHarness) -> None:
-    rows = landed.rows_of("events")
+def test_quarantined_file_publishes_no_rows_and_others_do(landed_files: StreamHarness) -> None:
+    rows = landed_files.rows_of("events")
     many = {number: sum(row["hour"] == hour(number) for row in rows) for number in CASES}
     expected = {number: len(case.lines or ()) for number, case in CASES.items()}
     assert 0 < many[CUT] < expected[CUT]
     expected |= {CUT: many[CUT]} | {n: 0 for n, case in CASES.items() if case.status == "quarantined"}
     assert many == expected
-    reasons = [row["reason"] for row in landed.rows_of("rejected") if row["hour"] == hour(CUT)]
+    reasons = [row["reason"] for row in landed_files.rows_of("rejected") if row["hour"] == hour(CUT)]
     assert reasons == ["truncated"]
 
 
@@ -284,7 +284,7 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_selects_it(make_
     )
 
 
-def judged(
+def check_events(
     spark: SparkSession, harness: StreamHarness, times: list[int], claimed: int, span: Span
 ) -> dict[str, float | None]:
     """Return the verdicts on a file with events at some seconds, with a summary of so many events."""
@@ -316,8 +316,8 @@ def judged(
 def test_unaccounted_lines_fail_their_check(spark: SparkSession, make_stream: Make) -> None:
     span = Span(hour(2), hour(3))
     times = [7200, 7201, 10799]
-    assert judged(spark, make_stream(CHECKED), times, 3, span) == {}
-    assert judged(spark, make_stream(CHECKED), times, 5, span) == {"lines_accounted": 2}
+    assert check_events(spark, make_stream(CHECKED), times, 3, span) == {}
+    assert check_events(spark, make_stream(CHECKED), times, 5, span) == {"lines_accounted": 2}
 
 
 @makes_fail("times_inside_hour")
@@ -325,7 +325,7 @@ def test_events_outside_the_hour_of_their_file_fail_their_check(
     spark: SparkSession, make_stream: Make
 ) -> None:
     for second, outside in ((7199, 1), (10800, 1e-6)):
-        found = judged(spark, make_stream(CHECKED), [7200, second], 2, Span(hour(2), hour(3)))
+        found = check_events(spark, make_stream(CHECKED), [7200, second], 2, Span(hour(2), hour(3)))
         assert found == {"times_inside_hour": pytest.approx(outside)}
 
 

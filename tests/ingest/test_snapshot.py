@@ -32,9 +32,9 @@ OLD = {"specification": "then"}
 
 
 def entry(
-    status: Any = "published", inputs: Mapping[str, str] | None = EXPECTED, asked: bool = True
+    status: Any = "published", inputs: Mapping[str, str] | None = EXPECTED, requested_states: bool = True
 ) -> PartitionState:
-    return PartitionState(status, "a", input_hashes=inputs, requested=asked)
+    return PartitionState(status, "a", input_hashes=inputs, requested=requested_states)
 
 
 def scene(
@@ -54,12 +54,12 @@ def scene(
     return IngestSnapshot(snapshot, pins, scope, known or {}, there or {}, rules, lambda _: EXPECTED)
 
 
-def asked(*hours: int) -> dict[PartitionKey, PartitionState]:
+def requested_states(*hours: int) -> dict[PartitionKey, PartitionState]:
     return {partition_of("events", at(hour)): entry() for hour in hours}
 
 
 def test_run_examines_files_of_its_hours_and_of_known_hours_near_them() -> None:
-    found = scene(asked(6, 7, 12, 13))
+    found = scene(requested_states(6, 7, 12, 13))
     looked = [hour for hour in range(5, 16) if found.in_scope(at(hour), None)]
     # The hour between is a gap that it fills.
     assert looked == [10, 11, 12]
@@ -131,7 +131,7 @@ def test_late_files_outside_the_repair_window_wait_and_others_are_not_selected()
     there = {name: listed(name, hour) for name, hour in names.items()} | {"nowhere": listed("nowhere", None)}
     known = {"known": replace(one(path="known")["known"], hour=at(3))}
     rules = replace(RULES, spec_hash=lambda hour: f"shape of {hour:%H}")
-    found = late_files(known, there, {"seen to"}, rules, scene(asked(3, 9)).is_too_late)
+    found = late_files(known, there, {"seen to"}, rules, scene(requested_states(3, 9)).is_too_late)
     (late,) = found.values()
     assert found.keys() == {"late"}
     # It is not known yet, so that the run that selects it reads it.

@@ -17,14 +17,14 @@ from transom.storage.tables import LakeError
 Make = Callable[..., StreamHarness]
 
 
-def named(harness: StreamHarness, table: str) -> set[str]:
+def committed_files(harness: StreamHarness, table: str) -> set[str]:
     """Return the data files that any commit has added."""
     logs = sorted(Path(harness.root, table, "_delta_log").glob("*.json"))
     entries = [json.loads(text) for log in logs for text in log.read_text().splitlines()]
     return {Path(entry["add"]["path"]).name for entry in entries if "add" in entry}
 
 
-def there(harness: StreamHarness, table: str) -> set[str]:
+def existing_files(harness: StreamHarness, table: str) -> set[str]:
     """Return the data files on the disk."""
     return {path.name for path in Path(harness.root, table).rglob("*.parquet")}
 
@@ -50,7 +50,7 @@ def test_unpublished_hour_uses_rows_where_they_were_written(make_stream: Make) -
     day.land(0, [line(3)], ".more")
     day.stage("ingest", 0, 2)
     for table in ("events", "rejected"):
-        assert there(day, table) == named(day, table)
+        assert existing_files(day, table) == committed_files(day, table)
     assert len(read(day, "events")) == 2
     assert (len(folders(day, "events")), folders(day, "rejected")) == (1, set())
     assert {row.source_line for row in day.table("rejected").collect()} == {41}
@@ -62,7 +62,7 @@ def test_quarantined_file_leaves_no_data_files(make_stream: Make) -> None:
     day.land(0, [line(1), *["torn"] * 30])
     day.stage("ingest", 0, 1)
     assert {row.status for row in day.table("files").collect()} == {"quarantined"}
-    assert there(day, "events") == there(day, "rejected") == set()
+    assert existing_files(day, "events") == existing_files(day, "rejected") == set()
 
 
 def test_failed_run_leaves_no_data_files(make_stream: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_failed_run_leaves_no_data_files(make_stream: Make, monkeypatch: pytest.
     monkeypatch.setattr("transom.features.ingest.stage.decide", fails)
     with pytest.raises(LandingError):
         day.stage("ingest", 0, 1)
-    assert there(day, "events") == set()
+    assert existing_files(day, "events") == set()
 
 
 def test_lake_with_pattern_characters_in_its_name_is_written(make_stream: Make) -> None:
@@ -97,7 +97,7 @@ def test_file_of_more_hours_than_parts_is_written_completely(
     together.stage("ingest", 0, 2)
     together.assert_same(divided)
     assert (len(read(divided, "events")), len(read(together, "events"))) == (2, 0)
-    assert there(together, "events") == named(together, "events")
+    assert existing_files(together, "events") == committed_files(together, "events")
 
 
 AGGREGATE = ("granules", "aggregates")
@@ -115,15 +115,15 @@ def test_rows_of_tasks_are_used_where_they_were_written(make_stream: Make) -> No
     """Slow (20 seconds): two lakes of all stages."""
     day = make_stream(PLAIN, ready=build)
     for table in AGGREGATE:
-        assert there(day, table) == named(day, table) == read(day, table, "made") != set()
+        assert existing_files(day, table) == committed_files(day, table) == read(day, table, "made") != set()
     # One block's existing rows and the new ones of the other are written together.
     text = PLAIN.replace("sent: sum(bytes)", "sent: max(bytes)")
     changed = make_stream(text)
     changed.stage("aggregates", 0, 2)
     for table in AGGREGATE:
-        assert there(changed, table) == named(changed, table)
-    assert there(changed, "granules") == read(changed, "granules", "made")
-    assert there(changed, "aggregates") != read(changed, "aggregates", "made")
+        assert existing_files(changed, table) == committed_files(changed, table)
+    assert existing_files(changed, "granules") == read(changed, "granules", "made")
+    assert existing_files(changed, "aggregates") != read(changed, "aggregates", "made")
     fresh = make_stream(text, lake="fresh")
     fresh.run(0, 2)
     changed.assert_same(fresh)
@@ -141,7 +141,7 @@ def test_rows_of_tasks_equal_rows_written_otherwise(
     other.assert_same(one)
     for table in AGGREGATE:
         assert read(other, table, "made") == set()
-        assert there(other, table) == named(other, table)
+        assert existing_files(other, table) == committed_files(other, table)
 
 
 @pytest.mark.full
@@ -166,7 +166,7 @@ def test_rows_lost_after_computation_fail_the_run(
             LakeError, match=rf"lake: 1 of \d+ files that were written for {table} cannot be found; run the"
         ):
             day.stage("aggregates", 0, 2)
-    assert there(day, "aggregates") == set()
+    assert existing_files(day, "aggregates") == set()
     day.run(0, 2)
     day.assert_ledger_true()
 

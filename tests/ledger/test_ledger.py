@@ -172,7 +172,7 @@ def run_of(ledger: Ledger, number: int, stage: str = "ingest") -> None:
     )
 
 
-def said(root: str) -> object:
+def ledger_content(root: str) -> object:
     """Return the full content of a ledger."""
     ledger = Ledger(root)
     snapshot = ledger.snapshot()
@@ -195,14 +195,14 @@ def test_ledger_reads_the_same_after_compaction(ledger: Ledger, monkeypatch: pyt
         run_of(ledger, number, "aggregates")
         if number < 3:
             tidying.compact(ledger, "ingest")
-    scattered = said(ledger.root)
+    scattered = ledger_content(ledger.root)
     assert [run["run_id"] for run in ledger.runs()][-2:] == ["aggregates 3", "ingest 3"]
     token = ledger.open("ledger").version()
     assert files(ledger, "ingest") == {"ledger": 4, "checks": 4, "runs": 4}
     tidying.compact(ledger, "ingest")
     assert files(ledger, "ingest") == {"ledger": 1, "checks": 1, "runs": 1}
     assert files(ledger, "aggregates") == {"ledger": 4, "checks": 4, "runs": 4}
-    assert said(ledger.root) == scattered
+    assert ledger_content(ledger.root) == scattered
     # A ledger with a cache sees it, and the token of a claim is above all earlier ones.
     assert ledger.snapshot() == Ledger(ledger.root).snapshot()
     assert ledger.claim("ingest", [node(0)], "later", ledger.snapshot()).token > token + 1
@@ -221,10 +221,10 @@ def test_full_files_are_not_compacted(in_many_files: Ledger, monkeypatch: pytest
     ledger = in_many_files
     monkeypatch.setattr(tidying, "FULL", 5000)
 
-    def told(*_: object, target_size: int) -> None:
+    def write_many(*_: object, target_size: int) -> None:
         pytest.fail(f"what is smaller than {target_size} is brought together")
 
-    monkeypatch.setattr(TableOptimizer, "compact", told)
+    monkeypatch.setattr(TableOptimizer, "compact", write_many)
     tidying.compact(ledger, "ingest")
     monkeypatch.setattr(tidying, "FULL", 50_000)
     with pytest.raises(pytest.fail.Exception, match="what is smaller than 50000 is brought together"):

@@ -96,8 +96,8 @@ def planned(
     return plan(Stage("sum", 1, (state_of(of, shape), of)), of, snapshot, scope, (), again)
 
 
-def targets(found: Plan, block: str = "one") -> list[int]:
-    return [(hour - DAY) // HOUR for hour in found.targets.get(block, ())]
+def targets(range_hash: Plan, block: str = "one") -> list[int]:
+    return [(hour - DAY) // HOUR for hour in range_hash.targets.get(block, ())]
 
 
 @given(st.integers(0, 20), st.integers(1, 10), st.integers(1, 12), st.integers(-10, 40))
@@ -147,7 +147,7 @@ def test_gap_created_by_another_run_next_to_this_one_is_noticed() -> None:
     st.randoms(use_true_random=False),
 )
 def test_requested_hours_do_not_depend_on_order(runs: list[tuple[int, int]], size: int, rng: Random) -> None:
-    def asked(order: list[tuple[int, int]]) -> set[datetime]:
+    def requested_hours(order: list[tuple[int, int]]) -> set[datetime]:
         known: set[datetime] = set()
         for start, hours in order:
             stretch = between(start, start + hours)
@@ -155,24 +155,24 @@ def test_requested_hours_do_not_depend_on_order(runs: list[tuple[int, int]], siz
                 known |= Scope.of(chunk, stretch, HEAL, known).requested
         return known
 
-    assert asked([*rng.sample(runs, len(runs)), rng.choice(runs)]) == asked(runs)
+    assert requested_hours([*rng.sample(runs, len(runs)), rng.choice(runs)]) == requested_hours(runs)
 
 
 def test_state_of_another_specification_is_computed_first_at_any_distance() -> None:
     of = step("one", back=5)
     snapshot = results(LedgerSnapshot(state(range(7), "one")), of, range(6))
-    found = planned(of, snapshot, between(6, 7), shape="changed")
+    range_hash = planned(of, snapshot, between(6, 7), shape="changed")
     # Hours in the repair window are computed from it, too.
-    assert targets(found) == [3, 4, 5, 6]
-    assert {node.hour for node in found.needed} == {at(n) for n in range(7)}
+    assert targets(range_hash) == [3, 4, 5, 6]
+    assert {node.hour for node in range_hash.needed} == {at(n) for n in range(7)}
     assert planned(of, snapshot, between(6, 7)).needed == frozenset()
 
 
 def test_new_block_is_stale_in_every_requested_hour() -> None:
     of = step("one", "new")
     snapshot = results(LedgerSnapshot(state(range(6), "one", "new")), step("one"), range(6))
-    found = planned(of, snapshot, between(5, 6))
-    assert (targets(found), targets(found, "new")) == ([], [2, 3, 4, 5])
+    range_hash = planned(of, snapshot, between(5, 6))
+    assert (targets(range_hash), targets(range_hash, "new")) == ([], [2, 3, 4, 5])
     scope = Scope.within(between(5, 6), between(5, 6), HEAL)
     left = left_stale(stale_partitions(Stage("sum", 1, (state_of(of), of)), snapshot, ()), snapshot, scope)
     assert left == {PartitionKey("sum", "new", "result", at(n)): None for n in (0, 1)}
@@ -181,9 +181,9 @@ def test_new_block_is_stale_in_every_requested_hour() -> None:
 def test_state_of_a_new_block_is_computed_first_at_any_distance() -> None:
     of = step("one", "new", back=5)
     snapshot = results(LedgerSnapshot(state(range(6), "one")), step("one", back=5), range(6))
-    found = planned(of, snapshot, between(5, 6))
-    assert {node.hour for node in found.needed} == {at(n) for n in range(6)}
-    assert {node.block for node in found.needed} == {"new"}
+    range_hash = planned(of, snapshot, between(5, 6))
+    assert {node.hour for node in range_hash.needed} == {at(n) for n in range(6)}
+    assert {node.block for node in range_hash.needed} == {"new"}
 
 
 def test_hours_requested_of_ingest_are_required() -> None:
@@ -194,9 +194,9 @@ def test_hours_requested_of_ingest_are_required() -> None:
     beside = {of_events(6): PartitionState("published", "i", digest="1:6", requested=False)}
     snapshot = LedgerSnapshot(events(range(6)) | beside)
     # Other hours are not computed; files of these may have put rows there.
-    found = planned(of, snapshot, between(5, 9))
-    assert targets(found) == [2, 3, 4, 5]
-    assert found.needed == {PartitionKey("sum", "one", "state", at(n)) for n in range(6)}
+    range_hash = planned(of, snapshot, between(5, 9))
+    assert targets(range_hash) == [2, 3, 4, 5]
+    assert range_hash.needed == {PartitionKey("sum", "one", "state", at(n)) for n in range(6)}
     stage = Stage("sum", 1, (state_of(of), of))
     scope = Scope.within(between(5, 9), between(5, 9), HEAL)
     tables = [name for name in ("state", "result") for _ in range(2)]
@@ -217,17 +217,17 @@ def test_rows_computed_from_changed_state_are_out_of_date() -> None:
     of = step("one", back=5)
     snapshot = results(LedgerSnapshot(state(range(9), "one")), of, range(9))
     snapshot = snapshot.updated({of_events(1): replace(snapshot[of_events(1)], digest="1:9")})
-    found = planned(of, snapshot, between(6, 7))
+    range_hash = planned(of, snapshot, between(6, 7))
     # Hours 7 and 8 do not depend on it.
-    assert (targets(found), found.needed) == ([3, 4, 5, 6], {of_state(1)})
+    assert (targets(range_hash), range_hash.needed) == ([3, 4, 5, 6], {of_state(1)})
     stage = Stage("sum", 1, (state_of(of), of))
     scope = Scope.within(between(6, 7), between(6, 7), HEAL)
     left = left_stale(stale_partitions(stage, snapshot, ()), snapshot, scope)
     assert sorted(left) == [of_result(1), of_result(2), of_state(1)]
     # They depend on its new state too.
     made = {node: replace(entry, digest="1:9") for node, entry in _made(snapshot, state_of(of), [1])}
-    found = planned(of, snapshot.updated(made), between(6, 7))
-    assert (targets(found), found.needed) == ([3, 4, 5, 6], frozenset())
+    range_hash = planned(of, snapshot.updated(made), between(6, 7))
+    assert (targets(range_hash), range_hash.needed) == ([3, 4, 5, 6], frozenset())
 
 
 contents = st.lists(st.tuples(st.sampled_from(["0:0", "1:2", "2:2"]), st.booleans()), min_size=9, max_size=9)
@@ -237,13 +237,13 @@ contents = st.lists(st.tuples(st.sampled_from(["0:0", "1:2", "2:2"]), st.boolean
 def test_hours_with_equal_inputs_have_equal_hashes(
     one: list[tuple[str, bool]], other: list[tuple[str, bool]], first: int, more: int
 ) -> None:
-    def found(hours: list[tuple[str, bool]]) -> int:
+    def range_hash(hours: list[tuple[str, bool]]) -> int:
         entries = [PartitionState("published", "i", complete, digest) for digest, complete in hours]
         snapshot = LedgerSnapshot({of_events(n): entry for n, entry in enumerate(entries)})
         return snapshot.range_hash(("ingest", "events", "events"), at(first), at(last))
 
     last = min(first + more, 8)
-    assert (found(one) == found(other)) == (one[first : last + 1] == other[first : last + 1])
+    assert (range_hash(one) == range_hash(other)) == (one[first : last + 1] == other[first : last + 1])
 
 
 @pytest.mark.parametrize(
@@ -271,15 +271,15 @@ def test_table_may_read_earlier_hours_of_itself_only(own: list[InputRange]) -> N
 
 
 def test_hour_counted_as_empty_equals_an_empty_hour() -> None:
-    def found(snapshot: dict[PartitionKey, PartitionState], table: str = "state") -> int:
+    def range_hash(snapshot: dict[PartitionKey, PartitionState], table: str = "state") -> int:
         return LedgerSnapshot(snapshot).range_hash(("sum", "one", table), at(0), at(1))
 
     empty = {of_state(n): PartitionState("published", "a") for n in (0, 1)}
-    assert found(empty) == found({}) == 0
+    assert range_hash(empty) == range_hash({}) == 0
     # Hour 0 is required and has not been computed.
-    assert found(events([0])) not in (0, found(events([1])))
-    assert found(events([0]) | empty) == 0
-    assert found(events([0]) | {of_state(0): PartitionState("published", "a", complete=False)}) != 0
+    assert range_hash(events([0])) not in (0, range_hash(events([1])))
+    assert range_hash(events([0]) | empty) == 0
+    assert range_hash(events([0]) | {of_state(0): PartitionState("published", "a", complete=False)}) != 0
     # Hour 0 was not requested, although files of other hours have rows there.
     some = {
         PartitionKey("ingest", "events", "events", at(0)): PartitionState(
@@ -306,17 +306,17 @@ def test_hour_missing_in_another_stage_blocks() -> None:
         events([4, 5]) | {PartitionKey("sum", "else", "result", at(4)): PartitionState("published", "a")}
     )
     scope = Scope.within(between(4, 6), between(4, 6), HEAL)
-    found = plan(stage, other, snapshot, scope, ())
+    range_hash = plan(stage, other, snapshot, scope, ())
     # Hour 3 is not requested: it is empty, and only hour 4 is waited for.
     made = PartitionKey("sum", "one", "result", at(4))
     cause = Reason("waits", "sum one 2015-05-17T04:00 has not been computed", made.key)
-    assert found.reasons == {four: cause, five: cause}
+    assert range_hash.reasons == {four: cause, five: cause}
     snapshot = snapshot.updated({made: PartitionState("published", "a")})
-    found = plan(stage, other, snapshot, scope, ())
-    assert {of: cause.text for of, cause in found.reasons.items()} == {
+    range_hash = plan(stage, other, snapshot, scope, ())
+    assert {of: cause.text for of, cause in range_hash.reasons.items()} == {
         five: "sum one 2015-05-17T05:00 has not been computed"
     }
-    assert targets(found) == [4]
+    assert targets(range_hash) == [4]
 
 
 def test_completeness_checks_are_inputs_and_other_checks_are_not() -> None:
@@ -411,9 +411,9 @@ def test_hour_blocked_by_the_same_cause_is_not_written_again() -> None:
             of_result(3): replace(snapshot[of_result(3)], input_hashes={}),
         }
     )
-    found = planned(of, snapshot, between(3, 4))
-    assert found.reasons == {of_result(n): cause for n in (1, 2, 3)}
-    settled = resolve_outcomes("sum", of, found, snapshot, {}, (), RULES, "b")
+    range_hash = planned(of, snapshot, between(3, 4))
+    assert range_hash.reasons == {of_result(n): cause for n in (1, 2, 3)}
+    settled = resolve_outcomes("sum", of, range_hash, snapshot, {}, (), RULES, "b")
     assert settled == {
         node: PartitionState("blocked", "b", complete=False, reason=cause.text, reasons=(cause,))
         for node in (of_result(2), of_result(3))

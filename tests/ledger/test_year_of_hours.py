@@ -48,7 +48,7 @@ class Looks:
         return dict(self.counts)
 
 
-def lived(make_stream: Make, past: int, name: str) -> StreamHarness:
+def lake_with_history(make_stream: Make, past: int, name: str) -> StreamHarness:
     """Return a lake in which some hours have run, with two more landed."""
     made = make_stream(WEB, name)
     for number in range(-past, 2):
@@ -73,7 +73,7 @@ def test_work_of_a_run_is_constant_for_any_number_of_earlier_hours(
 ) -> None:
     seen = []
     for past in (80, 160):
-        made = lived(make_stream, past, f"after-{past}")
+        made = lake_with_history(make_stream, past, f"after-{past}")
         # The first run of such a lake copies the known state of its files.
         an_hour(made, 0)
         with monkeypatch.context() as patch:

@@ -31,7 +31,7 @@ def fresh(text: str, entries: dict[PartitionKey, PartitionState]) -> Freshness:
     return freshness_of(parse(yaml.safe_load(text)), LedgerSnapshot(entries))
 
 
-def made(stream: Stream) -> dict[PartitionKey, PartitionState]:
+def written_hour(stream: Stream) -> dict[PartitionKey, PartitionState]:
     """Write an hour of all tables to the ledger, as a run does."""
     node = PartitionKey("ingest", "events", "events", HOUR)
     inputs = freshness_of(stream, LedgerSnapshot({})).recorded_inputs(node, "published")
@@ -40,15 +40,15 @@ def made(stream: Stream) -> dict[PartitionKey, PartitionState]:
     nodes = asked.partitions("patterns", HOUR)
     snapshot = LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in nodes}})
     now = freshness_of(stream, snapshot)
-    made = {node: now.recorded_inputs(node, "published") for node in nodes}
+    written_hour = {node: now.recorded_inputs(node, "published") for node in nodes}
     return {
         **events,
-        **{node: PartitionState("published", "a", input_hashes=of) for node, of in made.items()},
+        **{node: PartitionState("published", "a", input_hashes=of) for node, of in written_hour.items()},
     }
 
 
 def test_hour_of_patterns_is_as_fresh_as_its_tables() -> None:
-    entries = made(parse(yaml.safe_load(TEXT)))
+    entries = written_hour(parse(yaml.safe_load(TEXT)))
     of = fresh(TEXT, entries)
     tables = {(node.block, node.table) for node in of.partitions("patterns", HOUR)}
     # A short pattern has no batch of an hour.
@@ -70,7 +70,7 @@ def test_hour_of_patterns_is_as_fresh_as_its_tables() -> None:
 )
 def test_fields_of_a_pattern_have_texts(change: tuple[str, str], table: str, words: set[str]) -> None:
     stream = parse(yaml.safe_load(TEXT.replace(*change, 1)))
-    of = freshness_of(stream, LedgerSnapshot(made(parse(yaml.safe_load(TEXT)))))
+    of = freshness_of(stream, LedgerSnapshot(written_hour(parse(yaml.safe_load(TEXT)))))
     node = PartitionKey("patterns", "slow", table, HOUR)
     assert "specification" in [reason.code for reason in of.why_not(node)]
     assert all(word in changed_specification(stream, of, node) for word in words)

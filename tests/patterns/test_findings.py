@@ -55,7 +55,7 @@ def row(number: int, name: str, state: str = "partial", **more: Any) -> dict[str
 SCHEMA = Table.load("episodes").declare(key={"user": "string", "status": "bigint"}).arrow_schema()
 
 
-def hold(
+def publish_rows(
     ledger: Ledger, rows: list[dict[str, Any]], hours: range = range(1, 9), killed: bool = False
 ) -> None:
     """Run with these published rows of some hours, or with a kill before the commit."""
@@ -86,7 +86,7 @@ def version(ledger: Ledger) -> int:
 
 @pytest.mark.parametrize("title", ["{user}", None])
 def test_title_is_one_line_for_any_values(ledger: Ledger, title: str | None) -> None:
-    hold(ledger, [row(2, "a", user="o'\n\tbrien\x1b[2J")], range(1, 3))
+    publish_rows(ledger, [row(2, "a", user="o'\n\tbrien\x1b[2J")], range(1, 3))
     publish(ledger, stream_of(title=title))
     (found,) = findings(ledger.root, order=FINDING_ORDER)
     assert "o' brien [2J" in found.title
@@ -104,7 +104,7 @@ def test_finding_is_the_last_row_of_an_episode(ledger: Ledger) -> None:
         row(2, "b"),
         row(2, "c", user=None, start_time=at(0)),
     ]
-    hold(ledger, rows, range(1, 5))
+    publish_rows(ledger, rows, range(1, 5))
     assert publish(ledger, stream)
     first, second = findings(ledger.root, order=FINDING_ORDER)
     assert first == Finding(
@@ -135,7 +135,7 @@ def test_finding_is_the_last_row_of_an_episode(ledger: Ledger) -> None:
     assert version(ledger) == stood
 
     # An hour that only reports the end is no news: it belongs to the hour of the last match.
-    hold(ledger, [*rows, grown | {"hour": at(7), "state": "final", "new_matches": 0}])
+    publish_rows(ledger, [*rows, grown | {"hour": at(7), "state": "final", "new_matches": 0}])
     assert publish(ledger, stream)
     assert version(ledger) == stood + 1
     over = [
@@ -161,12 +161,12 @@ def test_only_changed_findings_are_written(ledger: Ledger, monkeypatch: pytest.M
     monkeypatch.setattr(sync, "_replace", noted)
     stream = stream_of()
     rows = [row(number, f"e{number}") for number in range(1, 6)]
-    hold(ledger, rows)
+    publish_rows(ledger, rows)
     publish(ledger, stream)
     before = findings(ledger.root, order=FINDING_ORDER)
     # One has grown, one has disappeared, and one is new.
     changed = [*rows[:1], *rows[2:], row(4, "e3", matches=2), row(7, "e7")]
-    hold(ledger, changed)
+    publish_rows(ledger, changed)
     publish(ledger, stream)
     assert written == [[at(n) for n in range(1, 6)], [at(2), at(3), at(4), at(7)]]
     after = findings(ledger.root, order=FINDING_ORDER)
@@ -181,7 +181,7 @@ def test_only_changed_findings_are_written(ledger: Ledger, monkeypatch: pytest.M
         (at(7), "app: it's o'brien, 1 tim"),
     ]
     anew = Ledger(f"{ledger.root}/anew")
-    hold(anew, changed)
+    publish_rows(anew, changed)
     publish(anew, stream)
     assert findings(anew.root, order=FINDING_ORDER) == after
 
@@ -189,26 +189,26 @@ def test_only_changed_findings_are_written(ledger: Ledger, monkeypatch: pytest.M
 def test_rows_of_a_killed_run_are_not_reported(ledger: Ledger) -> None:
     stream = stream_of()
     publish(ledger, stream)
-    hold(ledger, [row(2, "a"), row(3, "a", matches=2), row(4, "b")])
+    publish_rows(ledger, [row(2, "a"), row(3, "a", matches=2), row(4, "b")])
     publish(ledger, stream)
     stood = findings(ledger.root, order=FINDING_ORDER)
     assert len(stood) == 2
-    hold(ledger, [row(3, "a", matches=9), row(4, "b")], range(2, 4), killed=True)
+    publish_rows(ledger, [row(3, "a", matches=9), row(4, "b")], range(2, 4), killed=True)
     assert not publish(ledger, stream)
     # Nor does the claim of the next run make them published.
-    hold(ledger, [row(4, "b", user="eve")], range(3, 4), killed=True)
+    publish_rows(ledger, [row(4, "b", user="eve")], range(3, 4), killed=True)
     assert publish(ledger, stream)
     assert {(f.key, f.hour) for f in findings(ledger.root, order=FINDING_ORDER)} == {
         ("o'brien", at(3)),
         ("eve", at(4)),
     }
-    hold(ledger, [row(2, "a", matches=9)], range(2, 4))
+    publish_rows(ledger, [row(2, "a", matches=9)], range(2, 4))
     publish(ledger, stream)
     assert [f.title[:24] for f in findings(ledger.root, order=FINDING_ORDER)] == ["app: it's o'brien, 9 tim"]
 
 
 def test_changed_text_is_written_again_and_removed_pattern_has_no_findings(ledger: Ledger) -> None:
-    hold(ledger, [row(2, "a")])
+    publish_rows(ledger, [row(2, "a")])
     publish(ledger, stream_of())
     (before,) = findings(ledger.root, order=FINDING_ORDER)
     other = stream_of(title="{{{user}}}", severity="low", steps=[*STEPS[:1], ALIKE])
@@ -230,12 +230,12 @@ def test_changed_text_is_written_again_and_removed_pattern_has_no_findings(ledge
 
 def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
     rows = [row(2, "a", status=404), row(2, "b"), row(2, "c", user="null", level=9)]
-    hold(ledger, rows)
+    publish_rows(ledger, rows)
     publish(ledger, stream_of(key=["user", "status"]))
     assert sorted(f.key or "" for f in findings(ledger.root, order=FINDING_ORDER)) == [
         "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
     ]  # fmt: skip
-    hold(ledger, rows[:1])
+    publish_rows(ledger, rows[:1])
     publish(ledger, stream_of(key=[], title=None))
     (found,) = findings(ledger.root, order=FINDING_ORDER)
     assert (found.key, found.title) == (None, "app: x, 2015-05-17T01:00:01 to 2015-05-17T01:20:00")
@@ -245,7 +245,7 @@ def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
 def test_episode_that_no_hour_can_close_is_not_ongoing(ledger: Ledger) -> None:
     """An hour further than top and within after a row that calls it open does not look for it."""
     for last, ongoing in ((3, True), (4, True), (5, False)):
-        hold(ledger, [row(2, "a")], range(last, last + 1))
+        publish_rows(ledger, [row(2, "a")], range(last, last + 1))
         publish(ledger, stream_of(batch="1 hour"))
         assert [f.ongoing for f in findings(ledger.root, order=FINDING_ORDER)] == [ongoing]
         # Blocked hours have not looked.
@@ -263,22 +263,22 @@ def test_many_findings_take_several_commits_and_conflicts_are_retried(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "MAX_ROWS_PER_COMMIT", 1)
-    hold(ledger, [row(number, f"{number}{name}") for number in (1, 2) for name in "ab"])
+    publish_rows(ledger, [row(number, f"{number}{name}") for number in (1, 2) for name in "ab"])
     publish(ledger, stream_of())
     assert sorted(f.hour for f in findings(ledger.root, order=FINDING_ORDER)) == [at(1), at(1), at(2), at(2)]
     assert version(ledger) == 2
 
-    def met(*arguments: Any) -> None:
+    def conflict(*arguments: Any) -> None:
         raise CommitFailedError("another commit came first")
 
-    monkeypatch.setattr(sync, "_replace", met)
-    hold(ledger, [])
+    monkeypatch.setattr(sync, "_replace", conflict)
+    publish_rows(ledger, [])
     with pytest.raises(CommitFailedError, match="patterns: findings were written by others at every one of"):
         publish(ledger, stream_of())
 
 
 def test_worst_findings_are_first_and_an_interval_has_those_of_its_hours(ledger: Ledger) -> None:
-    hold(
+    publish_rows(
         ledger,
         [
             row(2, "a"),
@@ -335,5 +335,5 @@ def test_worst_findings_are_first_and_an_interval_has_those_of_its_hours(ledger:
 def test_empty_table_gives_no_findings(ledger: Ledger) -> None:
     assert not publish(ledger, stream_of())
     assert not sync.sync_table_findings(ledger, stream_of(), alerts.SOURCE)
-    hold(ledger, [])
+    publish_rows(ledger, [])
     assert (publish(ledger, stream_of()), version(ledger)) == (False, 0)

@@ -98,7 +98,7 @@ def cases(draw: st.DrawFn) -> tuple[EventPattern, list[list[Row]]]:
     return pattern, draw(st.lists(rows, min_size=1, max_size=3))
 
 
-def stretch(rows: list[Row]) -> RecordSequence:
+def to_sequence(rows: list[Row]) -> RecordSequence:
     time = np.cumsum([row[0] for row in rows]).tolist()
     codes: Mapping[str, list[int]] = {"a": [row[2] for row in rows], "b": [row[3] for row in rows]}
     return RecordSequence(time, [row[1] for row in rows], codes)
@@ -179,7 +179,7 @@ BB = PatternStep("b", 1, 2)
 @given(case=cases())
 def test_minimal_instances_equal_those_of_the_definition(case: tuple[EventPattern, list[list[Row]]]) -> None:
     pattern, rows = case
-    stretches = [stretch(some) for some in rows]
+    stretches = [to_sequence(some) for some in rows]
     firsts, lasts = minimal(pattern, joined(stretches))
     expected, before = [], 0
     for one in stretches:
@@ -197,7 +197,7 @@ def test_smallest_instance_of_a_slice_equals_that_of_the_definition(
     case: tuple[EventPattern, list[list[Row]]],
 ) -> None:
     pattern, rows = case
-    whole = stretch(rows[0])
+    whole = to_sequence(rows[0])
     smallest_of: dict[tuple[int, int], Instance] = {}
     for instance in instances(pattern, whole):
         smallest_of.setdefault((instance.places[0], instance.places[-1]), instance)
@@ -221,7 +221,7 @@ def test_values_are_stored_only_while_a_later_step_needs_them() -> None:
     steps = (PatternStep("a", 0), PatternStep("b", 1, agrees=(("a", "a", "a"),)), PatternStep("c", 2))
     pattern = EventPattern(tuple(Element((step,)) for step in steps), (), 100, 100)
     rows = [(1, bits, value, 0) for bits in (1, 2, 4) for value in range(5)]
-    search = _MinimalSearch(pattern, joined([stretch(rows)]))
+    search = _MinimalSearch(pattern, joined([to_sequence(rows)]))
     first = search.single_step(0, None)
     second = search.single_step(1, first)
     assert [sorted(matched.bound) for matched in (first, second, search.single_step(2, second))] == [

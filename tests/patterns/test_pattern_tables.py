@@ -120,7 +120,7 @@ def of_records(match: Instance, records: list[dict[str, object]], block: Pattern
     return [*kept, of_steps, [[record[name] for name in ORDER] for record in taken]]
 
 
-def told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
+def reported_matches(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     """Return the matches of a pattern from the table, in the same form."""
     block = block_of(harness.stream, name)
     rows = [row for row in harness.rows_of("matches") if row["block"] == name]
@@ -145,7 +145,7 @@ def told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     )
 
 
-def united(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
+def joined_matches(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     """Return key, bounds, number and first of the matches of a pattern that are joined."""
     pattern = harness.stream.patterns[name]
     rows = [row for row in harness.rows_of("matches") if row["block"] == name]
@@ -169,7 +169,7 @@ def united(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     )
 
 
-def last_told(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
+def last_episodes(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
     """Return the last row of each episode of a pattern."""
     key = harness.stream.patterns[name].key
     rows = [row for row in harness.rows_of("episodes") if row["block"] == name]
@@ -184,7 +184,7 @@ def test_matches_of_one_run_equal_those_of_the_definition(make_stream: Make) -> 
         day.land(number, lines)
     day.run(0, hours)
     for name in day.stream.patterns:
-        assert told(day, name) == expected(day, name, range(hours)) != [], name
+        assert reported_matches(day, name) == expected(day, name, range(hours)) != [], name
 
 
 @pytest.mark.full
@@ -201,7 +201,7 @@ def test_matches_equal_those_of_the_definition_for_any_history(make_stream: Make
     cuts = [(0, 2), (2, 4), (6, 7), (7, 11), (11, hours)]
     for start, end in rng.sample(cuts, len(cuts)):
         lived.run(start, end)
-    found = {name: told(lived, name) for name in lived.stream.patterns}
+    found = {name: reported_matches(lived, name) for name in lived.stream.patterns}
     asked = [number for cut in cuts for number in range(*cut)]
     assert found == {name: expected(lived, name, asked) for name in found}
     assert [row for row in found["slow"] if spans(row, hour(4), hour(6))]
@@ -213,11 +213,11 @@ def test_matches_equal_those_of_the_definition_for_any_history(make_stream: Make
     levels = {}
     for name, pattern in lived.stream.patterns.items():
         wanted = expected(whole, name, range(hours))
-        assert told(whole, name) == wanted
+        assert reported_matches(whole, name) == wanted
         levels[name] = {row[len(pattern.key)] for row in wanted}
     assert levels == {"guessed": {2, 3}, "slow": {2, 3}, "any": {0, 1, 2}, "quick": {0, 1, 2, 3}}
-    together = {name: united(whole, name) for name in whole.stream.patterns}
-    assert {name: last_told(whole, name) for name in together} == together
+    together = {name: joined_matches(whole, name) for name in whole.stream.patterns}
+    assert {name: last_episodes(whole, name) for name in together} == together
     rows = whole.rows_of("episodes")
     assert {row["state"] for row in rows} == {"partial", "final"}
     assert {row["matches"] for row in rows} > {1}
@@ -299,13 +299,16 @@ def test_raising_detector_is_named_with_key_and_window_and_other_hours_are_publi
     )
     assert day.table("matches").count() == 2
     # The finding for the user has it, too.
-    told = [
+    reported_matches = [
         finding
         for finding in day.findings()
         if finding.stage == "patterns" and finding.kind == "check_failed"
     ]
-    assert any("10.0.0.2" in words for finding in told for words in finding.evidence)
-    assert all(finding.evidence[-1].startswith("to mend it: mend the detector, then run") for finding in told)
+    assert any("10.0.0.2" in words for finding in reported_matches for words in finding.evidence)
+    assert all(
+        finding.evidence[-1].startswith("to mend it: mend the detector, then run")
+        for finding in reported_matches
+    )
 
 
 @pytest.mark.full

@@ -114,7 +114,7 @@ def told_of(
     }  # fmt: skip
 
 
-def told(harness: StreamHarness, name: str) -> Iterator[Event]:
+def reported_items(harness: StreamHarness, name: str) -> Iterator[Event]:
     block = persistence_block_of(harness.stream, name)
     for said, row in sketched.told(harness, "persistent_items", name, block.item):
         assert row["is_certain"] or row["low"] is None or row["low"] < block.tracking.params.min_certain
@@ -131,7 +131,7 @@ def told(harness: StreamHarness, name: str) -> Iterator[Event]:
 
 def check(harness: StreamHarness, asked: Sequence[int]) -> None:
     blocks = harness.stream.persistence
-    for name, rows in sketched.blocks_as_expected(harness, told, expected, blocks, asked):
+    for name, rows in sketched.blocks_as_expected(harness, reported_items, expected, blocks, asked):
         changes = {row["change"] for row in rows}
         # In six hours few enter, and none has left.
         assert changes >= ({"entered", "stays"} if len(asked) > 6 else {"entered"}), name
@@ -189,7 +189,7 @@ def recounted(
         end = micros(hour(number)) + HOUR
         if end % tracking.length:
             continue
-        told = {
+        reported_items = {
             bytes_of([row[column] for column in block.item])
             for row in rows
             if row["block"] == name
@@ -202,9 +202,9 @@ def recounted(
             counts["items"] += 1
             counts["pairs"] += many
             counts["persistent"] += persistent
-            counts["missed"] += persistent and item not in told
+            counts["missed"] += persistent and item not in reported_items
             counts["transient"] += not persistent
-            counts["named_wrongly"] += not persistent and item in told
+            counts["named_wrongly"] += not persistent and item in reported_items
     return counts
 
 

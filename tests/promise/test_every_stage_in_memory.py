@@ -332,7 +332,7 @@ STRIKES = st.none() | st.builds(
 TURNS = st.builds(Turn, st.lists(EVENTS, max_size=6), st.booleans(), seldom, RUNS, STRIKES)
 
 
-def happened(lake: Pipeline, turn: Turn, stages: Sequence[str]) -> Mapping[str, Outcome] | None:
+def apply_turn(lake: Pipeline, turn: Turn, stages: Sequence[str]) -> Mapping[str, Outcome] | None:
     """Apply a turn to a lake. Return None if its run did not end."""
     for events in turn.events:
         events.happen(lake)
@@ -394,7 +394,7 @@ def test_any_history_equals_one_run(stage: str, turns: list[Turn], last: int) ->
     stages = upstream(stage)
     lake = Pipeline()
     for turn in turns:
-        outcomes = happened(lake, turn, stages)
+        outcomes = apply_turn(lake, turn, stages)
         assert_kept(lake, turn, outcomes, stages)
     lake.specify(STREAM)
     for number in range(HOURS):

@@ -26,7 +26,7 @@ def files(harness: StreamHarness) -> None:
         harness.land(number, [line(3600 * number, f"10.0.0.{number}", 5), *early])
 
 
-def ingested(harness: StreamHarness) -> None:
+def ingest_files(harness: StreamHarness) -> None:
     """Return a lake with these files."""
     files(harness)
     harness.stage("ingest", 0, 6)
@@ -51,7 +51,7 @@ def test_rows_retained_under_another_specification_are_unchanged_when_restored(
     make_stream: Make,
 ) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    never, lived = (make_stream(WEIGHED, lake, ready=ingested) for lake in ("never", "lived"))
+    never, lived = (make_stream(WEIGHED, lake, ready=ingest_files) for lake in ("never", "lived"))
     # Its rows stay.
     never.land(4, []).unlink()
     plain = make_stream(BRIEF, "lived")
@@ -77,7 +77,7 @@ def test_rows_retained_under_another_specification_are_unchanged_when_restored(
 def test_hour_published_outside_repair_window_is_stale_under_both_specifications(
     make_stream: Make,
 ) -> None:
-    never, lived = (make_stream(BRIEF, lake, ready=ingested) for lake in ("never", "lived"))
+    never, lived = (make_stream(BRIEF, lake, ready=ingest_files) for lake in ("never", "lived"))
     # The row is gone from hour 3, too, of which a run of hour 5 reads no other file.
     never.land(5, []).unlink()
     never.stage("ingest", 5, 6)

@@ -75,7 +75,7 @@ def paths(data: dict[str, Any]) -> list[str]:
     return [problem.path for problem in error.value.problems]
 
 
-def spoilt(data: dict[str, Any], kind: str) -> str:
+def break_field(data: dict[str, Any], kind: str) -> str:
     """Give a part of a kind an invalid value, and return the path of the field."""
     part = data[kind][PARTS[kind]]
     field = {"columns": "type", "checks": "severity"}.get(kind, "where")
@@ -105,7 +105,7 @@ def test_every_feature_has_a_part() -> None:
 @pytest.mark.parametrize("first", PARTS)
 def test_invalid_part_hides_no_problem_of_another_feature(first: str) -> None:
     """Neither a problem of one field nor one between fields is hidden, and no others appear."""
-    for spoil in (spoilt, with_unknown_column):
+    for spoil in (break_field, with_unknown_column):
         data = deepcopy(SOUND)
         assert paths_of(data, [spoil(data, first)])
         for second in PARTS.keys() - {first}:
@@ -128,7 +128,7 @@ def test_invalid_field_hides_no_problem_of_any_feature(name: str) -> None:
 
 def test_all_errors_are_reported_together() -> None:
     data = deepcopy(SOUND)
-    expected = [spoilt(data, kind) for kind in PARTS]
+    expected = [break_field(data, kind) for kind in PARTS]
     assert paths_of(data, expected)
     data = deepcopy(SOUND)
     expected = [with_unknown_column(data, kind) for kind in PARTS]

@@ -36,12 +36,12 @@ def read(table: Path, part: DataFile) -> list[tuple[datetime, str | None]]:
 
 
 @pytest.fixture(params=[1, parts.FLUSH_BYTES])
-def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def buffered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether rows are buffered."""
     monkeypatch.setattr(parts, "FLUSH_BYTES", request.param)
 
 
-@pytest.mark.usefixtures("held")
+@pytest.mark.usefixtures("buffered")
 @given(batches=st.lists(ROWS, max_size=4), threads=st.sampled_from([1, 3]))
 def test_each_row_is_in_the_file_of_its_hour_in_order(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[datetime, str | None]]], threads: int

@@ -29,7 +29,7 @@ def table(root: Path, texts: list[str]) -> None:
     write_deltalake(str(root / "lines"), rows, partition_by=["hour"], mode="append")
 
 
-def taken(root: Path, *numbers: int) -> pa.Table | None:
+def read_rows_of(root: Path, *numbers: int) -> pa.Table | None:
     return small.read_if_small(
         [(small.TableReader(DeltaTable(f"{root}/lines", version=0)), {hour(number) for number in numbers})]
     )
@@ -37,13 +37,13 @@ def taken(root: Path, *numbers: int) -> pa.Table | None:
 
 def test_rows_of_requested_hours_are_read_in_the_tables_types(tmp_path: Path) -> None:
     table(tmp_path, ["one", "two", "three"])
-    table_of_one = taken(tmp_path, 0)
+    table_of_one = read_rows_of(tmp_path, 0)
     assert table_of_one is not None
     assert table_of_one.to_pylist() == [
         {"hour": hour(0), "raw": raw, "names": ["a", None]} for raw in ("one", "three")
     ]
     assert table_of_one.schema.field("raw").type == pa.string()
-    assert taken(tmp_path) is None
+    assert read_rows_of(tmp_path) is None
 
 
 def test_rows_in_many_files_are_one_batch_for_spark(tmp_path: Path) -> None:
@@ -61,15 +61,15 @@ def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyP
     stored = sum(file.stat().st_size for file in (tmp_path / "lines").rglob("*.parquet"))
     assert stored < 20_000
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 500_000)
-    assert taken(tmp_path, 0) is None
+    assert read_rows_of(tmp_path, 0) is None
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 1_200_000)
-    assert taken(tmp_path, 0) is not None
-    assert taken(tmp_path, 0, 1) is None
+    assert read_rows_of(tmp_path, 0) is not None
+    assert read_rows_of(tmp_path, 0, 1) is None
     # Read at any number of versions.
     versions = [small.TableReader(DeltaTable(f"{tmp_path}/lines")) for _ in range(2)]
     assert small.read_if_small([(stored, {hour(at)}) for at, stored in enumerate(versions)]) is None
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", stored // 3)
-    assert taken(tmp_path, 0, 1) is None
+    assert read_rows_of(tmp_path, 0, 1) is None
 
 
 def test_size_of_lists_is_that_of_their_elements(tmp_path: Path) -> None:

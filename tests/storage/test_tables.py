@@ -95,7 +95,7 @@ def test_columns_of_an_earlier_specification_are_outside_the_promise(tmp_path: P
     assert (widened.digest_columns(), table.digest_columns()) == (("hour", "raw"), ("hour", "raw"))
 
 
-def kept(root: Path) -> tuple[str | None, int]:
+def retention(root: Path) -> tuple[str | None, int]:
     """Return a table's retention of old versions, and the number of its versions."""
     table = DeltaTable(str(root / "files"))
     return table.metadata().configuration.get(KEPT), table.version()
@@ -112,8 +112,8 @@ def test_versions_with_published_rows_are_retained_in_new_and_old_tables(tmp_pat
     for _ in range(2):
         for root in ("old", "new"):
             create(str(tmp_path / root), Table.load("files"))
-        assert kept(tmp_path / "old") == ("false", 1)
-        assert kept(tmp_path / "new") == ("false", 0)
+        assert retention(tmp_path / "old") == ("false", 1)
+        assert retention(tmp_path / "new") == ("false", 0)
     # Old versions of the ledger are never read.
     create(str(tmp_path), Table.load("ledger"))
     assert DeltaTable(str(tmp_path / "ledger")).metadata().configuration == {
@@ -138,7 +138,7 @@ def test_table_repaired_by_two_runs_at_once_is_repaired_once(
 
     monkeypatch.setattr(tables, "DeltaTable", Met)
     create(str(tmp_path), table)
-    assert kept(tmp_path) == ("false", 1)
+    assert retention(tmp_path) == ("false", 1)
 
 
 def test_table_always_changed_by_others_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

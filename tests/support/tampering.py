@@ -26,7 +26,7 @@ def tampered(stage: Stage, table: str, change: Callable[[DataFrame], DataFrame])
             computed = step.compute(request)
             return replace(
                 computed,
-                tasks=[BlockTask(share.block, change(made(step, share))) for share in computed.tasks],
+                tasks=[BlockTask(share.block, change(block_rows(step, share))) for share in computed.tasks],
             )
 
         return run
@@ -63,7 +63,7 @@ def overcounted(stage: Stage, table: str, more: Mapping[str, int], hours: Collec
     return replace(stage, steps=tuple(steps))
 
 
-def made(step: TableStep, share: BlockTask) -> DataFrame:
+def block_rows(step: TableStep, share: BlockTask) -> DataFrame:
     """Return the rows of a block as a DataFrame."""
     # Tasks do not receive the share, which contains the session.
     make, count, columns = share.compute, share.compute_counting, list(step.outputs[share.block].columns)

@@ -55,7 +55,7 @@ def updated(who: str, columns: int, seconds: float, to_fewest: float) -> dict[st
     return {"bench": "updates", "who": who, "columns": columns, **figures}
 
 
-def ingested(who: str, seconds: float, layout: str = "plain") -> dict[str, Any]:
+def ingest_result(who: str, seconds: float, layout: str = "plain") -> dict[str, Any]:
     return {**INGEST, "layout": layout, "who": who, "seconds": seconds, "all": [{"seconds": seconds}]}
 
 
@@ -64,12 +64,12 @@ def aggregated(who: str, seconds: float) -> dict[str, Any]:
 
 
 ROWS: list[dict[str, Any]] = [
-    ingested("transom", 20.0),
-    ingested("spark, shuffled by hour", 30.0),
-    ingested("spark", 19.0),
+    ingest_result("transom", 20.0),
+    ingest_result("spark, shuffled by hour", 30.0),
+    ingest_result("spark", 19.0),
     # Another layout is other work.
-    ingested("transom", 10.0, "hourly"),
-    ingested("spark", 10.0, "hourly"),
+    ingest_result("transom", 10.0, "hourly"),
+    ingest_result("spark", 10.0, "hourly"),
     aggregated(OURS, 4.0),
     aggregated(STAGE, 8.0),
     aggregated(WINDOW, 48.0),
@@ -126,7 +126,7 @@ def test_each_value_is_next_to_its_peers_and_its_target() -> None:
     judged = table.judged(ROWS)
     assert [(row["times_as_fast"], row["aim"], row["met"]) for row in judged] == JUDGED
     # Missing values are not mentioned.
-    assert table.judged([ingested("spark", 19.0)])[0]["times_as_fast"] is None
+    assert table.judged([ingest_result("spark", 19.0)])[0]["times_as_fast"] is None
 
 
 def test_markdown_and_json_have_the_same_values(tmp_path: Path) -> None:

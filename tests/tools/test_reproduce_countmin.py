@@ -116,34 +116,34 @@ def rows(**changes: dict[str, float]) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def told(of: pd.DataFrame, **nodes: float) -> list[str]:
+def claims(of: pd.DataFrame, **nodes: float) -> list[str]:
     some = pd.DataFrame([{"lacking": 5, "bound": 10, "bits": 7, "most": 7, **nodes}])
     return [text for text in study.verdicts(of, some) if text.startswith("NO")]
 
 
 def test_false_claims_are_reported() -> None:
-    assert told(rows()) == []
-    assert len(told(rows(window={"Splitter": 3e6}))) == 3
-    assert len(told(rows(window={"splits": 95}))) == 1
-    assert len(told(rows(changing={"Splitter": 1e6, "most Splitter": 900}))) == 2
-    assert len(told(rows(attack={"Simple": 5e3}))) == 2
-    assert len(told(rows(period={"splits": 9}))) == 2
+    assert claims(rows()) == []
+    assert len(claims(rows(window={"Splitter": 3e6}))) == 3
+    assert len(claims(rows(window={"splits": 95}))) == 1
+    assert len(claims(rows(changing={"Splitter": 1e6, "most Splitter": 900}))) == 2
+    assert len(claims(rows(attack={"Simple": 5e3}))) == 2
+    assert len(claims(rows(period={"splits": 9}))) == 2
     one = rows()
     one.loc[(one.figure == "period") & (one["at"] == 1000) & (one.of == "Normal"), "Simple"] = 9e5
-    assert len(told(one)) == 1
-    assert len(told(rows(rows={"Simple": 9e4}))) == 2
-    assert len(told(rows(rows={"Proportional": 1e6}))) == 1
-    assert len(told(rows(changing={"most Splitter": 6e3}))) == 1
-    assert len(told(rows(attack={"splits": 1}))) == 1
+    assert len(claims(one)) == 1
+    assert len(claims(rows(rows={"Simple": 9e4}))) == 2
+    assert len(claims(rows(rows={"Proportional": 1e6}))) == 1
+    assert len(claims(rows(changing={"most Splitter": 6e3}))) == 1
+    assert len(claims(rows(attack={"splits": 1}))) == 1
     # Equal values are no trend.
-    assert len(told(rows(mu={"splits": 9}))) == 1
-    assert len(told(rows(tau={"Splitter": 9.0}))) == 1
+    assert len(claims(rows(mu={"splits": 9}))) == 1
+    assert len(claims(rows(tau={"Splitter": 9.0}))) == 1
     for figure in ("mu", "tau"):
         contrary = rows()
         contrary.loc[contrary.figure == figure, "splits"] *= -1
-        assert len(told(contrary)) == 1
-    assert len(told(rows(), lacking=11)) == 1
-    assert len(told(rows(), bits=8)) == 1
+        assert len(claims(contrary)) == 1
+    assert len(claims(rows(), lacking=11)) == 1
+    assert len(claims(rows(), bits=8)) == 1
 
 
 def test_false_claims_are_explained() -> None:
@@ -160,9 +160,9 @@ def test_false_claims_are_explained() -> None:
 def test_means_exclude_the_outer_tenths() -> None:
     runs = pd.concat([rows().assign(seed=seed) for seed in range(10)])
     runs.loc[(runs.seed == 3) & (runs.figure == "window"), "Splitter"] = 1e9
-    assert told(runs) == []
+    assert claims(runs) == []
     runs.loc[(runs.seed == 4) & (runs.figure == "window"), "Splitter"] = 1e9
-    assert len(told(runs)) == 3
+    assert len(claims(runs)) == 3
 
 
 def test_each_stream_is_drawn_once() -> None:

@@ -144,15 +144,15 @@ def test_fixed_windows_overlap_by_half() -> None:
     lines, (episode,) = drawn([8])
     calls = records(parsed(lines))
 
-    def found(shift: int, half: int) -> dict[Episode, int]:
+    def episodes_found(shift: int, half: int) -> dict[Episode, int]:
         moved = [type(call)(call.time + shift, call.bits, call.fd, call.returned) for call in calls]
         return fixed(moved, half).ends
 
     for shift in range(16):
         first, last = episode.first + shift, episode.last + shift
-        assert found(shift, 8) == {Episode(first, last): (last // 8 + 1) * 8}
+        assert episodes_found(shift, 8) == {Episode(first, last): (last // 8 + 1) * 8}
         # A window of 8 units never contains a span from one to the eighth after it.
-        assert found(shift, 4) == {}
+        assert episodes_found(shift, 4) == {}
 
 
 def test_calls_can_be_read() -> None:

@@ -31,7 +31,7 @@ def log_record(number: int) -> dict[str, Any]:
     return {"timeUnixNano": nanoseconds(number), "severityText": "Error", "attributes": attributes}
 
 
-def said(number: int) -> str:
+def drafted_text(number: int) -> str:
     return json.dumps({"level": "info", "client": f"10.0.0.{number % 5}", "took_ms": number})
 
 
@@ -73,7 +73,7 @@ def test_outer_object_is_the_event_if_both_have_times(tmp_path: Path) -> None:
 def test_records_with_json_messages_are_read(tmp_path: Path) -> None:
     lines = []
     for n in range(9):
-        events = [{"timestamp": 1714989600000 + n, "message": said(n)}]
+        events = [{"timestamp": 1714989600000 + n, "message": drafted_text(n)}]
         lines.append(json.dumps({"owner": "12x", "logEvents": events}))
     found = drafted(tmp_path, lines, "a.json")
     assert found.stream.source.options == {
@@ -100,7 +100,9 @@ def test_json_in_lines_becomes_columns(
     tmp_path: Path, name: str, form: str, fields: dict[str, object]
 ) -> None:
     lines = [
-        form.format(iso=at(n), bsd=at(n, "%b %e %H:%M:%S"), said="plain words" if n % 8 == 7 else said(n))
+        form.format(
+            iso=at(n), bsd=at(n, "%b %e %H:%M:%S"), said="plain words" if n % 8 == 7 else drafted_text(n)
+        )
         for n in range(24)
     ]
     found = drafted(tmp_path, lines, name)
@@ -113,7 +115,7 @@ def test_json_in_lines_becomes_columns(
 
 def test_text_before_json_is_a_message(tmp_path: Path) -> None:
     words = ("request done", "was slow", "failed at last")
-    lines = [f"{at(n)} INFO {words[n % 3]} {said(n)}" for n in range(21)]
+    lines = [f"{at(n)} INFO {words[n % 3]} {drafted_text(n)}" for n in range(21)]
     found = drafted(tmp_path, [*lines, f"{at(22)} INFO no json here", f'{at(23)} INFO cut {{"level": "inf'])
     assert found.refused == [("bad_json", f'{at(23)} INFO cut {{"level": "inf')]
     assert found.column("took_ms")[20:] == [20, None]
@@ -122,7 +124,7 @@ def test_text_before_json_is_a_message(tmp_path: Path) -> None:
 
 def test_json_in_the_json_of_docker_is_read(tmp_path: Path) -> None:
     lines = [
-        json.dumps({"log": f"{said(n)}\n" if n % 5 else "plain\n", "stream": "stdout", "time": at(n)})
+        json.dumps({"log": f"{drafted_text(n)}\n" if n % 5 else "plain\n", "stream": "stdout", "time": at(n)})
         for n in range(20)
     ]
     found = drafted(tmp_path, lines, "a.json")
@@ -192,7 +194,7 @@ def test_time_inside_a_value_of_an_audit_log_is_found(tmp_path: Path) -> None:
 
 
 def test_json_in_a_csv_column_is_read(tmp_path: Path) -> None:
-    quoted = [said(n).replace('"', '""') for n in range(20)]
+    quoted = [drafted_text(n).replace('"', '""') for n in range(20)]
     found = drafted(
         tmp_path, ["at,kind,body", *(f'{at(n)},k{n % 2},"{quoted[n]}"' for n in range(20))], "a.csv"
     )

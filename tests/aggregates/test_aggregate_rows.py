@@ -94,14 +94,14 @@ events_of = st.lists(
     st.sampled_from(list(OF_A_UNIT)),
 )
 def test_line_fits_equal_those_of_the_records_of_each_window(
-    drawn: list[Event], start: int, missing: str, value: str
+    draws: list[Event], start: int, missing: str, value: str
 ) -> None:
     of = block(fit={"unit": "10 minutes", "missing": missing, "value": value})
     unit = 600
-    events = [(user, start + second, took) for user, second, took in drawn]
-    stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
-    made = AggregateBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
-    rows = pa.Table.from_batches(made).to_pylist()
+    events = [(user, start + second, took) for user, second, took in draws]
+    periods = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
+    computed = AggregateBuilder(of, periods, np.array([], dtype=np.int64))([granules(events, of)])
+    rows = pa.Table.from_batches(computed).to_pylist()
     assert rows
     for row in rows:
         low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
@@ -135,12 +135,12 @@ def test_line_fits_equal_those_of_the_records_of_each_window(
 
 
 @given(events_of, st.sampled_from([0, TODAY]))
-def test_aged_means_equal_those_of_the_records_of_each_ring(drawn: list[Event], start: int) -> None:
+def test_aged_means_equal_those_of_the_records_of_each_ring(draws: list[Event], start: int) -> None:
     of = block(aging=[0.25, 1])
-    events = [(user, start + second, took) for user, second, took in drawn]
-    stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
-    made = AggregateBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
-    for row in pa.Table.from_batches(made).to_pylist():
+    events = [(user, start + second, took) for user, second, took in draws]
+    periods = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
+    computed = AggregateBuilder(of, periods, np.array([], dtype=np.int64))([granules(events, of)])
+    for row in pa.Table.from_batches(computed).to_pylist():
         low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
         near = high - 3600
         inside = [
@@ -158,41 +158,41 @@ def test_aged_means_equal_those_of_the_records_of_each_ring(drawn: list[Event], 
 
 @given(events_of, st.sets(st.integers(-2, 6), min_size=1, max_size=3))
 def test_report_is_complete_if_its_window_has_no_incomplete_hour(
-    drawn: list[Event], lacking: set[int]
+    draws: list[Event], lacking: set[int]
 ) -> None:
     of = block()
-    events = [(user, TODAY + second, took) for user, second, took in drawn]
-    stretches = [(TODAY * 1_000_000, (TODAY + SECONDS + 3 * 3600) * 1_000_000)]
+    events = [(user, TODAY + second, took) for user, second, took in draws]
+    periods = [(TODAY * 1_000_000, (TODAY + SECONDS + 3 * 3600) * 1_000_000)]
     hours = [TODAY + 3600 * number for number in sorted(lacking)]
     incomplete = np.array([1_000_000 * hour for hour in hours], dtype=np.int64)
-    made = AggregateBuilder(of, stretches, incomplete)([granules(events, of)])
-    for row in pa.Table.from_batches(made).to_pylist():
+    computed = AggregateBuilder(of, periods, incomplete)([granules(events, of)])
+    for row in pa.Table.from_batches(computed).to_pylist():
         low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
         assert row["complete"] is not any(low < hour + 3600 and hour < high for hour in hours)
 
 
 @given(events_of, st.sampled_from([0, TODAY]), st.sampled_from([1, 2**17]))
 def test_distinct_counts_equal_those_of_the_records_of_each_window(
-    drawn: list[Event], start: int, at_a_time: int
+    draws: list[Event], start: int, at_a_time: int
 ) -> None:
     """Exact for few values; whole keys may be processed one at a time."""
     of = block(measures={"n": "count", "took": "sum(took)", "kinds": "distinct(took)"})
-    events = [(user, start + second, took) for user, second, took in drawn]
-    stretches = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
+    events = [(user, start + second, took) for user, second, took in draws]
+    periods = [(start * 1_000_000, (start + SECONDS + 3 * 3600) * 1_000_000)]
     with patch("transom.features.aggregates.aggregate_rows.AT_A_TIME", at_a_time):
-        made = list(AggregateBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)]))
-    for row in pa.Table.from_batches(made).to_pylist():
+        computed = list(AggregateBuilder(of, periods, np.array([], dtype=np.int64))([granules(events, of)]))
+    for row in pa.Table.from_batches(computed).to_pylist():
         low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
         values = {took for user, t, took in events if user == row["user"] and low <= t < high}
         assert (row["kinds"], row["error_kinds"]) == (len(values - {None}), 0.0)
 
 
 @given(events_of, st.sampled_from([0, TODAY]))
-def test_recurring_items_are_in_every_ring_of_the_records(drawn: list[Event], start: int) -> None:
+def test_recurring_items_are_in_every_ring_of_the_records(draws: list[Event], start: int) -> None:
     """Items are durations, here with few values, so that they recur."""
     of = block(recurring=["status"])
     assert of.item_base == 3600 * 1_000_000
-    events = [(user, start + second, (took or 0) % 2) for user, second, took in drawn]
+    events = [(user, start + second, (took or 0) % 2) for user, second, took in draws]
     grouped = Counter((user, t - t % 3600, status) for user, t, status in events)
     rows = [
         {"granule": t * 1_000_000, "user": user, "status": status, "records": records}
@@ -208,17 +208,19 @@ def test_recurring_items_are_in_every_ring_of_the_records(drawn: list[Event], st
     )
     end = start + SECONDS + 3 * 3600
     incomplete = np.array([start * 1_000_000], dtype=np.int64)
-    made = RecurringItems(of, [(start * 1_000_000, end * 1_000_000)], incomplete)
-    found = [row for batch in made([pa.RecordBatch.from_pylist(rows, schema)]) for row in batch.to_pylist()]
-    wanted = []
+    computed = RecurringItems(of, [(start * 1_000_000, end * 1_000_000)], incomplete)
+    result = [
+        row for batch in computed([pa.RecordBatch.from_pylist(rows, schema)]) for row in batch.to_pylist()
+    ]
+    required = []
     for f in range(start + 3600, end + 1, 3600):
         for user, status in {(user, status) for user, _, status in events}:
             times = [t for u, t, s in events if (u, s) == (user, status)]
             rings = [sum(f - far <= t < f - near for t in times) for near, far in ((0, 3600), (3600, 10800))]
             if all(rings):
                 complete = not f - 10800 <= start < f
-                wanted.append((f, user, status, rings, complete, f - 3600))
-    assert sorted(map(repr, wanted)) == sorted(
+                required.append((f, user, status, rings, complete, f - 3600))
+    assert sorted(map(repr, required)) == sorted(
         repr(
             (
                 int(row["window_end"].timestamp()),
@@ -229,21 +231,21 @@ def test_recurring_items_are_in_every_ring_of_the_records(drawn: list[Event], st
                 int(row["hour"].timestamp()),
             )
         )
-        for row in found
+        for row in result
     )
 
 
 def test_aggregates_of_a_real_log_equal_those_of_its_lines() -> None:
     """Ten thousand requests of four days, with bytes instead of durations."""
     lines = gzip.decompress((DATA / "apache_access.log.gz").read_bytes()).decode().splitlines()
-    found = [re.match(r'(\S+) .*?\[(.*?)\] ".*" \d+ (\d+|-)', line) for line in lines]
+    result = [re.match(r'(\S+) .*?\[(.*?)\] ".*" \d+ (\d+|-)', line) for line in lines]
     events: list[Event] = [
         (
             match[1],
             int(datetime.strptime(match[2], "%d/%b/%Y:%H:%M:%S %z").timestamp()),
             None if match[3] == "-" else int(match[3]),
         )
-        for match in found
+        for match in result
         if match
     ]
     assert len(events) == 10_000
@@ -253,13 +255,13 @@ def test_aggregates_of_a_real_log_equal_those_of_its_lines() -> None:
         measures={"n": "count", "took": "sum(took)", "sizes": "distinct(took)"},
     )
     first, last = (choose(second for _, second, _ in events) for choose in (min, max))
-    stretches = [(first * 1_000_000, (last + 24 * 3600) * 1_000_000)]
-    made = AggregateBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
+    periods = [(first * 1_000_000, (last + 24 * 3600) * 1_000_000)]
+    computed = AggregateBuilder(of, periods, np.array([], dtype=np.int64))([granules(events, of)])
     by_user: dict[str | None, list[Event]] = {}
     for event in events:
         by_user.setdefault(event[0], []).append(event)
     checked = 0
-    for row in pa.Table.from_batches(made).to_pylist():
+    for row in pa.Table.from_batches(computed).to_pylist():
         low, high = (int(row[name].timestamp()) for name in ("window_start", "window_end"))
         inside = [(second, took) for _, second, took in by_user[row["user"]] if low <= second < high]
         known = [took for _, took in inside if took is not None]
@@ -288,13 +290,15 @@ def test_possibly_inexact_sums_are_not_reported() -> None:
     """Two values whose sum fits in int64, but not in any order with more values of their size."""
     of = block(aging=[0.25, 1], fit="20 minutes")
     events: list[Event] = [("a", 60, 2**61), ("a", 70, 2**61), ("b", 60, 5)]
-    made = AggregateBuilder(of, [(0, 3600 * 1_000_000)], np.array([], dtype=np.int64))([granules(events, of)])
-    told = {
+    computed = AggregateBuilder(of, [(0, 3600 * 1_000_000)], np.array([], dtype=np.int64))(
+        [granules(events, of)]
+    )
+    reported = {
         (row["user"], row["mean_took"] is None, row["aged_mean_took"] is None, row["slope_n"] is None)
-        for row in pa.Table.from_batches(made).to_pylist()
+        for row in pa.Table.from_batches(computed).to_pylist()
         if row["units_n"] > 1
     }
-    assert told == {("a", True, True, False), ("b", False, False, False)}
+    assert reported == {("a", True, True, False), ("b", False, False, False)}
 
 
 def test_window_beginning_in_an_incomplete_hour_is_incomplete() -> None:
@@ -320,28 +324,28 @@ def test_million_keys_of_one_event_each_are_reported() -> None:
         aging=[0.25, 1],
         measures={"n": "count", "kinds": "distinct(took)", "t": "max(took)"},
     )
-    many = 1_000_000
-    number = np.arange(many)
-    one, value = np.ones(many, dtype=np.int64), number % 1000
+    number_of = 1_000_000
+    number = np.arange(number_of)
+    one, value = np.ones(number_of, dtype=np.int64), number % 1000
     rows = {
         "granule": pa.array(number % 3 * 1200 * 1_000_000, pa.timestamp("us", "UTC")),
         "user": pa.array(number).cast(pa.string()),
         "records": one,
         **{"values_took": one, "sum_took": value, "min_took": value, "max_took": value},
         "hashes_took": pa.ListArray.from_arrays(
-            pa.array(np.arange(many + 1), pa.int32()), pa.array(value + 1)
+            pa.array(np.arange(number_of + 1), pa.int32()), pa.array(value + 1)
         ),
     }
     hour_after = (3599 * 1_000_000, 3600 * 1_000_000)
-    made = list(AggregateBuilder(of, [hour_after], np.array([], dtype=np.int64))([pa.record_batch(rows)]))
-    found = pa.Table.from_batches(made)
-    found = found.filter(pc.equal(found["level"], 0))
-    assert len(found) == pc.count_distinct(found["user"]).as_py() == many
-    assert all(pc.all(pc.equal(found[name], 1)).as_py() for name in ("n", "kinds", "values_t"))
-    user = found["user"].cast(pa.int64()).to_numpy()
-    assert np.array_equal(found["slope_n"].to_numpy(), np.array([-0.5, 0.0, 0.5])[user % 3])
-    assert np.array_equal(found["max_t"].to_numpy(), user % 1000 / 1000)
-    assert np.array_equal(found["aged_mean_t"].to_numpy(), found["max_t"].to_numpy())
+    computed = list(AggregateBuilder(of, [hour_after], np.array([], dtype=np.int64))([pa.record_batch(rows)]))
+    result = pa.Table.from_batches(computed)
+    result = result.filter(pc.equal(result["level"], 0))
+    assert len(result) == pc.count_distinct(result["user"]).as_py() == number_of
+    assert all(pc.all(pc.equal(result[name], 1)).as_py() for name in ("n", "kinds", "values_t"))
+    user = result["user"].cast(pa.int64()).to_numpy()
+    assert np.array_equal(result["slope_n"].to_numpy(), np.array([-0.5, 0.0, 0.5])[user % 3])
+    assert np.array_equal(result["max_t"].to_numpy(), user % 1000 / 1000)
+    assert np.array_equal(result["aged_mean_t"].to_numpy(), result["max_t"].to_numpy())
 
 
 def test_single_key_with_all_granules_is_reported() -> None:
@@ -351,19 +355,19 @@ def test_single_key_with_all_granules_is_reported() -> None:
     )
     events: list[Event] = [("a", 60 * minute, minute % 100) for minute in range(14 * 1440)]
     end = 14 * 86400
-    stretches = [((end - 3600) * 1_000_000, end * 1_000_000)]
-    made = AggregateBuilder(of, stretches, np.array([], dtype=np.int64))([granules(events, of)])
-    found = {
+    periods = [((end - 3600) * 1_000_000, end * 1_000_000)]
+    computed = AggregateBuilder(of, periods, np.array([], dtype=np.int64))([granules(events, of)])
+    result = {
         (row["level"], int(row["window_end"].timestamp())): row
-        for row in pa.Table.from_batches(made).to_pylist()
+        for row in pa.Table.from_batches(computed).to_pylist()
     }
-    assert len(found) == 61
-    week = found[1, end]
+    assert len(result) == 61
+    week = result[1, end]
     assert (week["n"], round(week["sum"] * 1000)) == (
         7 * 1440,
         sum(took or 0 for _, _, took in events[7 * 1440 :]),
     )
-    assert all(found[0, end - 60 * back]["n"] == 60 for back in range(60))
+    assert all(result[0, end - 60 * back]["n"] == 60 for back in range(60))
 
 
 def test_no_item_granules_give_no_rows() -> None:

@@ -28,8 +28,8 @@ GROWING = {
 }  # fmt: skip
 
 
-def stream_of(said: Any = None, key: tuple[str, ...] = ("user",)) -> Stream:
-    declared = {"growing": GROWING, "many": "n >= 7"} if said is None else said
+def stream_of(text: Any = None, key: tuple[str, ...] = ("user",)) -> Stream:
+    declared = {"growing": GROWING, "many": "n >= 7"} if text is None else text
     return parse(
         changed(
             key=list(key),
@@ -106,7 +106,7 @@ def test_finding_covers_consecutive_hours_of_an_alert_and_key(ledger: Ledger) ->
     ]
     publish_rows(ledger, stream, rows)
     assert publish(ledger, stream)
-    first, other, many = findings(ledger.root)
+    first, other, number_of = findings(ledger.root)
     assert first == Finding(
         stage="aggregates",
         hour=at(2),
@@ -132,28 +132,28 @@ def test_finding_covers_consecutive_hours_of_an_alert_and_key(ledger: Ledger) ->
     assert (other.key, other.start_time, other.hour, other.title) == (
         "other", at(2), at(2), "app: it's other, 5 times"
     )  # fmt: skip
-    assert (many.key, many.severity, many.ongoing, many.title) == (
+    assert (number_of.key, number_of.severity, number_of.ongoing, number_of.title) == (
         "null", "medium", False,
         "app: many of load, null, 2015-05-17T01:00 to 2015-05-17T02:00, 2 hours every 30 minutes, n 7",
     )  # fmt: skip
-    assert many.evidence == (
+    assert number_of.evidence == (
         "the rule: n >= 7",
         "level 1, 2 hours every 30 minutes: 1 report met it in 1 hour",
         "n 7",
         "the last one, to 2015-05-17T02:00:00: n 7, count 5",
         "some of the reports are of hours that are incomplete",
     )
-    assert len({f.finding_id for f in (first, other, many)}) == 3
+    assert len({f.finding_id for f in (first, other, number_of)}) == 3
     # An interval has the findings that its hours report.
     assert findings(ledger.root, kinds=["stale"]) == []
     own = [findings(ledger.root, Interval(at(n), at(n + 1))) for n in range(4)]
-    assert own == [[], [first, many], [first, other], []]
+    assert own == [[], [first, number_of], [first, other], []]
     assert [count_findings(ledger.root, Interval(at(0), at(n))) for n in (1, 2, 3)] == [0, 2, 3]
     # No needless write; findings of the ledger and of alerts do not affect each other.
-    stood = version(ledger)
+    previous = version(ledger)
     assert not publish(Ledger(ledger.root), stream)
     sync_ledger_findings(ledger, stream.name, "aggregates", {})
-    assert version(ledger) == stood
+    assert version(ledger) == previous
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_hours_one_slide_apart_are_consecutive(
     stream = parse(declared)
     publish_rows(ledger, stream, [row(number, "many", 60, level=level) for number in hours])
     publish(ledger, stream)
-    found = sorted(findings(ledger.root), key=lambda finding: finding.hour)
-    assert [(f.start_time, f.hour) for f in found] == [(at(first), at(last)) for first, last in spells]
+    result = sorted(findings(ledger.root), key=lambda finding: finding.hour)
+    assert [(f.start_time, f.hour) for f in result] == [(at(first), at(last)) for first, last in spells]
 
 
 def test_growing_spell_keeps_its_id_and_one_without_its_middle_is_two(ledger: Ledger) -> None:
@@ -219,17 +219,17 @@ def test_changed_text_is_written_again_and_rows_of_another_condition_are_marked(
 
 
 def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
-    said = {"many": "n >= 7"}
-    of_two = stream_of(said, ("user", "status"))
+    text = {"many": "n >= 7"}
+    of_two = stream_of(text, ("user", "status"))
     publish_rows(
         ledger, of_two, [row(1, "many", 20, status=404), row(1, "many", 20), row(1, "many", 20, user="null")]
     )
     publish(ledger, of_two)
-    found = findings(ledger.root)
-    assert sorted(f.key or "" for f in found) == [
+    result = findings(ledger.root)
+    assert sorted(f.key or "" for f in result) == [
         "user=null, status=null", "user=o'brien, status=404", "user=o'brien, status=null"
     ]  # fmt: skip
-    of_none = stream_of(said, ())
+    of_none = stream_of(text, ())
     publish_rows(ledger, of_none, [row(1, "many", 20)])
     publish(ledger, of_none)
     title = "app: many of load, 2015-05-17T01:00 to 2015-05-17T01:20, 1 hour every 10 minutes, n 5"
@@ -256,8 +256,8 @@ def test_findings_read_the_same_after_compaction(ledger: Ledger, monkeypatch: py
     tidying.compact(ledger, "aggregates")
     publish_rows(ledger, stream, [row(number, "growing", 20) for number in (1, 3)])
     publish(ledger, stream)
-    found = findings(ledger.root)
-    assert (len(found), files()) == (2, 2)
+    result = findings(ledger.root)
+    assert (len(result), files()) == (2, 2)
     tidying.compact(ledger, "aggregates")
-    assert (findings(ledger.root), files()) == (found, 1)
+    assert (findings(ledger.root), files()) == (result, 1)
     assert not publish(ledger, stream)

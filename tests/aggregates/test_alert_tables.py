@@ -41,42 +41,42 @@ def land_growing(day: StreamHarness, hours: int) -> None:
 @pytest.mark.full
 def test_reports_that_meet_a_condition_are_alerts_for_any_history(make_stream: Make) -> None:
     """Slow (half a minute): several runs of ingest and aggregate."""
-    lived = make_stream(ALERTING, "lived")
-    land_growing(lived, 3)
-    late = lived.land(1, [line(3600 + 30 * n, "10.0.0.2", 7) for n in range(8)], ".late")
+    actual = make_stream(ALERTING, "lived")
+    land_growing(actual, 3)
+    late = actual.land(1, [line(3600 + 30 * n, "10.0.0.2", 7) for n in range(8)], ".late")
     content = late.read_bytes()
     late.unlink()
-    lived.run(2, 3)
-    lived.run(0, 2)
+    actual.run(2, 3)
+    actual.run(0, 2)
     late.write_bytes(content)
-    lived.run(1, 2)
+    actual.run(1, 2)
     whole = make_stream(ALERTING, "whole")
     whole.run(0, 3)
-    assert_equal(lived, whole)
-    lived.assert_ledger_true()
+    assert_equal(actual, whole)
+    actual.assert_ledger_true()
     reports, alerts = whole.table("aggregates"), whole.table("alerts")
     growing = reports.where("block = 'traffic' AND level = 0 AND slope_sent > 0 AND n > 2")
-    many = reports.where("block = 'traffic' AND n >= 7")
+    count = reports.where("block = 'traffic' AND n >= 7")
     expected = growing.withColumn("alert", F.lit("growing")).unionByName(
-        many.withColumn("alert", F.lit("many"))
+        count.withColumn("alert", F.lit("many"))
     )
     names = [name for name in alerts.columns if name in expected.columns]
     assert names == alerts.columns
-    found, wanted = (sorted(map(tuple, rows.select(*names).collect())) for rows in (alerts, expected))
-    assert found == wanted
+    result, required = (sorted(map(tuple, rows.select(*names).collect())) for rows in (alerts, expected))
+    assert result == required
     # For each alert, level and key one finding of consecutive hours.
-    told = whole.findings()
-    met = {(row.alert, row.level, row.client, row.hour) for row in alerts.collect()}
-    begun = [(*of, at) for *of, at in met if (*of, at - HOUR) not in met]
-    assert len(told) == len(begun) == len({finding.finding_id for finding in told})
-    assert len(begun) < len(met)
-    (first, *_) = told
+    reported = whole.findings()
+    encountered = {(row.alert, row.level, row.client, row.hour) for row in alerts.collect()}
+    begun = [(*of, at) for *of, at in encountered if (*of, at - HOUR) not in encountered]
+    assert len(reported) == len(begun) == len({finding.finding_id for finding in reported})
+    assert len(begun) < len(encountered)
+    (first, *_) = reported
     assert (first.severity, first.title, first.start_time) == ("high", "web: 10.0.0.1 is sent more", hour(0))
     # Findings and rows are removed when the file no longer declares the alert.
     make_stream(ALERTING.replace("      many: n >= 7\n", ""), "lived").run(0, 3)
-    left = make_stream(ALERTING, "lived")
-    assert {finding.severity for finding in left.findings()} == {"high"}
-    assert left.table("alerts").where("alert = 'many'").isEmpty()
+    remaining = make_stream(ALERTING, "lived")
+    assert {finding.severity for finding in remaining.findings()} == {"high"}
+    assert remaining.table("alerts").where("alert = 'many'").isEmpty()
 
 
 @pytest.mark.full

@@ -54,12 +54,12 @@ def test_windows_count_as_the_set_of_their_values(
     size: int, length: int, slide: int, sets: dict[tuple[int, int], set[int]]
 ) -> None:
     granules = sorted(sets.items())
-    held = [AdaptiveSample.of(values, size).hashes for _, values in granules]
+    stored = [AdaptiveSample.of(values, size).hashes for _, values in granules]
     samples = AdaptiveSamples(
         column([key for (key, _), _ in granules]),
         column([start for (_, start), _ in granules]),
-        np.concatenate([[0], np.cumsum([len(some) for some in held])]).astype(np.int64),
-        column([value for some in held for value in some]),
+        np.concatenate([[0], np.cumsum([len(some) for some in stored])]).astype(np.int64),
+        column([value for some in stored for value in some]),
         size,
     )
     windows = [(key, end) for key in range(3) for end in range(-4, 20, slide)]
@@ -78,14 +78,14 @@ def test_windows_count_as_the_set_of_their_values(
 def test_error_of_a_large_set_is_about_its_standard_error() -> None:
     """200 sets of 20,000 values: the observed errors match the stated standard error."""
     rng = np.random.default_rng(7)
-    seen = []
+    observed = []
     for _ in range(200):
         sample = AdaptiveSample.of(rng.integers(0, 2**63, 20_000, dtype=np.int64).tolist())
         estimate = sample.count << sample.depth
         assert sample.depth > 0
-        seen.append((estimate - 20_000) / (estimate * (2**sample.depth - 1)) ** 0.5)
-    assert abs(np.mean(seen)) < 0.3
-    assert 0.8 < np.std(seen) < 1.2
+        observed.append((estimate - 20_000) / (estimate * (2**sample.depth - 1)) ** 0.5)
+    assert abs(np.mean(observed)) < 0.3
+    assert 0.8 < np.std(observed) < 1.2
 
 
 def test_set_within_capacity_is_counted_exactly() -> None:

@@ -32,14 +32,14 @@ def test_granule_contains_the_smallest_hashes_of_its_values(spark: SparkSession,
     }
     rows = [
         (NOON, NOON + timedelta(minutes=minute), user, value)
-        for (user, minute), many in values.items()
-        for value in many
+        for (user, minute), count in values.items()
+        for value in count
     ]
     events = spark.createDataFrame(rows, "hour timestamp, event_time timestamp, user string, status bigint")
     events = events.withColumn("host", F.concat(F.lit("host "), F.col("status")))
     granules = events.groupBy("hour", granule(of.base), *quoted(of.key)).agg(F.count("*").alias("records"))
 
-    held = {
+    stored = {
         (row["user"], round((row["granule"].astimezone(UTC) - NOON).total_seconds()) // 60): (
             row["records"],
             row[f"hashes_{column}"],
@@ -47,13 +47,13 @@ def test_granule_contains_the_smallest_hashes_of_its_values(spark: SparkSession,
         for row in with_hashes(granules, events, of, column).collect()
     }
 
-    def hashes(many: list[int | None]) -> list[int]:
-        drawn = events.sparkSession.createDataFrame([Row(status=value) for value in {*many} - {None}])
-        drawn = drawn.withColumn("host", F.concat(F.lit("host "), F.col("status")))
-        return [max(row[0] & (2**63 - 1), 1) for row in drawn.select(F.xxhash64(column)).collect()]
+    def hashes(count: list[int | None]) -> list[int]:
+        draws = events.sparkSession.createDataFrame([Row(status=value) for value in {*count} - {None}])
+        draws = draws.withColumn("host", F.concat(F.lit("host "), F.col("status")))
+        return [max(row[0] & (2**63 - 1), 1) for row in draws.select(F.xxhash64(column)).collect()]
 
-    assert held == {
-        at: (len(many), list(AdaptiveSample.of(hashes(many)).hashes) if set(many) != {None} else None)
-        for at, many in values.items()
+    assert stored == {
+        at: (len(count), list(AdaptiveSample.of(hashes(count)).hashes) if set(count) != {None} else None)
+        for at, count in values.items()
     }
-    assert len(held["many", 0][1]) == SIZE + 1
+    assert len(stored["many", 0][1]) == SIZE + 1

@@ -22,19 +22,19 @@ from transom.features.aggregates.algorithm.reference import recompute
 
 
 def fast(
-    records: list[Record], base: int, level: WindowLevel, stretches: list[tuple[int, int]]
+    records: list[Record], base: int, level: WindowLevel, periods: list[tuple[int, int]]
 ) -> list[dict[str, Any]]:
-    return windows(granules(records, base), level, stretches)
+    return windows(granules(records, base), level, periods)
 
 
-def windows(of: Granules, level: WindowLevel, stretches: list[tuple[int, int]]) -> list[dict[str, Any]]:
-    found = of.windows(level, stretches)
-    column = found.columns["v"]
+def windows(of: Granules, level: WindowLevel, periods: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    result = of.windows(level, periods)
+    column = result.columns["v"]
     return [
         {
-            "key": int(found.key[i]),
-            "end": int(found.end[i]),
-            "records": int(found.records[i]),
+            "key": int(result.key[i]),
+            "end": int(result.end[i]),
+            "records": int(result.records[i]),
             "v": (
                 int(column.values[i]),
                 int(column.total[i]),
@@ -42,7 +42,7 @@ def windows(of: Granules, level: WindowLevel, stretches: list[tuple[int, int]]) 
                 int(column.maximum[i]) if column.values[i] else None,
             ),
         }
-        for i in range(len(found.key))
+        for i in range(len(result.key))
     ]
 
 
@@ -72,36 +72,34 @@ def test_fast_windows_equal_the_definition(
     records: list[Record], base: int, steps: int, mu: int, after: int, length: int
 ) -> None:
     level = WindowLevel(base * steps * mu, base * steps)
-    wanted = ordered(recompute(records, level, after, after + length))
-    assert fast(records, base, level, [(after, after + length)]) == wanted
+    required = ordered(recompute(records, level, after, after + length))
+    assert fast(records, base, level, [(after, after + length)]) == required
 
 
 @given(records_of, st.lists(st.integers(0, 12), min_size=2, max_size=6, unique=True).map(sorted))
 def test_reports_of_several_intervals_equal_those_of_each(records: list[Record], cuts: list[int]) -> None:
     level = WindowLevel(12, 3)
-    stretches = [(a * 10, b * 10) for a, b in zip(cuts[::2], cuts[1::2], strict=False)]
-    each = [row for stretch in stretches for row in fast(records, 3, level, [stretch])]
-    assert fast(records, 3, level, stretches) == ordered(each)
+    periods = [(a * 10, b * 10) for a, b in zip(cuts[::2], cuts[1::2], strict=False)]
+    each = [row for period in periods for row in fast(records, 3, level, [period])]
+    assert fast(records, 3, level, periods) == ordered(each)
 
 
 @given(records_of, st.integers(1, 12))
-def test_windows_of_some_keys_at_a_time_equal_those_of_all(records: list[Record], most: int) -> None:
-    level, stretches, whole = WindowLevel(12, 3), [(-60, 120)], granules(records, 3)
-    parts = list(whole.by_keys(most))
-    assert [row for part in parts for row in windows(part, level, stretches)] == windows(
-        whole, level, stretches
-    )
+def test_windows_of_some_keys_at_a_time_equal_those_of_all(records: list[Record], limit: int) -> None:
+    level, periods, whole = WindowLevel(12, 3), [(-60, 120)], granules(records, 3)
+    parts = list(whole.by_keys(limit))
+    assert [row for part in parts for row in windows(part, level, periods)] == windows(whole, level, periods)
     by_key = Counter(whole.key.tolist())
-    assert len(parts) <= len(whole.key) // most + 1
+    assert len(parts) <= len(whole.key) // limit + 1
     assert all(sum(by_key[key] for key in set(part.key.tolist())) == len(part.key) for part in parts)
-    assert all(len(part.key) < most + max(by_key.values()) for part in parts)
+    assert all(len(part.key) < limit + max(by_key.values()) for part in parts)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**40), st.integers(-(2**40), 2**40)), max_size=9, unique=True))
 def test_order_is_by_key_then_time_for_any_values(pairs: list[tuple[int, int]]) -> None:
     key, start = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
-    found = Granules(key, start, np.ones(len(pairs), dtype=np.int64), {}).ordered()
-    assert list(zip(found.key.tolist(), found.start.tolist(), strict=True)) == sorted(pairs)
+    result = Granules(key, start, np.ones(len(pairs), dtype=np.int64), {}).ordered()
+    assert list(zip(result.key.tolist(), result.start.tolist(), strict=True)) == sorted(pairs)
 
 
 def test_record_is_in_the_windows_that_cover_it() -> None:
@@ -129,12 +127,12 @@ def test_window_decides_exactness_of_its_sum_by_its_own_values(
     records: list[Record], slide: int, mu: int
 ) -> None:
     level = WindowLevel(slide * mu, slide)
-    found = granules(records, 1).windows(level, [(0, 30)])
-    column, wanted = found.columns["v"], ordered(recompute(records, level, 0, 30))
-    assert list(found.end) == [row["end"] for row in wanted]
-    for exact, total, row in zip(column.exact, column.total, wanted, strict=True):
-        values, of_all, least, most = row["v"]
-        assert exact == (float(max(abs(least or 0), abs(most or 0))) * values < 2**62)
+    result = granules(records, 1).windows(level, [(0, 30)])
+    column, required = result.columns["v"], ordered(recompute(records, level, 0, 30))
+    assert list(result.end) == [row["end"] for row in required]
+    for exact, total, row in zip(column.exact, column.total, required, strict=True):
+        values, of_all, minimum, limit = row["v"]
+        assert exact == (float(max(abs(minimum or 0), abs(limit or 0))) * values < 2**62)
         assert total == of_all or not exact
 
 

@@ -98,14 +98,14 @@ def recomputed(client: str, until: int, length: int) -> dict[str, Any] | None:
     }
 
 
-def close(found: dict[str, Any] | None, wanted: dict[str, Any] | None) -> None:
+def close(result: dict[str, Any] | None, required: dict[str, Any] | None) -> None:
     """Compare the requested values, except for the last digits of doubles."""
-    if found is None or wanted is None:
-        assert found is wanted
+    if result is None or required is None:
+        assert result is required
         return
-    for name, value in wanted.items():
+    for name, value in required.items():
         about = pytest.approx(value, rel=1e-6, abs=1e-6) if isinstance(value, float) else value
-        assert found[name] == about, name
+        assert result[name] == about, name
 
 
 def test_aggregates_of_a_horizon_equal_those_of_its_events(
@@ -116,10 +116,12 @@ def test_aggregates_of_a_horizon_equal_those_of_its_events(
     clients = sorted({event[1] for event in EVENTS})
     for until, length in ((18000, 600), (18000, 10800), (15000, 2400), (17400, 3000), (18000, 9000)):
         end = hour(0) + timedelta(seconds=until)
-        wanted = {client: recomputed(client, until, length) for client in clients}
-        alone = {client: web.horizon({"client": client}, end, timedelta(seconds=length)) for client in wanted}
-        for client, figures in wanted.items():
-            close(alone[client], figures)
+        required = {client: recomputed(client, until, length) for client in clients}
+        alone = {
+            client: web.horizon({"client": client}, end, timedelta(seconds=length)) for client in required
+        }
+        for client, values in required.items():
+            close(alone[client], values)
         every = web.horizons(spark, end, f"{length // 60} minutes").toArrow().to_pylist()
         assert {row["client"]: row for row in every} == {c: row for c, row in alone.items() if row}
     with pytest.raises(UnknownKey, match=r"key: no hour of block traffic has a record of client 'nobody'$"):
@@ -129,10 +131,10 @@ def test_aggregates_of_a_horizon_equal_those_of_its_events(
 def test_horizon_of_a_level_equals_its_report(history: StreamHarness) -> None:
     web = results(history)
     for row in web.table("aggregates", hour(4), hour(5)).to_pylist():
-        found = web.horizon(
+        result = web.horizon(
             {"client": row["client"]}, row["window_end"], row["window_end"] - row["window_start"], "traffic"
         )
-        assert found == {name: row[name] for name in found or ()}
+        assert result == {name: row[name] for name in result or ()}
 
 
 def test_horizon_with_stale_hours_is_refused(history: StreamHarness) -> None:
@@ -155,9 +157,9 @@ def test_horizon_with_stale_hours_is_refused(history: StreamHarness) -> None:
         web.horizon(one, hour(6), "2 hours")
     history.land(6, [line(3600 * 6, "it's1")])
     history.run(5, 7)
-    found = web.horizon(one, hour(7), "2 hours")
-    assert found is not None
-    assert (found["n"], found["complete"]) == (1, False)
+    result = web.horizon(one, hour(7), "2 hours")
+    assert result is not None
+    assert (result["n"], result["complete"]) == (1, False)
     with pytest.raises(StaleDataError, match="granules of aggregates traffic 2015-05-17T00:00 are expired"):
         web.horizon(one, hour(2), "2 hours")
 

@@ -35,7 +35,7 @@ def ask(name: str, value: Any, root: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "text"),
     [
         ("port", "443", "key: must be an integer for port; got '443'"),
         ("port", 443.0, "key: must be an integer for port; got 443.0"),
@@ -46,10 +46,10 @@ def ask(name: str, value: Any, root: str) -> None:
         ("since", "2024-05-06", "key: must be a timestamp for since; got '2024-05-06'"),
     ],
 )
-def test_value_of_another_type_is_refused(name: str, value: Any, said: str, tmp_path: Any) -> None:
+def test_value_of_another_type_is_refused(name: str, value: Any, text: str, tmp_path: Any) -> None:
     with pytest.raises(ValueError, match="key: must be") as error:
         ask(name, value, str(tmp_path))
-    assert str(error.value) == said
+    assert str(error.value) == text
 
 
 @pytest.mark.parametrize(

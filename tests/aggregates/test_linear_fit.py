@@ -42,10 +42,10 @@ def wide(figures: list[int]) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 def plainly(values: dict[int, int], end: int) -> list[int]:
     """Return the state of each unit of a window, from the first one with a value on."""
-    found: list[int] = []
+    result: list[int] = []
     for unit in range(min(values, default=end), end):
-        found.append(values.get(unit, found[-1] if found else 0))
-    return found
+        result.append(values.get(unit, result[-1] if result else 0))
+    return result
 
 
 @given(
@@ -54,7 +54,7 @@ def plainly(values: dict[int, int], end: int) -> list[int]:
     st.booleans(),
 )
 def test_lines_of_windows_equal_those_of_their_units(
-    units: Units, wanted: list[tuple[int, int, int]], carried: bool
+    units: Units, required: list[tuple[int, int, int]], carried: bool
 ) -> None:
     start = units[0][1] if units else 0
     series = Series(
@@ -62,16 +62,16 @@ def test_lines_of_windows_equal_those_of_their_units(
         np.ones(len(units), dtype=bool),
         carried=carried,
     )
-    for key, low, length in wanted:
+    for key, low, length in required:
         begin, end = start + low, start + low + length
         inside = [i for i, (k, u, _) in enumerate(units) if k == key and begin <= u < end]
         first, after = min(inside, default=0), max(inside, default=-1) + 1
         values = {units[i][1]: units[i][2] for i in inside}
         whole = [values.get(unit, 0) for unit in range(begin, end)] if values else []
         known = plainly(values, end) if carried else whole
-        found = series.lines(column([first]), column([after]), column([end]), length)
+        result = series.lines(column([first]), column([after]), column([end]), length)
         terms = [len(known), sum(known), sum(x * y for x, y in enumerate(known))]
-        assert [*found.units.tolist(), *to_ints(found.total), *to_ints(found.moment)] == terms
+        assert [*result.units.tolist(), *to_ints(result.total), *to_ints(result.moment)] == terms
 
 
 @given(
@@ -82,12 +82,12 @@ def test_lines_of_windows_equal_those_of_their_units(
     st.lists(st.tuples(st.integers(0, 80), st.none() | values_of), max_size=40),
 )
 def test_line_of_a_window_equals_numpy_s(
-    unit: int, mu: int, steps: int, start: int, drawn: list[tuple[int, int | None]]
+    unit: int, mu: int, steps: int, start: int, draws: list[tuple[int, int | None]]
 ) -> None:
     """By the chain, at times of today and of 1970: slope and value to 1e-9 of the largest value."""
     levels = [WindowLevel(unit * steps * more, unit * steps) for more in (mu, mu + 2)]
     start -= start % (unit * steps)
-    records = sorted(((start + time, value) for time, value in drawn), key=lambda record: record[0])
+    records = sorted(((start + time, value) for time, value in draws), key=lambda record: record[0])
     for report in reports(unit_means(records, unit), levels, start, start + 100):
         line, level = report.window, levels[report.level]
         assert line is not None
@@ -119,8 +119,8 @@ def test_line_of_a_window_equals_numpy_s(
 def test_means_of_many_units_equal_those_of_each(units: list[tuple[int, int]]) -> None:
     units = [(total % (values << 41), values) for total, values in units]
     signed = [(total if i % 2 else -total, values) for i, (total, values) in enumerate(units)]
-    wanted = [mean(total, values) for total, values in signed]
-    assert means(column([t for t, _ in signed]), column([v for _, v in signed])).tolist() == wanted
+    required = [mean(total, values) for total, values in signed]
+    assert means(column([t for t, _ in signed]), column([v for _, v in signed])).tolist() == required
 
 
 def test_mean_between_two_steps_is_rounded_half_to_even() -> None:
@@ -136,28 +136,28 @@ def test_largest_values_of_the_longest_window_do_not_wrap(sign: int) -> None:
     value = 2**62 - 1
     every = column([-sign * value] * (n // 2) + [sign * value] * (n // 2))
     series = Series(column([0] * n), np.arange(n) + TODAY, every, np.ones(n, dtype=bool))
-    found = series.lines(column([0]), column([n]), column([TODAY + n]), n)
+    result = series.lines(column([0]), column([n]), column([TODAY + n]), n)
     moment = sum(number * of for number, of in enumerate(every.tolist()))
-    assert (to_ints(found.total), to_ints(found.moment), found.exact.tolist()) == ([0], [moment], [True])
+    assert (to_ints(result.total), to_ints(result.moment), result.exact.tolist()) == ([0], [moment], [True])
     slope = Fraction(12 * moment, n * (n**2 - 1) * ONE)
-    assert found.slope()[0] == pytest.approx(float(slope), rel=1e-15)
+    assert result.slope()[0] == pytest.approx(float(slope), rel=1e-15)
 
 
 def test_line_reports_whether_it_is_exact() -> None:
     """Windows on both sides of a value that does not fit, and over it."""
     series = Series(column([0] * 3), column([0, 1, 2]), column([5, 0, 7]), np.array([True, False, True]))
-    found = series.lines(column([0, 0, 1, 2, 0]), column([1, 2, 3, 3, 0]), column([2, 3, 4, 4, 1]), 2)
-    assert found.exact.tolist() == [True, False, False, True, True]
+    result = series.lines(column([0, 0, 1, 2, 0]), column([1, 2, 3, 3, 0]), column([2, 3, 4, 4, 1]), 2)
+    assert result.exact.tolist() == [True, False, False, True, True]
 
 
 @pytest.mark.parametrize("value", ["mean", "sum", "min", "max"])
 def test_too_large_value_does_not_fit(value: str) -> None:
-    for most, fits in ((2**42 - 1, True), (2**42, False), (-(2**42), False)):
-        whole = granules([(0, 0, {"v": most}), (0, 5, {"v": 1})], 1)
+    for limit, fits in ((2**42 - 1, True), (2**42, False), (-(2**42), False)):
+        whole = granules([(0, 0, {"v": limit}), (0, 5, {"v": 1})], 1)
         series = whole.series("v", 1, value)
         assert (series.fits.tolist(), series.value.tolist()) == (
             [fits, True],
-            [most * ONE if fits else 0, ONE],
+            [limit * ONE if fits else 0, ONE],
         )
 
 
@@ -192,20 +192,20 @@ def test_single_unit_has_no_line() -> None:
 # The first key continues without values, for longer than any key has some.
 @example(1, [(1, 4)], [(0, 0, 1), (0, 3, None), (0, 4, None), (1, 0, 2), (1, 1, 3)])
 def test_windows_of_many_keys_have_the_lines_of_each_chain(
-    unit: int, steps: list[tuple[int, int]], drawn: list[tuple[int, int, int | None]]
+    unit: int, steps: list[tuple[int, int]], draws: list[tuple[int, int, int | None]]
 ) -> None:
     levels: list[WindowLevel] = []
     for times, more in steps:
         slide = (levels[-1].slide if levels else unit) * times
-        least = levels[-1].range // slide + 1 if levels else 1
-        levels.append(WindowLevel(slide * (least + more - 1), slide))
-    records = sorted(drawn, key=lambda record: record[:2])
+        minimum = levels[-1].range // slide + 1 if levels else 1
+        levels.append(WindowLevel(slide * (minimum + more - 1), slide))
+    records = sorted(draws, key=lambda record: record[:2])
     whole = granules([(key, time, {"v": value}) for key, time, value in records], 1)
     series = {"v": whole.series("v", unit)}
     for number, level in enumerate(levels):
-        found = whole.windows(level, [(0, 90)], series)
-        terms = found.lines["v"]
-        counts = (numbers.tolist() for numbers in (found.key, found.end, terms.units))
+        result = whole.windows(level, [(0, 90)], series)
+        terms = result.lines["v"]
+        counts = (numbers.tolist() for numbers in (result.key, result.end, terms.units))
         lines = zip(*counts, to_ints(terms.total), to_ints(terms.moment), strict=True)
         # A window whose records all lack a value has no line; the chain does not receive them.
         assert [row for row in lines if row[2]] == [

@@ -101,14 +101,14 @@ def written_down(key: list[str], measures: dict[str, str]) -> dict[str, list[tup
 
 def clashes(blocks: dict[str, Any]) -> set[str]:
     """Return names that one block fills twice, or that have two roles or types in one table."""
-    found = set()
+    result = set()
     meanings: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for block in blocks.values():
         for table, columns in written_down(**block).items():
-            found |= {name for name, times in Counter(name for name, _, _ in columns).items() if times > 1}
+            result |= {name for name, times in Counter(name for name, _, _ in columns).items() if times > 1}
             for name, role, kind in columns:
                 meanings.setdefault((table, name), set()).add((role, kind))
-    return found | {name for (_, name), roles in meanings.items() if len(roles) > 1}
+    return result | {name for (_, name), roles in meanings.items() if len(roles) > 1}
 
 
 blocks = st.fixed_dictionaries(
@@ -125,15 +125,15 @@ blocks = st.fixed_dictionaries(
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b"]), blocks, min_size=1))
-def test_stream_is_refused_exactly_if_a_column_would_be_ambiguous(drawn: dict[str, Any]) -> None:
-    wrong = clashes(drawn)
+def test_stream_is_refused_exactly_if_a_column_would_be_ambiguous(draws: dict[str, Any]) -> None:
+    wrong = clashes(draws)
     event("clash" if wrong else "sound")
     if wrong:
         with pytest.raises(SpecificationError):
-            stream_of(drawn)
+            stream_of(draws)
         return
-    stream = stream_of(drawn)
-    resolved: list[AggregateBlock] = [block_of(stream, name) for name in drawn]
+    stream = stream_of(draws)
+    resolved: list[AggregateBlock] = [block_of(stream, name) for name in draws]
     declared: dict[str, dict[str, str]] = {"key": {}, "state": {}, "figures": {}}
     for block in resolved:
         declared["key"] |= block.key

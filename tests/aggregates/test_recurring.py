@@ -31,12 +31,12 @@ def defined(events: Events, levels: list[WindowLevel], end: int) -> dict[str, tu
     st.lists(st.tuples(st.integers(0, 40), st.sampled_from("abc")), max_size=60),
 )
 def test_items_of_chain_and_granules_equal_those_of_the_definition(
-    data: st.DataObject, drawn: Events
+    data: st.DataObject, draws: Events
 ) -> None:
     levels = data.draw(nested_levels(1))
-    events = sorted(drawn)
+    events = sorted(draws)
     ends = range(levels[-1].slide, 100, levels[-1].slide)
-    wanted = {(end, item): rings for end in ends for item, rings in defined(events, levels, end).items()}
+    required = {(end, item): rings for end in ends for item, rings in defined(events, levels, end).items()}
     chain = reports([(time, Items({item: 1})) for time, item in events], levels, 0, 99)
     listed = {
         (report.end, item): rings
@@ -44,15 +44,15 @@ def test_items_of_chain_and_granules_equal_those_of_the_definition(
         if report.level == len(levels) - 1
         for item, rings in recurring_items(report).items()
     }
-    assert listed == wanted
+    assert listed == required
     codes = {item: code for code, item in enumerate("abc")}
     whole = granules([(codes[item], time, {"v": None}) for time, item in events], 1)
-    found, times, counts = recurring(whole, 1, levels, [(0, 99)])
+    result, times, counts = recurring(whole, 1, levels, [(0, 99)])
     fast = {
         (int(end), "abc"[code]): tuple(rings)
-        for code, end, rings in zip(found.tolist(), times.tolist(), counts.T.tolist(), strict=True)
+        for code, end, rings in zip(result.tolist(), times.tolist(), counts.T.tolist(), strict=True)
     }
-    assert fast == wanted
+    assert fast == required
 
 
 def test_item_absent_from_one_ring_is_not_recurring() -> None:

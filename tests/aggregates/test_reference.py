@@ -22,8 +22,8 @@ def levels_of(draw: st.DrawFn, nested: bool) -> list[WindowLevel]:
     for _ in range(draw(st.integers(1, 4))):
         below = levels[-1] if levels else WindowLevel(1, 1)
         slide = below.slide * draw(st.integers(1, 3)) if nested else below.slide + draw(st.integers(0, 3))
-        least = below.range // slide + 1 if levels else 1
-        levels.append(WindowLevel(slide * draw(st.integers(least, least + 3)), slide))
+        minimum = below.range // slide + 1 if levels else 1
+        levels.append(WindowLevel(slide * draw(st.integers(minimum, minimum + 3)), slide))
     return levels
 
 
@@ -36,7 +36,7 @@ def summed(records: Records) -> list[tuple[int, Sums]]:
     return [(time, Sums.of(value)) for time, value in records]
 
 
-def rows_of(found: Sequence[LevelReport[Sums]], level: int) -> list[dict[str, Any]]:
+def rows_of(result: Sequence[LevelReport[Sums]], level: int) -> list[dict[str, Any]]:
     return [
         {
             "key": 0,
@@ -44,7 +44,7 @@ def rows_of(found: Sequence[LevelReport[Sums]], level: int) -> list[dict[str, An
             "records": window.records,
             "v": (window.values, window.total, window.minimum, window.maximum),
         }
-        for report in found
+        for report in result
         if report.level == level and (window := report.window) is not None
     ]
 
@@ -53,13 +53,13 @@ def rows_of(found: Sequence[LevelReport[Sums]], level: int) -> list[dict[str, An
 def test_every_window_equals_the_definition(data: st.DataObject, nested: bool, start: int) -> None:
     levels = data.draw(levels_of(nested))
     records = data.draw(records_of(start))
-    found = list(reports(summed(records), levels, start, start + 100))
-    assert [report.end for report in found] == sorted(report.end for report in found)
+    result = list(reports(summed(records), levels, start, start + 100))
+    assert [report.end for report in result] == sorted(report.end for report in result)
     for number, level in enumerate(levels):
         # The definition starts at the epoch: time counts from the chain's start.
         moved = [(0, time - start, {"v": value}) for time, value in records]
-        wanted = [{**row, "end": row["end"] + start} for row in recompute(moved, level, 0, 100)]
-        assert rows_of(found, number) == wanted
+        required = [{**row, "end": row["end"] + start} for row in recompute(moved, level, 0, 100)]
+        assert rows_of(result, number) == required
 
 
 @given(st.data())
@@ -82,28 +82,28 @@ def test_number_of_granules_is_that_of_the_paper(data: st.DataObject) -> None:
     """Level k has `ceil((omega_k - omega_{k-1}) / beta_k)` granules; less than a slide is pending."""
     levels = data.draw(levels_of(nested=True))
     chain: Chain[Sums] = Chain(levels, 0)
-    most, below, finest = 0, 0, levels[0].slide
+    limit, below, finest = 0, 0, levels[0].slide
     for level in levels:
-        most += -(-(level.range - below) // level.slide) + level.slide // finest
+        limit += -(-(level.range - below) // level.slide) + level.slide // finest
         below, finest = level.range, level.slide
     for time in range(2 * levels[-1].range):
         list(chain.receive(time, Sums.of(time)))
-        assert chain.granules <= most
+        assert chain.granules <= limit
 
 
 def test_example_of_the_picture_is_reproduced() -> None:
     chain: Chain[Sums] = Chain([WindowLevel(4, 1), WindowLevel(8, 2), WindowLevel(16, 4)], 0)
-    found = [report for time in range(16) for report in chain.receive(time, Sums.of(time))]
-    found += chain.advance(16)
-    assert [(report.level, report.end) for report in found[-3:]] == [(0, 16), (1, 16), (2, 16)]
-    assert found[-1].rings == (Sums(4, 4, 54, 12, 15), Sums(4, 4, 38, 8, 11), Sums(8, 8, 28, 0, 7))
+    result = [report for time in range(16) for report in chain.receive(time, Sums.of(time))]
+    result += chain.advance(16)
+    assert [(report.level, report.end) for report in result[-3:]] == [(0, 16), (1, 16), (2, 16)]
+    assert result[-1].rings == (Sums(4, 4, 54, 12, 15), Sums(4, 4, 38, 8, 11), Sums(8, 8, 28, 0, 7))
     assert chain.granules == 4 + 2 + 2
 
 
 def test_finer_level_may_reach_further_back_if_slides_are_no_multiples() -> None:
     """At 15 the finer window is [8, 12), the wider one covers [10, 15)."""
-    found = reports(summed([(9, 1), (11, 2)]), [WindowLevel(4, 4), WindowLevel(5, 5)], 0, 15)
-    assert [(r.level, r.end, r.window and r.window.total) for r in found] == [
+    result = reports(summed([(9, 1), (11, 2)]), [WindowLevel(4, 4), WindowLevel(5, 5)], 0, 15)
+    assert [(r.level, r.end, r.window and r.window.total) for r in result] == [
         (1, 10, 1),
         (0, 12, 3),
         (1, 15, 2),
@@ -134,17 +134,17 @@ def test_horizon_equals_its_records(data: st.DataObject, nested: bool, start: in
     for time, summary in summed([record for record in records if record[0] < now]):
         list(chain.receive(time, summary))
     list(chain.advance(now))
-    told = 0
+    reported = 0
     for length in range(1, now - start + 1):
         try:
-            found = chain.horizon(length)
+            result = chain.horizon(length)
         except ValueError:
             continue
         inside = [Sums.of(value) for time, value in records if now - length <= time < now]
-        assert found == (reduce(add, inside) if inside else None)
-        told += 1
+        assert result == (reduce(add, inside) if inside else None)
+        reported += 1
     # Records that no level has taken over yet are in the finest granules.
-    assert told >= min(levels[0].range, now - start) // levels[0].slide
+    assert reported >= min(levels[0].range, now - start) // levels[0].slide
 
 
 def test_horizon_may_begin_after_the_records_of_a_coarse_granule() -> None:

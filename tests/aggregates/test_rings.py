@@ -29,22 +29,24 @@ def test_rings_equal_those_of_the_chain(
     records = sorted(events, key=lambda event: event[:2])
     whole = granules([(key, time, {"v": value}) for key, time, value in records], base)
     for number, level in enumerate(levels):
-        found = whole.windows(level, [(0, 100)])
+        result = whole.windows(level, [(0, 100)])
         ranges = [level.range for level in levels[: number + 1]]
         summary = whole.columns["v"]
         amounts = (whole.records, summary.values, summary.total)
-        held = list(sums_of_rings(whole, base, found.key, found.end, ranges, *amounts))
-        mean = aged_mean(weights[: number + 1], held[2], held[1])
-        wanted = [
+        stored = list(sums_of_rings(whole, base, result.key, result.end, ranges, *amounts))
+        mean = aged_mean(weights[: number + 1], stored[2], stored[1])
+        required = [
             (key, report.end, report.rings)
             for key in range(3)
             for report in reports([(t, Sums.of(v)) for k, t, v in records if k == key], levels, 0, 100)
             if report.level == number and report.window
         ]
-        assert list(zip(found.key.tolist(), found.end.tolist(), strict=True)) == [row[:2] for row in wanted]
-        for index, (_, _, of_rings) in enumerate(wanted):
+        assert list(zip(result.key.tolist(), result.end.tolist(), strict=True)) == [
+            row[:2] for row in required
+        ]
+        for index, (_, _, of_rings) in enumerate(required):
             sums = [(r.records, r.values, r.total) if r else (0, 0, 0) for r in of_rings]
-            assert [tuple(part[ring, index] for part in held) for ring in range(number + 1)] == sums
+            assert [tuple(part[ring, index] for part in stored) for ring in range(number + 1)] == sums
             values = sum(weight * of for weight, (_, of, _) in zip(weights, sums, strict=False))
             if values:
                 total = sum(weight * of for weight, (_, _, of) in zip(weights, sums, strict=False))

@@ -32,10 +32,10 @@ def shown(command: str, path: str) -> list[str]:
     """Return a job's landing folder, then its arguments."""
     command = command.replace("{from}", "a").replace("{to}", "b")
     environment = {"PATH": f"{path}:{os.defpath}"}
-    done = subprocess.run(
+    finished = subprocess.run(
         ["sh", "-c", command], capture_output=True, text=True, check=True, cwd="/", env=environment
     )
-    return done.stdout.splitlines()
+    return finished.stdout.splitlines()
 
 
 def job_arguments(here: Path, *before: str, landing: str = "") -> list[str]:
@@ -69,12 +69,12 @@ def test_command_in_a_container_uses_its_own_environment(here: Path) -> None:
 def test_landing_folder_defaults_to_that_of_this_process(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRANSOM_HOME")
     root = Path(__file__).resolve().parents[2]
-    words = f"TRANSOM_LANDING={here} spark-submit {root}/jobs/ingest.py --stream {here}/web.yaml --lake s3://logs/lake"
-    assert submit("ingest", "web.yaml", "s3://logs/lake") == f"{words} --from {{from}} --to {{to}}"
+    texts = f"TRANSOM_LANDING={here} spark-submit {root}/jobs/ingest.py --stream {here}/web.yaml --lake s3://logs/lake"
+    assert submit("ingest", "web.yaml", "s3://logs/lake") == f"{texts} --from {{from}} --to {{to}}"
 
 
 @pytest.mark.parametrize(
-    ("path", "argv", "words"),
+    ("path", "argv", "texts"),
     [
         ("elsewhere", "bin/transom", "bin/transom try 'a b' x.log"),
         ("bin", "bin/transom", "transom try 'a b' x.log"),
@@ -82,7 +82,7 @@ def test_landing_folder_defaults_to_that_of_this_process(here: Path, monkeypatch
     ],
 )
 def test_command_line_is_printed_under_the_name_it_was_called(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, argv: str, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, argv: str, texts: str
 ) -> None:
     for folder in ("bin", "elsewhere"):
         (tmp_path / folder).mkdir()
@@ -90,7 +90,7 @@ def test_command_line_is_printed_under_the_name_it_was_called(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}/{path}")
     monkeypatch.setattr("sys.argv", [argv])
-    assert cli_command("try", "a b", Path("x.log")) == words
+    assert cli_command("try", "a b", Path("x.log")) == texts
 
 
 def test_draft_names_the_next_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,21 +64,21 @@ def test_tables_read_by_a_stage_are_known() -> None:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """Return a lake whose table `files` lacks a data file."""
-    made = Lake(tmp_path)
-    made.ingest(range(2))
-    for table in Tables.of(made.stream):
-        create(made.ledger.root, table)
-    made.files([file_row(made, "f", DAY, DAY, status="ingested")])
-    damaging.missing(made.ledger.root, "files")
-    return made
+    computed = Lake(tmp_path)
+    computed.ingest(range(2))
+    for table in Tables.of(computed.stream):
+        create(computed.ledger.root, table)
+    computed.files([file_row(computed, "f", DAY, DAY, status="ingested")])
+    damaging.missing(computed.ledger.root, "files")
+    return computed
 
 
 def test_damage_of_a_table_that_a_stage_does_not_read_is_no_cause(lake: Lake) -> None:
     error = FileNotFoundError(2, "No such file", "part-0")
     stream, root = parse(yaml.safe_load(WEB)), lake.ledger.root
-    found = explain_failure(stream, root, "ingest", error)
-    assert found is not None
-    assert {damage.table for damage in found.damages} == {"files"}
+    result = explain_failure(stream, root, "ingest", error)
+    assert result is not None
+    assert {damage.table for damage in result.damages} == {"files"}
     assert explain_failure(stream, root, "aggregates", error) is None
     assert explain_failure(stream, root, "ingest", OverflowError("int too large")) is None
 

@@ -30,7 +30,7 @@ WEB = str(ROOT / "schemas/streams/web.yaml")
 
 
 @pytest.mark.parametrize(
-    ("stream", "start", "end", "words"),
+    ("stream", "start", "end", "texts"),
     [
         (WEB, "2015-05-17T12:00", "2015-05-17T10:00", "ingest: from: must be before to"),
         (WEB, "2015-05-17T10:30", "2015-05-17T12:00", "ingest: from: must be on the hour.*10:30"),
@@ -39,7 +39,7 @@ WEB = str(ROOT / "schemas/streams/web.yaml")
     ],
 )
 def test_wrong_arguments_are_refused(
-    monkeypatch: pytest.MonkeyPatch, stream: str, start: str, end: str, words: str
+    monkeypatch: pytest.MonkeyPatch, stream: str, start: str, end: str, texts: str
 ) -> None:
     def no_session(name: str) -> None:
         raise AssertionError("a session was started")
@@ -47,7 +47,7 @@ def test_wrong_arguments_are_refused(
     monkeypatch.setattr(application, "session", no_session)
     parser: argparse.ArgumentParser = application.arg_parser("a job")
     arguments = parser.parse_args(["--stream", stream, "--lake", "x", "--from", start, "--to", end])
-    with pytest.raises(SystemExit, match=words) as refused:
+    with pytest.raises(SystemExit, match=texts) as refused:
         application.run("ingest", arguments, ["ingest"])
     assert "\n" not in str(refused.value)
 
@@ -63,7 +63,7 @@ got 'x'
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "texts"),
     [
         (PythonException(RAISED_IN_A_WORKER), "PythonException: ValueError: column n: must be a number;"),
         (RuntimeError("[DIVIDE_BY_ZERO] Division by zero.\nat line 1"), "RuntimeError: [DIVIDE_BY_ZERO] "),
@@ -75,7 +75,7 @@ def test_cause_of_a_stopped_run_is_printed_first(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     error: Exception,
-    words: str,
+    texts: str,
 ) -> None:
     monkeypatch.setattr(application, "session", Mock())
     monkeypatch.setattr(application, "preload", Mock())
@@ -84,9 +84,9 @@ def test_cause_of_a_stopped_run_is_printed_first(
     arguments = application.arg_parser("a job").parse_args(["--stream", WEB, "--lake", str(tmp_path), *hours])
     with pytest.raises(type(error)):
         application.run("run", arguments)
-    said = capsys.readouterr().err.splitlines()[0]
-    assert said.startswith(f"run: failed: {words}")
-    assert said.endswith(" (in stage ingest of web, [2015-05-17T10:00, 2015-05-17T12:00))")
+    text = capsys.readouterr().err.splitlines()[0]
+    assert text.startswith(f"run: failed: {texts}")
+    assert text.endswith(" (in stage ingest of web, [2015-05-17T10:00, 2015-05-17T12:00))")
 
 
 def test_unwritable_lake_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -98,30 +98,30 @@ def test_unwritable_lake_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("sys.argv", ["ingest.py", "--stream", WEB, "--lake", str(lake), *hours])
     with pytest.raises(SystemExit) as refused:
         ingest.JOB.main()
-    said = str(refused.value)
-    assert said.startswith(f"ingest: lake: {lake}/web/ledger cannot be opened or created: ")
-    assert "Not a directory" in said
-    assert "\n" not in said
+    text = str(refused.value)
+    assert text.startswith(f"ingest: lake: {lake}/web/ledger cannot be opened or created: ")
+    assert "Not a directory" in text
+    assert "\n" not in text
 
 
-@pytest.mark.parametrize("asked", [["aggregates"], ["run", "--stages", "aggregates"]])
+@pytest.mark.parametrize("requested", [["aggregates"], ["run", "--stages", "aggregates"]])
 def test_required_earlier_stage_is_reported_before_spark_starts(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, requested: list[str]
 ) -> None:
     monkeypatch.setattr(application, "session", Mock(side_effect=AssertionError("a session was started")))
-    arguments = ["--stream", WEB, "--lake", str(tmp_path / "lake"), *HOURS, *asked[1:]]
-    monkeypatch.setattr("sys.argv", [f"{asked[0]}.py", *arguments])
+    arguments = ["--stream", WEB, "--lake", str(tmp_path / "lake"), *HOURS, *requested[1:]]
+    monkeypatch.setattr("sys.argv", [f"{requested[0]}.py", *arguments])
     with pytest.raises(SystemExit) as refused:
-        importlib.import_module(asked[0]).JOB.main()
+        importlib.import_module(requested[0]).JOB.main()
     root = f"{tmp_path}/lake/web"
-    words = (
+    texts = (
         f"lake: aggregates reads the table events, and ingest of web has never run in {root}; run "
         "jobs/ingest.py over the interval first, or jobs/run.py, which runs them all"
     )
-    assert str(refused.value) == f"{asked[0]}: {words}"
+    assert str(refused.value) == f"{requested[0]}: {texts}"
     with pytest.raises(LakeError) as again:
         job.run_stage(Mock(), "aggregates", load(WEB), TWO_HOURS, lake=str(tmp_path / "lake"))
-    assert str(again.value) == words
+    assert str(again.value) == texts
     assert not (tmp_path / "lake").exists()
 
 
@@ -144,7 +144,7 @@ HOURS = ["--from", "2015-05-17T10:00", "--to", "2015-05-17T12:00"]
 
 
 def performed(
-    monkeypatch: pytest.MonkeyPatch, withheld: tuple[str, datetime] | None
+    monkeypatch: pytest.MonkeyPatch, quarantined: tuple[str, datetime] | None
 ) -> list[tuple[str, str]]:
     """Let stages publish the two hours, of which one may be quarantined; return stage and run id of
     each run.
@@ -169,7 +169,7 @@ def performed(
         ]
         entries = {
             node: PartitionState("quarantined", run_id, False, reason="rejected_share 0.5")
-            if (stage, node.hour) == withheld
+            if (stage, node.hour) == quarantined
             else PartitionState("published", run_id)
             for node in nodes
         }
@@ -204,16 +204,16 @@ STAGES_BEHIND_GATES = [
 """A job, the quarantined hour, and the good hours that each of its runs leaves."""
 
 
-@pytest.mark.parametrize(("job", "withheld", "runs"), STAGES_BEHIND_GATES)
+@pytest.mark.parametrize(("job", "quarantined", "runs"), STAGES_BEHIND_GATES)
 def test_job_prints_each_gate_and_runs_no_stage_after_a_failed_one(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     job: list[str],
-    withheld: tuple[str, datetime] | None,
+    quarantined: tuple[str, datetime] | None,
     runs: dict[str, int],
 ) -> None:
-    ran = performed(monkeypatch, withheld)
+    ran = performed(monkeypatch, quarantined)
     arguments = ["--stream", WEB, "--lake", str(tmp_path), *HOURS, "--run-id", "r", *job[1:]]
     monkeypatch.setattr("sys.argv", [f"{job[0]}.py", *arguments])
     importlib.import_module(job[0]).JOB.main()
@@ -223,36 +223,36 @@ def test_job_prints_each_gate_and_runs_no_stage_after_a_failed_one(
     assert f"/jobs/{job[0]}.py --stream {WEB} --lake {tmp_path}" in again
     expected = []
     for stage, hours in runs.items():
-        if (stage, TEN) == withheld:
+        if (stage, TEN) == quarantined:
             expected += [
                 f"quarantined: {stage} b, 2015-05-17T10:00: rejected_share 0.5",
                 "  what was published before stays; mend the data (or accept the value), then:",
                 f"  {again} --from 2015-05-17T10:00 --to 2015-05-17T11:00",
             ]
         expected.append(f"{stage} web {TWO_HOURS}: {hours} of 2 hours published, 0 warnings")
-    behind = {
+    later = {
         "ingest": "patterns, aggregates, frames, fills, persistence, frequency",
         "aggregates": "frames, fills",
         "frames": "fills",
     }
-    if withheld and withheld[0] in behind and not alone:
-        expected.append(f"not run, as the gate of {withheld[0]} does not pass: {behind[withheld[0]]}")
+    if quarantined and quarantined[0] in later and not alone:
+        expected.append(f"not run, as the gate of {quarantined[0]} does not pass: {later[quarantined[0]]}")
     assert capsys.readouterr().out.splitlines() == expected
 
 
 @pytest.mark.parametrize(
-    ("stages", "words"),
+    ("stages", "texts"),
     [
         ("ingest,agregates", "got 'agregates'; nearest: aggregates"),
         ("", "got ''; known: ingest, patterns, aggregates, frames, fills, persistence, frequency"),
     ],
 )
-def test_unknown_stages_are_refused(monkeypatch: pytest.MonkeyPatch, stages: str, words: str) -> None:
+def test_unknown_stages_are_refused(monkeypatch: pytest.MonkeyPatch, stages: str, texts: str) -> None:
     ran = performed(monkeypatch, None)
     monkeypatch.setattr("sys.argv", ["run.py", "--stream", WEB, "--lake", "x", *HOURS, "--stages", stages])
     with pytest.raises(SystemExit) as refused:
         importlib.import_module("run").JOB.main()
-    assert str(refused.value) == f"run: stages: must be stages of web, with commas between them; {words}"
+    assert str(refused.value) == f"run: stages: must be stages of web, with commas between them; {texts}"
     assert ran == []
 
 
@@ -281,11 +281,13 @@ def test_run_in_chunks_sums_its_work_and_reports_published_hours(
 
     def work(stage: str, context: job.Context) -> Outcome:
         steps.append(context.run_id)
-        left: dict[PartitionKey, PartitionState | None] = {
+        remaining: dict[PartitionKey, PartitionState | None] = {
             PartitionKey("ingest", "events", "events", next(hours)): None
         }
         counts = {"published": 4, "incomplete": 1, "quarantined": 2}
-        return Outcome(rows_out=5, **counts, counters={"lines_rejected": 3}, gauges=next(chunks), stale=left)
+        return Outcome(
+            rows_out=5, **counts, counters={"lines_rejected": 3}, gauges=next(chunks), stale=remaining
+        )
 
     days = Interval(TEN, TEN + timedelta(days=8))
     monkeypatch.setattr(job, "run_chunk", work)
@@ -299,8 +301,8 @@ def test_run_in_chunks_sums_its_work_and_reports_published_hours(
     # Chunks have run ids of their own, and their results are combined.
     assert steps == [f"{run['run_id']} 0", "ingest tidied", f"{run['run_id']} 1", "ingest tidied"]
     assert run["stale_since"] == TEN
-    (told,) = findings(str(tmp_path / "web"))
-    assert (told.kind, told.start_time) == ("stale", TEN)
+    (reported,) = findings(str(tmp_path / "web"))
+    assert (reported.kind, reported.start_time) == ("stale", TEN)
 
 
 def test_concurrent_runs_with_one_name_keep_their_results_apart(

@@ -108,15 +108,15 @@ OF_LOGS = (damaging.without_entry, damaging.without_last_entry)
 
 def mark_damage(lake: StreamHarness) -> Verification:
     """Mark the damage and return it, reading the lake once for both."""
-    found: list[Verification] = []
+    result: list[Verification] = []
 
     def verify(*arguments: Any) -> Verification:
-        found.append(verification.verify(*arguments))
-        return found[-1]
+        result.append(verification.verify(*arguments))
+        return result[-1]
 
     with patch.object(verifying, "verify", verify):
         mark(lake.spark, lake.stream, lake.root)
-    return found[0]
+    return result[0]
 
 
 def opened_anew(lake: StreamHarness) -> StreamHarness:
@@ -155,9 +155,9 @@ def test_command_lists_and_marks(make_stream: Make, capsys: pytest.CaptureFixtur
     damaging.truncated(lake.root, "frames", hour(1))
     assert verify_in(lake.spark, lake.stream, file, uri, Interval(hour(0), hour(1))), "another hour is"
     assert not verify_in(lake.spark, lake.stream, file, uri, repair=True)
-    said = capsys.readouterr().out
-    assert "web: unreadable: frames, frames 2015-05-17T01:00: " in said
-    assert "--from 2015-05-17T01:00 --to 2015-05-17T02:00" in said
+    text = capsys.readouterr().out
+    assert "web: unreadable: frames, frames 2015-05-17T01:00: " in text
+    assert "--from 2015-05-17T01:00 --to 2015-05-17T02:00" in text
     assert not verify_in(lake.spark, lake.stream, file, uri)
     assert "web: marked: frames, frames of served 2015-05-17T01:00: " in capsys.readouterr().out
 
@@ -169,9 +169,9 @@ def test_damage_is_found_and_repaired(make_stream: Make) -> None:
         damaging.changed(lake.root, "events", hour(2)),
     }
     damaging.without_entry(lake.root, "aggregates")
-    found = mark_damage(lake)
-    assert {of.table for of in found.damages} == {"events", "aggregates"}
-    assert {Path(str(of.file)).name for of in found.damages if of.table == "events"} == files
+    result = mark_damage(lake)
+    assert {of.table for of in result.damages} == {"events", "aggregates"}
+    assert {Path(str(of.file)).name for of in result.damages if of.table == "events"} == files
     lake = run_anew(lake)
     assert_whole(lake, make_stream(STREAM, "whole", ready=build))
     assert find(lake.spark, lake.stream, lake.root).damages == []
@@ -209,24 +209,24 @@ def test_every_damage_of_every_file_is_marked(
         # The first hour has no recurring items; see `GROUPS`.
         if (table, number) != ("recurring", 0)
     }
-    found = mark_damage(lake)
+    result = mark_damage(lake)
     for (table, moment), (damage, file) in hurt.items():
-        of_file = [of for of in found.damages if (of.table, of.hours) == (table, (moment,))]
+        of_file = [of for of in result.damages if (of.table, of.hours) == (table, (moment,))]
         assert any(file in str(of) for of in of_file), (table, moment, damage)
-    nodes = set(found.reasons)
+    nodes = set(result.reasons)
     assert {(node.table, node.hour) for node in nodes} == hurt.keys()
     for node, entry in lake.snapshot().items():
-        kept = before[node]
+        retained = before[node]
         if node in nodes:
-            kept = replace(kept, status="damaged", rows=0, run_id=entry.run_id, reason=entry.reason)
+            retained = replace(retained, status="damaged", rows=0, run_id=entry.run_id, reason=entry.reason)
         elif (node.table, node.hour) in hurt:
             # Files of other blocks are intact.
             assert hurt[node.table, node.hour][0] in (damaging.added, damaging.changed), node
-        assert comparable(entry) == comparable(kept), node
+        assert comparable(entry) == comparable(retained), node
     opened = opened_anew(lake)
     for table, there in opened.rows().items():
-        left = [row for row in rows[table] if not _of_nodes(row, table, nodes)]
-        assert there == left, table
+        remaining = [row for row in rows[table] if not _of_nodes(row, table, nodes)]
+        assert there == remaining, table
 
 
 def comparable(entry: PartitionState) -> PartitionState:
@@ -248,8 +248,8 @@ def test_every_damage_of_every_log_is_marked(make_stream: Make, damage: damaging
     before = dict(lake.snapshot())
     for table in TABLES:
         damage(lake.root, table, None)
-    found = mark_damage(lake)
-    assert {of.table for of in found.damages} == set(TABLES)
+    result = mark_damage(lake)
+    assert {of.table for of in result.damages} == set(TABLES)
     for node, entry in lake.snapshot().items():
         assert entry.damaged or not before[node].rows, node
         assert (entry.digest, entry.input_hashes) == (before[node].digest, before[node].input_hashes), node
@@ -334,8 +334,8 @@ def test_rows_are_lost_until_their_removed_file_returns(make_stream: Make, tmp_p
     damaging.missing(lake.root, "events", hour(1))
     (landed,) = (lake.folder / "landing").rglob("access.01.log.gz")
     shutil.move(landed, tmp_path / "kept")
-    gone = find(lake.spark, lake.stream, lake.root).gone
-    assert list(gone) == ["landing/web/2015-05-17/access.01.log.gz"]
+    removed = find(lake.spark, lake.stream, lake.root).gone
+    assert list(removed) == ["landing/web/2015-05-17/access.01.log.gz"]
     mark_damage(lake)
     lake = run_anew(lake)
     entry = lake.snapshot()[partition_of("events", hour(1))]
@@ -363,8 +363,8 @@ def test_job_reports_damage_and_continues(make_stream: Make, caplog: pytest.LogC
     land_late_file(lake)
     file = damaging.truncated(lake.root, "events", hour(0))
     all_stages(lake)
-    told = next(lines for lines in caplog.messages if "marked as damaged" in lines)
-    first, second, third, fourth = told.splitlines()
+    reported = next(lines for lines in caplog.messages if "marked as damaged" in lines)
+    first, second, third, fourth = reported.splitlines()
     assert fourth.startswith("fills web: failed with ")
     assert first.startswith(f"fills web: unreadable: ingest, events {hour(0):%Y-%m-%dT%H:%M}: ")
     assert file in first

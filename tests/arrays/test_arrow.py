@@ -17,7 +17,7 @@ def test_values_equal_in_spark_have_one_code() -> None:
 
 
 def test_rebatched_tables_have_all_rows_and_are_not_small() -> None:
-    batches = [pa.record_batch({"n": pa.array(range(many), pa.int64())}) for many in (2, 0, 3, 4, 1, 0)]
+    batches = [pa.record_batch({"n": pa.array(range(count), pa.int64())}) for count in (2, 0, 3, 4, 1, 0)]
     assert [portion.num_rows for portion in rebatch(batches, 5)] == [5, 5]
     assert [portion.num_rows for portion in rebatch(batches, 6)] == [9, 1]
     together = [row for portion in rebatch(batches, 6) for row in portion["n"].to_pylist()]

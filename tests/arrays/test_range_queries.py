@@ -43,7 +43,7 @@ def test_searched_and_expanded_ranges_equal_those_of_each(
     cut = [(min(a, b, len(values)), min(max(a, b), len(values)), bound) for a, b, bound in ranges]
     low, high, bound = columns(cut)
     assert segmented_searchsorted(np.array(values), low, high, bound).tolist() == [
-        next((i for i in range(a, b) if values[i] >= least), b) for a, b, least in cut
+        next((i for i in range(a, b) if values[i] >= minimum), b) for a, b, minimum in cut
     ]
     of, places = expand_ranges(low, high)
     assert [*zip(of.tolist(), places.tolist(), strict=True)] == [

@@ -97,9 +97,11 @@ class Lake:
         """Write a run of ingest with published hours, one row each."""
         stream, entries = self.stream, {}
         for number in hours:
-            for table, held in (("events", digest), ("rejected", EMPTY_DIGEST), ("files", "1:7")):
+            for table, stored in (("events", digest), ("rejected", EMPTY_DIGEST), ("files", "1:7")):
                 inputs = ExpectedInputs(stream).expected(at(number))
-                entry = PartitionState("published", name, digest=held, input_hashes=inputs, rows=int(held[0]))
+                entry = PartitionState(
+                    "published", name, digest=stored, input_hashes=inputs, rows=int(stored[0])
+                )
                 entries[partition_of(table, at(number))] = entry
         self.run(name, "ingest", entries, minute, trigger)
 
@@ -120,11 +122,11 @@ class Lake:
             self.ledger.claim("aggregates", entries, name)
             self.ledger.publish("aggregates", entries, name)
             fresh = freshness_of(self.stream, self.ledger.snapshot())
-            done = {
+            finished = {
                 node: PartitionState("published", name, digest="1:3", input_hashes=fresh.inputs(node), rows=1)
                 for node in entries
             }
-            self.run(name, "aggregates", done, minute)
+            self.run(name, "aggregates", finished, minute)
 
     def mark(self, node: PartitionKey) -> None:
         """Mark a partition as damaged."""

@@ -59,8 +59,8 @@ def test_file_matching_the_pattern_must_follow_its_name(tmp_path: Path) -> None:
         1,
         timedelta(hours=2),
     )
-    (found,) = list_files(landed.stream.source.pattern).values()
-    assert (found.path, found.hour, found.captures) == (
+    (result,) = list_files(landed.stream.source.pattern).values()
+    assert (result.path, result.hour, result.captures) == (
         "landing/2015-05-17T10/north/1-access.10.log",
         day(10),
         {"site": "north"},
@@ -83,9 +83,9 @@ source: {path: "in/%Y-%m-%d.log", format: json}
 columns: {n: {type: integer}}
 time: {column: at}
 """)
-    found = scan_file(parse(counted), file).examples
-    assert found["bad_type"] == [(1, lines[0], "n: bad type: 1.5; expected a whole number")]
-    assert found["bad_json"][0][2].startswith("bad json: ")
+    result = scan_file(parse(counted), file).examples
+    assert result["bad_type"] == [(1, lines[0], "n: bad type: 1.5; expected a whole number")]
+    assert result["bad_json"][0][2].startswith("bad json: ")
 
 
 def test_file_with_another_name_may_have_any_hours(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ def test_file_with_another_name_may_have_any_hours(tmp_path: Path) -> None:
         "`expected_files` are not tried",
         "site: not in a file's path, taken as 'try'",
     )
-    found = list_files(landed.stream.source.pattern)
-    assert {path: (file.hour, file.captures) for path, file in found.items()} == {
+    result = list_files(landed.stream.source.pattern)
+    assert {path: (file.hour, file.captures) for path, file in result.items()} == {
         "landing/try/1-other.log": (None, {"site": "try"}),
         "landing/try/2-other.log": (None, {"site": "try"}),
     }
@@ -112,11 +112,11 @@ def test_file_with_another_name_may_have_any_hours(tmp_path: Path) -> None:
 
 def test_times_far_apart_are_refused_with_the_outliers(tmp_path: Path) -> None:
     file = scan_file(parse(DATA), log(tmp_path / "odd.log", 0, 1, 2, 24 * 400, 3))
-    words = (
+    texts = (
         r"must lie within 8784 hours; they cover 9601, .*odd.log, line 4: 2016-06-20T00:00. To continue "
         r"without these hours, add --from 2015-05-17T00:00 --to 2015-05-17T04:00$"
     )
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=texts):
         interval_of([file])
 
 
@@ -152,7 +152,7 @@ def test_name_is_parsed_with_the_end_of_the_pattern(
 
 
 @pytest.mark.parametrize(
-    ("zone", "hours", "said"),
+    ("zone", "hours", "text"),
     [
         (None, (10, 11), None),
         (
@@ -180,12 +180,12 @@ def test_name_is_parsed_with_the_end_of_the_pattern(
     ],
 )
 def test_name_with_other_hours_than_all_events_is_reported_with_a_cause(
-    tmp_path: Path, zone: str | None, hours: tuple[int, ...], said: str | None
+    tmp_path: Path, zone: str | None, hours: tuple[int, ...], text: str | None
 ) -> None:
     stream = parse({**DATA, "source": {**DATA["source"], **({"zone": zone} if zone else {})}})
     file = log(tmp_path / "north/2015-05-17/access.10.log", *hours)
-    words = None if said is None else f"{file}: by its name it is of {said}"
-    assert other_hours(stream, scan_file(stream, file)) == words
+    texts = None if text is None else f"{file}: by its name it is of {text}"
+    assert other_hours(stream, scan_file(stream, file)) == texts
 
 
 def test_only_the_first_of_many_file_remarks_are_printed() -> None:
@@ -201,8 +201,8 @@ def test_texts_name_files_as_given(tmp_path: Path) -> None:
     files = [scan_file(stream, log(tmp_path / folder / "other.log", 10)) for folder in ("a", "b")]
     covered = interval_of(files)
     landed = link_into_landing(DATA, stream, files, tmp_path / "try", covered, covered.end)
-    said = "quarantined: landing/try/2-other.log: junk, landing/try/1-other.log: junk"
-    assert landed.named(said) == f"quarantined: {tmp_path}/b/other.log: junk, {tmp_path}/a/other.log: junk"
+    text = "quarantined: landing/try/2-other.log: junk, landing/try/1-other.log: junk"
+    assert landed.named(text) == f"quarantined: {tmp_path}/b/other.log: junk, {tmp_path}/a/other.log: junk"
 
 
 @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ def test_file_named_after_its_end_is_tried_in_its_period(tmp_path: Path) -> None
     interval = interval_of([file])
     assert interval == Interval(day(10), day(11))
     landed = link_into_landing(data, stream, [file], tmp_path / "try", interval, interval.end)
-    (found,) = list_files(landed.stream.source.pattern).values()
-    assert (found.path, found.hour) == ("landing/2015-05-17T11/1-access.11.log", day(10))
+    (result,) = list_files(landed.stream.source.pattern).values()
+    assert (result.path, result.hour) == ("landing/2015-05-17T11/1-access.11.log", day(10))
 
 
 @pytest.mark.parametrize("name", ["odd.log", "north/2015-05-17/access.10.log"])
@@ -250,8 +250,8 @@ def test_file_is_cut_to_the_requested_hours(tmp_path: Path, name: str) -> None:
     assert landed.notes[0] == (
         f"{path}: 1 of 4 events are outside of {only} and left out: line 4 of 2015-05-17T11:00"
     )
-    (found,) = list_files(landed.stream.source.pattern).values()
-    match = landed.stream.source.pattern.match(found.path)
+    (result,) = list_files(landed.stream.source.pattern).values()
+    match = landed.stream.source.pattern.match(result.path)
     assert match is not None
     span = landed.stream.span(match)
     assert span is not None

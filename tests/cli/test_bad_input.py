@@ -93,11 +93,11 @@ CASES = {
 
 def job(stream: Stream, data: bytes) -> list[tuple[int, str]]:
     """Return the lines that a job rejects, with the observed values."""
-    found = []
+    actual = []
     for part in read_file(io.BytesIO(data), "a.log", stream.layout(), None):
         if isinstance(part, Chunk):
-            found += [(row["source_line"], row["detail"]) for row in part.rejected.to_pylist()]
-    return found
+            actual += [(row["source_line"], row["detail"]) for row in part.rejected.to_pylist()]
+    return actual
 
 
 def written(folder: Path, lines: Sequence[str]) -> Path:
@@ -115,13 +115,17 @@ def test_line_is_rejected_with_one_reason_by_init_try_and_job(run: Ask, tmp_path
     shown = [line.strip() for line in result.stderr.splitlines()]
     assert shown == ["transom: 1 of 21 lines is refused by this draft:", case.reason, case.bad]
     data = yaml.safe_load(result.stdout)
-    said = data["source"] | data["time"] | data["source"].get("options", {})
-    assert said.items() >= case.drafted.items()
+    output = data["source"] | data["time"] | data["source"].get("options", {})
+    assert output.items() >= case.drafted.items()
     stream = parse(data)
     tried = scan_file(stream, file)
     assert (tried.lines, tried.events) == (21, 20)
-    ((line, raw, seen),) = next(iter(tried.examples.values()))
-    assert (line, raw, seen.removeprefix("log: ").removeprefix("message: ")) == (21, case.bad, case.reason)
+    ((line, raw, observed),) = next(iter(tried.examples.values()))
+    assert (line, raw, observed.removeprefix("log: ").removeprefix("message: ")) == (
+        21,
+        case.bad,
+        case.reason,
+    )
     assert job(stream, file.read_bytes()) == [(21, case.reason)]
 
 
@@ -161,17 +165,17 @@ def test_header_with_a_duplicate_field_is_refused(run: Ask, tmp_path: Path) -> N
 def test_file_of_nul_bytes_alone_is_refused(run: Ask, tmp_path: Path) -> None:
     file = tmp_path / "a.log"
     file.write_bytes(b"\0" * 5000)
-    words = f"{file}: must hold a line; it holds 5000 NUL bytes and nothing else"
+    texts = f"{file}: must hold a line; it holds 5000 NUL bytes and nothing else"
     result = run("init", file)
-    assert (result.exit_code, result.stderr) == (2, f"transom: {words}\n")
+    assert (result.exit_code, result.stderr) == (2, f"transom: {texts}\n")
     # The first check of `try` on a file.
     with pytest.raises(UsageError) as error:
         read_sample(file)
-    assert str(error.value) == words
+    assert str(error.value) == texts
     *_, summary = read_file(io.BytesIO(file.read_bytes()), "a.log", parse(STREAM).layout(), None)
     assert isinstance(summary, FileSummary)
-    said = "nul_bytes_only: 5000 NUL bytes and nothing else; expected lines of text"
-    assert (summary.lines, summary.accepted, summary.broken) == (1, 0, said)
+    output = "nul_bytes_only: 5000 NUL bytes and nothing else; expected lines of text"
+    assert (summary.lines, summary.accepted, summary.broken) == (1, 0, output)
 
 
 def test_path_with_an_empty_capture_is_refused(run: Ask, tmp_path: Path) -> None:

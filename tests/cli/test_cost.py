@@ -27,11 +27,11 @@ def cost(root: Path, hours: int, capsys: pytest.CaptureFixture[str]) -> list[str
 
 
 def test_cost_of_many_hours_is_divided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    title, head, _, *rows, said, more = cost(tmp_path, 36, capsys)
+    title, head, _, *rows, text, more = cost(tmp_path, 36, capsys)
     assert title == "cost of 36 hours, run together"
     assert head.split() == ["stage", "lines", "read", "rows", "out", "seconds"]
     assert [row.split() for row in rows] == [["ingest", "900", "70", "12"], ["aggregates", "-", "70", "6"]]
-    assert said == (
+    assert text == (
         "One hour on its own: 8.5 to 26.0 s, of which 8.0 s are the start of Spark and 0.50 s its share of "
         "the rest."
     )

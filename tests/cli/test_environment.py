@@ -86,5 +86,5 @@ def test_failed_start_of_spark_is_reported(run: Ask, checkout: Path, monkeypatch
     monkeypatch.setattr("transom.engine.evaluate_checks.preload", lambda: None)
     result = run("try", stream_file("trace"), *logs("trace"))
     assert result.exit_code == 2
-    words = "transom: Spark does not start: [JAVA_GATEWAY_EXITED] Java gateway process exited"
-    assert result.stderr.splitlines()[-1].startswith(words)
+    text = "transom: Spark does not start: [JAVA_GATEWAY_EXITED] Java gateway process exited"
+    assert result.stderr.splitlines()[-1].startswith(text)

@@ -178,8 +178,8 @@ def test_hour_being_written_is_explained(run: Ask, lake: Lake) -> None:
         waits[1],
     ]
     # Nothing is being written between its two tables.
-    done = PartitionState("published", "r aggregate", digest="1:3", input_hashes={}, rows=1)
-    lake.ledger.publish("aggregates", {granules: done}, "r aggregate")
+    finished = PartitionState("published", "r aggregate", digest="1:3", input_hashes={}, rows=1)
+    lake.ledger.publish("aggregates", {granules: finished}, "r aggregate")
     assert said(run, lake, hours[0])[-3:] == [
         "  aggregates traffic, aggregates: not computed yet; run r aggregate is at work, or was killed",
         waits[0].format("r aggregate"),
@@ -258,16 +258,16 @@ def test_removed_files_are_named(run: Ask, lake: Lake) -> None:
         return [line.strip() for line in lines if line.startswith("  file") or line.endswith(":")]
 
     mend = "mend the data, or accept the value in the stream's file, then run:"
-    withheld = f"file {names[0]}: quarantined: {cause}"
-    assert files_and_advice(0) == files_and_advice(1) == [withheld, mend]
+    quarantined = f"file {names[0]}: quarantined: {cause}"
+    assert files_and_advice(0) == files_and_advice(1) == [quarantined, mend]
     os.utime(paths[0], (0, 0))
-    changed = f"{withheld}; changed, 7 bytes of 1970-01-01 00:00:00 now, 7 of {when:%Y-%m-%d %H:%M:%S}"
+    changed = f"{quarantined}; changed, 7 bytes of 1970-01-01 00:00:00 now, 7 of {when:%Y-%m-%d %H:%M:%S}"
     assert files_and_advice(1) == [f"{changed} when it was read", "to run it:"]
     for path in paths:
         path.unlink()
-    gone = f"{withheld}; gone; the next run forgets it"
-    assert files_and_advice(1) == [gone, "to run it:"]
-    assert files_and_advice(0) == [f"file {names[1]}: gone; its rows stay", gone, "to run it:"]
+    removed = f"{quarantined}; gone; the next run forgets it"
+    assert files_and_advice(1) == [removed, "to run it:"]
+    assert files_and_advice(0) == [f"file {names[1]}: gone; its rows stay", removed, "to run it:"]
     assert said(run, lake, "2015-05-17T00:00")[-1] == command(lake, "2015-05-17T00:00", "2015-05-17T02:00")
 
 
@@ -306,10 +306,10 @@ def test_quarantined_hour_and_blocked_hours_are_explained(run: Ask, lake: Lake) 
     lake.run(
         "bad", "ingest", {node: PartitionState("quarantined", "bad", False, input_hashes={}, reason=cause)}
     )
-    words = f"ingest events 2015-05-17T01:00 is quarantined: {cause}"
+    texts = f"ingest events 2015-05-17T01:00 is quarantined: {cause}"
     blocked = {
         PartitionKey("aggregates", "traffic", table, at(n)): PartitionState(
-            "blocked", "b", False, reason=words
+            "blocked", "b", False, reason=texts
         )
         for n, table in [(1, "granules"), (1, "aggregates"), (2, "aggregates")]
     }
@@ -319,8 +319,8 @@ def test_quarantined_hour_and_blocked_hours_are_explained(run: Ask, lake: Lake) 
     lines = said(run, lake, "2015-05-17T02:00")
     assert lines[-5:] == [
         "  aggregates traffic, aggregates: blocked, 0 rows, by run b, 2015-05-20 12:00",
-        f"    not computed: {words}",
-        f"    because {words}",
+        f"    not computed: {texts}",
+        f"    because {texts}",
         "  mend the data, or accept the value in the stream's file, then run:",
         command(lake, "2015-05-17T01:00", "2015-05-17T03:00"),
     ]
@@ -345,8 +345,8 @@ def test_quarantined_hour_and_blocked_hours_are_explained(run: Ask, lake: Lake) 
 def test_incomplete_hours_and_killed_runs_are_explained(run: Ask, lake: Lake) -> None:
     lake.ingest(range(2))
     node = partition_of("events", at(0))
-    held = lake.ledger.snapshot()[node]
-    missing = replace(held, complete=False, reason="files_expected: observed 0, expected at least 1")
+    stored = lake.ledger.snapshot()[node]
+    missing = replace(stored, complete=False, reason="files_expected: observed 0, expected at least 1")
     lake.run("a", "ingest", {node: missing})
     assert "    something is missing: files_expected: observed 0, expected at least 1" in said(
         run, lake, "2015-05-17T00:00"
@@ -417,12 +417,12 @@ def test_run_is_advised_only_once_the_missing_file_exists(run: Ask, lake: Lake) 
     lake.ingest(range(2))
     lake.aggregate(range(2))
     node = partition_of("events", at(1))
-    held = lake.ledger.snapshot()[node]
+    stored = lake.ledger.snapshot()[node]
     missing = CheckResult(node, "files_expected", "incomplete", 0.0, "at least 1", False)
     lake.ledger.record_checks("ingest", [missing], "late")
     cause = "files_expected: observed 0, expected at least 1"
     causes = (Reason("check", cause, "files_expected"),)
-    lacking = replace(held, run_id="late", complete=False, reason=cause, reasons=causes)
+    lacking = replace(stored, run_id="late", complete=False, reason=cause, reasons=causes)
     lake.run("late", "ingest", {node: lacking})
     lake.aggregate(range(2))
     lines = said(run, lake, "2015-05-17T01:00")
@@ -456,7 +456,7 @@ def test_new_file_without_an_hour_in_its_name_is_named(run: Ask, lake: Lake) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "texts"),
     [
         (("web", "noon"), "Invalid value for HOUR: must be a time such as 2015-05-17T10:00; got 'noon'"),
         (("web", "2015-05-17T10:30"), "must be on the hour, in UTC; got '2015-05-17T10:30'"),
@@ -464,10 +464,10 @@ def test_new_file_without_an_hour_in_its_name_is_named(run: Ask, lake: Lake) -> 
         (("no.yaml", "2015-05-17T10:00"), "Invalid value for STREAM: no stream file 'no.yaml'"),
     ],
 )
-def test_invalid_arguments_are_refused(run: Ask, lake: Lake, arguments: tuple[str, str], words: str) -> None:
+def test_invalid_arguments_are_refused(run: Ask, lake: Lake, arguments: tuple[str, str], texts: str) -> None:
     result = run("explain", *arguments)
     assert result.exit_code == 2
-    assert words in " ".join(result.stderr.split())
+    assert texts in " ".join(result.stderr.split())
 
 
 def test_misspelled_name_gets_a_suggestion(run: Ask, lake: Lake) -> None:
@@ -504,9 +504,9 @@ def test_files_with_remarks_are_reported_and_hours_stay_fresh(run: Ask, lake: La
         assert [line for line in lines if line.startswith("  files: ")] == [
             f"  files: {of}" for of in remarks
         ]
-    told = run("status", "web")
-    assert told.exit_code == 0
-    shown = " ".join(told.stdout.split())
+    reported = run("status", "web")
+    assert reported.exit_code == 0
+    shown = " ".join(reported.stdout.split())
     assert f"1 file holds the same bytes as another one: {equal}" in shown
     assert "1 hour may count as complete before all files are there" in shown
     # A waiting file makes its hour stale.

@@ -31,13 +31,13 @@ def test_files_are_not_examined_for_a_lake_of_try(run: Ask, lake: Lake) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("a line\n")
     lake.ingest(range(1), trigger="try")
-    told = said(run, lake, "2015-05-17T00:00")
-    assert [line for line in told if "file" in line] == [
+    reported = said(run, lake, "2015-05-17T00:00")
+    assert [line for line in reported if "file" in line] == [
         "  files: not looked at, as `transom try` has made this lake"
     ]
     lake.ingest(range(1), name="b", minute=1)
-    told = said(run, lake, "2015-05-17T00:00")
-    assert [line for line in told if "file" in line and "lake" not in line] == [
+    reported = said(run, lake, "2015-05-17T00:00")
+    assert [line for line in reported if "file" in line and "lake" not in line] == [
         "  file landing/web/2015-05-17/access.00.log: new, 7 bytes; no run has seen it"
     ]
 
@@ -51,7 +51,7 @@ def aggregates(number: int) -> PartitionKey:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "texts"),
     [
         (
             "completeness",
@@ -60,13 +60,13 @@ def aggregates(number: int) -> PartitionKey:
         ("checks", "its checks, or what is accepted of them, have changed since they withheld it"),
     ],
 )
-def test_inputs_that_are_no_table_are_named(run: Ask, lake: Lake, name: str, words: str) -> None:
+def test_inputs_that_are_no_table_are_named(run: Ask, lake: Lake, name: str, texts: str) -> None:
     lake.ingest(range(1))
     inputs: Mapping[str, str] = lake.ledger.snapshot()[partition_of("events", at(0))].input_hashes or {}
     put(lake, partition_of("events", at(0)), input_hashes={**inputs, name: "other"})
     assert said(run, lake, "2015-05-17T00:00")[:2] == [
         "  ingest events: published, stale, 1 row, by run a, 2015-05-20 12:00",
-        f"    {words}",
+        f"    {texts}",
     ]
 
 
@@ -210,23 +210,23 @@ def test_waiting_conflicting_and_differently_read_files_are_named(run: Ask, lake
     lake.aggregate(range(3))
     when = datetime.fromtimestamp(1e9, UTC)
     folder = "landing/web/2015-05-17/access"
-    told: list[tuple[str, datetime, dict[str, Any]]] = [
+    reported: list[tuple[str, datetime, dict[str, Any]]] = [
         ("00", at(0), {"status": "waiting", "status_reason": "for 02", "hours": (at(2),)}),
         ("01", at(1), {"status": "conflict", "status_reason": "it differs"}),
         ("02", UNKNOWN_HOUR, {"status": "quarantined", "status_reason": "few", "hours": (at(1),)}),
         ("03", at(2), {"status": "missing", "source_id": "s"}),
     ]
-    lake.files(file_row(lake, f"{folder}.{name}.log", hour, when, **more) for name, hour, more in told)
-    gone = "gone; the next run forgets it"
+    lake.files(file_row(lake, f"{folder}.{name}.log", hour, when, **more) for name, hour, more in reported)
+    removed = "gone; the next run forgets it"
     lines = said(run, lake, "2015-05-17T02:00")
     assert lines[3:] == [
-        f"  file {folder}.00.log: waiting: for 02; {gone}",
+        f"  file {folder}.00.log: waiting: for 02; {removed}",
         "  to run it:",
         command(lake, "2015-05-17T00:00", "2015-05-17T03:00"),
     ]
     assert said(run, lake, "2015-05-17T01:00")[3:] == [
-        f"  file {folder}.01.log: conflict: it differs; {gone}",
-        f"  file {folder}.02.log: quarantined: few; {gone}",
+        f"  file {folder}.01.log: conflict: it differs; {removed}",
+        f"  file {folder}.02.log: quarantined: few; {removed}",
         "  to run it:",
         command(lake, "2015-05-17T01:00", "2015-05-17T02:00"),
     ]

@@ -16,17 +16,11 @@ Ask = Callable[..., Result]
 
 
 def test_every_command_is_described_in_one_full_line(run: Ask) -> None:
-    told = run("--help").stdout.partition("Commands:\n")[2].splitlines()
-    assert [text.split()[0] for text in told] == [
-        "init",
-        "check",
-        "try",
-        "status",
-        "explain",
-        "verify",
-        "setup",
-    ]
-    assert not [text for text in told if text.endswith("...")]
+    listed = run("--help").stdout.partition("Commands:
+")[2].splitlines()
+    commands = ["init", "check", "try", "status", "explain", "verify", "setup"]
+    assert [text.split()[0] for text in listed] == commands
+    assert not [text for text in listed if text.endswith("...")]
 
 
 def test_commands_of_the_help_work_in_sequence(
@@ -91,11 +85,11 @@ def test_exit_codes_distinguish_problems_from_failures(
     (tmp_path / "wrong.yaml").write_text("name: wrong\npreset: apache/combind\nsource: {path: 'a*.log'}\n")
     junk, hour = tmp_path / "a.log", "2024-05-06T07:00"
     junk.write_text("no request at all\n" * 20)
-    gone = tmp_path / "gone.log"
+    removed = tmp_path / "gone.log"
     for code, commands in {
         1: (("try", "site", junk), ("check", "wrong"), ("status", "site"), ("explain", "site", hour)),
         2: (
-            ("init", gone), ("try", "site", gone), ("try", "nobody", junk), ("try", "wrong", junk),
+            ("init", removed), ("try", "site", removed), ("try", "nobody", junk), ("try", "wrong", junk),
             ("try", "site", junk, "--from", hour), ("try", "site", junk, "--from", hour, "--to", hour),
             ("check", "nobody"), ("status", "nobody"), ("status", "wrong"),
             ("status", "site", "--lake", tmp_path / "none"), ("explain", "nobody", hour),

@@ -15,13 +15,13 @@ COMMANDS = (("status", "web"), ("explain", "web", "2015-05-17T10:00"))
 
 def refused(run: Ask, *arguments: object) -> str:
     """Return the error of each command that reads a lake."""
-    said = set()
+    text = set()
     for command in COMMANDS:
         result = run(*command, *arguments)
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.output
-        said.add(result.stderr)
-    (words,) = said
-    return words.removeprefix("transom: ").rstrip()
+        text.add(result.stderr)
+    (texts,) = text
+    return texts.removeprefix("transom: ").rstrip()
 
 
 def test_folder_without_a_lake_is_refused(run: Ask, lake: Lake, tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_lake_without_permissions_is_refused(run: Ask, lake: Lake, monkeypatch: 
 def test_unreadable_table_is_reported(run: Ask, lake: Lake) -> None:
     hours = lake.folder / "lake/web/ledger/_delta_log/00000000000000000000.json"
     hours.write_text("junk")
-    said = refused(run, "--lake", lake.uri)
-    assert said.startswith(f"lake: {lake.uri}/web cannot be read: ")
-    assert said.endswith("whilst parsing value")
+    text = refused(run, "--lake", lake.uri)
+    assert text.startswith(f"lake: {lake.uri}/web cannot be read: ")
+    assert text.endswith("whilst parsing value")
 
 
 def test_missing_data_files_are_reported(run: Ask, lake: Lake) -> None:
@@ -78,5 +78,5 @@ def test_missing_data_files_are_reported(run: Ask, lake: Lake) -> None:
 
 
 def test_unknown_scheme_is_refused(run: Ask, lake: Lake) -> None:
-    said = refused(run, "--lake", "s4://logs")
-    assert said.startswith("lake: s4://logs/web cannot be read: Unknown scheme: s4. Known schemes: ")
+    text = refused(run, "--lake", "s4://logs")
+    assert text.startswith("lake: s4://logs/web cannot be read: Unknown scheme: s4. Known schemes: ")

@@ -32,9 +32,9 @@ def rows(result: Result) -> list[list[str]]:
 def test_hours_are_counted_by_their_worst_state(run: Ask, lake: Lake) -> None:
     lake.ingest(range(6))
     lake.aggregate(range(6))
-    held = lake.ledger.snapshot()[partition_of("events", at(1))]
-    lake.run("a", "ingest", {partition_of("events", at(1)): replace(held, complete=False)})
-    lake.run("a", "ingest", {partition_of("events", at(2)): replace(held, status="quarantined")})
+    stored = lake.ledger.snapshot()[partition_of("events", at(1))]
+    lake.run("a", "ingest", {partition_of("events", at(1)): replace(stored, complete=False)})
+    lake.run("a", "ingest", {partition_of("events", at(2)): replace(stored, status="quarantined")})
     lake.ledger.claim("ingest", [partition_of("files", at(3))], "killed")
     blocked = PartitionState("blocked", "b", False, reason="c")
     lake.run("b", "aggregates", {PartitionKey("aggregates", "traffic", "aggregates", at(2)): blocked}, 3)
@@ -55,11 +55,11 @@ def test_requested_hour_counts_once_by_its_worst_state(run: Ask, lake: Lake) -> 
             node = partition_of(name, at(number))
             lake.run("a", "ingest", {node: replace(lake.ledger.snapshot()[node], **changes)})
 
-    blocked, withheld, lacks = {"status": "blocked"}, {"status": "quarantined"}, {"complete": False}
-    put(0, events=withheld, rejected=blocked, files=lacks)
-    put(1, rejected=blocked, files=lacks)
+    blocked, quarantined, missing = {"status": "blocked"}, {"status": "quarantined"}, {"complete": False}
+    put(0, events=quarantined, rejected=blocked, files=missing)
+    put(1, rejected=blocked, files=missing)
     put(2, events={"status": "expired"}, rejected={"status": "expired"}, files={"status": "expired"})
-    put(3, events=withheld, files=blocked)
+    put(3, events=quarantined, files=blocked)
     lake.ledger.claim("ingest", [partition_of("rejected", at(3))], "killed")
     unasked = partition_of("events", at(7))
     lake.ledger.claim("ingest", [unasked], "u", unrequested=[unasked])
@@ -77,13 +77,13 @@ def test_hours_stopped_by_a_gate_are_requested_and_stale(run: Ask, lake: Lake) -
 
 def test_some_findings_of_each_block_are_shown_and_the_others_counted(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    withheld = {
+    quarantined = {
         partition_of("events", at(2 * number)): PartitionState(
             "quarantined", "c", False, reason=f"a.log: {number}"
         )
         for number in range(23)
     }
-    lake.run("c", "ingest", withheld, 7)
+    lake.run("c", "ingest", quarantined, 7)
     sync_ledger_findings(lake.ledger, "web", "ingest", {})
     lines = run("status", "web").stdout.splitlines()
     assert len([line for line in lines if line.startswith("  high check_failed: ")]) == 3
@@ -97,16 +97,16 @@ def test_accepted_failures_are_shown_and_are_no_problem(run: Ask, lake: Lake) ->
     passed = CheckResult(node, "few", "error", 0.5, "at least 0.9", True, accepted="ops: a bad release")
     lake.ledger.record_checks("ingest", [passed], "a")
     result = run("status", "web")
-    words = "accepted: ingest events, 2015-05-17T00:00: few: observed 0.5, expected at least 0.9, by ops: "
-    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, f"  {words}a bad release")
+    texts = "accepted: ingest events, 2015-05-17T00:00: few: observed 0.5, expected at least 0.9, by ops: "
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, f"  {texts}a bad release")
     explained = run("explain", "web", "2015-05-17T00:00")
-    assert (explained.exit_code, explained.stdout.splitlines()[2]) == (0, f"    {words}a bad release")
+    assert (explained.exit_code, explained.stdout.splitlines()[2]) == (0, f"    {texts}a bad release")
 
 
 def test_findings_are_those_of_the_last_run(run: Ask, lake: Lake) -> None:
     lake.ingest(range(1))
-    withheld = PartitionState("quarantined", "c", False, reason="a.log: few")
-    lake.run("c", "ingest", {partition_of("events", at(0)): withheld}, 7)
+    quarantined = PartitionState("quarantined", "c", False, reason="a.log: few")
+    lake.run("c", "ingest", {partition_of("events", at(0)): quarantined}, 7)
     sync_ledger_findings(lake.ledger, "web", "ingest", {})
     assert run("status", "web").stdout.splitlines()[-2:] == [
         "  found as of the last run (2015-05-20T12:07); of files that have come since `explain` tells:",
@@ -175,22 +175,22 @@ def test_check_lists_declarations_and_all_errors(run: Ask, lake: Lake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "texts"),
     [
         (WEB + "nmae: x\n", "unknown field 'nmae'; nearest: name"),
         (WEB + "tags: [a\n", "line 11, column 1: expected ',' or ']', but got '<stream end>'"),
     ],
 )
 def test_invalid_file_is_named_as_given(
-    run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+    run: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str, texts: str
 ) -> None:
     lake.file.write_text(text)
     monkeypatch.chdir(lake.folder)
     for given in ("streams/web.yaml", lake.file):
-        assert run("check", given).stderr == f"{given}: {words}\n"
+        assert run("check", given).stderr == f"{given}: {texts}\n"
         for command in (("status", given), ("explain", given, "2015-05-17T10:00")):
             result = run(*command)
-            assert (result.exit_code, result.stderr) == (2, f"transom: {given}: {words}\n")
+            assert (result.exit_code, result.stderr) == (2, f"transom: {given}: {texts}\n")
 
 
 def test_check_continues_after_a_missing_stream(run: Ask, lake: Lake) -> None:
@@ -208,8 +208,8 @@ def test_check_continues_after_a_missing_stream(run: Ask, lake: Lake) -> None:
 def test_all_streams_with_one_file_name_are_listed(run: Ask, lake: Lake, tmp_path: Path) -> None:
     other = tmp_path / "web.yaml"
     other.write_text(WEB.replace("name: web", "name: other"))
-    said = run("check", lake.file, other).stdout.splitlines()
-    assert [line.partition(",")[0] for line in said[::2]] == [
+    output = run("check", lake.file, other).stdout.splitlines()
+    assert [line.partition(",")[0] for line in output[::2]] == [
         f"{lake.file}: stream web",
         f"{other}: stream other",
     ]
@@ -227,9 +227,9 @@ def loaded_by(*commands: list[str]) -> set[str]:
         "    assert result.exit_code == 0, result.output\n"
         "print(*{name.split('.')[0] for name in sys.modules})"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    return HEAVY & {*done.stdout.split()}
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert finished.stderr == ""
+    return HEAVY & {*finished.stdout.split()}
 
 
 def test_help_and_commands_without_spark_do_not_load_it(tmp_path: Path) -> None:

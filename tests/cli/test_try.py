@@ -58,11 +58,11 @@ def test_every_example_has_findings(
     assert (sum(row["accepted"] for row in rows), sum(row["rejected"] for row in rows)) == EVENTS[name]
     assert len(read_rows(DeltaTable(f"{lake}/{name}/events"))) == events
     assert ("no_match" in shown) == bool(refused)
-    told = [
+    reported = [
         str(finding).partition("check ")[2].partition(" saw")[0] for finding in findings(f"{lake}/{name}")
     ]
-    assert told == TOLD.get(name, [])
-    assert ("none: every check passed" in shown) == (not told)
+    assert reported == TOLD.get(name, [])
+    assert ("none: every check passed" in shown) == (not reported)
     assert [field for field in FIELDS.get(name, []) if f"    {field}\n" not in shown] == []
     assert "activity: 1 hour every" in shown
     assert "One hour on its own: " in shown
@@ -92,8 +92,8 @@ def test_equal_files_are_reported_and_count_as_in_a_job(
     lake = f"{tmp_path}/lake"
     assert try_in(tmp_path / "try", lake, stream, [*files, files[0]], spark)
     assert len(read_rows(DeltaTable(f"{lake}/web/events"))) == 120
-    said = capsys.readouterr()
-    _, _, shown = said.out.partition("files of the same bytes")
+    output = capsys.readouterr()
+    _, _, shown = output.out.partition("files of the same bytes")
     (both,) = [row for row in shown.splitlines() if row.rstrip().endswith("both count")]
     (packed,) = [row for row in shown.splitlines() if row.rstrip().endswith("one file, packed or rotated")]
     assert {*both.split()} >= {str(files[0]), str(files[1])}
@@ -139,11 +139,11 @@ def test_bad_file_leaves_the_results_of_the_others(
         file.write_text("".join(f"{text}\n" for text in lines))
     (tmp_path / "try").mkdir()
     assert not try_in(tmp_path / "try", f"{tmp_path}/lake", stream, files, spark)
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     rows = read_rows(DeltaTable(f"{tmp_path}/lake/web/aggregates"))
     assert sorted(row["window_end"].hour for row in rows) == [1, 3]
-    assert "traffic: 1 hour every 1 hour" in said.out
-    assert f"quarantined: ingest events, 2015-05-17T01:00: {files[1]}: rejected_share:" in said.err
-    assert "blocked: aggregates traffic, 2015-05-17T01:00" in said.err
-    assert "- {hour: 2015-05-17T01:00, stage: ingest, check: rejected_share, observed: 0.5," in said.err
-    assert "not run" not in said.out
+    assert "traffic: 1 hour every 1 hour" in output.out
+    assert f"quarantined: ingest events, 2015-05-17T01:00: {files[1]}: rejected_share:" in output.err
+    assert "blocked: aggregates traffic, 2015-05-17T01:00" in output.err
+    assert "- {hour: 2015-05-17T01:00, stage: ingest, check: rejected_share, observed: 0.5," in output.err
+    assert "not run" not in output.out

@@ -62,16 +62,16 @@ def _lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_expected_format_is_shown_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     form = "%Y-%m-%d %H:%M:%S.%f %Z, from 1970 to 2261"
     detail = f"bad time: {'x' * 99}; expected {form}"
-    held = ScannedFile(
+    stored = ScannedFile(
         Path("a.log"), None, reasons=Counter(bad_time=2), examples={"bad_time": [(7, "a\tb", detail)]}
     )
-    print_rejected([held])
+    print_rejected([stored])
     shown = f"bad time: {'x' * 37}...; expected {form}"
     assert "".join(_lines(capsys)[2:]).replace(" ", "") == f"bad_time21a.log7{shown}a\\tb".replace(" ", "")
 
 
 def test_rejected_lines_are_grouped_by_reason_over_all_files(capsys: pytest.CaptureFixture[str]) -> None:
-    held = [
+    stored = [
         ScannedFile(
             Path(f"{name}.log"),
             None,
@@ -80,8 +80,8 @@ def test_rejected_lines_are_grouped_by_reason_over_all_files(capsys: pytest.Capt
         )
         for name in "abcd"
     ]
-    held.append(ScannedFile(Path("e.log"), None))
-    print_rejected(held)
+    stored.append(ScannedFile(Path("e.log"), None))
+    print_rejected(stored)
     assert _lines(capsys) == [
         "lines that are no event, the first 3 of each reason",
         "reason lines files file line seen text",
@@ -99,8 +99,8 @@ def test_duplicates_are_reported_for_each_file(tmp_path: Path, capsys: pytest.Ca
     rows = [vars(replace(base, path=path, accepted=n, duplicates=more)) for path, n, more in counts]
     source = pa.Table.from_pylist(rows, schema=Table.load("files").arrow_schema())
     write_deltalake(tmp_path / "files", source, partition_by=["hour"])
-    held = [ScannedFile(tmp_path / "a.log", None, events=5), ScannedFile(Path("b/a.log"), None, events=405)]
-    files = dict(zip(paths, held, strict=True))
+    stored = [ScannedFile(tmp_path / "a.log", None, events=5), ScannedFile(Path("b/a.log"), None, events=405)]
+    files = dict(zip(paths, stored, strict=True))
     data = yaml.safe_load(STREAM)
     print_duplicates(parse(data), str(tmp_path), files)
     assert capsys.readouterr().out == ""

@@ -140,10 +140,10 @@ def test_field_rejects_bare_and_negative_numbers(value: object, message: str) ->
 
 
 def test_duration_is_described_in_all_its_units() -> None:
-    said = {
+    output = {
         85 * 3600 + 1200: "3 days 13 hours 20 minutes",
         61: "1 minute 1 second",
         0: "0 seconds",
         7200: "2 hours",
     }
-    assert {seconds: format_duration_long(timedelta(seconds=seconds)) for seconds in said} == said
+    assert {seconds: format_duration_long(timedelta(seconds=seconds)) for seconds in output} == output

@@ -184,9 +184,9 @@ some_hours = st.lists(st.integers(0, 60), max_size=30).map(lambda ns: [EPOCH + n
 
 @given(some_hours)
 def test_ranges_contain_exactly_the_hours_and_are_not_adjacent(chosen: list[datetime]) -> None:
-    found = merge_hours(chosen)
-    assert [hour for one in found for hour in one.hours()] == sorted(set(chosen))
-    assert all(a.end < b.start for a, b in pairwise(found))
+    result = merge_hours(chosen)
+    assert [hour for one in result for hour in one.hours()] == sorted(set(chosen))
+    assert all(a.end < b.start for a, b in pairwise(result))
 
 
 @given(st.integers(1, 100), st.integers(1, 30))

@@ -96,7 +96,7 @@ def test_submits_match_the_recorded_arguments_and_jobs_accept_them(dags: dict[st
     run = run_of(datetime(2015, 5, 17, 10, tzinfo=UTC), datetime(2015, 5, 17, 11, tzinfo=UTC), "scheduled")
     params = {"recompute": False}
     context = {"params": params, "dag_run": run, "run_id": "the-run", "ti": SimpleNamespace(try_number=1)}
-    seen = {}
+    observed = {}
     for task in dags[name].tasks:
         if type(task).__name__ == "SubmitStage":
             environment = dags[name].get_template_env()
@@ -108,16 +108,16 @@ def test_submits_match_the_recorded_arguments_and_jobs_accept_them(dags: dict[st
             parsed = job.JOB.arg_parser().parse_args(arguments)
             assert (parsed.start, parsed.end) == ("2015-05-17T10:00", "2015-05-17T11:00")
             home = str(ROOT)
-            seen[task.task_id] = [text.replace(home, "HOME") for text in [task.application, *arguments]]
+            observed[task.task_id] = [text.replace(home, "HOME") for text in [task.application, *arguments]]
     expected = ARGV / f"{name}.json"
     if os.environ.get("TRANSOM_WRITE_ARGV"):
         expected.parent.mkdir(exist_ok=True)
-        expected.write_text(json.dumps(seen, indent=2) + "\n")
-    assert seen == json.loads(expected.read_text())
+        expected.write_text(json.dumps(observed, indent=2) + "\n")
+    assert observed == json.loads(expected.read_text())
 
 
 @pytest.mark.parametrize(
-    ("params", "words"),
+    ("params", "texts"),
     [
         ({}, "from and to: a run by hand has no interval of its own; give both"),
         ({"from": "2015-05-17T10:00"}, "from and to: must be given together"),
@@ -127,22 +127,22 @@ def test_submits_match_the_recorded_arguments_and_jobs_accept_them(dags: dict[st
         ({"from": "2015-05-17T12:00", "to": "2999-01-01T00:00"}, "to: must not lie in the future"),
     ],
 )
-def test_invalid_interval_is_refused_with_place_rule_and_value(params: Any, words: str) -> None:
+def test_invalid_interval_is_refused_with_place_rule_and_value(params: Any, texts: str) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
     from transom_operators import interval_of
 
-    with pytest.raises(AirflowFailException, match=words):
+    with pytest.raises(AirflowFailException, match=texts):
         interval_of(params, None, None)
 
 
 @pytest.mark.parametrize("name", DAGS)
 def test_form_describes_its_fields(dags: dict[str, Any], name: str) -> None:
-    for side, words in (("from", "First hour to run"), ("to", "End of the hours to run")):
+    for side, texts in (("from", "First hour to run"), ("to", "End of the hours to run")):
         param = dags[name].params.get_param(side)
         assert "pattern" not in param.schema
         assert param.schema["title"].endswith("(UTC)")
-        assert param.description.startswith(words)
+        assert param.description.startswith(texts)
         assert "2015-05-17T1" in param.description
         why = "has no schedule" if name == "conn" else "has ended"
         assert param.description.endswith(f"Fill in both: the stream {why}.")
@@ -192,8 +192,8 @@ def test_first_log_line_names_the_interval_or_its_error(
     assert [record.getMessage() for record in caplog.records if record.name == "transom_operators"] == [first]
 
 
-@pytest.mark.parametrize(("path", "found"), [("jobs", STREAMS), ("tests", [])])
-def test_airflow_set_up_as_documented_imports_the_dags(tmp_path: Path, path: str, found: list[str]) -> None:
+@pytest.mark.parametrize(("path", "result"), [("jobs", STREAMS), ("tests", [])])
+def test_airflow_set_up_as_documented_imports_the_dags(tmp_path: Path, path: str, result: list[str]) -> None:
     guide = (ROOT / "docs/how-to/your-own-airflow.md").read_text()
     assert [folder for folder in ("dags", "plugins", "jobs") if f"- `{folder}` " not in guide] == []
     code = (
@@ -215,7 +215,7 @@ def test_airflow_set_up_as_documented_imports_the_dags(tmp_path: Path, path: str
         text=True,
         check=True,
     )
-    assert json.loads(shown.stdout.strip().splitlines()[-1]) == found
+    assert json.loads(shown.stdout.strip().splitlines()[-1]) == result
 
 
 def test_gates_cover_the_repair_window_of_the_stream(
@@ -230,8 +230,8 @@ def test_gates_cover_the_repair_window_of_the_stream(
     bad, good = (PartitionKey("ingest", "events", "events", hour) for hour in hours)
     ledger = Ledger(str(tmp_path / "web"))
     ledger.claim("ingest", [bad, good], "a")
-    withheld = PartitionState("quarantined", "a", complete=False, reason="f: rejected_share")
-    ledger.publish("ingest", {bad: withheld, good: PartitionState("published", "a")}, "a")
+    quarantined = PartitionState("quarantined", "a", complete=False, reason="f: rejected_share")
+    ledger.publish("ingest", {bad: quarantined, good: PartitionState("published", "a")}, "a")
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     context = {"params": {}, "run_id": "r", "dag_run": run_of(hours[1], hours[1] + timedelta(hours=1))}
     file = ROOT / "schemas/streams/web.yaml"
@@ -264,8 +264,8 @@ def test_report_lists_findings_of_the_interval_the_worst_first(
     ledger = Ledger(str(tmp_path / "web"))
     ledger.claim("ingest", nodes, "a")
     partial = PartitionState("published", "a", complete=False, reason="landing/f.log: cut")
-    withheld = PartitionState("quarantined", "a", complete=False, reason="landing/g.log: junk")
-    ledger.publish("ingest", dict(zip(nodes, (withheld, partial, withheld), strict=True)), "a")
+    quarantined = PartitionState("quarantined", "a", complete=False, reason="landing/g.log: junk")
+    ledger.publish("ingest", dict(zip(nodes, (quarantined, partial, quarantined), strict=True)), "a")
     sync_ledger_findings(ledger, "web", "ingest", {})
     monkeypatch.setenv("TRANSOM_LAKE", str(tmp_path))
     file = ROOT / "schemas/streams/web.yaml"
@@ -473,14 +473,14 @@ def test_invalid_stream_file_is_shown_and_other_streams_are_imported(tmp_path: P
     (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
     assert imported(tmp_path) == (["web"], "")
     (tmp_path / "bad.yaml").write_text("name: bad\npreset: apache/combind\nsource: {path: 'landing/x.log'}\n")
-    found, error = imported(tmp_path)
-    assert found == ["web"]
+    result, error = imported(tmp_path)
+    assert result == ["web"]
     assert f"stream bad: {tmp_path}/bad.yaml: " in error
     assert "apache/combind" in error
 
 
 @pytest.mark.parametrize(
-    ("said", "name"),
+    ("output", "name"),
     [
         ("name: site", "site"),
         ("name: 'site'  # ours", "site"),
@@ -491,11 +491,13 @@ def test_invalid_stream_file_is_shown_and_other_streams_are_imported(tmp_path: P
         ("{name: web", "bad"),
     ],
 )
-def test_import_error_names_the_stream(tmp_path: Path, said: str, name: str) -> None:
+def test_import_error_names_the_stream(tmp_path: Path, output: str, name: str) -> None:
     from transom.stream_files import names_of, streams
 
     (tmp_path / "web.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
-    (tmp_path / "bad.yaml").write_text(f"{said}\npreset: apache/combind\nsource: {{path: 'landing/x.log'}}\n")
+    (tmp_path / "bad.yaml").write_text(
+        f"{output}\npreset: apache/combind\nsource: {{path: 'landing/x.log'}}\n"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRANSOM_STREAMS", str(tmp_path))
         (error,) = streams()[1]
@@ -534,24 +536,24 @@ def test_task_of_a_stream_with_an_invalid_file_logs_the_error(tmp_path: Path) ->
         "from airflow.sdk.definitions._internal import dag_parsing_context as parsing\n"
         "with parsing._airflow_parsing_context_manager({!r}, 'settle'): import streams"
     )
-    said = {}
-    for asked in ("web", "site"):
+    output = {}
+    for requested in ("web", "site"):
         shown = subprocess.run(
-            [sys.executable, "-c", code.format(asked)],
+            [sys.executable, "-c", code.format(requested)],
             env={**os.environ, "TRANSOM_STREAMS": str(tmp_path)}, capture_output=True, text=True, check=True,
         )  # fmt: skip
-        said[asked] = shown.stdout + shown.stderr
-    assert "its file is wrong" not in said["web"]
-    assert "stream site: its file is wrong, and its tasks wait until it is put right: " in said["site"]
-    assert "apache/combind" in said["site"]
+        output[requested] = shown.stdout + shown.stderr
+    assert "its file is wrong" not in output["web"]
+    assert "stream site: its file is wrong, and its tasks wait until it is put right: " in output["site"]
+    assert "apache/combind" in output["site"]
 
 
 def test_files_with_one_stream_name_are_reported_and_none_is_run(tmp_path: Path) -> None:
     for stream in ("conn", "web"):
         (tmp_path / f"{stream}.yaml").write_text((ROOT / f"schemas/streams/{stream}.yaml").read_text())
     (tmp_path / "copy.yaml").write_text((ROOT / "schemas/streams/web.yaml").read_text())
-    found, error = imported(tmp_path)
-    assert found == ["conn"]
+    result, error = imported(tmp_path)
+    assert result == ["conn"]
     both = f"{tmp_path}/copy.yaml, {tmp_path}/web.yaml"
     assert f"{both}: name: must be that of one stream alone; got 'web'" in error
 
@@ -570,10 +572,10 @@ def test_stream_of_the_past_has_no_latest_hour(dags: dict[str, Any]) -> None:
     settle = dags["web"].get_task("settle")
     now = datetime(2026, 5, 17, 10, tzinfo=UTC)
     context = {"dag": dags["web"], "dag_run": run_of(now, now + timedelta(hours=1)), "params": {}}
-    words = "from and to: the latest hour, 2026-05-17T10:00, is not one that the stream schedules"
-    with pytest.raises(AirflowFailException, match=words):
+    texts = "from and to: the latest hour, 2026-05-17T10:00, is not one that the stream schedules"
+    with pytest.raises(AirflowFailException, match=texts):
         settle.execute(context)
-    asked = {"from": "2015-05-20T21:00", "to": "2015-05-20T23:00"}
-    assert settle.execute({**context, "params": asked}) == "[2015-05-20T21:00, 2015-05-20T23:00)"
+    requested = {"from": "2015-05-20T21:00", "to": "2015-05-20T23:00"}
+    assert settle.execute({**context, "params": requested}) == "[2015-05-20T21:00, 2015-05-20T23:00)"
     last = datetime(2015, 5, 20, 21, tzinfo=UTC)
     assert settle.execute({**context, "dag_run": run_of(last, last + timedelta(hours=1))})

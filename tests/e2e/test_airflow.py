@@ -108,8 +108,8 @@ def assert_recounted(folder: Path, stream: str, hours: Hours) -> None:
         expected = sample_logs.requests(hours, until - 6 * HOUR, until)
         assert total_aggregates(folder, 1, until, stream) == expected
     matches = rows_of(folder, "matches", stream=stream)
-    seen = sorted((row["client"], row["first_time"], row["last_time"]) for row in matches)
-    assert seen == lost(hours) != []
+    observed = sorted((row["client"], row["first_time"], row["last_time"]) for row in matches)
+    assert observed == lost(hours) != []
     frames = rows_of(folder, "frames", "state = 'final'", stream)
     seen_frames = sorted(
         (row["client"], row["start_time"], row["last_time"], row["records"]) for row in frames
@@ -138,10 +138,10 @@ def assert_items_recounted(folder: Path, stream: str, hours: Hours) -> None:
         item = row["path"] if row["block"] == "pages" else (row["client"], row["status"])
         by_block[row["block"]][item] = row
     for block, counts in (("pages", pages), ("answers", answers)):
-        found = by_block[block]
-        assert all(row["low"] <= counts[item] <= row["high"] for item, row in found.items())
-        assert counts.most_common(1)[0][0] in found
-        assert {row["window_records"] for row in found.values()} == {counts.total()}
+        result = by_block[block]
+        assert all(row["low"] <= counts[item] <= row["high"] for item, row in result.items())
+        assert counts.most_common(1)[0][0] in result
+        assert {row["window_records"] for row in result.values()} == {counts.total()}
 
 
 def lost(hours: Hours) -> list[tuple[str, datetime, datetime]]:
@@ -177,16 +177,16 @@ def served(hours: Hours) -> list[tuple[str, datetime, datetime, int]]:
     largest: dict[tuple[str, datetime], str] = {}
     for client, time, status in map(request_of, (line for hour in HOURS for line in hours[hour])):
         largest[client, time] = max(status, largest.get((client, time), ""))
-    found = []
+    result = []
     end = HOURS[-1] + HOUR
     for client, some in groupby(sorted(largest.items()), key=lambda one: one[0][0]):
         frame: list[datetime] = []
         for (_, time), status in [*some, ((client, end), "")]:
             silent = frame and time - frame[-1] >= 2 * HOUR
             if frame and (silent or (status not in ("200", ""))):
-                found.append((client, frame[0], frame[-1], len(frame)))
+                result.append((client, frame[0], frame[-1], len(frame)))
             frame = [*([] if silent else frame), time] if status == "200" else []
-    return [one for one in found if one[3] >= 20]
+    return [one for one in result if one[3] >= 20]
 
 
 def later_tasks(*stages: str) -> list[str]:
@@ -238,9 +238,9 @@ def test_run_stops_at_the_gate_of_ingest_until_the_file_is_replaced(folder: Path
         **dict.fromkeys(later_tasks(*STAGES[1:]), "upstream_failed"),
         "report": "upstream_failed",
     }
-    said = server.task_log("web", run, "ingest_gate")
-    for words in (format_hour(JUNK), "rejected_share", "observed 1, expected at most 0.05", "no_match"):
-        assert words in said
+    text = server.task_log("web", run, "ingest_gate")
+    for texts in (format_hour(JUNK), "rejected_share", "observed 1, expected at most 0.05", "no_match"):
+        assert texts in text
     snapshot = ledger(folder).snapshot()
     assert {hour for _, hour in not_published(snapshot)} == {JUNK}
     assert {node.stage for node in snapshot} == {"ingest"}
@@ -273,11 +273,11 @@ def test_application_of_all_stages_stops_at_the_failed_gate_and_leaves_equal_tab
         "aggregates_gate": "failed",
         **dict.fromkeys(["frames_gate", "fills_gate", "report"], "upstream_failed"),
     }
-    said = server.task_log("together", run, "aggregates_gate")
-    for words in (
+    text = server.task_log("together", run, "aggregates_gate")
+    for texts in (
         format_hour(CROWDED), "nobody_alone", "expected at least 1", f"client {loud}, count 30", "jobs/run.py"
     ):  # fmt: skip
-        assert words in said, said
+        assert texts in text, text
     assert not_published(ledger(folder, "together").snapshot()) == {("aggregates", CROWDED)}
     assert reported_findings(folder, "together") == [("aggregates", "check_failed", CROWDED, CROWDED + HOUR)]
     assert total_aggregates(folder, 0, CROWDED + HOUR, "together") == {}
@@ -294,8 +294,8 @@ def test_application_of_all_stages_stops_at_the_failed_gate_and_leaves_equal_tab
         [*(f"crowd run 1 {stage}" for stage in first), *(f"crowd run 2 {stage}" for stage in STAGES)]
     )
     assert reported_findings(folder, "together") == []
-    promised, stands = (
+    promised, is_published = (
         {node: (entry.status, entry.digest, entry.input_hashes) for node, entry in snapshot.items()}
         for snapshot in (ledger(folder).snapshot(), own.snapshot())
     )
-    assert stands == promised
+    assert is_published == promised

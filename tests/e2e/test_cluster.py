@@ -44,20 +44,20 @@ def test_cluster_leaves_the_tables_of_one_machine(
     environment = {name: text for name, text in os.environ.items() if not name.startswith(OF_SET_UP)}
     with cluster.running(tmp_path / "cluster") as standalone:
         # The executors work in other folders: paths relative to the driver's folder.
-        done = subprocess.run(
+        finished = subprocess.run(
             ["spark-submit", "--properties-file", standalone.properties, ROOT / "jobs/run.py",
              "--stream", FILE, "--lake", "far", "--from", "2015-05-17T10:00", "--to", "2015-05-17T14:00"],
             cwd=tmp_path, env={**environment, "TRANSOM_LANDING": "."},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        assert finished.returncode == 0, finished.stderr
         assert len(list(standalone.work.glob("*/*/transom.zip"))) == cluster.WORKERS
         assert members(standalone.leaders)
     assert members(standalone.leaders) == []
 
     monkeypatch.setenv("TRANSOM_LANDING", str(tmp_path))
-    judged = run_stages(spark, load(FILE), HOURS, lake=str(tmp_path / "near"), command="again")
-    assert done.stdout.splitlines()[1::2] == [judgement.summary for judgement in judged]
+    evaluated = run_stages(spark, load(FILE), HOURS, lake=str(tmp_path / "near"), command="again")
+    assert finished.stdout.splitlines()[1::2] == [judgement.summary for judgement in evaluated]
     near = standing(tmp_path / "near")
     assert standing(tmp_path / "far") == near
     assert {node.hour for node in near} == set(HOURS.hours())

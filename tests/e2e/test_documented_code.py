@@ -34,7 +34,7 @@ FENCE = re.compile(r"^```(?P<kind>\w+)(?: title=\"(?P<title>\w+)\")?\n(?P<text>.
 
 def block(title: str) -> str:
     """Return the block of code with a name."""
-    (text,) = (found["text"] for found in FENCE.finditer(TEXT) if found["title"] == title)
+    (text,) = (result["text"] for result in FENCE.finditer(TEXT) if result["title"] == title)
     return text
 
 
@@ -45,7 +45,7 @@ def stream_file(name: str) -> str:
 
 
 def of_kind(kind: str) -> list[str]:
-    return [found["text"] for found in FENCE.finditer(TEXT) if found["kind"] == kind]
+    return [result["text"] for result in FENCE.finditer(TEXT) if result["kind"] == kind]
 
 
 def test_shown_stream_files_are_valid_and_have_these_blocks() -> None:
@@ -64,7 +64,7 @@ def test_shown_stream_files_are_valid_and_have_these_blocks() -> None:
 
 
 def test_every_block_of_code_has_a_name_of_its_own() -> None:
-    titles = [found["title"] for found in FENCE.finditer(TEXT) if found["kind"] in ("python", "sh")]
+    titles = [result["title"] for result in FENCE.finditer(TEXT) if result["kind"] in ("python", "sh")]
     assert None not in titles
     assert len({*titles}) == len(titles)
 
@@ -81,8 +81,8 @@ def test_second_stream_reads_its_log(spark: SparkSession, tmp_path: Path) -> Non
     start = datetime(2015, 5, 16, 22, tzinfo=UTC)
     for stage in harness.stream.stages:
         run_chunk(stage, harness.context_of(Interval(start, start + HOUR)))
-    found = harness.table("aggregates").where(F.col("level") == 1).collect()
-    at_its_end = [row for row in found if row.window_end.astimezone(UTC) == start + HOUR]
+    result = harness.table("aggregates").where(F.col("level") == 1).collect()
+    at_its_end = [row for row in result if row.window_end.astimezone(UTC) == start + HOUR]
     assert [(row.site, row.device, row.n, row.mean, row.highest) for row in at_its_end] == [
         ("roof", "a", 2, 21.0, 21.5)
     ]
@@ -103,8 +103,8 @@ def test_join_works_as_shown(spark: SparkSession) -> None:
         "flows": spark.createDataFrame(flows, "router string, at timestamp, bytes int"),
     }
     exec(compile(block("between_join"), "documentation", "exec"), names)
-    told = names["told"].select("id", "flows", "sent", "largest").collect()
-    assert list(map(tuple, told)) == [(1, 2, 12, 7), (2, 0, None, None)]
+    reported = names["told"].select("id", "flows", "sent", "largest").collect()
+    assert list(map(tuple, reported)) == [(1, 2, 12, 7), (2, 0, None, None)]
     assert list(map(tuple, names["pairs"].select("id", "router", "bytes").collect())) == [(2, "b", 3)]
 
 
@@ -112,14 +112,14 @@ def test_errors_are_reported_as_shown(tmp_path: Path, capsys: pytest.CaptureFixt
     ledger = Ledger(str(tmp_path / "web"))
     node = PartitionKey("ingest", "events", "events", datetime(2015, 5, 17, 10, tzinfo=UTC))
     ledger.claim("ingest", [node], "a")
-    seen = [
+    observed = [
         CheckResult(
             node, "rejected_share", "error", 0.5, "at most 0.05", False, failing_rows=("junk", "more")
         ),
         CheckResult(node, "lines_accounted", "error", 0.0, "0", True),
     ]
-    ledger.record_checks("ingest", seen, "a")
-    ledger.record_checks("ingest", seen, "an earlier run")
+    ledger.record_checks("ingest", observed, "a")
+    ledger.record_checks("ingest", observed, "an earlier run")
     ledger.publish("ingest", {node: PartitionState("quarantined", "a")}, "a")
     exec(compile(block("failed_checks").replace(".transom/lake", str(tmp_path)), "documentation", "exec"), {})
     head, *rows = capsys.readouterr().out.splitlines()
@@ -136,15 +136,15 @@ def test_picture_matches_the_dag() -> None:
     # The README and the tutorial show the same picture.
     (graph,) = {graph for graph in of_kind("mermaid") if graph.startswith("flowchart")}
     chains = [re.findall(r"\w+", row) for row in graph.splitlines()[1:]]
-    drawn = reachable({edge for chain in chains for edge in pairwise(chain)})
-    seen = set()
+    draws = reachable({edge for chain in chains for edge in pairwise(chain)})
+    observed = set()
     for file, stream in streams()[0].items():
         dag = build(stream, file)
         edges = {(task.task_id, after) for task in dag.tasks for after in task.downstream_task_ids}
         # A stage that the stream does not have has no task.
-        assert reachable(edges) == {(one, other) for one, other in drawn if {one, other} <= set(dag.task_ids)}
-        seen |= reachable(edges)
-    assert seen == drawn
+        assert reachable(edges) == {(one, other) for one, other in draws if {one, other} <= set(dag.task_ids)}
+        observed |= reachable(edges)
+    assert observed == draws
 
 
 def reachable(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -160,31 +160,31 @@ def test_jobs_and_notebook_work_without_airflow_as_shown(
 ) -> None:
     """Slow (a minute): it submits real jobs."""
     text = block("without_airflow").replace(".transom/try", str(tmp_path)).replace("$PWD/", "")
-    done = subprocess.run(
+    finished = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
         cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines() if "+00:00" in line]
-    assert len(lines) == 5, done.stdout
+    assert finished.returncode == 0, finished.stderr
+    lines = [line.split() for line in finished.stdout.splitlines() if "+00:00" in line]
+    assert len(lines) == 5, finished.stdout
     _, day, time, client, count, _ = lines[0]
     end = datetime.fromisoformat(f"{day}T{time}")
     assert sample_logs.requests(sample_logs.apache(), end - 24 * HOUR, end)[client] == int(count)
-    said = []
+    output = []
     for title in ("persistent_items", "frequency", "results", "notebook"):
         text = block(title).replace(".transom/lake", f"{tmp_path}/lake")
         exec(compile(text.replace("schemas/", f"{ROOT}/schemas/"), "documentation", "exec"), {})
-        said.append(capsys.readouterr().out)
+        output.append(capsys.readouterr().out)
     # A day is too short for any item to be present in most hours of three.
-    assert said[0].startswith("Empty DataFrame")
+    assert output[0].startswith("Empty DataFrame")
     end, log = datetime(2015, 5, 18, 9, tzinfo=UTC), sample_logs.apache()
-    asked = sum(" /robots.txt " in line for hour, lines in log.items() if hour < end for line in lines)
-    _, low, high, _, records = map(float, said[1].split())
-    assert low <= asked <= high
+    requested = sum(" /robots.txt " in line for hour, lines in log.items() if hour < end for line in lines)
+    _, low, high, _, records = map(float, output[1].split())
+    assert low <= requested <= high
     assert records == sample_logs.requests(log, end - 24 * HOUR, end).total()
     requests = sample_logs.requests(log, end - 9 * HOUR, end)["66.249.73.135"]
     assert all(
-        f"'client': '66.249.73.135', 'count': {requests}, 'n': {requests}," in text for text in said[2:]
+        f"'client': '66.249.73.135', 'count': {requests}, 'n': {requests}," in text for text in output[2:]
     )
 
 

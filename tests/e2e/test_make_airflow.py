@@ -35,23 +35,23 @@ def children(home: Path) -> dict[int, str]:
     """Return the processes that work in this home. Their environment does not identify them: some write their
     title over it.
     """
-    found = {}
+    result = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 if (entry / "cwd").readlink() == home:
-                    found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+                    result[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
             except OSError:
                 continue
-    return found
+    return result
 
 
 @pytest.fixture(autouse=True)
 def _nothing_stays(tmp_path: Path) -> Iterator[None]:
     """Ensure that a failed test leaves no process either."""
     yield
-    while left := children(tmp_path):
-        for number in left:
+    while remaining := children(tmp_path):
+        for number in remaining:
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
 
@@ -69,12 +69,12 @@ def run_as_the_tutorial_says(home: Path) -> None:
     (backfill,) = re.findall(r"^ +(airflow backfill create .*\\\n.*)$", GUIDE, re.MULTILINE)
     for command in (backfill, trigger):
         for _ in range(60):
-            done = shell(home, command)
+            finished = shell(home, command)
             # The DAG exists once its file has been parsed.
-            if "Could not find dag" not in done.stderr:
+            if "Could not find dag" not in finished.stderr:
                 break
             time.sleep(1)
-        assert done.returncode == 0, done.stderr
+        assert finished.returncode == 0, finished.stderr
     with closing(sqlite3.connect(home / "airflow.db")) as database:
         runs = database.execute("SELECT run_type, count(*) FROM dag_run WHERE dag_id = 'web' GROUP BY 1")
         assert dict(runs.fetchall()) == {"backfill": 86, "manual": 1}
@@ -90,13 +90,13 @@ def test_airflow_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     health = httpx.get(f"http://127.0.0.1:{port}/api/v2/monitor/health", trust_env=False).json()
     assert health["metadatabase"]["status"] == "healthy"
     assert children(tmp_path)
-    _, said = start(tmp_path, free_port()).communicate(timeout=60)
-    assert said == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
+    _, output = start(tmp_path, free_port()).communicate(timeout=60)
+    assert output == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
     run_as_the_tutorial_says(tmp_path)
     process.send_signal(signal.SIGINT)
-    told, _ = process.communicate(timeout=60)
+    reported, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "ended, with every process" in told
+    assert "ended, with every process" in reported
     assert children(tmp_path) == {}
 
 
@@ -108,22 +108,22 @@ def test_components_that_outlive_airflow_lock_their_folder(tmp_path: Path) -> No
     process.kill()
     process.communicate(timeout=60)
     assert children(tmp_path)
-    _, said = start(tmp_path, free_port()).communicate(timeout=60)
-    assert said == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
+    _, output = start(tmp_path, free_port()).communicate(timeout=60)
+    assert output == f"airflow: another Airflow runs in {tmp_path}; end it first\n"
 
 
 @pytest.mark.parametrize(
-    ("port", "words"),
+    ("port", "texts"),
     [
         ("http", "PORT must be a port's number; got 'http'"),
         (None, "is in use on this machine; choose another"),
     ],
 )
-def test_unavailable_port_is_refused(tmp_path: Path, port: str | None, words: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        process = start(tmp_path, port or held.getsockname()[1])
-        _, said = process.communicate(timeout=60)
+def test_unavailable_port_is_refused(tmp_path: Path, port: str | None, texts: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stored:
+        process = start(tmp_path, port or stored.getsockname()[1])
+        _, output = process.communicate(timeout=60)
     assert process.returncode == 1
-    (line,) = said.splitlines()
+    (line,) = output.splitlines()
     assert line.startswith("airflow: ")
-    assert words in line
+    assert texts in line

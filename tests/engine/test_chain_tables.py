@@ -29,7 +29,7 @@ class Chained:
         self.computed: list[tuple[str, int]] = []
 
     def stage(self) -> Stage:
-        many = Check("many", "most", "error", at_most=20)
+        number_of = Check("many", "most", "error", at_most=20)
         reads = (
             InputRange("toy", "all", "chain", back=REACH, forward=-1),
             InputRange("toy", "all", "counts"),
@@ -47,7 +47,7 @@ class Chained:
                     Table("chain", COLUMNS, ("hour",), frozenset(), state=True),
                     {"all": BlockOutput(reads, "", ("hour", "value"))},
                     self._chain,
-                    checks=(many,),
+                    checks=(number_of,),
                     metrics={"most": "max(value)"},
                 ),
             ),
@@ -80,8 +80,8 @@ class Chained:
 
     def _made(self, name: str, request: StepRequest, rows: Iterable[tuple[datetime, int]]) -> StepResult:
         self.computed += [(name, target.hour) for target in request.targets["all"]]
-        found = [row for row in rows if row[1]]
-        frame = request.pins.store.spark.createDataFrame(found, "hour timestamp, value bigint")
+        result = [row for row in rows if row[1]]
+        frame = request.pins.store.spark.createDataFrame(result, "hour timestamp, value bigint")
         return StepResult([BlockTask("all", frame)])
 
 
@@ -114,8 +114,8 @@ def test_chain_from_hourly_runs_equals_one_run(make_stream: Make) -> None:
         day.stage("ingest", number, number + 1)
         toy.run(day, number, number + 1)
         assert toy.computed == [("counts", number), ("chain", number)]
-    stood = [(0, 8), (1, 7), (2, 4), (3, 3), (4, 2), (5, 6)]
-    assert values(day) == stood
+    previous = [(0, 8), (1, 7), (2, 4), (3, 3), (4, 2), (5, 6)]
+    assert values(day) == previous
 
     day.land(1, lines(1, 20), ".late")
     day.stage("ingest", 1, 2)
@@ -123,7 +123,7 @@ def test_chain_from_hourly_runs_equals_one_run(make_stream: Make) -> None:
     # Hours after hour 1 wait for it, as far as the run reaches; other stale hours are reported.
     assert (outcome.quarantined, outcome.blocked, outcome.published) == (1, 1, 1)
     assert {(node.table, node.hour) for node in outcome.stale} == {("chain", hour(n)) for n in (3, 4, 5)}
-    assert values(day) == stood
+    assert values(day) == previous
     versions = day.store.pin(["ledger", "counts", "chain"]).versions
     toy.run(day, 1, 2)
     assert (toy.computed, day.store.pin(["ledger", "counts", "chain"]).versions) == ([], versions)

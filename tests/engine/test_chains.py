@@ -121,15 +121,15 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
         expected, entry = true[node], snapshot.get(node)
         if entry is not None and node.hour not in freshness.outdated_hours(*node.series):
             status = "published" if entry.status == "expired" else entry.status
-            found = (status, entry.complete, entry.reason, entry.input_hashes)
-            wanted = (expected.status, expected.complete, expected.reason, expected.input_hashes)
-            assert found == wanted, node
+            result = (status, entry.complete, entry.reason, entry.input_hashes)
+            required = (expected.status, expected.complete, expected.reason, expected.input_hashes)
+            assert result == required, node
             if status == "published":
                 assert entry.digest == expected.digest, node
                 assert lake.rows(node) == (truth.rows(node) if entry.status != "expired" else []), node
         elif run is not None and outcome is not None:
-            stretch = Interval(at(run.start), at(run.start + run.hours))
-            if Scope.within(stretch, stretch, run.repair_window * HOUR).out_of_reach(node.hour):
+            period = Interval(at(run.start), at(run.start + run.hours))
+            if Scope.within(period, period, run.repair_window * HOUR).out_of_reach(node.hour):
                 assert node in outcome.stale, node
             else:
                 assert entry is not None, node
@@ -139,9 +139,9 @@ def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = No
 
 def assert_settled(lake: Lake, run: Run) -> None:
     """Assert that a second run has nothing to do."""
-    version, done = lake.ledger.version, len(lake.toy.computed)
+    version, finished = lake.ledger.version, len(lake.toy.computed)
     run.happen(lake)
-    assert (lake.ledger.version, lake.toy.computed[done:]) == (version, [])
+    assert (lake.ledger.version, lake.toy.computed[finished:]) == (version, [])
 
 
 # Half as many examples as elsewhere, as one costs a sixth of a second, and histories of real steps are drawn
@@ -185,8 +185,8 @@ def day(values: Sequence[int], toy: Toy | None = None) -> Lake:
 
 def causes(lake: Lake, block: str = "one") -> list[str | None]:
     """Return the cause of each hour of a chain; None for an hour that is published without one."""
-    found = lake.ledger.snapshot().series("toy", block, "chain")
-    return [found[hour].reason for hour in sorted(found)]
+    result = lake.ledger.snapshot().series("toy", block, "chain")
+    return [result[hour].reason for hour in sorted(result)]
 
 
 def computed_hours(lake: Lake, block: str = "one") -> list[int]:
@@ -250,7 +250,7 @@ def test_incomplete_hour_that_is_quarantined_blocks_later_hours() -> None:
 def test_hour_quarantined_in_a_pass_blocks_later_hours_and_published_rows_stay() -> None:
     lake = day([9, 9, 9, 9, 9])
     lake.run(0, 5)
-    stood = [lake.rows(of(n)) for n in range(5)]
+    previous = [lake.rows(of(n)) for n in range(5)]
     lake.tell(1, [99])
     lake.run(0, 5)
     # 99 and a third of 9, and half of 9 of the hour before, rounded down.
@@ -258,13 +258,13 @@ def test_hour_quarantined_in_a_pass_blocks_later_hours_and_published_rows_stay()
     # A later hour reads hour 1, or an hour that hour 1 blocks.
     blocked = [f"toy one 2015-05-17T01:00 is quarantined: {cause}"] * 3
     assert causes(lake) == [None, cause, *blocked]
-    assert [lake.rows(of(n)) for n in range(5)] == stood
-    judged = {
+    assert [lake.rows(of(n)) for n in range(5)] == previous
+    evaluated = {
         v.partition
         for run, v in lake.ledger.verdicts
         if run.startswith("run 2") and v.partition.block == "one"
     }
-    assert judged == {of(1)}
+    assert evaluated == {of(1)}
     assert_settled(lake, Run(0, 5, 0, 100, None))
     # Single hours give the same result.
     hourly = day([9, 99, 9, 9, 9])
@@ -273,7 +273,7 @@ def test_hour_quarantined_in_a_pass_blocks_later_hours_and_published_rows_stay()
     assert causes(hourly) == causes(lake)
     lake.tell(1, [9])
     lake.run(4, 5, repair_window=0)
-    assert (causes(lake), [lake.rows(of(n)) for n in range(5)]) == ([None] * 5, stood)
+    assert (causes(lake), [lake.rows(of(n)) for n in range(5)]) == ([None] * 5, previous)
 
 
 def test_change_is_followed_until_a_result_stays_the_same() -> None:
@@ -321,11 +321,11 @@ def test_hour_is_out_of_date_with_the_last_hour_that_it_reads() -> None:
     lake.run(0, 6)
     # Hour 2 depends on hour 0, which a killed run left as being written. Hour 5 depends on neither.
     lake.ledger.claim("toy", [of(0)], "killed")
-    found = Freshness(lake.ledger.snapshot(), [lake.toy.stage()], ())
-    assert [found.why_not(of(n)) for n in (0, 2, 5)] == [
+    result = Freshness(lake.ledger.snapshot(), [lake.toy.stage()], ())
+    assert [result.why_not(of(n)) for n in (0, 2, 5)] == [
         (StaleReason("writing"),), (StaleReason("state_stale", (of(0),)),), (),
     ]  # fmt: skip
-    assert [found.state_to_compute(of(n)) for n in (0, 2, 5)] == [[], [], []]
+    assert [result.state_to_compute(of(n)) for n in (0, 2, 5)] == [[], [], []]
     lake.toy.computed.clear()
     lake.run(5, 6, repair_window=0)
     assert computed_hours(lake) == []
@@ -375,8 +375,8 @@ def test_state_that_a_chain_reads_of_itself_does_not_expire() -> None:
     assert computed_hours(lake) == list(range(8))
     assert computed_hours(lake, "two") == list(range(8))
     snapshot = lake.ledger.snapshot()
-    gone = {node for node, entry in snapshot.items() if entry.status == "expired"}
-    expired = {block: [n for n in range(8) if of(n, "chain", block) in gone] for block in BACK}
+    removed = {node for node, entry in snapshot.items() if entry.status == "expired"}
+    expired = {block: [n for n in range(8) if of(n, "chain", block) in removed] for block in BACK}
     assert expired == {"one": [0, 1, 2, 3, 4], "two": [0, 1, 2, 3]}
     # A late event of the past: everything is recomputed from the beginning.
     lake.toy.computed.clear()

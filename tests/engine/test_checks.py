@@ -78,11 +78,11 @@ def test_key_is_required_in_events_selected_by_a_block() -> None:
 def test_key_of_a_pattern_is_required_in_events_that_its_steps_may_match() -> None:
     steps = [{"id": "a", "where": "status = 1"}, {"id": "b", "where": "status = 2"}]
     plain = {"x": {"within": "1 day", "steps": steps}}
-    taken = "((`status` = 1L) OR (`status` = 2L))"
-    assert required_columns(aggregates={}, patterns=plain) == [("user", taken, "x")]
+    selected = "((`status` = 1L) OR (`status` = 2L))"
+    assert required_columns(aggregates={}, patterns=plain) == [("user", selected, "x")]
     never = {"x": {**plain["x"], "absent": [{"where": "status = 1", "between": ["a", "b"]}]}}
     assert required_columns(aggregates={}, patterns=never, where="status > 0") == [
-        ("user", f"(`status` > 0L) AND {taken}", "x")
+        ("user", f"(`status` > 0L) AND {selected}", "x")
     ]
     own = {"x": {"within": "1 day", "detector": "transom.core.intervals.parse"}}
     assert required_columns(aggregates={}, patterns=own) == [("user", None, "x")]
@@ -91,7 +91,7 @@ def test_key_of_a_pattern_is_required_in_events_that_its_steps_may_match() -> No
     ]
     ties = {"column": "at", "interval": "1 minute", "on_duplicate_time": "first"}
     assert required_columns(aggregates={}, patterns=plain, where="status > 0", time=ties) == [
-        ("user", f"(`status` > 0L) AND {taken}", "x"),
+        ("user", f"(`status` > 0L) AND {selected}", "x"),
         ("user", None, "the stream"),
     ]
 
@@ -153,8 +153,8 @@ def test_check_with_another_condition_is_another_check(stage: str, severity: str
     """Otherwise an hour that it has quarantined, or called incomplete, would not be looked at again."""
     column = "bytes" if stage == "ingest" else "n"
 
-    def hashes(most: int) -> tuple[str, str]:
-        check = {"stage": stage, "every": f"{column} < {most}", "severity": severity}
+    def hashes(limit: int) -> tuple[str, str]:
+        check = {"stage": stage, "every": f"{column} < {limit}", "severity": severity}
         stream = parse(
             {
                 "name": "web", "preset": "apache/combined", "source": {"path": "l/%Y-%m-%d.%H.log"},

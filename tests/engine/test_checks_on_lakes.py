@@ -188,8 +188,8 @@ def test_faulty_block_is_quarantined_and_others_are_published(day: StreamHarness
         return rows if "status" in rows.columns else rows.withColumn("new_matches", F.lit(8))
 
     run(day, tampered(widen_stage.definition(day.stream), "episodes", at_fault))
-    found = {name: (of.partition.block, of.observed) for name, of in failed(day, "patterns").items()}
-    assert found == {"episodes_inside_hour": ("of_client", 1), "matches_in_episodes": ("of_all", 1)}
+    result = {name: (of.partition.block, of.observed) for name, of in failed(day, "patterns").items()}
+    assert result == {"episodes_inside_hour": ("of_client", 1), "matches_in_episodes": ("of_all", 1)}
     statuses = {
         block: day.snapshot()[PartitionKey("patterns", block, "episodes", hour(2))].status
         for block in day.stream.patterns
@@ -235,11 +235,11 @@ def test_value_that_moves_away_from_a_sum_is_reported(make_stream: Make) -> None
     day.land(3, ["at,user,n", "2015-05-17T03:10:00Z,a,6"])
     day.run(2, 4)
     node = PartitionKey("frames", "enough", "open_frames", hour(2))
-    seen = failed(day, "frames")
-    assert {name: (check.partition, check.observed) for name, check in seen.items()} == {
+    observed = failed(day, "frames")
+    assert {name: (check.partition, check.observed) for name, check in observed.items()} == {
         "sums_grow": (node, 1)
     }
-    assert seen["sums_grow"].failing_rows == ("2015-05-17T02:20:00.000000 b: -7 steps",)
+    assert observed["sums_grow"].failing_rows == ("2015-05-17T02:20:00.000000 b: -7 steps",)
     assert day.snapshot()[node].status == "published"
 
 
@@ -267,11 +267,13 @@ def test_item_of_nearly_a_megabyte_is_dropped_and_reported(make_stream: Make) ->
     assert {(row["user"], row["estimate"]) for row in day.rows_of("frequencies")} == {("a", 1), ("a", 2)}
     assert list(failed(day, "persistence")) == ["tracked_items_short"]
     assert list(failed(day, "frequency")) == ["counted_items_short"]
-    seen = [v for stage in ("persistence", "frequency") for v in day.ledger.failures(day.snapshot(), stage)]
-    assert {(verdict.partition.block, verdict.partition.hour) for verdict in seen} == {
+    observed = [
+        v for stage in ("persistence", "frequency") for v in day.ledger.failures(day.snapshot(), stage)
+    ]
+    assert {(verdict.partition.block, verdict.partition.hour) for verdict in observed} == {
         (block, hour(number)) for block in ("paths", "often") for number in (2, 3)
     }
-    for verdict in seen:
+    for verdict in observed:
         assert verdict.observed == (1 if verdict.partition.hour == hour(2) else 2)
         assert verdict.failing_rows == (f"b, {'p' * 60}",)
         assert day.snapshot()[verdict.partition].status == "published"
@@ -304,16 +306,16 @@ def test_possibly_inexact_sum_is_quarantined_or_dropped(make_stream: Make) -> No
         ("granules", 2): "published", ("granules", 3): "published", ("granules", 4): "quarantined",
         ("aggregates", 2): "published", ("aggregates", 3): "quarantined", ("aggregates", 4): "blocked",
     }  # fmt: skip
-    words = gate_words(day, 3, 5)
+    text = gate_words(day, 3, 5)
     helps = "expected at most 0 (rows whose largest magnitude times their number of values reaches 2**62 "
     helps += "units: a coarser resolution or unit helps)"
-    assert f"sums_exact: observed 1, {helps}" in words
-    assert f"values_sent 600, min_sent {2**53}, max_sent {2**53}" in words
-    assert f"2015-05-17T04:00 sent: sums_exact, column sum_bytes: observed 1, {helps}" in words
-    assert f"values_bytes 512, min_bytes {2**53}" in words
+    assert f"sums_exact: observed 1, {helps}" in text
+    assert f"values_sent 600, min_sent {2**53}, max_sent {2**53}" in text
+    assert f"2015-05-17T04:00 sent: sums_exact, column sum_bytes: observed 1, {helps}" in text
+    assert f"values_bytes 512, min_bytes {2**53}" in text
     assert set(failed(day, "aggregates")) == {"sums_exact"}
-    judged = day.ledger.checks(day.snapshot(), "aggregates", {hour(2)})
-    assert {v.partition.block for v in judged if v.check == "sums_exact"} == {"sent"}
+    evaluated = day.ledger.checks(day.snapshot(), "aggregates", {hour(2)})
+    assert {v.partition.block for v in evaluated if v.check == "sums_exact"} == {"sent"}
 
     let_pass = make_stream(LARGE + "checks: {sums_exact: {severity: warning}}\n")
     let_pass.stage("aggregates", 2, 5)
@@ -339,10 +341,10 @@ def test_possibly_inexact_line_fit_is_quarantined(make_stream: Make) -> None:
     assert set(failed(day, "aggregates")) == {"lines_exact"}
     statuses = [snapshot[PartitionKey("aggregates", "sent", "aggregates", hour(n))].status for n in (2, 3, 4)]
     assert statuses == ["published", "published", "quarantined"]
-    words = gate_words(day, 4, 5)
+    text = gate_words(day, 4, 5)
     helps = "expected at most 0 (windows with a unit whose value reaches 2**42 steps of its column's "
     helps += "resolution: a coarser resolution helps)"
-    assert f"lines_exact: observed 1, {helps}" in words
+    assert f"lines_exact: observed 1, {helps}" in text
 
 
 def test_every_check_has_a_test_that_makes_it_fail() -> None:

@@ -40,8 +40,8 @@ def test_events_of_equal_time_are_shown_in_line_order(
     moment = datetime(2015, 5, 17, tzinfo=UTC)
     rows = ParsedRows(Store(spark, "lake"), parse(changed()))
     at_once = [(line, moment) for line in range(2 * SAMPLE, 0, -1)]
-    found = spark.createDataFrame(at_once, "source_line bigint, event_time timestamp")
-    monkeypatch.setattr(rows, "events", lambda reads: found)
+    result = spark.createDataFrame(at_once, "source_line bigint, event_time timestamp")
+    monkeypatch.setattr(rows, "events", lambda reads: result)
     shown = contents._sample(
         contents._Rules(rows.stream), rows, FileReadResult(), Check(contents.SCATTERED, "hours")
     )

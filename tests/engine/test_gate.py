@@ -51,8 +51,10 @@ def test_gate_of_any_interval_fails_for_files_without_hour(ledger: Ledger) -> No
     ):
         ledger.claim("ingest", [of], "a")
         ledger.publish("ingest", {of: entry}, "a")
-    judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run --from {from} --to {to}")
-    assert [text.splitlines()[0] for text in judged.failures] == [
+    evaluated = evaluate_gate(
+        ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run --from {from} --to {to}"
+    )
+    assert [text.splitlines()[0] for text in evaluated.failures] == [
         "quarantined: ingest events, files without an hour: junk"
     ]
 
@@ -65,22 +67,22 @@ def test_gate_of_a_later_stage_fails_for_missing_and_omitted_hours(
     claimed = {node(n): published("a") for n in range(3)}
     ledger.claim("ingest", claimed, "a")
     ledger.publish("ingest", claimed, "a")
-    made = {
+    computed = {
         PartitionKey("aggregates", "site", table, DAY + n * HOUR): published("b")
         for table, n in (("granules", 0), ("recurring", 0), *((table, 1) for table in tables))
     }
-    ledger.claim("aggregates", made, "b")
-    ledger.publish("aggregates", made, "b")
-    judged = evaluate_gate(
+    ledger.claim("aggregates", computed, "b")
+    ledger.publish("aggregates", computed, "b")
+    evaluated = evaluate_gate(
         ledger, "aggregates", "web", Interval(DAY, DAY + 4 * HOUR), "run --from {from} --to {to}"
     )
-    assert judged.failures == (
+    assert evaluated.failures == (
         "aggregates leaves out 2015-05-17T03:00, which ingest has not been asked for; jobs/run.py over these "
         "hours runs them all",
         "aggregates has not run for 2015-05-17T00:00, 2015-05-17T02:00; "
         "run --from 2015-05-17T00:00 --to 2015-05-17T03:00",
     )
-    assert "1 of 4 hours published, 0 warnings" in judged.summary
+    assert "1 of 4 hours published, 0 warnings" in evaluated.summary
 
 
 def test_stage_with_state_alone_counts_as_not_run(ledger: Ledger) -> None:
@@ -88,13 +90,13 @@ def test_stage_with_state_alone_counts_as_not_run(ledger: Ledger) -> None:
         ledger.claim(of.stage, [of], "a")
         ledger.publish(of.stage, {of: published("a")}, "a")
     hour = Interval(DAY, DAY + HOUR)
-    judged = evaluate_gate(ledger, "aggregates", "web", hour, "run it", outlets=["aggregates"])
-    assert judged.failures == ("aggregates has not run for 2015-05-17T00:00; run it",)
+    evaluated = evaluate_gate(ledger, "aggregates", "web", hour, "run it", outlets=["aggregates"])
+    assert evaluated.failures == ("aggregates has not run for 2015-05-17T00:00; run it",)
 
 
 def test_gate_shortens_warning_of_many_intervals(ledger: Ledger) -> None:
-    left = {PartitionKey("aggregates", "site", "aggregates", DAY + 2 * n * HOUR): None for n in range(7)}
-    sync_ledger_findings(ledger, "web", "aggregates", left)
+    remaining = {PartitionKey("aggregates", "site", "aggregates", DAY + 2 * n * HOUR): None for n in range(7)}
+    sync_ledger_findings(ledger, "web", "aggregates", remaining)
     warnings = evaluate_gate(ledger, "aggregates", "web", Interval(DAY, DAY + HOUR), "").warnings
     assert warnings[4:] == (
         "stale since 2015-05-17T08:00: ",
@@ -107,8 +109,8 @@ def test_gate_warns_of_each_interval_that_its_stage_left_stale(ledger: Ledger) -
     ledger.claim("ingest", claimed, "a")
     ledger.publish("ingest", claimed, "a")
     for stage, hours in (("ingest", (8,)), ("aggregates", (1, 2, 5))):
-        left = {PartitionKey(stage, "site", "aggregates", DAY + n * HOUR): None for n in hours}
-        sync_ledger_findings(ledger, "web", stage, left)
+        remaining = {PartitionKey(stage, "site", "aggregates", DAY + n * HOUR): None for n in hours}
+        sync_ledger_findings(ledger, "web", stage, remaining)
     warnings = evaluate_gate(
         ledger, "aggregates", "web", Interval(DAY, DAY + HOUR), "--from {from} --to {to}"
     ).warnings
@@ -129,21 +131,21 @@ def test_gate_counts_incomplete_hours(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "words"),
+    ("column", "texts"),
     [
         (None, "keys_not_null: observed 2, expected 0"),
         ("user", "keys_not_null, column user: observed 2, expected 0"),
         ("site, user", "keys_not_null, columns site, user: observed 2, expected 0"),
     ],
 )
-def test_gate_names_the_column(ledger: Ledger, column: str | None, words: str) -> None:
+def test_gate_names_the_column(ledger: Ledger, column: str | None, texts: str) -> None:
     ledger.claim("ingest", [node(0)], "a")
     ledger.record_checks(
         "ingest", [CheckResult(node(0), "keys_not_null", "error", 2, "0", False, column)], "a"
     )
     ledger.publish("ingest", {node(0): replace(published("a"), status="quarantined")}, "a")
     (failure,) = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "").failures
-    assert f"2015-05-17T00:00 events: {words}" in failure
+    assert f"2015-05-17T00:00 events: {texts}" in failure
 
 
 def test_gate_advises_to_fix_a_detector_that_raised(ledger: Ledger) -> None:
@@ -154,8 +156,8 @@ def test_gate_advises_to_fix_a_detector_that_raised(ledger: Ledger) -> None:
         ledger.claim("ingest", [node(0)], check)
         ledger.record_checks("ingest", [CheckResult(node(0), check, "error", 2, "0", False)], check)
         ledger.publish("ingest", {node(0): replace(published(check), status="quarantined")}, check)
-        judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run", rules=BUILT_IN)
-        (failure,) = judged.failures
+        evaluated = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run", rules=BUILT_IN)
+        (failure,) = evaluated.failures
         assert f"\n  what was published before stays; {mend}, then:\n  run" in failure
 
 
@@ -177,24 +179,26 @@ def test_gate_escapes_control_characters_of_log_lines(ledger: Ledger) -> None:
     ledger.publish(
         "ingest", {node(0): wrong, node(1): replace(published("a"), complete=False, reason=cause)}, "a"
     )
-    judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 2 * HOUR), "")
-    said = "\n".join([*judged.failures, *judged.warnings])
-    assert "    line 1: \\x1b[31mRED\\x07" in said
-    assert said.count("in/a\\x1bb.log") == 3
-    assert said.replace("\n", "").isprintable()
+    evaluated = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 2 * HOUR), "")
+    output = "\n".join([*evaluated.failures, *evaluated.warnings])
+    assert "    line 1: \\x1b[31mRED\\x07" in output
+    assert output.count("in/a\\x1bb.log") == 3
+    assert output.replace("\n", "").isprintable()
 
 
-@pytest.mark.parametrize("apart", [1, 3 * 24, -3 * 24])
-def test_gate_warns_of_hours_repaired_outside_the_interval(ledger: Ledger, apart: int) -> None:
-    ledger.claim("ingest", [node(0), node(apart)], "a")
+@pytest.mark.parametrize("separate", [1, 3 * 24, -3 * 24])
+def test_gate_warns_of_hours_repaired_outside_the_interval(ledger: Ledger, separate: int) -> None:
+    ledger.claim("ingest", [node(0), node(separate)], "a")
     bad = PartitionState("quarantined", "a", complete=False, reason="f: rejected_share")
-    ledger.publish("ingest", {node(0): bad, node(apart): published("a")}, "a")
-    interval = Interval(DAY + apart * HOUR, DAY + (apart + 1) * HOUR)
-    judgement = evaluate_gate(ledger, "ingest", "web", interval, "", repair_window=abs(apart) * HOUR)
+    ledger.publish("ingest", {node(0): bad, node(separate): published("a")}, "a")
+    interval = Interval(DAY + separate * HOUR, DAY + (separate + 1) * HOUR)
+    judgement = evaluate_gate(ledger, "ingest", "web", interval, "", repair_window=abs(separate) * HOUR)
     assert judgement.passed
     assert "quarantined: ingest events, 2015-05-17T00:00: f: rejected_share" in judgement.warnings[0]
     assert (
-        evaluate_gate(ledger, "ingest", "web", interval, "", repair_window=(abs(apart) - 1) * HOUR).warnings
+        evaluate_gate(
+            ledger, "ingest", "web", interval, "", repair_window=(abs(separate) - 1) * HOUR
+        ).warnings
         == ()
     )
 
@@ -250,7 +254,7 @@ def test_gate_prints_advice_first_with_waiver_and_near_miss(ledger: Ledger) -> N
 
 
 @pytest.mark.parametrize(
-    ("subject", "observed", "others", "said"),
+    ("subject", "observed", "others", "output"),
     [
         ("b.log", 0.31645, (), True),
         ("b.log", 0.3163, (), False),  # another value: the entry may be for another file
@@ -260,39 +264,39 @@ def test_gate_prints_advice_first_with_waiver_and_near_miss(ledger: Ledger) -> N
     ],
 )
 def test_waiver_of_one_file_is_no_near_miss_of_another(
-    subject: str | None, observed: float, others: tuple[float, ...], said: bool
+    subject: str | None, observed: float, others: tuple[float, ...], output: bool
 ) -> None:
     verdict = replace(few_errors(0, observed), file=subject)
     beside = [replace(few_errors(0, other), file="a.log") for other in others]
-    assert bool(near_misses(verdict, [ACCEPTED], [verdict, *beside])) is said
+    assert bool(near_misses(verdict, [ACCEPTED], [verdict, *beside])) is output
 
 
 def test_accepted_failure_stays_visible(ledger: Ledger) -> None:
     passed = accept(few_errors(0), [replace(ACCEPTED, observed=0.31645)])
     assert (passed.success, passed.accepted) == (True, "ops: a bad release")
     failing(ledger, [passed])
-    judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run it")
-    assert judged.passed
-    assert judged.accepted == (
+    evaluated = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + HOUR), "run it")
+    assert evaluated.passed
+    assert evaluated.accepted == (
         "accepted: ingest events, 2015-05-17T00:00: few_errors: observed 0.31645, expected at least 0.99, "
         "by ops: a bad release",
     )
-    assert judged.summary.endswith(": 1 of 1 hour published, 0 warnings, 1 accepted")
+    assert evaluated.summary.endswith(": 1 of 1 hour published, 0 warnings, 1 accepted")
     assert ledger.accepted(ledger.snapshot(), "ingest") == [passed]
 
 
 def test_hours_of_one_cause_are_one_paragraph_for_any_values(ledger: Ledger) -> None:
     verdicts = [few_errors(n, 0.25 + n / 8) for n in range(6)]
-    said = {
+    output = {
         v.partition: replace(
             published("a"), status="quarantined", reason=f"few_errors: {v.observed}",
             reasons=(Reason("check", f"few_errors: {v.observed}", "few_errors"),),
         )
         for v in verdicts
     }  # fmt: skip
-    ledger.claim("ingest", said, "a")
+    ledger.claim("ingest", output, "a")
     ledger.record_checks("ingest", verdicts, "a")
-    ledger.publish("ingest", said, "a")
+    ledger.publish("ingest", output, "a")
     (failure,) = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it").failures[:-1]
     lines = failure.splitlines()
     assert lines[0] == "quarantined: ingest events, 2015-05-17T00:00 to 2015-05-17T06:00: few_errors"
@@ -302,9 +306,9 @@ def test_hours_of_one_cause_are_one_paragraph_for_any_values(ledger: Ledger) -> 
 
 def test_many_causes_are_shortened(ledger: Ledger) -> None:
     failing(ledger, [few_errors(n, 0.1 + n / 100) for n in range(8)])
-    judged = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it")
-    assert len(judged.failures) == 6
-    assert judged.failures[5] == (
+    evaluated = evaluate_gate(ledger, "ingest", "web", Interval(DAY, DAY + 8 * HOUR), "run it")
+    assert len(evaluated.failures) == 6
+    assert evaluated.failures[5] == (
         "and for 3 more causes, 2015-05-17T05:00 to 2015-05-17T08:00; `transom explain` says why"
     )
 

@@ -40,8 +40,8 @@ def test_bad_file_is_quarantined_whole_and_the_rest_is_published(make_stream: Ma
     assert blocked["aggregates.site.aggregates 2015-05-17T02:00"] == "published"
 
     # One cause: blocked hours are reported through it.
-    (told,) = day.findings()
-    assert (told.stage, told.kind, told.start_time, told.end_time) == (
+    (reported,) = day.findings()
+    assert (reported.stage, reported.kind, reported.start_time, reported.end_time) == (
         "ingest",
         "check_failed",
         hour(1),
@@ -70,7 +70,7 @@ def test_waiver_passes_its_value_and_lapses_with_another_value(make_stream: Make
     assert day.findings() == []
     day.land(0, [line(1), "junk", "junk"])
     assert day.stage("ingest", 0, 1).quarantined == 1
-    assert [told.kind for told in day.findings()] == ["check_failed"]
+    assert [reported.kind for reported in day.findings()] == ["check_failed"]
     assert day.table("events").count() == 1
 
 

@@ -17,12 +17,12 @@ def test_each_value_is_compared_with_both_bounds(
     bounds: list[tuple[str, float | None, float | None]], metrics: list[dict[str, float | None]]
 ) -> None:
     checks = [
-        Check(f"check {number}", metric, at_least=least, at_most=most)
-        for number, (metric, least, most) in enumerate(bounds)
+        Check(f"check {number}", metric, at_least=minimum, at_most=limit)
+        for number, (metric, minimum, limit) in enumerate(bounds)
     ]
     expected = [
-        (check.name, row, value, (least is None or value >= least) and (most is None or value <= most))
-        for check, (metric, least, most) in zip(checks, bounds, strict=True)
+        (check.name, row, value, (minimum is None or value >= minimum) and (limit is None or value <= limit))
+        for check, (metric, minimum, limit) in zip(checks, bounds, strict=True)
         for row, values in enumerate(metrics)
         if (value := values.get(metric)) is not None
     ]

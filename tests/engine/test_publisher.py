@@ -31,9 +31,9 @@ def node(number: int, table: str = "events") -> PartitionKey:
     return PartitionKey("ingest", "events", table, DAY + number * HOUR)
 
 
-def published_state(run: str, digest: str = "2:7", asked: bool = True) -> PartitionState:
+def published_state(run: str, digest: str = "2:7", queried: bool = True) -> PartitionState:
     return PartitionState(
-        "published", run, digest=digest, input_hashes={"specification": "s"}, rows=2, requested=asked
+        "published", run, digest=digest, input_hashes={"specification": "s"}, rows=2, requested=queried
     )
 
 
@@ -66,8 +66,8 @@ class Shelf(Store):
         }
         self.meanwhile()
         entries = sorted(self.ledger.snapshot().items())
-        said = [f"{entry.status} by {entry.run_id}" for _, entry in entries]
-        self.written.append((write.table.name, claim.stage, claim.token, claim.run_id, said))
+        text = [f"{entry.status} by {entry.run_id}" for _, entry in entries]
+        self.written.append((write.table.name, claim.stage, claim.token, claim.run_id, text))
 
 
 @pytest.fixture
@@ -95,8 +95,8 @@ def test_hours_are_claimed_then_written_then_called_fresh(shelf: Shelf) -> None:
         LedgerSnapshot({}),
         [CHECK],
     )
-    said = ["writing by a"] * 2
-    assert shelf.written == [(name, "ingest", before + 1, "a", said) for name in ("events", "files")]
+    text = ["writing by a"] * 2
+    assert shelf.written == [(name, "ingest", before + 1, "a", text) for name in ("events", "files")]
     assert claims(shelf) == before + 2
     assert ledger.snapshot() == entries
     assert ledger.checks(ledger.snapshot(), "ingest", {DAY}) == [CHECK]
@@ -112,11 +112,11 @@ def test_run_without_results_makes_no_commit(shelf: Shelf) -> None:
 
 
 def test_run_that_claims_in_between_owns_the_hours(shelf: Shelf) -> None:
-    ledger, seen = shelf.ledger, shelf.ledger.snapshot()
+    ledger, observed = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(0)], "b")
     with pytest.raises(RunSuperseded, match="run b came in between; run a wrote nothing"):
         publish_partitions(
-            shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): published_state("a")}, seen
+            shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): published_state("a")}, observed
         )
     assert shelf.written == []
     shelf.meanwhile = lambda: ledger.claim("ingest", [node(0)], "c") and None
@@ -134,11 +134,11 @@ def test_run_that_claims_in_between_owns_the_hours(shelf: Shelf) -> None:
 
 
 def test_inputs_of_a_run_are_compared_again_with_the_current_ledger(shelf: Shelf) -> None:
-    ledger, seen = shelf.ledger, shelf.ledger.snapshot()
+    ledger, observed = shelf.ledger, shelf.ledger.snapshot()
     ledger.claim("ingest", [node(1)], "b")
     with pytest.raises(RunSuperseded, match="another run of other hours"):
         publish_partitions(
-            shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): published_state("a")}, seen,
+            shelf, ledger, "ingest", "a", [write(EVENTS, 0)], {node(0): published_state("a")}, observed,
             still_valid=lambda snapshot: node(1) not in snapshot,
         )  # fmt: skip
     assert (shelf.written, set(ledger.snapshot())) == ([], {node(1)})
@@ -148,8 +148,8 @@ def test_claim_records_version_of_rows_and_requested_hours(shelf: Shelf) -> None
     """So that the next run finds them if this one is killed."""
     ledger = shelf.ledger
     ledger.claim("ingest", [node(0)], "a", unrequested=[node(0)])
-    ledger.publish("ingest", {node(0): published_state("a", asked=False)}, "a")
-    entries = {node(0): None, node(1): published_state("b", asked=False), node(2): published_state("b")}
+    ledger.publish("ingest", {node(0): published_state("a", queried=False)}, "a")
+    entries = {node(0): None, node(1): published_state("b", queried=False), node(2): published_state("b")}
 
     def killed() -> None:
         raise KeyboardInterrupt
@@ -157,9 +157,9 @@ def test_claim_records_version_of_rows_and_requested_hours(shelf: Shelf) -> None
     shelf.meanwhile = killed
     with pytest.raises(KeyboardInterrupt):
         publish_partitions(shelf, ledger, "ingest", "b", [write(EVENTS, 0)], entries, ledger.snapshot())
-    left = ledger.snapshot()
-    assert [(left[node(n)].requested, left[node(n)].previous_version,
-        left[node(n)].previous_run) for n in range(3)] == [
+    remaining = ledger.snapshot()
+    assert [(remaining[node(n)].requested, remaining[node(n)].previous_version,
+        remaining[node(n)].previous_run) for n in range(3)] == [
         (False, 5, "a"), (False, 5, "b"), (True, 5, "b")
     ]  # fmt: skip
     shelf.meanwhile = lambda: None
@@ -170,13 +170,13 @@ def test_claim_records_version_of_rows_and_requested_hours(shelf: Shelf) -> None
         "c",
         [],
         entries | {node(1): published_state("c"), node(2): published_state("c")},
-        left,
+        remaining,
     )
     assert ledger.snapshot() == {node(1): published_state("c"), node(2): published_state("c")}
 
 
 @pytest.mark.parametrize(
-    ("held", "digest", "expected"),
+    ("stored", "digest", "expected"),
     [
         (None, EMPTY_DIGEST, True),
         (None, "2:7", False),
@@ -188,7 +188,7 @@ def test_claim_records_version_of_rows_and_requested_hours(shelf: Shelf) -> None
     ],
 )
 def test_fresh_rows_are_at_the_version_in_the_ledger(
-    held: PartitionState | None, digest: str, expected: bool
+    stored: PartitionState | None, digest: str, expected: bool
 ) -> None:
-    seen = LedgerSnapshot({} if held is None else {node(0): held})
-    assert is_published(seen, node(0), digest) is expected
+    observed = LedgerSnapshot({} if stored is None else {node(0): stored})
+    assert is_published(observed, node(0), digest) is expected

@@ -32,7 +32,7 @@ class Frame:
         self.batches = batches
 
     def mapInArrow(self, make: Callable[[Iterable[Any]], Iterator[Any]], ddl: str) -> "Frame":
-        return Frame(*(told for batch in self.batches for told in make([batch])))
+        return Frame(*(reported for batch in self.batches for reported in make([batch])))
 
     def unionAll(self, other: "Frame") -> "Frame":
         return Frame(*self.batches, *other.batches)
@@ -62,23 +62,23 @@ def test_only_published_parts_are_used_and_remain(
 ) -> None:
     """A quarantined hour, or a block of it, is left to another run."""
     rows = build_spool(a=[[1, 2, 2], [2, 3]], b=[[1, 2]])
-    taken = rows.adopt_files({"a": at(2, 4), "b": at(1)})
-    assert taken is not None
-    found = [(block, part) for block, parts in rows.data_files.items() for part in parts if part in taken]
-    assert sorted((block, part.hour, part.rows) for block, part in found) == [
+    selected = rows.adopt_files({"a": at(2, 4), "b": at(1)})
+    assert selected is not None
+    result = [(block, part) for block, parts in rows.data_files.items() for part in parts if part in selected]
+    assert sorted((block, part.hour, part.rows) for block, part in result) == [
         ("a", *at(2), 1), ("a", *at(2), 2), ("b", *at(1), 1)
     ]  # fmt: skip
     rows.discard()
-    assert {path.name for path in tmp_path.rglob("*.parquet")} == {part.name for part in taken}
+    assert {path.name for path in tmp_path.rglob("*.parquet")} == {part.name for part in selected}
 
 
 def test_parts_of_many_files_or_several_hours_are_not_used(
     build_spool: Callable[..., StagedOutput], tmp_path: Path
 ) -> None:
-    few, many = build_spool(a=[[1]] * MOST_FILES), build_spool(a=[[1]] * (MOST_FILES + 1))
+    few, count = build_spool(a=[[1]] * MOST_FILES), build_spool(a=[[1]] * (MOST_FILES + 1))
     assert len(few.adopt_files({"a": at(1)}) or ()) == MOST_FILES
     together = build_spool(spool.MOST_HOURS + 1, a=[[1]])
-    for rows in (many, together):
+    for rows in (count, together):
         assert rows.adopt_files({"a": at(1)}) is None
         rows.discard()
     assert len(list(tmp_path.rglob("*.parquet"))) == MOST_FILES

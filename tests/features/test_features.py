@@ -52,8 +52,8 @@ def test_feature_describes_its_tables_fingerprints_and_checks(feature: Feature[S
     assert keys <= feature.labels.keys(), "each has a name that people know"
     optional = {key for of in feature.optional_keys.values() for key in of}
     assert feature.labels.keys() - keys <= optional
-    made = {check.name for step in stage.steps for check in step.checks}
-    assert made <= feature.checks.keys()
+    computed = {check.name for step in stage.steps for check in step.checks}
+    assert computed <= feature.checks.keys()
     assert {check.stage for check in feature.checks.values()} == {feature.name}
 
 
@@ -79,8 +79,8 @@ def test_queries_are_methods_of_a_lake(tmp_path: Path) -> None:
 def test_every_check_of_a_feature_belongs_to_one_of_its_tables() -> None:
     """Checks of line fits apply if a block has a line fit."""
     for feature in FEATURES:
-        made = {check.name for step in feature.definition(STREAM).steps for check in step.checks}
-        assert feature.checks.keys() - made <= {"lines_exact", "lines_of_two"}
+        computed = {check.name for step in feature.definition(STREAM).steps for check in step.checks}
+        assert feature.checks.keys() - computed <= {"lines_exact", "lines_of_two"}
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
@@ -136,9 +136,9 @@ def test_feature_of_the_tests_is_parsed_computed_checked_and_reported(
     assert "crowds_bounded" in failure
     (row,) = read_rows(DeltaTable(f"{lake}/toy/crowds"))
     assert (row["block"], row["client"], row["events"]) == ("many", "10.0.0.1", 2)
-    found = {finding.kind: finding for finding in findings(f"{lake}/toy")}
-    assert found["crowd"].title == "toy: a crowd of 10.0.0.1"
-    assert "the rule: no crowd has more than three events" in found["check_failed"].evidence
+    result = {finding.kind: finding for finding in findings(f"{lake}/toy")}
+    assert result["crowd"].title == "toy: a crowd of 10.0.0.1"
+    assert "the rule: no crowd has more than three events" in result["check_failed"].evidence
 
 
 def test_feature_of_the_tests_is_described_and_validated() -> None:

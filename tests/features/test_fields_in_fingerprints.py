@@ -306,15 +306,15 @@ def models(of: Any) -> Iterator[type[Model]]:
 
 def fields(model: type[Model]) -> dict[str, None]:
     """Return the fields of a model and of the models in it, by class and key."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for name, info in model.model_fields.items():
-        found[f"{model.__name__}.{info.alias or name}"] = None
+        result[f"{model.__name__}.{info.alias or name}"] = None
         for part in models(info.annotation):
-            found |= fields(part)
+            result |= fields(part)
         for extra in info.metadata:
             for part in models(getattr(extra, "annotation", None)):
-                found |= fields(part)
-    return found
+                result |= fields(part)
+    return result
 
 
 def fingerprints(feature: Feature[Stream], block: Mapping[str, Any]) -> tuple[str, ...]:

@@ -170,5 +170,5 @@ def test_row_has_the_expected_text(case: Case) -> None:
 
 def test_changed_text_requires_a_raised_version() -> None:
     """Otherwise findings keep their old text as long as their rows are unchanged."""
-    words = [(case.title, case.evidence, case.exactness) for case in CASES]
-    assert (VERSION, fingerprint(words)) == (1, "ba0cea270c3cde09f2c0da4d")
+    texts = [(case.title, case.evidence, case.exactness) for case in CASES]
+    assert (VERSION, fingerprint(texts)) == (1, "ba0cea270c3cde09f2c0da4d")

@@ -34,13 +34,13 @@ def test_field_without_influence_on_rows_changes_no_fingerprint(changes: dict[st
     assert before.fingerprint("aggregates", "load") == after.fingerprint("aggregates", "load")
 
 
-@pytest.mark.parametrize(("capture", "said"), [("host", {}), ("at", {"time_captures": ["at"]})])
+@pytest.mark.parametrize(("capture", "text"), [("host", {}), ("at", {"time_captures": ["at"]})])
 def test_time_from_the_path_has_another_fingerprint_than_time_from_a_field(
-    capture: str, said: dict[str, list[str]]
+    capture: str, text: dict[str, list[str]]
 ) -> None:
     """The fingerprint of any other stream is what it was before times could come from the path."""
     shape = json.loads(parse(changed(source__path=f"in/{{{capture}}}/%Y-%m-%d.%H.json")).ingest_shape())
-    assert {name: value for name, value in shape.items() if name == "time_captures"} == said
+    assert {name: value for name, value in shape.items() if name == "time_captures"} == text
     assert shape["captures"] == [capture]
 
 
@@ -110,7 +110,7 @@ def test_field_of_a_table_changes_its_fingerprint_alone(changes: dict[str, Any],
 @pytest.mark.parametrize("more", [{"value": "sum"}, {"missing": "zero"}, {"unit": "1 minute"}])
 def test_every_field_of_a_line_fit_changes_the_fingerprint_of_reports(more: dict[str, str]) -> None:
     fit = {"unit": "5 minutes", "value": "mean", "missing": "last"}
-    one, other = (parse(changed(aggregates__load__fit=said)) for said in (fit, fit | more))
+    one, other = (parse(changed(aggregates__load__fit=text)) for text in (fit, fit | more))
     assert one.fingerprint("aggregates", "load") != other.fingerprint("aggregates", "load")
     assert one.fingerprint("aggregates", "load") == parse(
         changed(aggregates__load__fit="5 minutes")

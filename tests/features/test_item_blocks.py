@@ -13,7 +13,7 @@ from tests.support.stream_factories import refusal_of_block
 
 @pytest.mark.parametrize(("feature", "valid"), [("frequency", F), ("persistence", P)])
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("text", "message"),
     [
         ({"item": ...}, "item: is required"),
         ({"item": []}, "item: must have at least 1; got []"),
@@ -33,6 +33,6 @@ from tests.support.stream_factories import refusal_of_block
     ],
 )  # fmt: skip
 def test_invalid_block_of_items_is_refused_with_reason(
-    feature: str, valid: dict[str, Any], said: dict[str, Any], message: str
+    feature: str, valid: dict[str, Any], text: dict[str, Any], message: str
 ) -> None:
-    assert refusal_of_block(feature, {**valid, **said}) == message
+    assert refusal_of_block(feature, {**valid, **text}) == message

@@ -82,15 +82,15 @@ def test_file_without_a_column_that_a_block_needs_is_an_error(make_stream: Any) 
     land(FINE, {"kind": "q", "user": "u", "kept": "k"}, {"kind": "w"})
     day.stage("ingest", 1, FINE + 1)
     snapshot = day.snapshot()
-    found: dict[datetime, list[tuple[str, tuple[str, ...] | str | None]]] = {}
+    result: dict[datetime, list[tuple[str, tuple[str, ...] | str | None]]] = {}
     for verdict in day.ledger.checks(snapshot, "ingest", {hour(number) for number in range(FINE + 1)}):
         if verdict.severity == "error" and not verdict.success:
-            said = verdict.failing_rows if verdict.check == "used_fields_present" else verdict.column
-            found.setdefault(verdict.partition.hour, []).append((verdict.check, said))
+            text = verdict.failing_rows if verdict.check == "used_fields_present" else verdict.column
+            result.setdefault(verdict.partition.hour, []).append((verdict.check, text))
     expected: dict[datetime, list[tuple[str, tuple[str, ...] | str | None]]] = {
         hour(number): [("used_fields_present", (column,))] for number, (_, column, _) in LACKS.items()
     }
-    assert found == expected | {hour(number): [("keys_not_null", "user")] for number in KEYED}
+    assert result == expected | {hour(number): [("keys_not_null", "user")] for number in KEYED}
     statuses = {
         n: snapshot[PartitionKey("ingest", "events", "events", hour(n))].status for n in range(1, FINE + 1)
     }

@@ -85,8 +85,8 @@ def test_small_rules_have_their_documented_values(make_stream: Make) -> None:
 
 
 def peak(frames: list[Row], block: str, user: str) -> float:
-    found = {row["peak"] for row in frames if (row["block"], row["user"]) == (block, user)}
-    (only,) = found
+    result = {row["peak"] for row in frames if (row["block"], row["user"]) == (block, user)}
+    (only,) = result
     return float(only)
 
 
@@ -130,5 +130,5 @@ def check_fills(fills: list[Row]) -> None:
 
 def check_gaps(items: list[Row]) -> None:
     """Times are truncated to 10 microseconds, of which a window of three hours has fewer than 2^31."""
-    (told,) = (row for row in items if row["user"] == "gaps" and row["hour"] == hour(2))
-    assert (told["gap_mean_s"], told["gap_cv"]) == (3600, 0)
+    (reported,) = (row for row in items if row["user"] == "gaps" and row["hour"] == hour(2))
+    assert (reported["gap_mean_s"], reported["gap_cv"]) == (3600, 0)

@@ -240,11 +240,11 @@ def audited(
                 harness.land(number, lines)
             first, end = min(lake.files), max(lake.files) + 1
             harness.stage("ingest", first, end)
-            with audits() as seen:
+            with audits() as noticed:
                 for stage in lake.stages:
                     harness.stage(stage, first, end)
             assert {entry.status for entry in harness.snapshot().values()} == {"published"}
-            return seen
+            return noticed
 
         yield of
 

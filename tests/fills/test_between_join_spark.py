@@ -123,9 +123,9 @@ def test_frames_have_rows_and_aggregates_of_a_plain_join(
     for few in (between.BROADCAST_LIMIT, 0):
         # Frames are broadcast to the rows; and frames are too many for that.
         monkeypatch.setattr(between, "BROADCAST_LIMIT", few)
-        found = between_join(frames, rows, on=ON, by=by, how=AGGREGATES, **times)
-        assert found.columns == ["shape", "id", "host", "start", "end", *AGGREGATES]
-        assert sorted(map(tuple, found.select("id", *AGGREGATES).collect())) == aggregated
+        result = between_join(frames, rows, on=ON, by=by, how=AGGREGATES, **times)
+        assert result.columns == ["shape", "id", "host", "start", "end", *AGGREGATES]
+        assert sorted(map(tuple, result.select("id", *AGGREGATES).collect())) == aggregated
     pairs = joined.where("r.at IS NOT NULL").select("f.id", "r.at", "r.size", "r.took").collect()
     matched = between_join(frames, rows, on=ON, by=by, **times).collect()
     counts = Counter((row["id"], row["at"], row["size"], row["took"]) for row in matched)
@@ -141,17 +141,17 @@ def test_nan_is_larger_than_every_number_as_in_spark(spark: SparkSession) -> Non
         [(minutes(1), float("nan")), (minutes(50), 2.0)], "at timestamp, `to` double"
     )
     # Of many slices or one: short frames next to the long one.
-    for many in (1, 60):
+    for count in (1, 60):
         spans = [
-            (number, minutes(number), minutes(60 if number == 0 else number + 1)) for number in range(many)
+            (number, minutes(number), minutes(60 if number == 0 else number + 1)) for number in range(count)
         ]
         frames = spark.createDataFrame(spans, "id int, start timestamp, end timestamp")
         # The column's name would clash with `__to`, if values were named in the same way.
         how = {"least": "min(to)", "most": "max(to)"}
-        found = between_join(frames, rows, on=ON, how=how).where("id = 0").first()
-        assert found is not None
-        assert found["least"] == 2.0
-        assert math.isnan(found["most"])
+        result = between_join(frames, rows, on=ON, how=how).where("id = 0").first()
+        assert result is not None
+        assert result["least"] == 2.0
+        assert math.isnan(result["most"])
 
 
 @pytest.mark.usefixtures("number_of_frames")
@@ -161,10 +161,10 @@ def test_frames_with_equal_times_are_sorted(spark: SparkSession) -> None:
         [(number, minutes(0), minutes(60)) for number in random.Random(2).sample(range(40), 40)],
         "id int, start timestamp, end timestamp",
     )
-    for many in (3, 7):
-        parted = frames.repartition(many)
-        found = between_join(parted, rows, on=ON, how={"many": "count"}).collect()
-        assert [row["id"] for row in found] == list(range(40))
+    for count in (3, 7):
+        parted = frames.repartition(count)
+        result = between_join(parted, rows, on=ON, how={"many": "count"}).collect()
+        assert [row["id"] for row in result] == list(range(40))
 
 
 @pytest.mark.parametrize(
@@ -183,6 +183,6 @@ def test_frames_with_equal_times_are_sorted(spark: SparkSession) -> None:
 )  # fmt: skip
 def test_wrong_arguments_are_refused(spark: SparkSession, changes: dict[str, object], message: str) -> None:
     frames, rows = (spark.createDataFrame([], of.partition(", ")[2]) for of in (FRAMES, ROWS))
-    asked = {"on": ON, "by": ["host"], **changes}
+    requested = {"on": ON, "by": ["host"], **changes}
     with pytest.raises(ValueError, match=exactly(message)):
-        between_join(frames, rows, **asked)  # type: ignore[arg-type]
+        between_join(frames, rows, **requested)  # type: ignore[arg-type]

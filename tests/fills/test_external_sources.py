@@ -84,40 +84,40 @@ def test_growing_table_fills_dependent_frames_again(make_stream: Make, tmp_path:
     """Slow (half a minute): several runs of frames and fills."""
     text = STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history")
     append(tmp_path / "history", EARLY)
-    lived, whole = make_stream(text, "lived"), make_stream(text, "whole")
-    land_hours(lived)
+    actual, whole = make_stream(text, "lived"), make_stream(text, "whole")
+    land_hours(actual)
     for number in range(4):
-        lived.run(number, number + 1)
-    check(lived, EARLY, last=1)
-    before = lived.state()
-    assert {finding.kind for finding in lived.findings()} == {"frame"}
+        actual.run(number, number + 1)
+    check(actual, EARLY, last=1)
+    before = actual.state()
+    assert {finding.kind for finding in actual.findings()} == {"frame"}
 
     append(tmp_path / "history", LATE)
-    stale = HourExplanation(lived.stream, lived.ledger, hour(2)).lines
+    stale = HourExplanation(actual.stream, actual.ledger, hour(2)).lines
     changed_since = (
         f"the rows of {tmp_path / 'history'} of 2015-05-16T23:00 to 2015-05-17T03:00, which it reads now"
     )
     assert [line for line in stale if changed_since in line], stale
     # The last hours are near enough to a run; the first two got no row, and the rest reads none.
-    lived.stage("fills", 3, 4)
+    actual.stage("fills", 3, 4)
     changed = {
         name
-        for name, state in lived.state().items()
+        for name, state in actual.state().items()
         if before[name].digest != state.digest and "fill" in name
     }
     assert {name[-5:] for name in changed} == {"02:00", "03:00"}
-    check(lived, [*EARLY, *LATE], last=3)
-    lived.stage("fills", 0, 2)
+    check(actual, [*EARLY, *LATE], last=3)
+    actual.stage("fills", 0, 2)
     whole.run(0, 4)
-    assert_equal(lived, whole)
-    lived.assert_ledger_true()
+    assert_equal(actual, whole)
+    actual.assert_ledger_true()
 
     # Rewritten files have the same rows: hours are examined, and nothing is written.
-    version = lived.store.pin(["fills"]).versions
+    version = actual.store.pin(["fills"]).versions
     DeltaTable(tmp_path / "history").optimize.compact()
-    assert lived.stage("fills", 0, 4).published == 4
-    assert lived.store.pin(["fills"]).versions == version
-    assert lived.stage("fills", 0, 4).published == 0
+    assert actual.stage("fills", 0, 4).published == 4
+    assert actual.store.pin(["fills"]).versions == version
+    assert actual.stage("fills", 0, 4).published == 0
 
 
 def check(lake: StreamHarness, rows: list[Row], last: int) -> None:
@@ -126,12 +126,12 @@ def check(lake: StreamHarness, rows: list[Row], last: int) -> None:
     Args:
         last: the hour of the table's last row.
     """
-    first, behind = hour(0) - timedelta(hours=1), hour(last + 1)
+    first, later = hour(0) - timedelta(hours=1), hour(last + 1)
     for fill in fills_of(lake, "beside").values():
         start, end = fill["start_time"], fill["end_time"]
         near = [r for r in rows if start <= moment(r[0]) < end and r[1] == fill["client"] and r[3] != 13]
         losses = [round(r[2], 1) for r in near if r[2] is not None and r[2] < 1e20]
-        inside = max(min(behind, end) - max(first, start), timedelta(0))
+        inside = max(min(later, end) - max(first, start), timedelta(0))
         assert (fill["rows_matched"], fill["most"]) == (len(near), max((r[3] for r in near), default=None))
         assert fill["lost"] == (pytest.approx(sum(losses)) if losses else None)
         assert fill["coverage"] == inside / (end - start)
@@ -190,7 +190,7 @@ def test_another_stream_fills_frames_like_own_events(make_stream: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "output"),
     [
         (None, "fills.beside.source: .*/history cannot be read: .*"),
         ({"when": pa.timestamp("us", "UTC")},
@@ -206,12 +206,12 @@ def test_another_stream_fills_frames_like_own_events(make_stream: Make) -> None:
     ],
 )  # fmt: skip
 def test_table_that_differs_from_its_declaration_is_refused(
-    make_stream: Make, tmp_path: Path, columns: dict[str, pa.DataType] | None, said: str
+    make_stream: Make, tmp_path: Path, columns: dict[str, pa.DataType] | None, output: str
 ) -> None:
     web = make_stream(STREAM.format(name="web") + FRAMES + BESIDE % (tmp_path / "history"))
     if columns is not None:
         DeltaTable.create(tmp_path / "history", pa.schema(columns))
-    with pytest.raises(LakeError, match=f"^{said}$"):
+    with pytest.raises(LakeError, match=f"^{output}$"):
         web.stage("fills", 0, 1)
 
 
@@ -229,7 +229,7 @@ def test_table_without_times_in_its_log_is_refused(make_stream: Make, tmp_path: 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("setting", "property_", "said"),
+    ("setting", "property_", "output"),
     [
         ("spark.databricks.delta.stats.collect", "'a' = 'b'",
          "the log of the table must say between which times each file lies"),
@@ -238,7 +238,7 @@ def test_table_without_times_in_its_log_is_refused(make_stream: Make, tmp_path: 
     ],
 )  # fmt: skip
 def test_unreadable_hour_of_a_table_does_not_count_as_empty(
-    make_stream: Make, tmp_path: Path, setting: str, property_: str, said: str
+    make_stream: Make, tmp_path: Path, setting: str, property_: str, output: str
 ) -> None:
     path = tmp_path / "history"
     web = make_stream(STREAM.format(name="web") + FRAMES + BESIDE % path)
@@ -253,7 +253,7 @@ def test_unreadable_hour_of_a_table_does_not_count_as_empty(
         )
     finally:
         web.spark.conf.unset(setting)
-    with pytest.raises(LakeError, match=said):
+    with pytest.raises(LakeError, match=output):
         web.stage("fills", 0, 1)
 
 

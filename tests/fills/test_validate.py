@@ -118,8 +118,8 @@ def columns(**types: object) -> dict[str, Any]:
     ],
 )
 def test_invalid_fills_are_refused_with_reason(fill: dict[str, Any], message: str) -> None:
-    said = {name: value for name, value in ({"frame": "x"} | fill).items() if value is not ...}
-    data = base() | {"frames": {"x": T}, "fills": {"f": said}}
+    text = {name: value for name, value in ({"frame": "x"} | fill).items() if value is not ...}
+    data = base() | {"frames": {"x": T}, "fills": {"f": text}}
     assert refusal(data).replace("app.yaml: fills.f.", "").replace("app.yaml: ", "") == message
 
 
@@ -133,7 +133,7 @@ def test_measure_has_one_type_in_all_fills() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "what", "least"),
+    ("data", "what", "minimum"),
     [
         ({"frames": {"x": T}}, "the idle time of the frames x", 72),
         (
@@ -149,10 +149,10 @@ def test_measure_has_one_type_in_all_fills() -> None:
     ],
 )  # fmt: skip
 def test_private_state_is_retained_as_long_as_frames_and_fills_look_back(
-    data: dict[str, Any], what: str, least: int
+    data: dict[str, Any], what: str, minimum: int
 ) -> None:
-    said = refusal({**base(), **data, "retention": f"{least - 1} hours"})
-    assert said.startswith(
+    text = refusal({**base(), **data, "retention": f"{minimum - 1} hours"})
+    assert text.startswith(
         f"app.yaml: retention: must be whole hours, and no less than repair_window and {what} together, "
     )
-    assert parse({**base(), **data, "retention": f"{least} hours"}, "app.yaml").retention is not None
+    assert parse({**base(), **data, "retention": f"{minimum} hours"}, "app.yaml").retention is not None

@@ -51,10 +51,10 @@ def test_finding_stays_until_its_cause_is_fixed_without_needless_writes(
     ran(ledger, "a", [1, 2])
     assert sync_ledger_findings(ledger, "web", "ingest", {})
     assert findings(ledger.root) == of_ingest(ledger.snapshot(), [junk(1), junk(2)])
-    stood = version(ledger)
+    previous = version(ledger)
     ran(ledger, "b", [1, 2])
     assert not sync_ledger_findings(Ledger(ledger.root), "web", "ingest", {})
-    assert version(ledger) == stood
+    assert version(ledger) == previous
     ran(ledger, "c", [2])
     assert sync_ledger_findings(ledger, "web", "ingest", {})
     assert spans(ledger.root) == [(at(2), at(3))]
@@ -65,9 +65,9 @@ def test_finding_stays_until_its_cause_is_fixed_without_needless_writes(
 
 def test_staleness_noticed_by_a_run_counts_until_the_hours_change(ledger: Ledger) -> None:
     ran(ledger, "a", [])
-    seen = {n: ledger.snapshot()[n] for n in map(node, (0, 1))} | {node(7, "new"): None}
+    observed = {n: ledger.snapshot()[n] for n in map(node, (0, 1))} | {node(7, "new"): None}
     ran(ledger, "b", [], [0])
-    sync_ledger_findings(ledger, "web", "ingest", seen)
+    sync_ledger_findings(ledger, "web", "ingest", observed)
     assert spans(ledger.root) == [(at(1), at(2)), (at(7), at(8))]
 
 
@@ -107,18 +107,18 @@ def test_slow_run_overwrites_no_newer_findings(
     ran(ledger, "a", [1])
     sync_ledger_findings(ledger, "web", "ingest", {})
     ran(ledger, "b", [3])
-    made, later = table.from_ledger, iter([True])
+    computed, later = table.from_ledger, iter([True])
     since = []
 
     def and_is_slow(*arguments: Any) -> list[Finding]:
-        wanted = made(*arguments)
+        required = computed(*arguments)
         if next(later, False):
             # After the slow run has read: a later one has other findings, or the same ones.
             rival = Ledger(ledger.root)
             ran(rival, "c", meanwhile)
             sync_ledger_findings(rival, "web", "ingest", {})
             since.append(version(ledger))
-        return wanted
+        return required
 
     monkeypatch.setattr(table, "from_ledger", and_is_slow)
     sync_ledger_findings(ledger, "web", "ingest", {})
@@ -126,8 +126,8 @@ def test_slow_run_overwrites_no_newer_findings(
     assert spans(ledger.root) == expected
     # If the later one has written something, stale findings never existed, even for a moment before a kill.
     for number in range(since[0], version(ledger) + 1) if meanwhile == [2] else ():
-        found = read_rows(DeltaTable(f"{ledger.root}/findings", version=number))
-        assert [(row["start_time"], row["end_time"]) for row in found] == expected
+        result = read_rows(DeltaTable(f"{ledger.root}/findings", version=number))
+        assert [(row["start_time"], row["end_time"]) for row in result] == expected
 
 
 def test_conflict_with_a_run_on_older_data_is_retried(
@@ -137,14 +137,14 @@ def test_conflict_with_a_run_on_older_data_is_retried(
     sync_ledger_findings(ledger, "web", "ingest", {})
     knew = of_ingest(snapshot({0: WITHHELD}), [junk(0)])
     ran(ledger, "b", [3])
-    made, first = table.from_ledger, iter([True])
+    computed, first = table.from_ledger, iter([True])
 
     def and_is_met(*arguments: Any) -> list[Finding]:
-        wanted = made(*arguments)
+        required = computed(*arguments)
         if next(first, False):
-            held = DeltaTable(f"{ledger.root}/findings")
-            table.replace(held, "stage = 'ingest'", knew)
-        return wanted
+            stored = DeltaTable(f"{ledger.root}/findings")
+            table.replace(stored, "stage = 'ingest'", knew)
+        return required
 
     monkeypatch.setattr(table, "from_ledger", and_is_met)
     assert sync_ledger_findings(ledger, "web", "ingest", {})
@@ -186,33 +186,35 @@ def test_table_matches_its_description(ledger: Ledger) -> None:
     assert set(described.columns) == {field.name for field in fields(Finding)}
     assert described.digest_columns() == tuple(described.columns)
     sync_ledger_findings(ledger, "web", "ingest", {})
-    stands = DeltaTable(f"{ledger.root}/findings")
-    assert [field.name for field in stands.schema().fields] == list(described.columns)
-    assert stands.metadata().partition_columns == ["stage"]
+    is_published = DeltaTable(f"{ledger.root}/findings")
+    assert [field.name for field in is_published.schema().fields] == list(described.columns)
+    assert is_published.metadata().partition_columns == ["stage"]
 
 
 def test_many_findings_of_one_block_hide_no_other(ledger: Ledger) -> None:
     """A beacon and a failed check next to a thousand episodes of one noisy pattern."""
     ran(ledger, "a", [1])
     sync_ledger_findings(ledger, "web", "ingest", {})
-    (withheld,) = findings(ledger.root)
+    (quarantined,) = findings(ledger.root)
     noisy = [
         replace(
-            withheld, stage="patterns", kind="episode", block="noisy", severity="high",
+            quarantined, stage="patterns", kind="episode", block="noisy", severity="high",
             finding_id=f"{number:04}", start_time=at(number % 4), ongoing=True,
         )
         for number in range(1000)
     ]  # fmt: skip
-    beacon = replace(withheld, stage="persistence", kind="persistent_item", block="contacts", severity="low")
+    beacon = replace(
+        quarantined, stage="persistence", kind="persistent_item", block="contacts", severity="low"
+    )
     write_deltalake(f"{ledger.root}/findings", table.to_arrow([*noisy, beacon]), mode="append")
-    for most, each, episodes in ((20, 3, 3), (4, 3, 2), (1, 3, 1), (50, 1, 1)):
-        found, rest = select_findings(ledger.root, most, each, FINDING_ORDER)
-        assert [f.kind for f in found] == ["episode"] * episodes + [
+    for limit, each, episodes in ((20, 3, 3), (4, 3, 2), (1, 3, 1), (50, 1, 1)):
+        result, rest = select_findings(ledger.root, limit, each, FINDING_ORDER)
+        assert [f.kind for f in result] == ["episode"] * episodes + [
             "check_failed",
             "persistent_item",
         ]
         # The latest.
-        assert [f.finding_id for f in found[:episodes]] == ["0003", "0007", "0011"][:episodes]
+        assert [f.finding_id for f in result[:episodes]] == ["0003", "0007", "0011"][:episodes]
         assert (
             rest
             == f"... and {1000 - episodes} more in the table findings: {1000 - episodes} episode of noisy"

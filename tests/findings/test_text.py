@@ -44,14 +44,14 @@ def test_half_is_rounded_away_from_zero(value: float, digits: int, text: str) ->
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "text"),
+    ("minimum", "limit", "text"),
     [
         (0.0101234, 0.2, "0.01012 to 0.2"), (3000.0, 123456.7, "3000 to 123457"), (0.0, -0.0, "0"),
         (2.00001, 2.00002, "2"), (3, 12, "3 to 12"), (7, 7, "7"), (None, None, "null"), ("a", "b", "a to b"),
     ],
 )  # fmt: skip
-def test_range_has_four_digits(least: Any, most: Any, text: str) -> None:
-    assert as_range(least, most) == text
+def test_range_has_four_digits(minimum: Any, limit: Any, text: str) -> None:
+    assert as_range(minimum, limit) == text
 
 
 @pytest.mark.parametrize(

@@ -45,22 +45,22 @@ def read(
         try:
             if isinstance(line, Refused):
                 raise line
-            found = form.record(line)
-            if found is None:
+            result = form.record(line)
+            if result is None:
                 reading.header_lines += 1
                 continue
             records += 1
-            record = found.fields
-            shown |= found.shown
+            record = result.fields
+            shown |= result.shown
             brought |= {
                 name
-                for name in found.shown - found.own
+                for name in result.shown - result.own
                 if layout.format != "zeek" or not name.startswith("_")
             }
             time = event_time(record, layout, number, start)
             columns = {column.name: value_of(record, column) for column in layout.fields}
             if layout.keep_rest:
-                columns["rest"] = found.rest
+                columns["rest"] = result.rest
             if span is not None and not span.start <= time < span.end:
                 inside = f"{span.start:%Y-%m-%d %H:%M:%S}Z to {span.end:%Y-%m-%d %H:%M:%S}Z"
                 raise Refused("outside_holds", f"{time:%Y-%m-%d %H:%M:%S.%f}Z", expected=inside)
@@ -68,10 +68,10 @@ def read(
         except Refused as refused:
             reading.rejections.append((number, refused.reason, refused.column, refused.detail))
     reading.columns = form.columns
-    taken = wanted(layout)
+    selected = wanted(layout)
     if isinstance(form, Json):
-        taken |= {name for name in brought if any(path.startswith(f"{name}.") for path in taken)}
-    reading.unknown = sorted({name[:200] for name in brought - taken})[:100]
+        selected |= {name for name in brought if any(path.startswith(f"{name}.") for path in selected)}
+    reading.unknown = sorted({name[:200] for name in brought - selected})[:100]
     if records:
         reading.absent = [column.name for column in layout.fields if not shown.intersection(column.paths)]
     return reading

@@ -62,18 +62,18 @@ class Apache:
         self.common_only = layout.options.get("variant") == "common"
 
     def record(self, line: object) -> Found | None:
-        found = self.COMMON.fullmatch(text_of(line))
-        if found is None or (self.common_only and found[8] is not None):
+        result = self.COMMON.fullmatch(text_of(line))
+        if result is None or (self.common_only and result[8] is not None):
             forms = "common log form" if self.common_only else "common or the combined log form"
             raise Refused("no_match", expected=f"the {forms}")
-        fields = dict(zip(self.NAMES, found.groups(), strict=True))
+        fields = dict(zip(self.NAMES, result.groups(), strict=True))
         for name in ("ident", "user", "bytes", "referer", "agent"):
             if fields[name] == "-":
                 fields[name] = None
         request = self.REQUEST.fullmatch(fields["request"] or "")
         parts = request.groups() if request else (None, None, None)
         fields |= dict(zip(("method", "path", "protocol"), parts, strict=True))
-        shown = fields.keys() - ({"referer", "agent"} if found[8] is None else set())
+        shown = fields.keys() - ({"referer", "agent"} if result[8] is None else set())
         return Found(fields, shown, shown, left(fields, self.layout))
 
 
@@ -255,10 +255,10 @@ class Regex:
 
     def record(self, line: object) -> Found | None:
         text = text_of(line)
-        found = self.pattern.fullmatch(text)
-        if found is None:
+        result = self.pattern.fullmatch(text)
+        if result is None:
             raise Refused("no_match", *self.stop(text))
-        fields = {name: value or None for name, value in found.groupdict().items()}
+        fields = {name: value or None for name, value in result.groupdict().items()}
         return Found(fields, set(fields), set(fields), left(fields, self.layout))
 
     def stop(self, text: str) -> tuple[str, None, str]:
@@ -268,13 +268,13 @@ class Regex:
         pattern = self.pattern.pattern
         cuts = [at for at in range(len(pattern) + 1) if is_part(pattern[:at]) and is_part(pattern[at:])]
         fits = [re.compile(pattern[:at], re.ASCII).match(text) for at in cuts]
-        last = max(number for number, found in enumerate(fits) if found is not None)
-        found = fits[last]
-        assert found is not None
+        last = max(number for number, result in enumerate(fits) if result is not None)
+        result = fits[last]
+        assert result is not None
         parts = [pattern[low:high] for low, high in pairwise([*cuts[last:], len(pattern)])]
         letters = list(takewhile(lambda part: re.fullmatch("[a-z= ]", part), parts))
         following = "".join(letters) or "".join(parts[:1])
-        rest = text[found.end() :] or "nothing"
+        rest = text[result.end() :] or "nothing"
         if following and not following.strip(" "):
             following = "a blank"
         return f"left over: {rest}", None, following or "the end of the line"
@@ -327,9 +327,9 @@ def words(text: str, separators: str, assign: str, quote: str) -> Iterator[Word]
                 if at >= len(text):
                     raise Refused("unterminated_quote")
                 both = text[at : at + 2]
-                taken = 2 if both in (quote * 2, "\\" + quote, "\\\\") else 1
-                value += both[-1] if taken == 2 else both[0]
-                at += taken
+                selected = 2 if both in (quote * 2, "\\" + quote, "\\\\") else 1
+                value += both[-1] if selected == 2 else both[0]
+                at += selected
             at += 1
         while at < len(text) and text[at] not in separators:
             value += text[at]

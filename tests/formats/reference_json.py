@@ -32,16 +32,16 @@ class Json:
         self.paths = [*paths, *layout.time.paths, *layout.time.plus, *more]
 
     def record(self, line: object) -> Found | None:
-        found = line.inside if isinstance(line, Json.Value) else self.loaded(text_of(line), DEEPEST_JSON)
-        if not isinstance(found, dict):
+        result = line.inside if isinstance(line, Json.Value) else self.loaded(text_of(line), DEEPEST_JSON)
+        if not isinstance(result, dict):
             raise Refused("not_an_object")
-        routes = [route for path in self.paths if (route := self.route(found, path))]
+        routes = [route for path in self.paths if (route := self.route(result, path))]
         nested = {".".join(route) for route in routes}
-        kept = self.without(found, routes)
-        rest = re.sub("[\ud800-\udfff]", "\ufffd", self.written(kept, ordered=True)) if kept else None
-        names = {re.sub("[\ud800-\udfff]", "\ufffd", name) for name in found}
+        retained = self.without(result, routes)
+        rest = re.sub("[\ud800-\udfff]", "\ufffd", self.written(retained, ordered=True)) if retained else None
+        names = {re.sub("[\ud800-\udfff]", "\ufffd", name) for name in result}
         return Found(
-            {path: self.at(found, path) for path in self.paths}, names | nested, nested - names, rest
+            {path: self.at(result, path) for path in self.paths}, names | nested, nested - names, rest
         )
 
     @dataclass
@@ -66,7 +66,7 @@ class Json:
         holders = [("", whole, dict[str, object]())]
         for level, name in enumerate(lists):
             further = []
-            met = not holders
+            encountered = not holders
             for where, holder, given in holders:
                 if not isinstance(holder, dict):
                     if not where:
@@ -80,13 +80,13 @@ class Json:
                     if path.startswith(before) and "[]" not in path.removeprefix(before)
                     if (value := self.inside(holder, path.removeprefix(before))) is not None
                 }
-                found, odd = self.list_in(holder, name)
+                result, odd = self.list_in(holder, name)
                 if odd is not None:
                     return [Refused("no_records", where + odd, expected=expected)]
-                met = met or found is not None
-                for index, item in enumerate(found or ()):
+                encountered = encountered or result is not None
+                for index, item in enumerate(result or ()):
                     further.append((f"{where}{name}[{index}].", item, given | more))
-            if not met:
+            if not encountered:
                 return [Refused("no_records", expected=expected)]
             holders = further
         found_records: list[Json.Value | Refused] = []
@@ -96,11 +96,11 @@ class Json:
             found_records.append(Refused("bad_json", TOO_DEEP) if too_deep else Json.Value(value))
         return found_records
 
-    def list_in(self, found: Mapping[str, object], path: str) -> tuple[list[object] | None, str | None]:
+    def list_in(self, result: Mapping[str, object], path: str) -> tuple[list[object] | None, str | None]:
         """Return the list at a path, or the value in its place."""
         first, dot, rest = path.partition(".")
-        name = path if path in found else first if dot and first in found else ""
-        value = found[name] if name else None
+        name = path if path in result else first if dot and first in result else ""
+        value = result[name] if name else None
         if value is None:
             return None, None
         if name == first and dot and isinstance(value, dict):
@@ -110,10 +110,10 @@ class Json:
             return value, None
         return None, f"{name} is {kind(value)}"
 
-    def inside(self, found: Mapping[str, object], path: str) -> object:
+    def inside(self, result: Mapping[str, object], path: str) -> object:
         """Return the value at a path; None if it is missing."""
-        route = self.route(found, path)
-        value: object = found if route else None
+        route = self.route(result, path)
+        value: object = result if route else None
         for name in route:
             assert isinstance(value, dict)
             value = value[name]
@@ -125,24 +125,24 @@ class Json:
         try:
             return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=self.constant)
         except json.JSONDecodeError as error:
-            words = re.sub(r"( at|: )$", "", error.msg)
-            raise Refused("bad_json", f"{words} at character {error.pos + 1}") from None
+            texts = re.sub(r"( at|: )$", "", error.msg)
+            raise Refused("bad_json", f"{texts} at character {error.pos + 1}") from None
         except ValueError as error:
             raise Refused("bad_json", error) from None
 
-    def route(self, found: Mapping[str, object], path: str) -> list[str]:
+    def route(self, result: Mapping[str, object], path: str) -> list[str]:
         """Return the names on the way to a path; none if the record has no such value."""
-        if path in found:
+        if path in result:
             return [path]
         first, dot, rest = path.partition(".")
-        inside = found.get(first)
+        inside = result.get(first)
         further = self.route(inside, rest) if dot and isinstance(inside, dict) else []
         return [first, *further] if further else []
 
-    def without(self, found: Mapping[str, object], routes: list[list[str]]) -> dict[str, object]:
+    def without(self, result: Mapping[str, object], routes: list[list[str]]) -> dict[str, object]:
         """Return an object without the values of some routes, and without null in the objects on the way."""
-        left: dict[str, object] = {}
-        for name, value in found.items():
+        remaining: dict[str, object] = {}
+        for name, value in result.items():
             further = [route[1:] for route in routes if route[0] == name]
             if [] in further:
                 continue
@@ -150,20 +150,20 @@ class Json:
                 assert isinstance(value, dict)
                 value = self.without(value, further) or None
             if value is not None:
-                left[name] = value
-        return left
+                remaining[name] = value
+        return remaining
 
     def constant(self, name: str) -> object:
         raise ValueError(f"{name} is not JSON")
 
-    def at(self, found: Mapping[str, object], path: str) -> str | None:
-        while path not in found:
+    def at(self, result: Mapping[str, object], path: str) -> str | None:
+        while path not in result:
             first, dot, path = path.partition(".")
-            inside = found.get(first)
+            inside = result.get(first)
             if not dot or not isinstance(inside, dict):
                 return None
-            found = inside
-        value = found[path]
+            result = inside
+        value = result[path]
         if value is None:
             return None
         text = value if isinstance(value, str) else self.written(value)
@@ -200,10 +200,10 @@ def kind(value: object) -> str:
             return "an object"
 
 
-def deep(text: str, most: int = DEEPEST_JSON) -> bool:
+def deep(text: str, limit: int = DEEPEST_JSON) -> bool:
     """Return whether more brackets are open at once than any log has, outside of strings."""
     depth = deepest = 0
     for char in re.sub(r'"(\\.|[^"\\])*"', "", text):
         depth += (char in "[{") - (char in "]}")
         deepest = max(deepest, depth)
-    return deepest > most
+    return deepest > limit

@@ -28,10 +28,10 @@ class Refused(Exception):
         super().__init__(reason)
         self.reason = reason
         self.column = column
-        said = [reason.replace("_", " ")]
-        said += [] if value is None else [f": {str(value)[:200]}"]
-        said += [] if expected is None else [f"; expected {expected}"]
-        self.detail = "".join(said) if said[1:] else None
+        output = [reason.replace("_", " ")]
+        output += [] if value is None else [f": {str(value)[:200]}"]
+        output += [] if expected is None else [f"; expected {expected}"]
+        self.detail = "".join(output) if output[1:] else None
 
 
 @dataclass

@@ -94,10 +94,10 @@ def event_time(record: Record, layout: RecordFormat, number: int, start: datetim
     texts = [first_of(record, paths) for paths in fields]
     text = " ".join(text for text in texts if text is not None)
     if None in texts:
-        wanted = " and ".join(" or ".join(paths) for paths in fields)
+        required = " and ".join(" or ".join(paths) for paths in fields)
         there = all(any(path in record for path in paths) for paths in fields)
         raise Refused(
-            "missing_time", expected=wanted if there else f"{wanted} among {', '.join(record)[:200]}"
+            "missing_time", expected=required if there else f"{required} among {', '.join(record)[:200]}"
         )
     form = time.time_format
     if layout.format == "apache" and form == "iso":

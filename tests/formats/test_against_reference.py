@@ -37,8 +37,8 @@ def apache_lines(draw: DrawFn, variant: str, strange: bool) -> str:
 @given(st.data())
 def test_apache_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     variant = str(LAYOUTS[name].options.get("variant"))
-    drawn = files(apache_lines(variant, False), apache_lines(variant, True))
-    agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
+    draws = files(apache_lines(variant, False), apache_lines(variant, True))
+    agree(data.draw(draws), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
 
 
 @st.composite
@@ -55,8 +55,8 @@ def csv_files(draw: DrawFn, layout: RecordFormat) -> bytes:
         return quote + text.replace(quote, quote * 2) + quote
 
     def needed(text: str) -> SearchStrategy[str]:
-        apart = not text or " " in text or "\t" in text if delimiter == "blanks" else delimiter in text
-        return st.sampled_from([quoted(text)] if apart or quote in text else [text] * 9 + [quoted(text)])
+        separate = not text or " " in text or "\t" in text if delimiter == "blanks" else delimiter in text
+        return st.sampled_from([quoted(text)] if separate or quote in text else [text] * 9 + [quoted(text)])
 
     def any_way(text: str) -> SearchStrategy[str]:
         return st.sampled_from([text, text, text, quoted(text), quoted(text) + "b", "b" + quoted(text)])
@@ -147,8 +147,8 @@ letter_lines = st.lists(st.sampled_from("abcde\r"), max_size=6).map("".join)
 @given(st.data())
 def test_regex_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     good = regex_lines if name == "regex" else letter_lines
-    drawn = files(good, st.one_of(good, words))
-    agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
+    draws = files(good, st.one_of(good, words))
+    agree(data.draw(draws), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
 
 
 SIGNS = ["'", '"', "\\", "=", ":", ",", " ", "\t", "\\'", '\\"', "''", '""', "\\\\", '="', ":'", "a=b", "a:b"]
@@ -192,8 +192,8 @@ def kv_lines(draw: DrawFn, layout: RecordFormat, strange: bool) -> str:
 @given(st.data())
 def test_kv_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     layout = LAYOUTS[name]
-    drawn = files(kv_lines(layout, False), kv_lines(layout, True))
-    agree(data.draw(drawn), layout, data.draw(blocks), data.draw(st.booleans()))
+    draws = files(kv_lines(layout, False), kv_lines(layout, True))
+    agree(data.draw(draws), layout, data.draw(blocks), data.draw(st.booleans()))
 
 
 @st.composite
@@ -226,8 +226,8 @@ def call_lines(draw: DrawFn, lead: bool, strange: bool) -> str:
 @given(st.data())
 def test_syscall_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     lead = name == "syscalls lead"
-    drawn = files(call_lines(lead, False), call_lines(lead, True))
-    agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
+    draws = files(call_lines(lead, False), call_lines(lead, True))
+    agree(data.draw(draws), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
 
 
 @given(st.data())
@@ -294,14 +294,14 @@ def test_corner_cases_agree_with_the_reference(name: str, data: str | bytes, kin
     assert plain(vectorised(data, LAYOUTS[name], None, 1)) == plain(reading)
     refused = {line: reason for line, reason, *_ in reading.rejections}
     events = {line for line, *_ in reading.events}
-    found = [refused.get(line, "+" if line in events else "#") for line in range(1, len(lines(data)) + 1)]
-    assert " ".join(found) == kinds
+    result = [refused.get(line, "+" if line in events else "#") for line in range(1, len(lines(data)) + 1)]
+    assert " ".join(result) == kinds
 
 
 def test_decimals_are_rounded_as_written() -> None:
     halves = [("0.5015", 0.502), ("2.0005", 2.0), ("2.0035", 2.004), ("8388608.0005", 8388608.0)]
-    wanted = [*halves, ("-0.0004", 0.0), ("-0.5015", -0.502)]
-    for text, value in wanted:
+    required = [*halves, ("-0.0004", 0.0), ("-0.5015", -0.502)]
+    for text, value in required:
         for name, data in (("csv", f"ts,took\n1,{text}"), ("json", f'{{"ts": 1, "took": {text}}}')):
             [(_, _, columns)] = agree(data.encode(), LAYOUTS[name]).events
             assert repr(columns["took"]) == repr(value)

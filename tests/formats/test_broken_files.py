@@ -39,16 +39,16 @@ def test_gzip_truncated_anywhere_gives_readable_lines_and_one_rejection() -> Non
 class Short(io.BytesIO):
     """Returns at most some bytes at a read."""
 
-    most = 1
+    limit = 1
 
     def read(self, size: int | None = -1, /) -> bytes:
         return super().read(self.most)
 
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
-@given(at=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255), most=st.integers(1, 5000))
+@given(at=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255), limit=st.integers(1, 5000))
 def test_flipped_byte_gives_the_lines_before_it_for_any_reads(
-    name: str, at: float, change: int, most: int
+    name: str, at: float, change: int, limit: int
 ) -> None:
     lines = [good_lines["apache"].replace(" 12 ", f" {number**4} ") + "\n" for number in range(500)]
     data = "".join(lines).encode()
@@ -68,7 +68,7 @@ def test_flipped_byte_gives_the_lines_before_it_for_any_reads(
 
     events, rejected, summary = read(bytes(broken), APACHE, name)
     source = Short(broken)
-    source.most = most
+    source.most = limit
     assert read(source, APACHE, name) == (events, rejected, summary)
     if summary.broken is None:
         # Not every byte matters: a gzip header has a time and a system.

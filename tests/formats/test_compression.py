@@ -29,9 +29,9 @@ LOG = b"".join(
 class Short(io.BytesIO):
     """Returns at most some bytes at a read."""
 
-    def __init__(self, data: bytes, most: int) -> None:
+    def __init__(self, data: bytes, limit: int) -> None:
         super().__init__(data)
-        self.most = most
+        self.most = limit
 
     def read(self, size: int | None = -1, /) -> bytes:
         assert size is not None
@@ -39,22 +39,22 @@ class Short(io.BytesIO):
         return super().read(min(size, self.most))
 
 
-def unpack(stored: bytes, name: str, most: int = READ) -> tuple[bytes, str | None]:
+def unpack(stored: bytes, name: str, limit: int = READ) -> tuple[bytes, str | None]:
     """Return the output, and the error."""
-    found = bytearray()
+    result = bytearray()
     try:
-        for piece in decompress(Short(stored, most), name):
-            found += piece
+        for piece in decompress(Short(stored, limit), name):
+            result += piece
     except CorruptFile as broken:
-        return bytes(found), f"{broken.kind}: {broken}"
-    return bytes(found), None
+        return bytes(result), f"{broken.kind}: {broken}"
+    return bytes(result), None
 
 
 def plainly(stored: bytes, name: str) -> bytes:
     """Return the output of a decompressor that gets one byte after the other, up to the byte that it
     rejects.
     """
-    found = bytearray()
+    result = bytearray()
     state: Any = None
     for number in stored:
         if state is None:
@@ -66,12 +66,12 @@ def plainly(stored: bytes, name: str) -> bytes:
                 else zstandard.ZstdDecompressor().decompressobj()
             )
         try:
-            found += state.decompress(bytes([number]))
+            result += state.decompress(bytes([number]))
         except (zlib.error, zstandard.ZstdError):
             break
         if state.eof:
             state = None
-    return bytes(found)
+    return bytes(result)
 
 
 contents = st.lists(
@@ -114,9 +114,9 @@ def frame(draw: DrawFn, parts: list[bytes]) -> bytes:
 @st.composite
 def damaged(draw: DrawFn, name: str) -> tuple[str, bytes, bytes]:
     """Draw a kind of damage, the content of a file, and its remaining bytes."""
-    held = draw(st.lists(contents, min_size=1, max_size=3))
-    stored = b"".join(draw(member(parts) if name == "log.gz" else frame(parts)) for parts in held)
-    content = b"".join(map(b"".join, held))
+    retained = draw(st.lists(contents, min_size=1, max_size=3))
+    stored = b"".join(draw(member(parts) if name == "log.gz" else frame(parts)) for parts in retained)
+    content = b"".join(map(b"".join, retained))
     damage = draw(st.sampled_from(["none", "flip", "flip", "flip", "cut", "junk"]))
     at = draw(st.integers(0, len(stored) - 1))
     if damage == "flip":
@@ -132,26 +132,26 @@ def damaged(draw: DrawFn, name: str) -> tuple[str, bytes, bytes]:
 
 @pytest.mark.parametrize("name", ["log.gz", "log.zst"])
 @rare_case(4)
-@given(data=st.data(), most=st.one_of(st.integers(1, 60), st.just(READ)))
+@given(data=st.data(), limit=st.one_of(st.integers(1, 60), st.just(READ)))
 def test_content_before_the_break_is_returned_for_any_split(
-    name: str, data: st.DataObject, most: int
+    name: str, data: st.DataObject, limit: int
 ) -> None:
     damage, content, stored = data.draw(damaged(name))
-    found, broken = unpack(stored, name)
-    assert unpack(stored, name, most) == (found, broken)
+    result, broken = unpack(stored, name)
+    assert unpack(stored, name, limit) == (result, broken)
     expected = plainly(stored, name)
-    assert expected.startswith(found) or found.startswith(expected)
+    assert expected.startswith(result) or result.startswith(expected)
     if name == "log.gz" or broken is None or broken.startswith("truncated: "):
-        assert found.startswith(expected)
+        assert result.startswith(expected)
     else:
-        assert found.startswith(plainly(stored[: len(stored) - ZSTD_STEP], name)[: len(found)])
+        assert result.startswith(plainly(stored[: len(stored) - ZSTD_STEP], name)[: len(result)])
     if damage == "none":
-        assert (found, broken) == (content, None)
+        assert (result, broken) == (content, None)
     elif damage == "junk":
-        assert content.startswith(found) if name == "log.zst" else found == content
+        assert content.startswith(result) if name == "log.zst" else result == content
         assert broken is not None
     elif damage == "cut":
-        assert content.startswith(found)
+        assert content.startswith(result)
         assert broken is None or broken.startswith("truncated: ")
 
 
@@ -173,12 +173,12 @@ def test_late_break_of_a_large_file_is_found(name: str) -> None:
     assert len(stored) > 3 * GZIP_STEP
     for at in (step // 2, step, 3 * step + 1, len(stored) - 9000, len(stored) - 9):
         flipped = stored[:at] + bytes([stored[at] ^ 4]) + stored[at + 1 :]
-        found, broken = unpack(flipped, name)
+        result, broken = unpack(flipped, name)
         known = plainly(flipped, name) if name == "log.gz" else plainly(stored[: at // step * step], name)
-        assert found.startswith(known)
-        assert unpack(flipped, name, 1009) == (found, broken)
-        found, broken = unpack(stored[:at], name)
-        assert found == plainly(stored[:at], name)
+        assert result.startswith(known)
+        assert unpack(flipped, name, 1009) == (result, broken)
+        result, broken = unpack(stored[:at], name)
+        assert result == plainly(stored[:at], name)
         assert broken is not None
         assert broken.startswith("truncated: ")
 
@@ -215,16 +215,16 @@ def test_files_without_a_line_are_empty(name: str, stored: bytes, broken: str | 
 def test_wrong_checksum_of_gzip_loses_no_byte() -> None:
     stored = gzip.compress(LOG)
     for at in range(len(stored) - 8, len(stored)):
-        found, broken = unpack(stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :], "log.gz")
-        assert found == LOG
+        result, broken = unpack(stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :], "log.gz")
+        assert result == LOG
         kind = "data" if at < len(stored) - 4 else "length"
         assert broken == f"corrupt: Error -3 while decompressing data: incorrect {kind} check"
 
 
 def test_wrong_checksum_of_zstd_loses_the_last_step() -> None:
     stored = zstandard.ZstdCompressor(write_checksum=True).compress(LOG)
-    found, broken = unpack(stored[:-1] + b"?", "log.zst")
-    assert found == plainly(stored[: (len(stored) - 1) // ZSTD_STEP * ZSTD_STEP], "log.zst")
+    result, broken = unpack(stored[:-1] + b"?", "log.zst")
+    assert result == plainly(stored[: (len(stored) - 1) // ZSTD_STEP * ZSTD_STEP], "log.zst")
     assert broken == "corrupt: zstd decompressor error: Restored data doesn't match checksum"
 
 
@@ -243,8 +243,8 @@ def test_truncated_zstd_frame_gives_whole_blocks_and_part_of_a_raw_block() -> No
     assert unpack(stored[:-1], "log.zst")[0] == noise[:-1]
     content = LOG * 4
     stored = zstandard.compress(content)
-    found, broken = unpack(stored[:-1], "log.zst")
-    assert found == content[: len(content) // ZSTD_BLOCK * ZSTD_BLOCK]
+    result, broken = unpack(stored[:-1], "log.zst")
+    assert result == content[: len(content) // ZSTD_BLOCK * ZSTD_BLOCK]
     assert broken == "truncated: the stream ends inside a zstd frame"
 
 

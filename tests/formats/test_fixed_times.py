@@ -52,13 +52,13 @@ def written(draw: st.DrawFn) -> tuple[str, list[str | None]]:
 @example((APACHE, ["29/Feb/2024:23:59:59 +0000", "29/Feb/2023:23:59:59 +0000", "1/Mar/2024:00:00:00 +0000"]))
 @example((APACHE, ["04/MAR/2024:00:00:60 +0000", "04/mar/2024:00:00:59 -2359", "04/Mar/2024:24:00:00 +0000"]))
 @example((APACHE, ["04/Mar/2024:00:00:00 +2400", "00/Mar/2024:00:00:00 +0000", "04/Xyz/2024:00:00:00 +0000"]))
-def test_fixed_times_equal_those_of_strptime(drawn: tuple[str, list[str | None]]) -> None:
-    form, texts = drawn
-    found, codes = instants(pa.array(texts, pa.string()), form, "UTC")
-    wanted = [None if text is None else plainly(text, form) for text in texts]
-    assert found.cast(pa.int64()).to_pylist() == wanted
+def test_fixed_times_equal_those_of_strptime(draws: tuple[str, list[str | None]]) -> None:
+    form, texts = draws
+    result, codes = instants(pa.array(texts, pa.string()), form, "UTC")
+    required = [None if text is None else plainly(text, form) for text in texts]
+    assert result.cast(pa.int64()).to_pylist() == required
     assert (codes > 0).tolist() == [
-        text is not None and micros is None for text, micros in zip(texts, wanted, strict=True)
+        text is not None and micros is None for text, micros in zip(texts, required, strict=True)
     ]
 
 
@@ -83,6 +83,6 @@ def test_other_formats_are_left_to_strptime(form: str) -> None:
 
 def test_local_times_are_left_to_their_zone() -> None:
     text = pa.array(["2024-03-31 02:30:00", "2024-03-31 03:30:00"])
-    found, codes = instants(text, "%Y-%m-%d %H:%M:%S", "Europe/Berlin")
-    assert found.cast(pa.int64()).to_pylist() == [None, 1711848600000000]
+    result, codes = instants(text, "%Y-%m-%d %H:%M:%S", "Europe/Berlin")
+    assert result.cast(pa.int64()).to_pylist() == [None, 1711848600000000]
     assert [REASONS[code] for code in codes] == ["no_such_local_time", ""]

@@ -102,9 +102,9 @@ def json_lines(draw: DrawFn, time: EventTime, strange: bool) -> str:
 @given(st.data())
 def test_json_lines_agree_with_the_reference(name: str, data: st.DataObject) -> None:
     time = LAYOUTS[name].time
-    drawn = files(json_lines(time, False), json_lines(time, True))
+    draws = files(json_lines(time, False), json_lines(time, True))
     with patch.object(json_way, "ALONE", data.draw(st.sampled_from([1, 8, 2048]))):
-        agree(data.draw(drawn), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
+        agree(data.draw(draws), LAYOUTS[name], data.draw(blocks), data.draw(st.booleans()))
 
 
 @st.composite
@@ -138,9 +138,9 @@ def json_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
 @given(st.data())
 def test_json_records_agree_with_the_reference(data: st.DataObject) -> None:
     layout = LAYOUTS["json records"]
-    drawn = files(json_documents(layout.time, False), json_documents(layout.time, True))
+    draws = files(json_documents(layout.time, False), json_documents(layout.time, True))
     with patch.object(json_records, "LINES", 2):
-        agree(data.draw(drawn), layout, data.draw(blocks), data.draw(st.booleans()))
+        agree(data.draw(draws), layout, data.draw(blocks), data.draw(st.booleans()))
 
 
 @st.composite
@@ -154,10 +154,10 @@ def nested_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
         if strange:
             inside = draw(st.sampled_from([inside, inside, "{}", "1", "null", '[1, "a", [], {}, { }]']))
         members = [f'"items": {inside}', f'"host": {{"name": {draw(value)}}}', f'"host.name": {draw(value)}']
-        kept = draw(st.lists(st.sampled_from(members), unique=True, max_size=3))
+        retained = draw(st.lists(st.sampled_from(members), unique=True, max_size=3))
         if not strange:
-            kept = kept if members[0] in kept else [*kept, members[0]]
-        inner.append("{" + ", ".join(kept) + "}")
+            retained = retained if members[0] in retained else [*retained, members[0]]
+        inner.append("{" + ", ".join(retained) + "}")
     if strange and draw(st.booleans()):
         inner.insert(0, draw(st.sampled_from(["1", "[]", "null", '"a"', "true", "{}"])))
     sets = "[" + ",".join(inner) + "]"
@@ -178,6 +178,6 @@ def nested_documents(draw: DrawFn, time: EventTime, strange: bool) -> str:
 @given(st.data())
 def test_json_records_in_nested_lists_agree_with_the_reference(data: st.DataObject) -> None:
     layout = LAYOUTS["json nested records"]
-    drawn = files(nested_documents(layout.time, False), nested_documents(layout.time, True))
+    draws = files(nested_documents(layout.time, False), nested_documents(layout.time, True))
     with patch.object(json_records, "LINES", 2):
-        agree(data.draw(drawn), layout, data.draw(blocks), data.draw(st.booleans()))
+        agree(data.draw(draws), layout, data.draw(blocks), data.draw(st.booleans()))

@@ -19,7 +19,7 @@ def detail(line: str, pattern: str = PATTERN) -> str:
 
 
 @pytest.mark.parametrize(
-    ("line", "left", "following"),
+    ("line", "remaining", "following"),
     [
         ("x INFO: it, took 1 ms", "x INFO: it, took 1 ms", "(?P<ts>[0-9]+)"),
         ("1 info: it, took 1 ms", "info: it, took 1 ms", "(?P<level>[A-Z]+)"),
@@ -31,8 +31,8 @@ def detail(line: str, pattern: str = PATTERN) -> str:
         ("1 INFO: it, took né", "né", "(?P<ms>[0-9]+)"),
     ],
 )
-def test_reason_shows_where_the_pattern_stops(line: str, left: str, following: str) -> None:
-    assert detail(line) == f"no match: left over: {left}; expected {following}"
+def test_reason_shows_where_the_pattern_stops(line: str, remaining: str, following: str) -> None:
+    assert detail(line) == f"no match: left over: {remaining}; expected {following}"
 
 
 def test_alternative_with_the_longest_match_counts() -> None:
@@ -43,9 +43,9 @@ def test_alternative_with_the_longest_match_counts() -> None:
 
 def test_long_rest_and_long_part_are_truncated() -> None:
     pattern = PATTERN + f"(?: or [{'a' * 100}b])?"
-    said = detail(f"1 INFO: it, took 1 ms or {'c' * 1000}", pattern)
-    assert len(said) < 300
-    assert said.endswith("; expected the end of the line")
+    text = detail(f"1 INFO: it, took 1 ms or {'c' * 1000}", pattern)
+    assert len(text) < 300
+    assert text.endswith("; expected the end of the line")
 
 
 def test_group_may_have_any_name() -> None:

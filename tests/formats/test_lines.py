@@ -42,23 +42,23 @@ parts = st.one_of(
     st.integers(0, 20),
 )
 def test_blocks_have_the_lines_of_the_reference(
-    drawn: list[bytes], length: int, evenly: bool, size: int, kept: int
+    draws: list[bytes], length: int, evenly: bool, size: int, retained: int
 ) -> None:
-    data = b"".join(drawn)
+    data = b"".join(draws)
     # Cut evenly, or between two parts.
-    pieces = [data[at : at + length] for at in range(0, len(data), length)] if evenly else drawn
-    found: list[tuple[bytes, int]] = []
-    for number, block in enumerate(blocks(pieces, size, kept)):
-        assert len(block.data) <= size + kept + len(MARK) + 1 + max(map(len, pieces))
+    pieces = [data[at : at + length] for at in range(0, len(data), length)] if evenly else draws
+    result: list[tuple[bytes, int]] = []
+    for number, block in enumerate(blocks(pieces, size, retained)):
+        assert len(block.data) <= size + retained + len(MARK) + 1 + max(map(len, pieces))
         block = replace(block, data=block.data.removeprefix(MARK)) if number == 0 else block
         if block.data:
-            found += zip(*(array.tolist() for array in split(block)), strict=True)
+            result += zip(*(array.tolist() for array in split(block)), strict=True)
     expected = lines(data)
-    assert [(text[:kept], length) for text, length in found] == [
-        (line[:kept], len(line)) for line in expected
+    assert [(text[:retained], length) for text, length in result] == [
+        (line[:retained], len(line)) for line in expected
     ]
-    for (text, _), line in zip(found, expected, strict=True):
-        assert text == line or len(line) > kept
+    for (text, _), line in zip(result, expected, strict=True):
+        assert text == line or len(line) > retained
 
 
 def test_block_of_empty_lines_ends_before_its_size() -> None:
@@ -76,8 +76,8 @@ class Generated(io.RawIOBase):
 
     def read(self, size: int = -1, /) -> bytes:
         self.rest = self.rest or next(self.pieces, b"")
-        taken, self.rest = self.rest[:size], self.rest[size:]
-        return taken
+        selected, self.rest = self.rest[:size], self.rest[size:]
+        return selected
 
 
 def read(
@@ -131,8 +131,8 @@ def test_line_without_an_end_uses_bounded_memory(kind: str, name: str) -> None:
     assert (row["source_line"], row["reason"]) == (3, "line_too_long")
     assert row["detail"] == f"line too long: {length}; expected at most 1048576 bytes"
     # Compared as digests: a difference of 16 MiB is not worth showing.
-    kept = b"".join(LONG[kind][:18])[:MAX_RAW_BYTES].decode("utf-8", "backslashreplace")
-    assert hashlib.sha256(row["raw"].encode()).digest() == hashlib.sha256(kept.encode()).digest()
+    retained = b"".join(LONG[kind][:18])[:MAX_RAW_BYTES].decode("utf-8", "backslashreplace")
+    assert hashlib.sha256(row["raw"].encode()).digest() == hashlib.sha256(retained.encode()).digest()
     assert (summary.lines, summary.bytes, summary.sha256) == (4, size, digest.hexdigest())
     assert summary.prefix_digests == known
     assert peak < 10 * (BLOCK + MAX_RAW_BYTES) < length

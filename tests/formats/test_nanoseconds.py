@@ -56,8 +56,8 @@ def test_column_of_nanoseconds_is_a_time() -> None:
     values = ("1771691706842064465", "0", "99999999999999999999")
     data = "".join(f'{{"ts": 1, "seen": {value}}}\n' for value in values).encode()
     events, rejected, _ = read(data, SEEN)
-    seen = [event["seen"] for event in events]
-    assert seen == [datetime(2026, 2, 21, 16, 35, 6, 842064, tzinfo=UTC), None]
+    observed = [event["seen"] for event in events]
+    assert observed == [datetime(2026, 2, 21, 16, 35, 6, 842064, tzinfo=UTC), None]
     assert [(row["reason"], row["column"]) for row in rejected] == [("bad_type", "seen")]
 
 
@@ -71,8 +71,8 @@ def test_epochs_are_equal_in_specification_and_draft() -> None:
     """A format that a stream file may name is read, and one that a draft infers may be named."""
     assert kinds.EPOCHS == EPOCHS
     for form, unit in EPOCHS.items():
-        found, codes = instants(pa.array([str(1_700_000_000 * unit)]), form, None)
-        assert (found.to_pylist(), codes.tolist()) == (
+        result, codes = instants(pa.array([str(1_700_000_000 * unit)]), form, None)
+        assert (result.to_pylist(), codes.tolist()) == (
             [datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)],
             [0],
         )

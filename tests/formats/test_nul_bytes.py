@@ -14,10 +14,10 @@ def test_hole_before_any_line_is_skipped_and_counted(name: str, block: int) -> N
     plain = heads.get(name, b"") + line * 3
     events, rejected, summary = read(plain, LAYOUTS[name])
     for data in (HOLE + plain, plain.replace(line, HOLE + line, 2), plain + HOLE):
-        found = read(data, LAYOUTS[name], block=block)
-        assert found[:2] == (events, rejected)
-        assert (found[2].lines, found[2].nul_bytes) == (summary.lines, data.count(0))
-        assert (found[2].bytes, found[2].broken) == (len(data), None)
+        result = read(data, LAYOUTS[name], block=block)
+        assert result[:2] == (events, rejected)
+        assert (result[2].lines, result[2].nul_bytes) == (summary.lines, data.count(0))
+        assert (result[2].bytes, result[2].broken) == (len(data), None)
 
 
 def test_hole_longer_than_a_stored_line_hides_no_line() -> None:
@@ -41,7 +41,7 @@ def test_line_with_nul_bytes_inside_is_rejected_unchanged() -> None:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_file_of_nul_bytes_alone_is_broken(name: str) -> None:
     events, rejected, summary = read(HOLE, LAYOUTS[name], block=1000)
-    said = "300000 NUL bytes and nothing else; expected lines of text"
+    text = "300000 NUL bytes and nothing else; expected lines of text"
     assert (events, [row["reason"] for row in rejected]) == ([], ["nul_bytes_only"])
-    assert summary.broken == f"nul_bytes_only: {said}"
+    assert summary.broken == f"nul_bytes_only: {text}"
     assert (summary.lines, summary.nul_bytes) == (1, 300_000)

@@ -62,9 +62,9 @@ def test_accepted_pattern_means_the_same_in_arrow_and_python(text: str, line: st
         pattern = validate_regex(text)
     except PatternError:
         return
-    found = pc.extract_regex(pa.array([line]), f"^(?:{pattern.text})$")[0].as_py()
+    result = pc.extract_regex(pa.array([line]), f"^(?:{pattern.text})$")[0].as_py()
     expected = re.compile(text, re.ASCII).fullmatch(line)
-    assert (found is None) is (expected is None)
+    assert (result is None) is (expected is None)
     assert pattern.groups[0] == "all"
 
 

@@ -190,12 +190,12 @@ def test_fields_without_a_column_are_stored_as_written() -> None:
         '"a": "\\u00e9\\n"}',
         '{"ts": 1, "x": {}, "y": true, "user.name": 2}',
     ]
-    kept = [
+    retained = [
         None,
         '{"a":"é\\n","b":[1.0,{"c":null,"d":1}],"user":{"id":1.50}}',
         '{"x":{},"y":true}',
     ]
-    assert [event["rest"] for event in read("\n".join(lines).encode(), layout)[0]] == kept
+    assert [event["rest"] for event in read("\n".join(lines).encode(), layout)[0]] == retained
     csv = RecordFormat("csv", (), EventTime(("ts",), (), "epoch"), keep_rest=True)
     data = b'ts,b,a\n1,,\n2,x,"a""\\\t\x01"\n'
     assert [event["rest"] for event in read(data, csv)[0]] == [None, '{"a":"a\\"\\\\\\t\\u0001","b":"x"}']

@@ -102,8 +102,8 @@ def test_order_of_lines_distinguishes_the_two_hours(block: int) -> None:
 def test_times_ambiguous_by_order_are_counted(
     clock: list[str], times: list[str], ambiguous: int, line: int | None, block: int
 ) -> None:
-    found, summary = read(night(*clock), block=block)
-    assert found == times
+    result, summary = read(night(*clock), block=block)
+    assert result == times
     assert (summary.ambiguous, summary.ambiguous_line) == (ambiguous, line)
 
 
@@ -164,15 +164,15 @@ def by_line(times: list[int], shifts: list[int]) -> tuple[list[int], int]:
 def test_result_does_not_depend_on_the_split_of_a_file(rows: list[tuple[int, bool]], cuts: list[int]) -> None:
     times = [place * HOUR // 12 for place, _ in rows]
     shifts = [HOUR if twice else 0 for _, twice in rows]
-    order, found = Order(), list[int]()
+    order, result = Order(), list[int]()
     bounds = sorted({0, *(min(cut, len(rows)) for cut in cuts), len(rows)})
     for low, high in pairwise(bounds):
         part = [
             np.array(values[low:high], dtype=np.int64) for values in (times, shifts, list(range(len(rows))))
         ]
-        found += order.resolve(*part).tolist()
+        result += order.resolve(*part).tolist()
     order.end()
-    assert (found, order.ambiguous) == by_line(times, shifts)
+    assert (result, order.ambiguous) == by_line(times, shifts)
 
 
 def test_only_times_of_the_first_of_two_hours_may_mean_the_second() -> None:

@@ -179,6 +179,6 @@ def parse_log(text: str, log: str) -> tuple[list[dict[str, Any]], FileSummary]:
 def test_log_of_each_format_is_read_as_its_stream_declares(
     text: str, log: str, events: list[dict[str, Any]]
 ) -> None:
-    found, summary = parse_log(text, log)
-    assert found == events
+    result, summary = parse_log(text, log)
+    assert result == events
     assert summary.lines == summary.accepted == len(events)

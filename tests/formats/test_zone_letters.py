@@ -19,16 +19,16 @@ MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st.
 @given(st.lists(st.tuples(MOMENTS, ZONES)), st.sampled_from([FORM, "%a %b %d %H:%M:%S.%f %Z %Y"]))
 @example([(datetime(2026, 10, 25, hour, 30, tzinfo=UTC), "Europe/Berlin") for hour in (0, 1)], FORM)
 def test_time_shown_by_the_clocks_of_a_zone_reads_back_unchanged(
-    drawn: list[tuple[datetime, str]], form: str
+    draws: list[tuple[datetime, str]], form: str
 ) -> None:
-    for moment, zone in drawn:
+    for moment, zone in draws:
         text = moment.astimezone(ZoneInfo(zone)).strftime(form)
-        found, codes = instants(pa.array([text]), form, zone)
-        assert (found.to_pylist(), codes.tolist()) == ([moment], [0])
+        result, codes = instants(pa.array([text]), form, zone)
+        assert (result.to_pylist(), codes.tolist()) == ([moment], [0])
 
 
 @pytest.mark.parametrize(
-    ("text", "zone", "wanted"),
+    ("text", "zone", "required"),
     [
         ("2026-11-20 21:58:00.352 UTC", None, "2026-11-20T21:58:00.352"),
         ("2026-11-20 21:58:00.352 GMT", "Europe/Berlin", "2026-11-20T21:58:00.352"),
@@ -42,11 +42,11 @@ def test_time_shown_by_the_clocks_of_a_zone_reads_back_unchanged(
         ("2026-11-20 21:58:00.352  CET x", "Europe/Berlin", "bad_time"),
     ],
 )
-def test_letters_belong_to_the_zone_or_are_universal(text: str, zone: str | None, wanted: str) -> None:
-    found, codes = instants(pa.array([text]), FORM, zone)
+def test_letters_belong_to_the_zone_or_are_universal(text: str, zone: str | None, required: str) -> None:
+    result, codes = instants(pa.array([text]), FORM, zone)
     reasons = [REASONS[codes[0]]]
-    seen = [time.strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] for time in found.to_pylist() if time] or reasons
-    assert seen == [wanted]
+    observed = [time.strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] for time in result.to_pylist() if time] or reasons
+    assert observed == [required]
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M:%S%Z", "%Y %Z %Z", "%Y %z %Z", "%Y [%Z]"])

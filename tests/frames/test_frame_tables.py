@@ -86,8 +86,8 @@ def few(events: list[Event]) -> dict[str, Any]:
     return {"value": len(events), "holds": len(events) < 2}
 
 
-def above(most: int) -> Callable[[list[Event]], dict[str, Any]]:
-    return lambda events: {"value": len(events), "holds": len(events) > most}
+def above(limit: int) -> Callable[[list[Event]], dict[str, Any]]:
+    return lambda events: {"value": len(events), "holds": len(events) > limit}
 
 
 SAID = {
@@ -125,15 +125,15 @@ def readings(
     events: Sequence[Event], name: str, block: ResolvedFrames
 ) -> Iterator[tuple[tuple[str, ...], list[Reading]]]:
     """Return the readings of each key, in order."""
-    said, every = SAID[name], block.framing.every
+    output, every = SAID[name], block.framing.every
 
     def of(event: Event) -> tuple[tuple[str, ...], int]:
-        return tuple(event[k] for k in said.key), micros(event["event_time"]) // every * every
+        return tuple(event[k] for k in output.key), micros(event["event_time"]) // every * every
 
     hours = {micros(event["hour"]) for event in events}
     by_key: dict[tuple[str, ...], list[Reading]] = {}
     for (key, time), some in groupby(sorted(events, key=of), key=of):
-        by_key.setdefault(key, []).append(Reading(time, **said.of(list(some))))
+        by_key.setdefault(key, []).append(Reading(time, **output.of(list(some))))
     for key, ones in by_key.items():
         if name == "unlike":
             ones = [with_baseline(one, ones, hours) for one in ones]
@@ -160,7 +160,7 @@ def expected(harness: StreamHarness, name: str, events: Sequence[Event]) -> list
     """Return the rows of frames in requested hours, by the framing function."""
     block = frame_block_of(harness.stream, name)
     framing, hours = block.framing, sorted(ASKED)
-    found = []
+    result = []
     for key, ones in readings(events, name, block):
         if block.period is None:
             reported_rows = [(*report[:3], report.frame) for report in reports(framing, ones, hours, HOUR)]
@@ -172,14 +172,14 @@ def expected(harness: StreamHarness, name: str, events: Sequence[Event]) -> list
             new = [one for one in frame.readings if block.period or at <= one.time < at + HOUR]
             values = frame.values
             top = next((r.time for r in frame.readings if values and r.value == max(values)), None)
-            found.append(
+            result.append(
                 (
                     key, at, state, fragment, frame.start, frame.end, frame.length(framing.every) / MICROS,
                     frame.records, frame.missing, len(new), max(values, default=None), top,
                     sum(values) / len(values) if values else None,
                 )
             )  # fmt: skip
-    return sorted(found, key=repr)
+    return sorted(result, key=repr)
 
 
 def of_stretches(block: ResolvedFrames, ones: Sequence[Reading]) -> Iterator[tuple[int, str, int, Any]]:
@@ -188,9 +188,9 @@ def of_stretches(block: ResolvedFrames, ones: Sequence[Reading]) -> Iterator[tup
     for begin in sorted({one.time // length * length for one in ones}):
         inside = [one for one in ones if begin <= one.time < begin + length]
         frames = frames_of_period(block.framing, inside, begin + length, block.overlap)
-        most = max((frame.length(block.framing.every) for frame in frames), default=0)
+        limit = max((frame.length(block.framing.every) for frame in frames), default=0)
         for frame in frames:
-            if not block.spec.longest or frame.length(block.framing.every) == most:
+            if not block.spec.longest or frame.length(block.framing.every) == limit:
                 yield begin + length - HOUR, "final", 1, frame
 
 
@@ -222,7 +222,7 @@ def numbers(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
 
 def filled(harness: StreamHarness, name: str, events: Sequence[Event]) -> list[tuple[object, ...]]:
     """Return the fills of reported frames, by looking at every row."""
-    stream, found = harness.stream, []
+    stream, result = harness.stream, []
     fill = stream.fills[name]
     block = frame_block_of(stream, fill.frame)
     rows = rows_of(harness, "frames", fill.frame)
@@ -238,25 +238,25 @@ def filled(harness: StreamHarness, name: str, events: Sequence[Event]) -> list[t
             )
             end = last + fill.lag // timedelta(microseconds=1) - ago
             measures = (around if name == "around" else before)(row, events, begin, end)
-            seen = sum(max(0, min(end, h + HOUR) - max(begin, h)) for h in ASKED)
+            observed = sum(max(0, min(end, h + HOUR) - max(begin, h)) for h in ASKED)
             state = "final" if row["state"] == "final" and (end - 1) // HOUR * HOUR in ASKED else "partial"
-            covered = seen / (end - whole)
+            covered = observed / (end - whole)
             of_shifts.append((covered, state, *measures))
             if covered >= 1:
                 turns |= turns_of(events, begin, end).keys()
             known = measures if covered else (None, *measures[1:])
-            found.append((row["frame_id"], row["fragment"], ago / MICROS, covered, state, *known))
+            result.append((row["frame_id"], row["fragment"], ago / MICROS, covered, state, *known))
         if fill.combine:
             whole_ones = [one for one in of_shifts if one[0] >= 1]
             state = "final" if all(one[1] == "final" for one in of_shifts) else "partial"
             asked = [one[3] for one in whole_ones if one[3] is not None]
-            found.append(
+            result.append(
                 (
                     row["frame_id"], row["fragment"], None, len(whole_ones) / len(of_shifts), state,
                     len(turns) if whole_ones else None, statistics.median(asked) if asked else None,
                 )
             )  # fmt: skip
-    return sorted(numbers(found), key=repr)
+    return sorted(numbers(result), key=repr)
 
 
 def around(row: Event, events: Sequence[Event], begin: int, end: int) -> tuple[object, ...]:
@@ -320,22 +320,24 @@ def test_frames_and_fills_equal_those_of_the_definitions_for_any_history(make_st
     """
     rng = random.Random(5)
     log = requests(rng, 14)
-    lived, whole = make_stream(FRAMING, "lived"), make_stream(FRAMING, "whole")
+    actual, whole = make_stream(FRAMING, "lived"), make_stream(FRAMING, "whole")
     late = {4: log[4][1::2], 9: log[9][::2]}
     for number, lines in enumerate(log):
-        lived.land(number, lines if number not in late else [one for one in lines if one not in late[number]])
+        actual.land(
+            number, lines if number not in late else [one for one in lines if one not in late[number]]
+        )
     # Hours 6 and 7 are requested last, after later ones.
     for begin, end in ((0, 1), (1, 6), (8, 9), (9, 14)):
-        lived.run(begin, end)
-    check(lived, [*range(6), *range(8, 14)])
+        actual.run(begin, end)
+    check(actual, [*range(6), *range(8, 14)])
     for number, lines in late.items():
-        lived.land(number, lines, ".late")
-    lived.run(4, 5)
-    lived.run(6, 8)
-    lived.run(9, 14)
+        actual.land(number, lines, ".late")
+    actual.run(4, 5)
+    actual.run(6, 8)
+    actual.run(9, 14)
     whole.run(0, 14)
-    assert_equal(lived, whole)
-    lived.assert_ledger_true()
+    assert_equal(actual, whole)
+    actual.assert_ledger_true()
     check(whole, range(14))
 
 
@@ -367,15 +369,15 @@ frames:
            baseline: {value: bytes, shift: [1 hour]}}
 """
     )
-    found = {}
+    result = {}
     for ties in ("first", "last"):
         day = make_stream(text.replace("TIES", ties), ties)
         day.land(0, [line(5, sent=10), line(6, sent=1000)])
         day.land(1, [line(3605, sent=600)])
         day.run(0, 2)
-        found[ties] = [row["peak"] for row in day.rows_of("frames")]
+        result[ties] = [row["peak"] for row in day.rows_of("frames")]
     # The reading of the previous hour is 10, or 1000.
-    assert found == {"first": [600], "last": []}
+    assert result == {"first": [600], "last": []}
 
 
 def test_key_column_may_have_any_name(make_stream: Make) -> None:

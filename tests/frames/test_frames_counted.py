@@ -65,8 +65,8 @@ def counted(kind: str) -> tuple[int, TaskCounters]:
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_correct_frames_have_no_faults(kind: str) -> None:
-    many, tally = counted(kind)
-    assert many > 3
+    count, tally = counted(kind)
+    assert count > 3
     assert tally == TaskCounters()
 
 
@@ -83,9 +83,11 @@ def test_correct_frames_have_no_faults(kind: str) -> None:
 def test_frame_that_differs_from_the_filter_is_reported(
     kind: str, wrong: Callable[[FrameReports], FrameReports], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = open_frames.FrameBuilder._advanced
+    reported = open_frames.FrameBuilder._advanced
     monkeypatch.setattr(
-        FrameBuilder, "_advanced", lambda *given: ((wrong(reports), left) for reports, left in told(*given))
+        FrameBuilder,
+        "_advanced",
+        lambda *given: ((wrong(reports), remaining) for reports, remaining in reported(*given)),
     )
     _, tally = counted(kind)
     assert {name for _, name in tally.sums} == {MISCOUNTED}
@@ -99,18 +101,20 @@ def test_generated_missing_readings_count_for_the_size_of_a_batch(
 ) -> None:
     keys = ["user", "hour", "row_kind", "fragment", "first"]
     whole, _ = rows_of("silent")
-    stretches = []
+    periods = []
     advance = open_frames.advance
 
-    def watched(framing: FrameSpec, left: OpenFrameState, readings: Readings, begin: int, until: int) -> Any:
-        stretches.append(until - begin)
-        return advance(framing, left, readings, begin, until)
+    def watched(
+        framing: FrameSpec, remaining: OpenFrameState, readings: Readings, begin: int, until: int
+    ) -> Any:
+        periods.append(until - begin)
+        return advance(framing, remaining, readings, begin, until)
 
     monkeypatch.setattr(open_frames, "advance", watched)
     monkeypatch.setattr(open_frames, "AT_A_TIME", 200)
     cut, _ = rows_of("silent", turns=60)
     # One user at a time, as both have 150 readings and 120 turns; and three hours of it.
-    assert stretches == [3 * HOUR_LENGTH, HOUR_LENGTH] * 2
+    assert periods == [3 * HOUR_LENGTH, HOUR_LENGTH] * 2
     assert cut.sort_by([(key, "ascending") for key in keys]) == whole.sort_by(
         [(key, "ascending") for key in keys]
     )

@@ -38,10 +38,10 @@ def draw_readings(rng: random.Random) -> dict[int, list[Row]]:
     """Draw the readings of three users: one now and then, one in bursts of microseconds, one almost never."""
     log: dict[int, list[Row]] = {number: [] for number in range(HOURS)}
     for number in range(HOURS):
-        for user, chance, many in (("a", 0.4, 2), ("b", 0.15, 6), ("c", 0.1, 1)):
+        for user, chance, count in (("a", 0.4, 2), ("b", 0.15, 6), ("c", 0.1, 1)):
             if rng.random() < chance:
                 begin = hour(number) + timedelta(microseconds=rng.randrange(3_599_999_000))
-                for place in range(many):
+                for place in range(count):
                     value = rng.choice([4, 9] if user == "c" else [None, 1, 4, 5, 5, 6, 9])
                     at = begin + place * rng.choice([1, 1, 90]) * MICROSECOND
                     log[number].append((at, user, value, rng.choice([0, 2, 7, 13])))
@@ -49,8 +49,8 @@ def draw_readings(rng: random.Random) -> dict[int, list[Row]]:
 
 
 def land(harness: StreamHarness, number: int, rows: Sequence[Row], name: str = "") -> None:
-    said = [f"{at.isoformat()},{user},{'' if n is None else n},{m}" for at, user, n, m in rows]
-    harness.land(number, ["at,user,n,m", *said], name)
+    text = [f"{at.isoformat()},{user},{'' if n is None else n},{m}" for at, user, n, m in rows]
+    harness.land(number, ["at,user,n,m", *text], name)
 
 
 @pytest.mark.full
@@ -58,21 +58,21 @@ def test_frames_open_for_days_are_correct_for_any_runs(make_stream: Make) -> Non
     """Slow (a minute): several runs over 72 hours, and every fill compared with all rows."""
     rng = random.Random(11)
     log = draw_readings(rng)
-    lived, whole = make_stream(LONG, "lived"), make_stream(LONG, "whole")
+    actual, whole = make_stream(LONG, "lived"), make_stream(LONG, "whole")
     late = {number: log[number][::2] for number in (3, 50)}
     for number, rows in log.items():
-        land(lived, number, [row for row in rows if row not in late.get(number, ())])
+        land(actual, number, [row for row in rows if row not in late.get(number, ())])
     # Hours 30 to 35 are requested last, after later ones.
     for begin, end in ((0, 30), (36, 71), (71, HOURS)):
-        lived.run(begin, end)
+        actual.run(begin, end)
     for number, rows in late.items():
-        land(lived, number, rows, ".late")
+        land(actual, number, rows, ".late")
     for begin, end in ((30, 36), (0, HOURS)):
-        lived.run(begin, end)
+        actual.run(begin, end)
     whole.run(0, HOURS)
-    assert_equal(lived, whole)
-    lived.assert_ledger_true()
-    assert {entry.status for entry in lived.snapshot().values()} == {"published"}
+    assert_equal(actual, whole)
+    actual.assert_ledger_true()
+    assert {entry.status for entry in actual.snapshot().values()} == {"published"}
 
     rows = [row for some in log.values() for row in some]
     frames = whole.rows_of("frames")
@@ -89,32 +89,32 @@ def check(lake: StreamHarness, frames: list[dict[str, Any]], rows: list[Row]) ->
     """Compare every fill with all rows."""
     of = {(f["hour"], f["frame_id"], f["fragment"]): f for f in frames}
     reach = {"last_of": timedelta(hours=3), "of_short": timedelta(hours=2)}
-    seen = dict.fromkeys(lake.stream.fills, 0)
+    observed = dict.fromkeys(lake.stream.fills, 0)
     for fill in lake.rows_of("fills"):
-        said, frame = lake.stream.fills[fill["block"]], of[fill["hour"], fill["frame_id"], fill["fragment"]]
-        taken = (lambda m: m > 0) if said.where else (lambda m: m != 13)
-        own = [row for row in rows if row[1] == frame["user"] and taken(row[3])]
+        text, frame = lake.stream.fills[fill["block"]], of[fill["hour"], fill["frame_id"], fill["fragment"]]
+        selected = (lambda m: m > 0) if text.where else (lambda m: m != 13)
+        own = [row for row in rows if row[1] == frame["user"] and selected(row[3])]
         last = frame["last_time"] + MICROSECOND
-        begin = max(frame["start_time"], last - reach.get(fill["block"], timedelta(days=7))) - said.lead
-        shifts = said.shift if fill["shift_s"] is None else [timedelta(seconds=fill["shift_s"])]
-        stretches = [(begin - shift, last + said.lag - shift) for shift in shifts]
-        near = [row for row in own if any(first <= row[0] < behind for first, behind in stretches)]
+        begin = max(frame["start_time"], last - reach.get(fill["block"], timedelta(days=7))) - text.lead
+        shifts = text.shift if fill["shift_s"] is None else [timedelta(seconds=fill["shift_s"])]
+        periods = [(begin - shift, last + text.lag - shift) for shift in shifts]
+        near = [row for row in own if any(first <= row[0] < later for first, later in periods)]
         first_hour, end = hour(0), hour(HOURS)
-        whole = [s for s in stretches if first_hour <= s[0] and s[1] <= end]
+        whole = [s for s in periods if first_hour <= s[0] and s[1] <= end]
         if fill["shift_s"] is None:
-            near = [row for row in own if any(first <= row[0] < behind for first, behind in whole)]
+            near = [row for row in own if any(first <= row[0] < later for first, later in whole)]
             sums = [
                 sum(values)
-                for first, behind in whole
-                if (values := [row[3] for row in own if first <= row[0] < behind])
+                for first, later in whole
+                if (values := [row[3] for row in own if first <= row[0] < later])
             ]
             assert fill["usual"] == (sum(sums) / len(sums) if sums else None)
             assert fill["rows_matched"] == (len(near) if whole else None)
             continue
-        inside = any(first < end and first_hour < behind for first, behind in stretches)
+        inside = any(first < end and first_hour < later for first, later in periods)
         assert fill["rows_matched"] == (len(near) if inside else None), (fill, near)
         values = [row[3] for row in near]
-        for name in said.measures:
+        for name in text.measures:
             assert fill[name] == (sum(values) if values else None)
-        seen[fill["block"]] += len(near)
-    assert min(seen.values()) > 10, seen
+        observed[fill["block"]] += len(near)
+    assert min(observed.values()) > 10, observed

@@ -62,9 +62,9 @@ def shown(
 def test_longest_frames_are_shown_in_their_last_revision(
     stream: Stream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = [frame(f"s{number}", number) for number in range(1, 7)]
-    told += [frame("long", 60, state="partial"), frame("long", 90, 1, state="partial")]
-    lines = shown(stream, tmp_path, capsys, told, [fill("s1", 0.0, 1.0, 20.0)])
+    reported = [frame(f"s{number}", number) for number in range(1, 7)]
+    reported += [frame("long", 60, state="partial"), frame("long", 90, 1, state="partial")]
+    lines = shown(stream, tmp_path, capsys, reported, [fill("s1", 0.0, 1.0, 20.0)])
     assert [
         "slow,",
         "as",

@@ -29,7 +29,7 @@ def columns(ones: Sequence[Reading]) -> Readings:
 def final_ends(framing: FrameSpec, ones: Sequence[Reading]) -> list[tuple[int, int]]:
     """Return the ends of the final frames of an hour, by both forms."""
     reports, _ = advance(framing, OpenFrameState.none(), columns(ones), 0, HOUR_LENGTH)
-    found = [
+    result = [
         (start, end)
         for start, end, final in zip(
             reports.start.tolist(), reports.end.tolist(), reports.final.tolist(), strict=True
@@ -39,8 +39,8 @@ def final_ends(framing: FrameSpec, ones: Sequence[Reading]) -> list[tuple[int, i
     expected = [
         (frame.start, frame.end) for frame in framed(framing, ones, HOUR_LENGTH) if frame.closed is not None
     ]
-    assert found == expected
-    return found
+    assert result == expected
+    return result
 
 
 def test_liberal_frame_extends_past_readings_without_a_value() -> None:
@@ -74,19 +74,19 @@ def test_minimal_frames_that_contain_another_are_dropped() -> None:
     framing = FrameSpec(Aggregate("sum", ">", Fraction(10), True))
     # From 1 it needs three readings, from 2 two, from 3 two.
     ones = [Reading(time, value) for time, value in enumerate([1, 3, 8, 9], start=1)]
-    found = period_frames(framing, columns(ones), 0, HOUR_LENGTH, overlap=True, longest=False)
-    assert sorted(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(2, 3), (3, 4)]
+    result = period_frames(framing, columns(ones), 0, HOUR_LENGTH, overlap=True, longest=False)
+    assert sorted(zip(result.start.tolist(), result.end.tolist(), strict=True)) == [(2, 3), (3, 4)]
     frames = frames_of_period(framing, ones, HOUR_LENGTH, overlap=True)
     assert sorted((frame.start, frame.end) for frame in frames) == [(2, 3), (3, 4)]
 
 
 def test_frame_reported_at_the_end_of_its_period_counts_all_readings_as_new() -> None:
     ones = [Reading(hour * HOUR_LENGTH, 50, holds=True) for hour in range(3)]
-    found = period_frames(
+    result = period_frames(
         FrameSpec(Threshold()), columns(ones), 0, 4 * HOUR_LENGTH, overlap=False, longest=False
     )
-    assert found.new.tolist() == found.records.tolist() == [3]
-    assert found.hour.tolist() == [3 * HOUR_LENGTH]
+    assert result.new.tolist() == result.records.tolist() == [3]
+    assert result.hour.tolist() == [3 * HOUR_LENGTH]
 
 
 def test_silence_of_a_known_key_is_a_frame_once_long_enough() -> None:

@@ -37,12 +37,12 @@ def cases(draw: st.DrawFn, kind: str) -> tuple[FrameSpec, list[Key]]:
 def runs(draw: st.DrawFn) -> tuple[Runs, Runs]:
     """Draw some runs, and the same hours in as few runs as possible. Some hours are not requested."""
     ends = sorted({0, HOURS + 8, *draw(st.sets(st.integers(1, HOURS + 7), max_size=5))})
-    found = [run for run in pairwise(ends) if draw(st.integers(0, 4))]
+    result = [run for run in pairwise(ends) if draw(st.integers(0, 4))]
     few: list[tuple[int, int]] = []
-    for begin, end in found:
+    for begin, end in result:
         joins = few and few[-1][1] == begin
         few.append((few.pop()[0] if joins else begin, end))
-    return found, few
+    return result, few
 
 
 def columns(keys: Sequence[Key], begin: int, until: int) -> Readings:
@@ -96,39 +96,39 @@ def in_runs(
     framing: FrameSpec, keys: Sequence[Key], hours: Runs
 ) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
     """Return the rows of runs, and their state; each looks back exactly as far as a frame may be idle."""
-    left, found = OpenFrameState.none(), []
+    remaining, result = OpenFrameState.none(), []
     last = 0
     for begin, until in ((begin * HOUR_LENGTH, end * HOUR_LENGTH) for begin, end in hours):
-        near = left.take(left.hour >= begin - -(-framing.idle // HOUR_LENGTH) * HOUR_LENGTH)
+        near = remaining.take(remaining.hour >= begin - -(-framing.idle // HOUR_LENGTH) * HOUR_LENGTH)
         if framing.begins:
             # The last requested hour has all known keys.
             near = near.take(near.hour == last - HOUR_LENGTH)
         near, last = latest(near), until
         reports, rows = advance(framing, near, columns(keys, begin, until), begin, until)
-        found += told_of(reports)
-        left = left.and_then(rows)
-    return found, sorted(zip(*(column.tolist() for column in left.columns().values()), strict=True))
+        result += told_of(reports)
+        remaining = remaining.and_then(rows)
+    return result, sorted(zip(*(column.tolist() for column in remaining.columns().values()), strict=True))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_runs_of_many_keys_equal_the_framing_function(kind: str) -> None:
     @rare_case(4)
-    @given(case=cases(kind), asked=runs())
-    def check(case: tuple[FrameSpec, list[Key]], asked: tuple[Runs, Runs]) -> None:
-        (framing, keys), (some, few) = case, asked
-        found, left = in_runs(framing, keys, some)
+    @given(case=cases(kind), requested=runs())
+    def check(case: tuple[FrameSpec, list[Key]], requested: tuple[Runs, Runs]) -> None:
+        (framing, keys), (some, few) = case, requested
+        result, remaining = in_runs(framing, keys, some)
         # The state of hours is a table, too, and does not depend on the runs either.
-        assert left == in_runs(framing, keys, few)[1]
+        assert remaining == in_runs(framing, keys, few)[1]
         hours = [number * HOUR_LENGTH for run in few for number in range(*run)]
         hour = list(OpenFrameState.none().columns()).index("hour")
-        assert {row[hour] for row in left} <= set(hours)
+        assert {row[hour] for row in remaining} <= set(hours)
         keys = [[one for one in of if one.time // HOUR_LENGTH * HOUR_LENGTH in hours] for of in keys]
         expected = [
             as_told(key, report, framing)
             for key, of in enumerate(keys)
             for report in expected_reports(framing, of, hours, HOUR_LENGTH)
         ]
-        assert sorted(found) == sorted(expected)
+        assert sorted(result) == sorted(expected)
 
     check()
 
@@ -144,16 +144,16 @@ def test_frames_of_a_single_period_equal_the_framing_function(kind: str, longest
         framing = replace(framing, begins=False)
         overlap &= kind != "threshold"
         until = (HOURS + 8) * HOUR_LENGTH
-        found = period_frames(framing, columns(keys, 0, until), 0, until, overlap, longest)
+        result = period_frames(framing, columns(keys, 0, until), 0, until, overlap, longest)
         expected = []
         for key, of in enumerate(keys):
             frames = frames_of_period(framing, of, until, overlap)
-            most = max((frame.length(framing.every) for frame in frames), default=0)
+            limit = max((frame.length(framing.every) for frame in frames), default=0)
             for frame in frames:
-                if not longest or frame.length(framing.every) == most:
-                    told = as_told(key, FrameReport(until - HOUR_LENGTH, "final", 1, frame), framing)
-                    expected.append((*told[:-1], len(frame.readings)))
-        assert sorted(told_of(found)) == sorted(expected)
+                if not longest or frame.length(framing.every) == limit:
+                    reported = as_told(key, FrameReport(until - HOUR_LENGTH, "final", 1, frame), framing)
+                    expected.append((*reported[:-1], len(frame.readings)))
+        assert sorted(told_of(result)) == sorted(expected)
 
     check()
 
@@ -176,13 +176,13 @@ def test_worked_example_of_the_paper_is_reproduced(
 ) -> None:
     ones = [Reading(time, value, holds=value > 32) for time, value in enumerate(WORKED, start=1)]
     frames = frames_of_period(framing, ones, HOUR_LENGTH, overlap=False)
-    most = max(frame.length(1) for frame in frames)
-    spans = [(frame.start, frame.end) for frame in frames if not longest or frame.length(1) == most]
+    limit = max(frame.length(1) for frame in frames)
+    spans = [(frame.start, frame.end) for frame in frames if not longest or frame.length(1) == limit]
     assert spans == expected
-    found = period_frames(
+    result = period_frames(
         framing, columns([ones], 0, HOUR_LENGTH), 0, HOUR_LENGTH, overlap=False, longest=longest
     )
-    assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == expected
+    assert list(zip(result.start.tolist(), result.end.tolist(), strict=True)) == expected
 
 
 def test_possibly_inexact_sums_are_refused() -> None:

@@ -19,9 +19,9 @@ def test_deterministic_guarantee_is_required(variant: str) -> None:
 
 
 def test_rates_and_texts_follow_from_the_counts() -> None:
-    found = result_of("pages", "perfect", 2, COUNTS)
-    assert found.rates == {"mean_error": 1.5, "beyond_epsilon": 0.25}
-    assert str(found) == (
+    result = result_of("pages", "perfect", 2, COUNTS)
+    assert result.rates == {"mean_error": 1.5, "beyond_epsilon": 0.25}
+    assert str(result) == (
         "pages, perfect, 2 windows: 4 items of 40 records, wrong by 1.50 on average and 5 at most;"
         " 1 too large by epsilon or more (25.00%), 0 too small, 0 outside of what is told"
     )

@@ -27,9 +27,9 @@ def test_block_with_unbounded_lookback_reads_known_hours_only() -> None:
     }
     stream = parse(yaml.safe_load(TEXT))
     unmade = freshness_of(stream, LedgerSnapshot(events))
-    made = [node for hour in hours for node in unmade.partitions("frequency", hour)]
+    computed = [node for hour in hours for node in unmade.partitions("frequency", hour)]
     of = freshness_of(
-        stream, LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in made}})
+        stream, LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in computed}})
     )
     reads = of.reads(PartitionKey("frequency", "ever", "cells", hours[-1]))
     assert [(node.table, node.hour) for node in reads] == [

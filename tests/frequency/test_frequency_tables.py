@@ -90,40 +90,43 @@ Hour = tuple[int, WindowedCountMin, Mapping[int, Counter[bytes]]]
 
 
 def hours_of(
-    harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]
+    harness: StreamHarness, name: str, events: Sequence[Event], requested: Sequence[int]
 ) -> Iterator[Hour]:
     """Yield each requested hour with the listing at its end, and the items of hours."""
     block = frequency_block_of(harness.stream, name)
-    seen: dict[int, Counter[bytes]] = {}
+    observed: dict[int, Counter[bytes]] = {}
     for event in events:
         # A record without a value in a column has no item.
         if name != "answers" or (event["status"] == 200 and event["bytes"] is not None):
             item = bytes_of([event[column] for column in block.item])
-            seen.setdefault(micros(event["event_time"]) // block.tick, Counter())[item] += 1
+            observed.setdefault(micros(event["event_time"]) // block.tick, Counter())[item] += 1
     of_hours = {
         at: sum(
-            (seen.get(at // block.tick + tick, Counter()) for tick in range(block.ticks)), Counter[bytes]()
+            (observed.get(at // block.tick + tick, Counter()) for tick in range(block.ticks)),
+            Counter[bytes](),
         )
-        for at in range(min(asked), max(asked) + HOUR, HOUR)
+        for at in range(min(requested), max(requested) + HOUR, HOUR)
     }
-    listing = listing_of(block, min(asked) // block.tick)
-    for at in range(min(asked), max(asked) + HOUR, HOUR):
+    listing = listing_of(block, min(requested) // block.tick)
+    for at in range(min(requested), max(requested) + HOUR, HOUR):
         counts = block.start is None or at >= block.start
         for tick in range(at // block.tick, (at + HOUR) // block.tick):
-            for item, times in seen.get(tick, Counter()).items() if counts else ():
+            for item, times in observed.get(tick, Counter()).items() if counts else ():
                 listing.update_sample(item, times)
             listing.update_tick()
-        if at in asked:
+        if at in requested:
             # A read cell writes down its result.
             yield at, deepcopy(listing), of_hours
 
 
-def expected(harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]) -> list[Event]:
+def expected(
+    harness: StreamHarness, name: str, events: Sequence[Event], requested: Sequence[int]
+) -> list[Event]:
     """Return the rows of a block in requested hours, computed record by record."""
     block = frequency_block_of(harness.stream, name)
     watched = {bytes_of(item) for item in block.watched}
-    heavy, rows, before = dict[bytes, int](), [], min(asked)
-    for at, listing, of_hours in hours_of(harness, name, events, asked):
+    heavy, rows, before = dict[bytes, int](), [], min(requested)
+    for at, listing, of_hours in hours_of(harness, name, events, requested):
         if at - before > block.hours * HOUR:
             heavy = {}  # records before the window are unknown
         before, now = at, dict[bytes, int]()
@@ -134,9 +137,9 @@ def expected(harness: StreamHarness, name: str, events: Sequence[Event], asked: 
             since = now.get(row["item"])
             change = None if since is None else "entered" if since == at + HOUR else "stays"
             rows.append({**row, "since": since, "change": change})
-        gone = heavy.keys() - now.keys()
+        removed = heavy.keys() - now.keys()
         rows += [
-            {"item": item, "end": at + HOUR, "change": "left", "watched": item in watched} for item in gone
+            {"item": item, "end": at + HOUR, "change": "left", "watched": item in watched} for item in removed
         ]
         heavy = now
     return rows
@@ -146,26 +149,26 @@ def truth_of(block: FrequencyBlock, of_hours: Mapping[int, Counter[bytes]], at: 
     """Return each item's count in the window that ends with an hour; for vanilla, of all time."""
     back = len(of_hours) if block.variant == "vanilla" else block.hours
     first = max(at - (back - 1) * HOUR, block.start or 0)
-    return sum((many for one, many in of_hours.items() if first <= one <= at), Counter[bytes]())
+    return sum((count for one, count in of_hours.items() if first <= one <= at), Counter[bytes]())
 
 
 def recounted(
-    harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]
+    harness: StreamHarness, name: str, events: Sequence[Event], requested: Sequence[int]
 ) -> dict[str, int]:
     """Return the counts of an audit of a block, over all windows."""
     block = frequency_block_of(harness.stream, name)
-    found = dict.fromkeys(("items", "records", "error", "most", "beyond", "below", "outside"), 0)
-    for at, listing, of_hours in hours_of(harness, name, events, asked):
+    result = dict.fromkeys(("items", "records", "error", "most", "beyond", "below", "outside"), 0)
+    for at, listing, of_hours in hours_of(harness, name, events, requested):
         truth = truth_of(block, of_hours, at)
-        for item, many in truth.items():
-            off = listing.estimate(item) - many
-            found["items"] += 1
-            found["records"] += many
-            found["error"] += abs(off)
-            found["most"] = max(found["most"], abs(off))
-            found["beyond"] += off > 0 and off >= block.shape.epsilon * (truth.total() - many)
-            found["below"] += off < 0
-    return found
+        for item, count in truth.items():
+            off = listing.estimate(item) - count
+            result["items"] += 1
+            result["records"] += count
+            result["error"] += abs(off)
+            result["most"] = max(result["most"], abs(off))
+            result["beyond"] += off > 0 and off >= block.shape.epsilon * (truth.total() - count)
+            result["below"] += off < 0
+    return result
 
 
 def told_of(
@@ -181,16 +184,16 @@ def told_of(
     hours = [one for one in range(first, at + HOUR, HOUR) if one in of_hours]
     low, left_out, kept_in = Counter[bytes](), {}, {}
     for one in hours:
-        others = {item: many for item, many in of_hours[one].items() if item not in watched}
+        others = {item: count for item, count in of_hours[one].items() if item not in watched}
         ranked = sorted(others, key=lambda item: (-others[item], item))
-        kept = {*ranked[: block.capacity], *(watched & of_hours[one].keys())}
+        retained = {*ranked[: block.capacity], *(watched & of_hours[one].keys())}
         left_out[one] = max((others[item] for item in ranked[block.capacity :]), default=0)
-        kept_in[one] = kept
-        low.update({item: of_hours[one][item] for item in kept})
+        kept_in[one] = retained
+        low.update({item: of_hours[one][item] for item in retained})
     records = sum(sum(of_hours[one].values()) for one in hours)
     unseen = sum(left_out.values())
     if block.variant == "vanilla":
-        records = sum(sum(many.values()) for one, many in of_hours.items() if one <= at)
+        records = sum(sum(count.values()) for one, count in of_hours.items() if one <= at)
         unseen = records
     rows = []
     for item in {*low, *stay}:
@@ -203,9 +206,9 @@ def told_of(
         elif block.variant == "vanilla":
             high = estimate
         elif isinstance(listing, FixedPointSplitter):
-            raw, (least, most) = estimate, listing.bounds(item)
-            high = min(high, int(most))
-            margin = min(margin + max(raw - int(least), 0), records)
+            raw, (minimum, limit) = estimate, listing.bounds(item)
+            high = min(high, int(limit))
+            margin = min(margin + max(raw - int(minimum), 0), records)
         reported_items = min(max(estimate, low[item]), high)
         rows.append({
             "item": item, "end": at + HOUR, "low": low[item], "high": high,
@@ -224,32 +227,32 @@ def told_of(
 
 def reported_items(harness: StreamHarness, name: str) -> Iterator[Event]:
     block = frequency_block_of(harness.stream, name)
-    for said, row in sketched.told(harness, "frequencies", name, block.item):
+    for text, row in sketched.told(harness, "frequencies", name, block.item):
         if row["change"] != "left":
-            said |= {
+            text |= {
                 column: row[column]
                 for column in ("low", "high", "estimate", "rank", "error_bound", "max_unreported")
             }
-            said |= {"since": row["since"] and micros(row["since"]), "records": row["window_records"]}
-        yield said
+            text |= {"since": row["since"] and micros(row["since"]), "records": row["window_records"]}
+        yield text
 
 
-def check(harness: StreamHarness, asked: Sequence[int]) -> None:
+def check(harness: StreamHarness, requested: Sequence[int]) -> None:
     blocks = harness.stream.frequency
-    for name, rows in sketched.blocks_as_expected(harness, reported_items, expected, blocks, asked):
+    for name, rows in sketched.blocks_as_expected(harness, reported_items, expected, blocks, requested):
         # In five hours no item of `answers` remains.
-        changes = {"entered", "stays"} if len(asked) > 5 else {"entered"}
+        changes = {"entered", "stays"} if len(requested) > 5 else {"entered"}
         assert {row["change"] for row in rows} >= changes, name
         assert len({row["item"] for row in rows}) > 2, name
 
 
-def check_asked(harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]) -> int:
+def check_asked(harness: StreamHarness, name: str, events: Sequence[Event], requested: Sequence[int]) -> int:
     """Query items in each hour, stored or not: the count of an item that no hour has stored."""
     block, lake = frequency_block_of(harness.stream, name), read(harness.folder / "whole", harness.stream)
     values = {tuple(event[column] for column in block.item) for event in events if event["bytes"] is not None}
     nobody = ("nobody", 7)[: len(block.item)]
     by_key, not_kept = {bytes_of(of): of for of in values | {nobody}}, 0
-    for number, (at, listing, of_hours) in enumerate(hours_of(harness, name, events, asked)):
+    for number, (at, listing, of_hours) in enumerate(hours_of(harness, name, events, requested)):
         if number not in ASKED:
             continue
         truth, keys = truth_of(block, of_hours, at), sorted(by_key)
@@ -257,10 +260,10 @@ def check_asked(harness: StreamHarness, name: str, events: Sequence[Event], aske
         assert estimates == {key: listing.estimate(key) for key in keys}, (name, number)
         seldom = sorted(truth, key=lambda key: (truth[key], key))
         for key in (bytes_of(nobody), *seldom[:1], *seldom[-1:]):
-            found = lake.frequency(name, by_key[key], hour(number + 1))
-            assert found.low <= truth[key] <= found.high, (name, number, key)
-            assert found.estimate == min(max(estimates[key], found.low), found.high), (name, number, key)
-            not_kept += found.low == 0 < truth[key]
+            result = lake.frequency(name, by_key[key], hour(number + 1))
+            assert result.low <= truth[key] <= result.high, (name, number, key)
+            assert result.estimate == min(max(estimates[key], result.low), result.high), (name, number, key)
+            not_kept += result.low == 0 < truth[key]
     return not_kept
 
 
@@ -272,11 +275,11 @@ def test_frequencies_of_one_run_equal_those_of_the_listings(make_stream: Make) -
 def test_frequencies_equal_those_of_the_listings_for_any_history(make_stream: Make) -> None:
     """Slow (a minute): six blocks, six runs and an audit, each hour compared with the listing."""
     log = requests(random.Random(4))
-    lived, whole = make_stream(FREQUENT, "lived"), make_stream(FREQUENT, "whole")
+    actual, whole = make_stream(FREQUENT, "lived"), make_stream(FREQUENT, "whole")
     late = {2: log[2][1::2], 4: log[4][::2]}
     # Hours 6 and 7 are requested last, after later ones.
     early, later = ((0, 1), (1, 6), (8, HOURS)), ((2, 3), (4, 8), (8, HOURS))
-    live(lived, whole, log, late, early, later, check)
+    live(actual, whole, log, late, early, later, check)
     sketched.findings_of_spells(whole, "frequencies", "heavy_hitter", FREQUENCIES - {"answers"})
     events, hours = whole.rows_of("events"), [micros(hour(number)) for number in range(HOURS)]
     # In chunks of five hours, the last one shorter.
@@ -285,11 +288,11 @@ def test_frequencies_equal_those_of_the_listings_for_any_history(make_stream: Ma
         whole.context(0, HOURS).interval,
     )
     audits = audit(whole.spark, stream, interval, whole.root, freshness_of(whole.stream, whole.snapshot()))
-    assert {found.block for found in audits} == FREQUENCIES
-    for found in audits:
-        assert (found.windows, found.sound) == (HOURS, True)
-        assert found.counts == recounted(whole, found.block, events, hours)
-        assert found.counts["error"] > 0
+    assert {result.block for result in audits} == FREQUENCIES
+    for result in audits:
+        assert (result.windows, result.sound) == (HOURS, True)
+        assert result.counts == recounted(whole, result.block, events, hours)
+        assert result.counts["error"] > 0
     # Every hour stores all the others.
     of_not_kept = {name for name in FREQUENCIES if check_asked(whole, name, events, hours)}
     assert of_not_kept == {"clients", "simple", "splitter", "ever"}
@@ -301,17 +304,17 @@ def test_frequencies_equal_those_of_the_listings_for_any_history(make_stream: Ma
             if "low" in row and row["end"] == hours[-1] + HOUR
         ]
         for row in last[:2]:
-            found = lake.frequency(name, row["item"].decode(), hour(HOURS))
-            assert (found.estimate, found.low, found.high) == (row["estimate"], row["low"], row["high"])
-            assert (found.margin, found.records) == (row["error_bound"], row["records"])
+            result = lake.frequency(name, row["item"].decode(), hour(HOURS))
+            assert (result.estimate, result.low, result.high) == (row["estimate"], row["low"], row["high"])
+            assert (result.margin, result.records) == (row["error_bound"], row["records"])
             sketch = lake.sketch(name, hour(HOURS))
             raw = int(sketch.estimates([row["item"]])[0])
-            assert min(max(raw, found.low), found.high) == found.estimate
+            assert min(max(raw, result.low), result.high) == result.estimate
             assert int((sketch + sketch).estimates([row["item"]])[0]) in range(2 * raw - 1, 2 * raw + 2)
     window = [event["client"] for event in events if event["hour"] >= hour(HOURS - 4)]
     for client in ("10.0.0.5", "10.0.0.12", "nobody"):
-        found = lake.frequency("clients", client, hour(HOURS))
-        assert found.low <= window.count(client) <= found.high
+        result = lake.frequency("clients", client, hour(HOURS))
+        assert result.low <= window.count(client) <= result.high
     pair = ("10.0.0.9", 7)
     assert lake.frequency("answers", [*pair], hour(HOURS)) == lake.frequency("answers", pair, hour(HOURS))
     for sketch, item, at, message in (

@@ -32,17 +32,17 @@ HOUR = 7
 
 
 def block(variant: str = "perfect") -> FrequencyBlock:
-    said = {"item": ["user"], "window": "2 hours", "tick": "20 minutes", "epsilon": 0.6, "delta": 0.2}
-    said["variant"] = variant
-    return frequency_block_of(parse(base() | {"frequency": {"x": said}}), "x")
+    text = {"item": ["user"], "window": "2 hours", "tick": "20 minutes", "epsilon": 0.6, "delta": 0.2}
+    text["variant"] = variant
+    return frequency_block_of(parse(base() | {"frequency": {"x": text}}), "x")
 
 
 def counts(rows: list[tuple[str, int, int]]) -> pa.Table:
     user, tick, records = zip(*rows, strict=True)
-    many = len(rows)
+    count = len(rows)
     return pa.table({
-        "user": user, "long": [False] * many, HOUR_NUMBER: [HOUR] * many, "tick": tick, "records": records,
-        "watched": [False] * many,
+        "user": user, "long": [False] * count, HOUR_NUMBER: [HOUR] * count, "tick": tick, "records": records,
+        "watched": [False] * count,
     })  # fmt: skip
 
 
@@ -63,12 +63,12 @@ TASKS = [("a", 0, 5), ("b", 0, 1), ("a", 2, 7)], [("c", 0, 3), ("d", 1, 2)]
 
 
 def test_partial_matrices_of_tasks_add_up() -> None:
-    apart, wrong = added(block(), counted(block(), *TASKS))
+    separate, wrong = added(block(), counted(block(), *TASKS))
     whole, _ = added(block(), counted(block(), TASKS[0] + TASKS[1]))
     assert wrong == 0
     order = [(column, "ascending") for column in ("row_kind", "tick", "user")]
-    assert apart.sort_by(order).equals(whole.sort_by(order))
-    rows = apart.to_pylist()
+    assert separate.sort_by(order).equals(whole.sort_by(order))
+    rows = separate.to_pylist()
     assert [row["records"] for row in rows if row["row_kind"] == TICK] == [9, 2, 7]
     (whole,) = (row for row in rows if row["row_kind"] == WHOLE)
     assert (whole["records"], sum(whole["cells"])) == (18, 18 * block().shape.rows)
@@ -80,9 +80,9 @@ def test_record_missing_in_a_matrix_is_detected(rows: int, monkeypatch: pytest.M
     matrices_of = tick_matrices.matrices_of
 
     def lacking(*arguments: object) -> np.ndarray:
-        found = matrices_of(*arguments)  # type: ignore[arg-type]
-        found[0, 0, found[0, 0].argmax()] -= 1
-        return found
+        result = matrices_of(*arguments)  # type: ignore[arg-type]
+        result[0, 0, result[0, 0].argmax()] -= 1
+        return result
 
     monkeypatch.setattr(tick_matrices, "matrices_of", lacking)
     _, wrong = added(of, counted(of, TASKS[0]))
@@ -120,10 +120,10 @@ def test_window_whose_rows_do_not_add_up_is_detected(variant: str, hour: int) ->
 def test_cell_state_that_does_not_add_up_is_detected(variant: str, column: str, by: int) -> None:
     of = block(variant)
     rows, _ = added(of, counted(of, *TASKS))
-    left = left_of(of, rows)
-    assert left is not None
-    assert Hours(of, combine_rows(of, rows, left)).totals_off(HOUR) == 0
-    changed = left.to_pylist()
+    remaining = left_of(of, rows)
+    assert remaining is not None
+    assert Hours(of, combine_rows(of, rows, remaining)).totals_off(HOUR) == 0
+    changed = remaining.to_pylist()
     changed[1][column][0] += by
-    again = pa.Table.from_pylist(changed, left.schema)
+    again = pa.Table.from_pylist(changed, remaining.schema)
     assert Hours(of, combine_rows(of, rows, again)).totals_off(HOUR) == 1

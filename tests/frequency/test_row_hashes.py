@@ -11,12 +11,12 @@ from transom.features.frequency.algorithm.row_hashes import PRIME, _line, column
 
 @given(
     items=st.lists(st.binary(max_size=20), max_size=30),
-    many=st.integers(1, 2**32),
+    count=st.integers(1, 2**32),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_many_items_have_the_hashes_of_each(items: list[bytes], many: int, seed: int) -> None:
-    found = columns_of(items, Shape(5, many, seed))
-    assert found.T.tolist() == [list(columns(item, Shape(5, many, seed))) for item in items]
+def test_many_items_have_the_hashes_of_each(items: list[bytes], count: int, seed: int) -> None:
+    result = columns_of(items, Shape(5, count, seed))
+    assert result.T.tolist() == [list(columns(item, Shape(5, count, seed))) for item in items]
 
 
 @given(
@@ -39,10 +39,10 @@ def test_hashes_have_fixed_values() -> None:
 
 
 def test_two_items_collide_as_rarely_as_in_a_universal_family() -> None:
-    many, rows = 28, 4000
-    found = columns_of([b"one", b"other", b"third"], Shape(rows, many, 5))
+    count, rows = 28, 4000
+    result = columns_of([b"one", b"other", b"third"], Shape(rows, count, 5))
     for one, other in ((0, 1), (0, 2), (1, 2)):
-        met = np.count_nonzero(found[:, one] == found[:, other])
-        assert met == pytest.approx(rows / many, abs=4 * (rows / many) ** 0.5)
-    counts = np.bincount(found[:, 0], minlength=many)
-    assert counts.min() > 0.6 * rows / many
+        encountered = np.count_nonzero(result[:, one] == result[:, other])
+        assert encountered == pytest.approx(rows / count, abs=4 * (rows / count) ** 0.5)
+    counts = np.bincount(result[:, 0], minlength=count)
+    assert counts.min() > 0.6 * rows / count

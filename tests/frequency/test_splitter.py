@@ -134,12 +134,12 @@ def at_once(
     """Return all cells, saved and restored after some of the ticks."""
     cells = SplitterCells(SubCells.none(SHAPE.cells), SHAPE.columns, steps, tau, mu)
     for now, tick in enumerate(ticks):
-        seen = np.zeros((SHAPE.rows, SHAPE.columns), dtype=np.int64)
+        observed = np.zeros((SHAPE.rows, SHAPE.columns), dtype=np.int64)
         for item, times in tick.items():
             for cell in cells_of(SHAPE, item):
-                seen[cell] += times
+                observed[cell] += times
         window = ticks[max(0, now - steps + 1) : now + 1]
-        cells.advance(now, seen.reshape(-1), sum(sum(one.values()) for one in window))
+        cells.advance(now, observed.reshape(-1), sum(sum(one.values()) for one in window))
         if now in cuts:
             cells = SplitterCells(cells.sub_cells(now), SHAPE.columns, steps, tau, mu)
     return cells, len(ticks) - 1
@@ -152,14 +152,14 @@ def test_all_cells_at_once_equal_each_cell_to_the_last_bit(
 ) -> None:
     lazy = take(FixedPointSplitter(SHAPE, steps, tau=tau, mu=mu), ticks)
     cells, now = at_once(ticks, steps, tau, mu, sorted(cuts))
-    held = cells.sub_cells(now)
-    found = values(held, now, steps).reshape(SHAPE.rows, SHAPE.columns)
+    stored = cells.sub_cells(now)
+    result = values(stored, now, steps).reshape(SHAPE.rows, SHAPE.columns)
     records = sum(sum(tick.values()) for tick in ticks[max(0, now - steps + 1) :])
-    low, high = (some.reshape(SHAPE.rows, SHAPE.columns) for some in bounds(held, now, steps, records))
+    low, high = (some.reshape(SHAPE.rows, SHAPE.columns) for some in bounds(stored, now, steps, records))
     # Read last, as the lazy form writes down its result.
     assert {cell: lazy.bounds_of(cell) for cell in CELLS} == {cell: (low[cell], high[cell]) for cell in CELLS}
     assert {cell: lazy.value(cell) for cell in CELLS} == {
-        cell: Fraction(int(found[cell]), UNIT) for cell in CELLS
+        cell: Fraction(int(result[cell]), UNIT) for cell in CELLS
     }
 
 
@@ -171,9 +171,9 @@ def test_fixed_point_is_near_the_exact_value() -> None:
     ]
     exact = take(Splitter(SHAPE, 60), ticks)
     cells, now = at_once(ticks, 60, exact.tau, exact.mu)
-    held = cells.sub_cells(now)
-    found = values(held, now, 60) / UNIT
-    assert found == pytest.approx([float(exact.value(cell)) for cell in CELLS], abs=1e-6)
+    stored = cells.sub_cells(now)
+    result = values(stored, now, 60) / UNIT
+    assert result == pytest.approx([float(exact.value(cell)) for cell in CELLS], abs=1e-6)
 
 
 def test_cells_have_room_for_more_sub_cells_at_any_start() -> None:
@@ -184,9 +184,9 @@ def test_cells_have_room_for_more_sub_cells_at_any_start() -> None:
     tau, mu = Fraction(1, 200), Fraction(9, 10)
     lazy = take(FixedPointSplitter(SHAPE, 25, tau=tau, mu=mu), ticks)
     cells, now = at_once(ticks, 25, tau, mu)
-    held = cells.sub_cells(now)
-    assert held.lengths.max() > 8
-    assert [lazy.value(cell) * UNIT for cell in CELLS] == values(held, now, 25).tolist()
+    stored = cells.sub_cells(now)
+    assert stored.lengths.max() > 8
+    assert [lazy.value(cell) * UNIT for cell in CELLS] == values(stored, now, 25).tolist()
 
 
 def test_bounds_of_a_steady_cell_are_at_most_all_records() -> None:
@@ -199,16 +199,16 @@ def test_bounds_of_a_steady_cell_are_at_most_all_records() -> None:
 
 @pytest.mark.full
 def test_memory_depends_on_the_number_of_sub_cells_alone() -> None:
-    cells, most = SplitterCells(SubCells.none(500), 500, 200, Fraction(1, 2000), Fraction(3, 2)), 0
+    cells, limit = SplitterCells(SubCells.none(500), 500, 200, Fraction(1, 2000), Fraction(3, 2)), 0
     for now in range(600):
-        seen = np.ones(500, dtype=np.int64)
-        seen[7] = 400 if now % 2 else 100
-        cells.advance(now, seen, 200 * (499 + 250))
-        most = max(most, int(cells.sub_cells(now).lengths.sum()))
+        observed = np.ones(500, dtype=np.int64)
+        observed[7] = 400 if now % 2 else 100
+        cells.advance(now, observed, 200 * (499 + 250))
+        limit = max(limit, int(cells.sub_cells(now).lengths.sum()))
     assert cells.sub_cells(600).lengths.max() > 100
-    held = [field for field in vars(cells).values() if isinstance(field, np.ndarray)]
-    held += vars(cells)["_fields"].values()
-    assert sum(field.size for field in held) < 10 * 3 * most
+    stored = [field for field in vars(cells).values() if isinstance(field, np.ndarray)]
+    stored += vars(cells)["_fields"].values()
+    assert sum(field.size for field in stored) < 10 * 3 * limit
 
 
 @given(

@@ -49,14 +49,14 @@ def test_windows_equal_those_of_the_listings(
         for item, times in tick.items():
             listing.update_sample(item, times)
         listing.update_tick()
-        held = np.zeros((SHAPE.rows, SHAPE.columns), dtype=np.int64)
+        stored = np.zeros((SHAPE.rows, SHAPE.columns), dtype=np.int64)
         for begin, last, parts in shares(variant, steps, now):
             assert now - begin < (2 * steps - 1 if variant == "proportional" else steps)
             some = of_ticks[max(0, begin - first) : max(0, last - first + 1)]
-            held += parts * some.sum(axis=0)
+            stored += parts * some.sum(axis=0)
         for row in range(SHAPE.rows):
             for column in range(SHAPE.columns):
-                assert Fraction(int(held[row, column]), steps) == listing.value(Cell(row, column))
+                assert Fraction(int(stored[row, column]), steps) == listing.value(Cell(row, column))
 
 
 @given(ticks=TICKS.filter(bool), nodes=st.integers(1, 4), seed=st.integers(0, 99))
@@ -76,9 +76,9 @@ def test_matrices_add_up_for_any_division_of_records(
 def test_every_record_is_counted_once_in_each_row() -> None:
     tick, times = np.array([0, 2, 2, 0]), np.array([3, 1, 10**7, 4])
     columns = np.array([[0, 1, 1, 0], [2, 2, 4, 0]])
-    found = matrices_of(SHAPE, columns, times, tick, 3)
-    assert found[0].tolist() == [[7, 0, 0, 0, 0], [4, 0, 3, 0, 0]]
-    assert found.sum(axis=2).tolist() == [[7, 7], [0, 0], [10**7 + 1, 10**7 + 1]]
+    result = matrices_of(SHAPE, columns, times, tick, 3)
+    assert result[0].tolist() == [[7, 0, 0, 0, 0], [4, 0, 3, 0, 0]]
+    assert result.sum(axis=2).tolist() == [[7, 7], [0, 0], [10**7 + 1, 10**7 + 1]]
 
 
 def test_number_of_records_above_the_limit_is_refused() -> None:

@@ -12,44 +12,48 @@ from transom.features.frequency.windows import Window
 RECORDS = st.lists(st.integers(1, 6), max_size=20)
 
 
-@given(records=RECORDS, many=st.integers(1, 8), seed=st.integers(0, 9))
-def test_largest_items_equal_those_of_a_sort(records: list[int], many: int, seed: int) -> None:
+@given(records=RECORDS, count=st.integers(1, 8), seed=st.integers(0, 9))
+def test_largest_items_equal_those_of_a_sort(records: list[int], count: int, seed: int) -> None:
     keys = [b"%d" % n for n in np.random.default_rng(seed).permutation(len(records))]
-    taken, left_out = top_k(np.array(records, dtype=np.int64), keys, many)
+    selected, left_out = top_k(np.array(records, dtype=np.int64), keys, count)
     order = sorted(range(len(records)), key=lambda n: (-records[n], keys[n]))
-    assert taken.tolist() == sorted(order[:many])
-    assert left_out == max((records[n] for n in order[many:]), default=0)
+    assert selected.tolist() == sorted(order[:count])
+    assert left_out == max((records[n] for n in order[count:]), default=0)
 
 
 HOURS = st.lists(st.dictionaries(st.integers(0, 9), st.integers(1, 9), max_size=8), min_size=1, max_size=6)
 
 
-@given(hours=HOURS, many=st.integers(1, 3), watched=st.sets(st.integers(0, 9), max_size=2), data=st.data())
+@given(hours=HOURS, count=st.integers(1, 3), watched=st.sets(st.integers(0, 9), max_size=2), data=st.data())
 def test_bounds_of_an_item_contain_its_count(
-    hours: list[dict[int, int]], many: int, watched: set[int], data: st.DataObject
+    hours: list[dict[int, int]], count: int, watched: set[int], data: st.DataObject
 ) -> None:
     rows, left_out = [], []
-    for number, seen in enumerate(hours):
-        others = sorted(seen.keys() - watched, key=lambda item: (-seen[item], item))
-        rows += [(number, item, seen[item]) for item in sorted({*others[:many], *(watched & seen.keys())})]
-        left_out.append(max((seen[item] for item in others[many:]), default=0))
+    for number, observed in enumerate(hours):
+        others = sorted(observed.keys() - watched, key=lambda item: (-observed[item], item))
+        rows += [
+            (number, item, observed[item]) for item in sorted({*others[:count], *(watched & observed.keys())})
+        ]
+        left_out.append(max((observed[item] for item in others[count:]), default=0))
     hour, item, records = (np.array([row[n] for row in rows], dtype=np.int64) for n in range(3))
-    kept = HourlyTopItems(item, hour, records, np.arange(len(hours)), np.array(left_out))
+    retained = HourlyTopItems(item, hour, records, np.arange(len(hours)), np.array(left_out))
     # After the last: a window that ends before any record.
     first = data.draw(st.integers(0, len(hours) + 2))
     last = data.draw(st.integers(0, len(hours) - 1))
-    asked = data.draw(st.sets(st.integers(0, 9)))
-    found = kept.within(
-        first, last, np.array(sorted(watched), dtype=np.int64), np.array(sorted(asked), dtype=np.int64)
+    requested = data.draw(st.sets(st.integers(0, 9)))
+    result = retained.within(
+        first, last, np.array(sorted(watched), dtype=np.int64), np.array(sorted(requested), dtype=np.int64)
     )
-    truth = sum((Counter(seen) for seen in hours[first : last + 1]), Counter[int]())
+    truth = sum((Counter(observed) for observed in hours[first : last + 1]), Counter[int]())
     bounds = {
         item: (low, high)
-        for item, low, high in zip(found.item.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+        for item, low, high in zip(
+            result.item.tolist(), result.low.tolist(), result.high.tolist(), strict=True
+        )
     }
-    assert bounds.keys() >= asked | watched
+    assert bounds.keys() >= requested | watched
     for one in range(10):
-        low, high = bounds.get(one, (0, found.unseen))
+        low, high = bounds.get(one, (0, result.unseen))
         assert low <= truth[one] <= high
         if one in watched:
             assert low == high

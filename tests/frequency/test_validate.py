@@ -17,7 +17,7 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("text", "message"),
     [
         ({**F, "tick": "7 minutes"}, "tick: must divide an hour; got 7 minutes"),
         ({**F, "tick": "2 hours"}, "tick: must divide an hour; got 2 hours"),
@@ -81,8 +81,8 @@ F = {"item": ["user"], "window": "24 hours", "tick": "5 minutes", "epsilon": 0.0
         ({**F, "windw": "1 day"}, "frequency.x: unknown field 'windw'; nearest: window"),
     ],
 )  # fmt: skip
-def test_invalid_frequency_block_is_refused_with_reason(said: dict[str, Any], message: str) -> None:
-    assert refusal_of_block("frequency", said) == message
+def test_invalid_frequency_block_is_refused_with_reason(text: dict[str, Any], message: str) -> None:
+    assert refusal_of_block("frequency", text) == message
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_each_block_is_described_in_one_line() -> None:
 
 
 def test_number_of_stored_items_includes_all_possible_heavy_ones() -> None:
-    kept = [
+    retained = [
         Frequency.model_validate({**F, "top": top, "min_share": heavy}).capacity
         for top, heavy in ((20, 0.05), (1, 0.02))
     ]
-    assert kept == [200, 50]
+    assert retained == [200, 50]

@@ -30,7 +30,7 @@ def test_sum_of_sketches_is_the_sketch_of_one_stream(
     one: list[int], other: list[int], third: list[int]
 ) -> None:
     a, b, c = map(sketch, (one, other, third))
-    whole = sketch([sum(many) for many in zip(one, other, third, strict=True)])
+    whole = sketch([sum(count) for count in zip(one, other, third, strict=True)])
     for added in ((a + b) + c, a + (b + c), c + (b + a)):
         assert np.array_equal(added.counts, whole.counts)
         assert added.records == whole.records
@@ -73,9 +73,9 @@ def test_sketches_that_cannot_be_added_are_refused(change: dict[str, object], me
 
 
 def test_number_of_records_above_the_limit_is_refused() -> None:
-    many = replace(sketch([0] * len(ITEMS)), records=2**61)
+    count = replace(sketch([0] * len(ITEMS)), records=2**61)
     with pytest.raises(OverflowError, match=r"^4611686018427387904 records, in parts of 1 / 1, cannot"):
-        _ = many + many
+        _ = count + count
 
 
 def test_matrix_of_another_shape_is_refused() -> None:

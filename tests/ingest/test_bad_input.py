@@ -109,9 +109,9 @@ def test_file_removed_between_listing_and_reading_counts_as_not_listed(
 
     def ingest_without(goes: Path) -> None:
         def listed_then_gone(names: FileNames) -> Landing:
-            found = read(names)
+            result = read(names)
             goes.unlink()
-            return found
+            return result
 
         with monkeypatch.context() as patch:
             patch.setattr(Landing, "read", listed_then_gone)
@@ -253,7 +253,7 @@ def build(day: StreamHarness) -> None:
 @pytest.mark.full
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process are Linux's")
 @pytest.mark.parametrize(
-    ("table", "most"),
+    ("table", "limit"),
     [
         ("events", small.MAX_DRIVER_BYTES),
         ("granules", 0),
@@ -262,14 +262,14 @@ def build(day: StreamHarness) -> None:
     ],
 )
 def test_full_disk_loses_no_rows(
-    make_stream: Make, monkeypatch: pytest.MonkeyPatch, table: str, most: int
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch, table: str, limit: int
 ) -> None:
     """For rows written by the driver, and for rows written by Spark.
 
     Slow (10 seconds each): a run that fails, and a complete one.
     """
     alone, day = make_stream(PLAIN, "alone", ready=build), make_stream(PLAIN)
-    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", limit)
     land_two_hours(day)
     java = int(day.spark._jvm.java.lang.ProcessHandle.current().pid())
     soft, hard = resource.prlimit(java, resource.RLIMIT_FSIZE)

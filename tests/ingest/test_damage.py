@@ -51,18 +51,25 @@ def test_damaged_entry_stays_damaged_while_a_run_writes_it(tmp_path: Path) -> No
     ledger.claim("ingest", [node], "v")
     ledger.publish("ingest", {node: DAMAGED}, "v")
     ledger.claim("ingest", [node], "killed")
-    held = ledger.snapshot()[node]
-    assert held.status == "writing"
-    assert held.damaged
-    assert (held.state_before_claim().status, held.state_before_claim().reason) == ("damaged", "damaged: f")
+    retained = ledger.snapshot()[node]
+    assert retained.status == "writing"
+    assert retained.damaged
+    assert (retained.state_before_claim().status, retained.state_before_claim().reason) == (
+        "damaged",
+        "damaged: f",
+    )
 
 
 def test_damaged_partition_is_stale_and_its_rows_are_not_retained() -> None:
     node = partition_of("events", at(1))
     assert is_stale(DAMAGED, {"specification": "now"}, "")
-    stands = replace(DAMAGED, status="published")
+    is_published = replace(DAMAGED, status="published")
     snapshot = LedgerSnapshot(
-        {node: DAMAGED, partition_of("events", at(2)): stands, partition_of("events", at(3)): stands}
+        {
+            node: DAMAGED,
+            partition_of("events", at(2)): is_published,
+            partition_of("events", at(3)): is_published,
+        }
     )
     assert readable(snapshot, {at(1), at(2)}) == [partition_of("events", at(2))]
 
@@ -82,8 +89,8 @@ def test_rows_of_hours_to_read_again_come_from_existing_files() -> None:
     read = decide(known, there, {"f": content("ab")}, {"f"}, RULES, {at(0)})
     (source,) = read.added
     assert (read.removed, read.added, read.files) == ({source: {at(0)}}, {source: "f"}, {})
-    gone = decide(known, {}, {}, {"f"}, RULES, {at(0)})
-    assert (gone.added, gone.unread, gone.files["f"].status) == ({}, frozenset(), "missing")
+    removed = decide(known, {}, {}, {"f"}, RULES, {at(0)})
+    assert (removed.added, removed.unread, removed.files["f"].status) == ({}, frozenset(), "missing")
 
 
 def lossy(known: dict[str, FileRecord], entry: PartitionState) -> IngestSnapshot:
@@ -149,19 +156,19 @@ def within(
 def test_hour_waits_for_a_file_with_hours_outside_the_run() -> None:
     known = one(hours=range(10))
     there = {"f": listed("f", None)}
-    found = within(known, there, 5, 6, 5)
-    (cause,) = waiting_partitions(found).values()
+    result = within(known, there, 5, 6, 5)
+    (cause,) = waiting_partitions(result).values()
     assert (
         cause == "damaged: f; its rows come back with f, by a run from 2015-05-17T00:00 to 2015-05-17T10:00"
     )
-    held = found.keep_damage(waiting_partitions(found))
-    assert held.kept_hours == {at(5)}
-    assert (held.to_reread, held.lost("events")) == (frozenset(), frozenset())
-    assert not held.rules.permitted(at(5)), "no other file puts rows in it, either"
-    assert held.rules.permitted(at(6))
-    again = replace(held.ledger_state[partition_of("events", at(5))], reason=cause)
+    retained = result.keep_damage(waiting_partitions(result))
+    assert retained.kept_hours == {at(5)}
+    assert (retained.to_reread, retained.lost("events")) == (frozenset(), frozenset())
+    assert not retained.rules.permitted(at(5)), "no other file puts rows in it, either"
+    assert retained.rules.permitted(at(6))
+    again = replace(retained.ledger_state[partition_of("events", at(5))], reason=cause)
     once_more = replace(
-        found, ledger_state=found.ledger_state.updated({partition_of("events", at(5)): again})
+        result, ledger_state=result.ledger_state.updated({partition_of("events", at(5)): again})
     )
     assert list(waiting_partitions(once_more).values()) == [cause]
     assert waiting_partitions(within(known, there, 0, 10, 5)) == {}, "a run over all its hours takes it"
@@ -171,11 +178,11 @@ def test_hour_waits_for_a_file_with_hours_outside_the_run() -> None:
 def test_hour_waits_for_a_file_with_an_hour_that_waits() -> None:
     known = one(hours=range(10)) | later("cd", 4, 5)
     there = {"f": listed("f", None), "g": listed("g", None)}
-    found = within(known, there, 5, 6, 4)
-    assert found.keep_damage(waiting_partitions(found)).kept_hours == {at(4)}
+    result = within(known, there, 5, 6, 4)
+    assert result.keep_damage(waiting_partitions(result)).kept_hours == {at(4)}
     known = one(hours=range(5, 12)) | later("cd", 4, 5)
-    found = within(known, there, 5, 6, 4, 5)
-    assert found.keep_damage(waiting_partitions(found)).kept_hours == {at(4), at(5)}
+    result = within(known, there, 5, 6, 4, 5)
+    assert result.keep_damage(waiting_partitions(result)).kept_hours == {at(4), at(5)}
 
 
 def test_rows_read_again_do_not_count_as_lost() -> None:
@@ -189,15 +196,15 @@ def test_rows_read_again_do_not_count_as_lost() -> None:
 def test_rows_of_files_not_read_again_are_compared_in_a_recomputed_hour() -> None:
     known = one(hours=range(10)) | later("cd", 5)
     there = {"f": listed("f", None), "g": listed("g", None)}
-    found = replace(within(known, there, 5, 6), recompute=frozenset([at(5)]))
-    decisions = decide(known, there, {"g": content("cd", (5,))}, there, found.rules, found.to_reread)
+    result = replace(within(known, there, 5, 6), recompute=frozenset([at(5)]))
+    decisions = decide(known, there, {"g": content("cd", (5,))}, there, result.rules, result.to_reread)
     assert list(decisions.added.values()) == ["g"]
-    stays = hours_with_kept_rows(found, IngestDecision(decisions, known, {}, {}, ()))
+    stays = hours_with_kept_rows(result, IngestDecision(decisions, known, {}, {}, ()))
     assert {hour: [file.path for file in files] for hour, files in stays.items()} == {at(5): ["f"]}
-    assert cause_of(stays[at(5)], found).endswith(
+    assert cause_of(stays[at(5)], result).endswith(
         "ledger; its rows come back with f, by a run from 2015-05-17T00:00 to 2015-05-17T10:00"
     )
-    assert cause_of(stays[at(5)], replace(found, listed={})).endswith(
+    assert cause_of(stays[at(5)], replace(result, listed={})).endswith(
         "ledger; f has changed or is gone, so they cannot be read again"
     )
     usual = within(known, there, 5, 6)
@@ -219,11 +226,11 @@ def test_rows_of_files_not_read_again_are_compared_in_a_recomputed_hour() -> Non
 def test_stored_rows_that_differ_from_their_digest_are_damaged(
     table: str, made_by: str, stored: tuple[int, str], wrong: bool
 ) -> None:
-    found = replace(within(one(), {}, 0, 1), expected=lambda _: {"specification": "now"})
+    result = replace(within(one(), {}, 0, 1), expected=lambda _: {"specification": "now"})
     node = partition_of(table, at(0))
     entry = replace(DAMAGED, status="published", rows=1, input_hashes={"specification": made_by})
-    figures = {node: dict(zip(("count", "digest"), stored, strict=True))}
-    assert differing(found, {node: entry}, figures) == ([node] if wrong else [])
+    values = {node: dict(zip(("count", "digest"), stored, strict=True))}
+    assert differing(result, {node: entry}, values) == ([node] if wrong else [])
 
 
 @pytest.fixture
@@ -239,15 +246,15 @@ def table(tmp_path: Path) -> str:
 def faults(root: str) -> dict[datetime | None, str]:
     """Return the faults of files, by hour."""
     system, folder = resolve_filesystem(f"{root}/t")
-    seen = {file.hour: fault_of(system, folder, file) for file in files_of(DeltaTable(f"{root}/t"))}
-    return {hour: fault for hour, fault in seen.items() if fault}
+    observed = {file.hour: fault_of(system, folder, file) for file in files_of(DeltaTable(f"{root}/t"))}
+    return {hour: fault for hour, fault in observed.items() if fault}
 
 
 def test_changed_rows_of_equal_size_are_no_fault_of_the_file(table: str) -> None:
     damaging.changed(table, "t", at(0))
     assert faults(table) == {}
-    held = sorted(row["x"] for row in read_rows(DeltaTable(f"{table}/t"), in_hours_sql([at(0)])))
-    assert held == sorted([*range(1, 1000), 1])
+    retained = sorted(row["x"] for row in read_rows(DeltaTable(f"{table}/t"), in_hours_sql([at(0)])))
+    assert retained == sorted([*range(1, 1000), 1])
 
 
 def test_truncated_missing_and_flipped_files_are_faults(table: str) -> None:
@@ -286,7 +293,7 @@ def test_damage_is_described_in_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("texts", "expected"),
     [
         ([], False),
         (["--recompute"], True),
@@ -294,9 +301,9 @@ def test_damage_is_described_in_one_line() -> None:
         (["--recompute", "true"], True),
     ],
 )
-def test_recompute_switch_marks_hours(words: list[str], expected: bool) -> None:
+def test_recompute_switch_marks_hours(texts: list[str], expected: bool) -> None:
     needed = ["--stream", "s", "--lake", "l", "--from", "a", "--to", "b"]
-    assert application.arg_parser("a job").parse_args([*needed, *words]).recompute is expected
+    assert application.arg_parser("a job").parse_args([*needed, *texts]).recompute is expected
 
 
 def test_invalid_switch_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,17 +40,17 @@ def land(harness: StreamHarness, number: int, records: list[Record], name: str =
 
 def rows(harness: StreamHarness, table: str) -> set[Row]:
     """Return the rows of a table: seconds since the day began, identity, duration."""
-    found = (
+    result = (
         harness.table(table).selectExpr("unix_micros(event_time) DIV 1000000 AS at", "uid", "took").collect()
     )
-    return {(int(row.at - hour(0).timestamp()), row.uid, row.took) for row in found}
+    return {(int(row.at - hour(0).timestamp()), row.uid, row.took) for row in result}
 
 
 def counts(harness: StreamHarness) -> dict[str, tuple[int, int]]:
     """Return for each file the number of events and of duplicates."""
-    found = harness.table("files").collect()
+    result = harness.table("files").collect()
     return {
-        row.path.removeprefix("landing/2015-05-17-")[:-7]: (row.accepted, row.duplicates) for row in found
+        row.path.removeprefix("landing/2015-05-17-")[:-7]: (row.accepted, row.duplicates) for row in result
     }
 
 
@@ -63,9 +63,9 @@ ALONE: set[Row] = {(20, None, 1), (30, None, 1), (3590, "b", 1), (3600, "b", 9),
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("text", "kept"), [(FIRST, (5, "a", None)), (LONGEST, (11, "a", 5))])
+@pytest.mark.parametrize(("text", "retained"), [(FIRST, (5, "a", None)), (LONGEST, (11, "a", 5))])
 def test_one_record_of_each_identity_is_retained_and_others_return_when_it_is_gone(
-    make_stream: Make, text: str, kept: Row
+    make_stream: Make, text: str, retained: Row
 ) -> None:
     """Slow (20 seconds each): several runs of all stages."""
     same: set[Row] = {(5, "a", None), (10, "a", 1), (11, "a", 5), (12, "a", 5)}
@@ -73,8 +73,8 @@ def test_one_record_of_each_identity_is_retained_and_others_return_when_it_is_go
     land(day, 0, MORNING)
     land(day, 0, AGAIN, ".again")
     day.run(0, 2)
-    assert rows(day, "events") == {kept, *ALONE}
-    assert rows(day, "duplicates") == {*same - {kept}, (3599, "b", 0)}
+    assert rows(day, "events") == {retained, *ALONE}
+    assert rows(day, "duplicates") == {*same - {retained}, (3599, "b", 0)}
     day.assert_ledger_true()
     # The file of the retained record no longer contains it.
     land(day, 0, MORNING[2:] if text == FIRST else MORNING, "")
@@ -83,8 +83,8 @@ def test_one_record_of_each_identity_is_retained_and_others_return_when_it_is_go
     whole = make_stream(text, "whole")
     whole.run(0, 2)
     assert whole.state() == day.state()
-    left = (11, "a", 5) if text == FIRST else (10, "a", 1)
-    assert (left in rows(day, "events"), left in rows(day, "duplicates")) == (True, False)
+    remaining = (11, "a", 5) if text == FIRST else (10, "a", 1)
+    assert (remaining in rows(day, "events"), remaining in rows(day, "duplicates")) == (True, False)
     day.assert_ledger_true()
     # Without a rule there are no duplicates.
     make_stream(SHIPPED).run(0, 2)

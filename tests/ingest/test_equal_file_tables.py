@@ -52,7 +52,9 @@ def test_equal_files_of_two_hosts_both_count_and_a_compressed_copy_does_not(make
     assert counts(day) == {1: 120, 2: 120}
     verdict = evaluate_gate(day.ledger, "ingest", "web", Interval(hour(1), hour(3)), "")
     (warning,) = verdict.warnings
-    assert {check: seen.observed for check, seen in failed(day, "ingest").items()} == {"files_distinct": 1}
+    assert {check: observed.observed for check, observed in failed(day, "ingest").items()} == {
+        "files_distinct": 1
+    }
     assert "files_distinct" in warning
     folder = "landing/web/2015-05-17"
     assert f"{folder}/web2.01.log holds the same bytes as {folder}/web1.01.log; both count" in warning

@@ -125,11 +125,11 @@ def test_equal_files_with_several_rotation_numbers_are_reported() -> None:
     assert rows(files) == 1
     (equal,) = equal_files(files.values(), names_of(of)).values()
     assert equal.words == "2024-05-06/11/web.2 holds the same bytes as 2024-05-06/11/web.1; they count once"
-    gone = {
+    removed = {
         path: replace(file, status="missing") if path.endswith("1") else file for path, file in files.items()
     }
     # One of them may be gone when the other one arrives.
-    (equal,) = equal_files(gone.values(), names_of(of)).values()
+    (equal,) = equal_files(removed.values(), names_of(of)).values()
     assert equal.words == "2024-05-06/11/web.2 holds the same bytes as 2024-05-06/11/web.1; they count once"
 
 
@@ -137,10 +137,10 @@ def test_rotation_number_after_an_extension_that_increases_is_not_reported() -> 
     of = stream()
     files = known(of, "2024-05-06/web1.11.log.1", "2024-05-06/web1.11.log.2")
     assert len(equal_files(files.values(), names_of(of))) == 1
-    gone = {
+    removed = {
         path: replace(file, status="missing") if path.endswith("1") else file for path, file in files.items()
     }
-    assert equal_files(gone.values(), names_of(of)) == {}
+    assert equal_files(removed.values(), names_of(of)) == {}
 
 
 def test_equal_files_of_two_ip_addresses_both_count() -> None:
@@ -179,8 +179,8 @@ def test_copies_count_once_if_the_stream_declares_it() -> None:
 def test_equal_files_without_events_give_no_warning() -> None:
     of = stream()
     rules = replace(RULES, name_of=names_of(of))
-    seen = listed_files(of, "2024-05-06/web1.11.log", "2024-05-06/web2.11.log", text="")
-    empty = {path: (one, replace(read, accepted=0)) for path, (one, read) in seen.items()}
+    observed = listed_files(of, "2024-05-06/web1.11.log", "2024-05-06/web2.11.log", text="")
+    empty = {path: (one, replace(read, accepted=0)) for path, (one, read) in observed.items()}
     files = after({}, run({}, empty, rules))
     assert equal_files(files.values(), names_of(of)) == {}
 

@@ -47,8 +47,8 @@ def check_file(
     listed = {PATH: ListedFile(PATH, 9, DAY, {}, named)}
     monkeypatch.setattr(module, "sample_failing_rows", lambda *_, **__: [])
     readings = [FileReadTask(listed[PATH], f"/{PATH}")]
-    found, verdicts = check_files(stream, readings, {PATH: read}, Mock())
-    return found[PATH], next(verdict for verdict in verdicts if verdict.check == "hours_bounded")
+    result, verdicts = check_files(stream, readings, {PATH: read}, Mock())
+    return result[PATH], next(verdict for verdict in verdicts if verdict.check == "hours_bounded")
 
 
 @pytest.mark.parametrize("named", [None, at(3)])

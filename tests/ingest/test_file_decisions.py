@@ -40,25 +40,25 @@ def test_grown_file_replaces_the_old_one() -> None:
 def test_changed_file_is_a_conflict_until_the_stream_accepts_it() -> None:
     known = one("ab")
     changed = {"f": (listed("f", touched=2), content("xy"))}
-    held = run(known, changed)
-    assert held.files["f"].status == "conflict"
-    assert (held.files["f"].source_id, held.files["f"].last_read_source_id) == (
+    stored = run(known, changed)
+    assert stored.files["f"].status == "conflict"
+    assert (stored.files["f"].source_id, stored.files["f"].last_read_source_id) == (
         content("ab").source_id, content("xy").source_id
     )  # fmt: skip
-    assert not held.added
-    assert not needs_read(listed("f", touched=2), held.files["f"], RULES)
+    assert not stored.added
+    assert not needs_read(listed("f", touched=2), stored.files["f"], RULES)
     replacing = replace(RULES, replace_changed=True)
-    assert needs_read(listed("f", touched=2), held.files["f"], replacing)
-    taken = run(after(known, held), changed, replacing)
-    assert taken.files["f"].source_id == content("xy").source_id
-    back = run(after(known, held), {"f": (listed("f", touched=3), content("ab"))})
+    assert needs_read(listed("f", touched=2), stored.files["f"], replacing)
+    selected = run(after(known, stored), changed, replacing)
+    assert selected.files["f"].source_id == content("xy").source_id
+    back = run(after(known, stored), {"f": (listed("f", touched=3), content("ab"))})
     assert (back.files["f"].status, back.added) == ("ingested", {})
 
 
 def test_conflicting_file_is_recognised_by_its_own_size() -> None:
     longer = replace(listed("f", touched=2), size=11)
-    held = run(one("ab"), {"f": (longer, content("xyz"))}).files["f"]
-    assert (held.status, needs_read(longer, held, RULES)) == ("conflict", False)
+    stored = run(one("ab"), {"f": (longer, content("xyz"))}).files["f"]
+    assert (stored.status, needs_read(longer, stored, RULES)) == ("conflict", False)
 
 
 def test_file_without_published_rows_may_change() -> None:
@@ -115,11 +115,11 @@ def test_equal_file_with_a_smaller_name_of_another_hour_has_its_own_rows() -> No
 def test_file_whose_rows_belong_to_another_one_is_examined_again() -> None:
     known = one("ab")
     there = {"f": listed("f", touched=2), "g": listed("g")}
-    held = after(known, decide(known, there, {"f": content("xy")}, {"f"}, RULES))
-    assert held["f"].status == "conflict"
-    first = decide(held, there, {"g": content("ab")}, {"g"}, RULES)
+    stored = after(known, decide(known, there, {"f": content("xy")}, {"f"}, RULES))
+    assert stored["f"].status == "conflict"
+    first = decide(stored, there, {"g": content("ab")}, {"g"}, RULES)
     assert first.unread == {"f"}
-    both = decide(held, there, {"g": content("ab"), "f": content("xy")}, {"g"}, RULES)
+    both = decide(stored, there, {"g": content("ab"), "f": content("xy")}, {"g"}, RULES)
     assert {path: (file.status, file.source_id) for path, file in both.files.items()} == {
         "f": ("ingested", content("xy").source_id), "g": ("ingested", content("ab").source_id)
     }  # fmt: skip
@@ -177,11 +177,15 @@ def test_changed_meaning_of_a_name_is_no_conflict(text: str) -> None:
     assert not needs_read(listed("f"), known["f"], RULES)
     for there in (replace(listed("f"), captures={"host": "a"}), listed("f", 1)):
         assert needs_read(there, known["f"], RULES)
-        found = content(text)
-        found = replace(found, source_id=source_id(found.digest, there.captures), prefixes={})
-        taken = run(known, {"f": (there, found)}).files["f"]
-        assert (taken.status, taken.source_id, taken.hour) == ("ingested", found.source_id, there.hour)
-        assert not needs_read(there, taken, RULES)
+        result = content(text)
+        result = replace(result, source_id=source_id(result.digest, there.captures), prefixes={})
+        selected = run(known, {"f": (there, result)}).files["f"]
+        assert (selected.status, selected.source_id, selected.hour) == (
+            "ingested",
+            result.source_id,
+            there.hour,
+        )
+        assert not needs_read(there, selected, RULES)
 
 
 def test_hours_of_names_with_changed_meaning_are_stale() -> None:
@@ -201,9 +205,9 @@ def test_start_time_in_a_name_distinguishes_equal_files_of_relative_times() -> N
     ids = {source_id("d", {}, origin) for origin in (None, at(0), at(1), at(0) + HOUR / 2)}
     assert len(ids) == 4
     counted = replace(listed("f"), origin=at(0))
-    found = content("ab")
-    found = replace(found, source_id=source_id(found.digest, {}, at(0)))
-    known = after({}, run({}, {"f": (counted, found)}))
+    result = content("ab")
+    result = replace(result, source_id=source_id(result.digest, {}, at(0)))
+    known = after({}, run({}, {"f": (counted, result)}))
     assert not needs_read(counted, known["f"], RULES)
     # The pattern has changed: the same name has another minute of the hour.
     assert needs_read(replace(counted, origin=at(0) + HOUR / 2), known["f"], RULES)
@@ -214,8 +218,8 @@ def test_incompleteness_of_a_content_lasts_as_long_as_it_is_published() -> None:
     known = after({}, run({}, {"f": (listed("f"), cut)}))
     expected = ("f: file_readable: the stream ends inside a gzip member",)
     assert missing(known) == expected
-    gone = after(known, run(known, {}))
-    assert (gone["f"].status, missing(gone)) == ("missing", expected)
+    removed = after(known, run(known, {}))
+    assert (removed["f"].status, missing(removed)) == ("missing", expected)
     conflict = after(known, run(known, {"f": (listed("f", touched=2), content("xy"))}))
     assert (conflict["f"].status, missing(conflict)) == ("conflict", expected)
     assert state(conflict).at_fault["files_unchanged"] == [f"f: {conflict['f'].status_reason}"]
@@ -231,19 +235,19 @@ def test_conflicting_file_is_missing_in_all_its_hours() -> None:
     for rules, failed in ((RULES, "rejected_share"), (near, None)):
         grown = {"f": (listed("f", touched=2), content("abc", (0, 1), failed))}
         fresh = after({}, run({}, grown, rules))
-        held = after(one("ab"), run(one("ab"), grown, rules))
-        assert held["f"].source_id == content("ab").source_id
-        words = "f: withheld, the finding of 2015-05-17T00:00 says why"
+        stored = after(one("ab"), run(one("ab"), grown, rules))
+        assert stored["f"].source_id == content("ab").source_id
+        texts = "f: withheld, the finding of 2015-05-17T00:00 says why"
         if rules is near:
-            words = (
+            texts = (
                 "f: its events lie in 2015-05-17T00:00 to 2015-05-17T02:00; a run of that interval takes it"
             )
-        assert missing(held, 1) == missing(fresh, 1) == (words,)
-        back = after(held, run(held, {"f": (listed("f", touched=3), content("ab"))}, rules))
+        assert missing(stored, 1) == missing(fresh, 1) == (texts,)
+        back = after(stored, run(stored, {"f": (listed("f", touched=3), content("ab"))}, rules))
         assert back["f"].status == "ingested"
         assert missing(back, 1) == ()
-        gone = after(held, run(held, {}))
-        assert (missing(gone, 1), gone["f"].touched) == ((), {at(0)})
+        removed = after(stored, run(stored, {}))
+        assert (missing(removed, 1), removed["f"].touched) == ((), {at(0)})
     conflict = after(one("ab"), run(one("ab"), {"f": (listed("f", touched=2), content("xy", (0, 1)))}))
     assert conflict["f"].touched == {at(0)}
 
@@ -307,41 +311,41 @@ def test_unreadable_file_is_read_again_and_no_conflict() -> None:
         content("", ()), source_id="", digest="", failed="cannot be read: Input/output error"
     )
     there = listed("f", touched=2)
-    held = after(known, run(known, {"f": (there, unreadable)}))
-    assert (held["f"].status, held["f"].source_id) == ("quarantined", content("ab").source_id)
-    assert [cause.text for cause in state(held).wrong] == ["f: cannot be read: Input/output error"]
-    assert needs_read(there, held["f"], RULES)
-    mended = after(held, run(held, {"f": (there, content("abc"))}))
+    stored = after(known, run(known, {"f": (there, unreadable)}))
+    assert (stored["f"].status, stored["f"].source_id) == ("quarantined", content("ab").source_id)
+    assert [cause.text for cause in state(stored).wrong] == ["f: cannot be read: Input/output error"]
+    assert needs_read(there, stored["f"], RULES)
+    mended = after(stored, run(stored, {"f": (there, content("abc"))}))
     assert (mended["f"].status, mended["f"].source_id) == ("ingested", content("abc").source_id)
 
 
 def test_duplicates_are_counted_by_content_for_any_names() -> None:
     (file,) = one("abc").values()
-    held = replace(file, accepted=5, duplicates=3, lines=8)
-    known = {"f": held, "again": replace(held, path="again", status="duplicate")}
+    stored = replace(file, accepted=5, duplicates=3, lines=8)
+    known = {"f": stored, "again": replace(stored, path="again", status="duplicate")}
     # Read again, as a new file appeared next to them: their duplicates are not known yet.
     afresh = {path: replace(file, accepted=8, duplicates=0) for path, file in known.items()}
-    other = replace(held, path="other", source_id="other", accepted=4, duplicates=0, lines=4)
+    other = replace(stored, path="other", source_id="other", accepted=4, duplicates=0, lines=4)
     held_back = replace(other, path="back", source_id=None)
     files = {**afresh, "other": other, "back": held_back}
-    assert held.source_id is not None
+    assert stored.source_id is not None
     assert with_duplicates(files, known, (), {}) == {**known, "other": other, "back": held_back}
-    moved = with_duplicates(files, known, (), {held.source_id: -2, "other": 2})
+    moved = with_duplicates(files, known, (), {stored.source_id: -2, "other": 2})
     assert {path: (file.accepted, file.duplicates) for path, file in moved.items()} == {
         "f": (7, 1), "again": (7, 1), "other": (2, 2), "back": (4, 0),
     }  # fmt: skip
     # Rows that are published again are all counted again.
-    anew = with_duplicates(files, known, {held.source_id}, {held.source_id: 4})
-    assert (anew["f"].accepted, anew["again"].duplicates, anew["other"]) == (4, 4, other)
+    again_run = with_duplicates(files, known, {stored.source_id}, {stored.source_id: 4})
+    assert (again_run["f"].accepted, again_run["again"].duplicates, again_run["other"]) == (4, 4, other)
 
 
 def test_rows_of_another_specification_that_cannot_be_read_again_are_reported() -> None:
     known = one("ab")
-    gone = after(known, run(known, {}))
+    removed = after(known, run(known, {}))
     other = replace(RULES, spec_hash=lambda hour: "other")
-    assert missing(gone) == ()
-    assert missing(gone, rules=other) == ("f: its rows were read under another specification",)
-    assert not state(gone, rules=other).mixed_specifications
+    assert missing(removed) == ()
+    assert missing(removed, rules=other) == ("f: its rows were read under another specification",)
+    assert not state(removed, rules=other).mixed_specifications
 
 
 def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_mixed() -> None:
@@ -350,12 +354,12 @@ def test_rows_of_another_specification_that_can_be_read_again_make_their_hours_m
     for rules, mixed in ((RULES, False), (other, True)):
         states = hour_states(known.values(), [at(3), at(4), at(5)], rules.spec_hash, {"f"})
         assert [states[at(number)].mixed_specifications for number in (3, 4, 5)] == [mixed, False, mixed]
-        words = "its rows were read under another specification"
-        again = f"f: {words}; a run from 2015-05-17T03:00 to 2015-05-17T06:00 reads it again"
+        texts = "its rows were read under another specification"
+        again = f"f: {texts}; a run from 2015-05-17T03:00 to 2015-05-17T06:00 reads it again"
         assert [cause.text for cause in states[at(3)].missing] == ([again] if mixed else [])
     # The published content was last read where another content is now; a second name has no rows.
     for status, same in (("conflict", False), ("quarantined", True), ("waiting", True), ("duplicate", False)):
-        for seen in (known["f"].source_id, "another"):
-            held = [replace(known["f"], status=status, status_reason="", last_read_source_id=seen)]
-            mixed = hour_states(held, [at(3)], other.spec_hash, {"f"})[at(3)].mixed_specifications
-            assert mixed == (same and seen != "another")
+        for observed in (known["f"].source_id, "another"):
+            stored = [replace(known["f"], status=status, status_reason="", last_read_source_id=observed)]
+            mixed = hour_states(stored, [at(3)], other.spec_hash, {"f"})[at(3)].mixed_specifications
+            assert mixed == (same and observed != "another")

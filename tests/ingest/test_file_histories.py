@@ -58,12 +58,12 @@ steps = st.lists(
 
 def read_of(text: str, hour: int, captures: Captures) -> FileContent:
     whole = text.rstrip("~!")
-    found = content(whole, (hour,) if whole else ())
-    found = replace(found, source_id=source_id(found.digest, captures))
+    result = content(whole, (hour,) if whole else ())
+    result = replace(result, source_id=source_id(result.digest, captures))
     if text.endswith("!"):
-        return replace(found, source_id="", digest="", failed="cannot be read")
+        return replace(result, source_id="", digest="", failed="cannot be read")
     broken = text.endswith("~")
-    return replace(found, lines=1 + broken, rejected=int(broken), lacks="breaks off" if broken else None)
+    return replace(result, lines=1 + broken, rejected=int(broken), lacks="breaks off" if broken else None)
 
 
 def whole_run(
@@ -111,10 +111,10 @@ def test_rows_and_their_description_agree_for_any_history_of_files(
         for source in decisions.removed:
             rows.pop(source, None)
         for source, path in decisions.added.items():
-            found = read_of(disk[path][0], NAMES[path] + step.shift, step.captures)
-            assert found.source_id == source
+            result = read_of(disk[path][0], NAMES[path] + step.shift, step.captures)
+            assert result.source_id == source
             assert source not in rows, "rows twice"
-            rows[source] = at(NAMES[path] + step.shift), step.shape, found.lines
+            rows[source] = at(NAMES[path] + step.shift), step.shape, result.lines
         holders: dict[str, list[FileRecord]] = {}
         for file in known.values():
             if file.source_id is not None:
@@ -126,10 +126,10 @@ def test_rows_and_their_description_agree_for_any_history_of_files(
             assert rows[source] == (described[0].hour, described[0].spec_hash, described[0].lines)
     if replacing:
         fresh, _ = whole_run({}, disk, replace(step, hours=HOURS), rules)
-        lived = {path: file for path, file in known.items() if file.status != "missing"}
+        actual = {path: file for path, file in known.items() if file.status != "missing"}
         standing = {path for path, file in fresh.items() if file.status != "quarantined"}
-        assert {path: lived[path] for path in standing} == {path: fresh[path] for path in standing}
-        assert lived.keys() == fresh.keys()
+        assert {path: actual[path] for path in standing} == {path: fresh[path] for path in standing}
+        assert actual.keys() == fresh.keys()
 
 
 Disk = dict[str, tuple[int, str, set[int]]]
@@ -141,23 +141,23 @@ disks = st.dictionaries(
 
 
 def ingest_chunks(
-    known: dict[str, FileRecord], asked: set[datetime], disk: Disk, stretch: Interval, chunk: int
+    known: dict[str, FileRecord], requested: set[datetime], disk: Disk, period: Interval, chunk: int
 ) -> tuple[dict[str, FileRecord], set[datetime]]:
     """Run over an interval in chunks; return the result and the requested hours."""
-    for part in stretch.chunks(chunk * HOUR):
-        scope = Scope.of(part, stretch, 2 * HOUR, asked)
-        known = one_chunk(known, asked, disk, scope)
-        asked = asked | scope.requested
-    return known, asked
+    for part in period.chunks(chunk * HOUR):
+        scope = Scope.of(part, period, 2 * HOUR, requested)
+        known = one_chunk(known, requested, disk, scope)
+        requested = requested | scope.requested
+    return known, requested
 
 
 def one_chunk(
-    known: dict[str, FileRecord], asked: set[datetime], disk: Disk, scope: Scope
+    known: dict[str, FileRecord], requested: set[datetime], disk: Disk, scope: Scope
 ) -> dict[str, FileRecord]:
     def looked_at(hour: datetime, status: Status | None) -> bool:
-        return scope.lists_files_of(hour, status is not None or hour in asked, status == "waiting")
+        return scope.lists_files_of(hour, status is not None or hour in requested, status == "waiting")
 
-    rules = replace(RULES, permitted=lambda hour: scope.may_publish(hour, hour in asked))
+    rules = replace(RULES, permitted=lambda hour: scope.may_publish(hour, hour in requested))
     there = {path: listed(path, hour, len(text)) for path, (hour, text, _) in disk.items()}
     paths = in_scope(known, there, looked_at)
     read = {
@@ -173,13 +173,11 @@ def one_chunk(
 def test_run_in_chunks_gives_the_files_of_one_run(
     earlier: Disk, disk: Disk, start: int, hours: int, chunk: int
 ) -> None:
-    known, asked = ingest_chunks({}, set(), earlier, Interval(at(0), at(2)), 2)
-    stretch = Interval(at(start), at(start + hours))
-    chunked, whole = (ingest_chunks(known, asked, disk, stretch, size) for size in (chunk, hours))
+    known, requested = ingest_chunks({}, set(), earlier, Interval(at(0), at(2)), 2)
+    period = Interval(at(start), at(start + hours))
+    chunked, whole = (ingest_chunks(known, requested, disk, period, size) for size in (chunk, hours))
     assert chunked == whole
-    standing = [
-        path for path, (hour, _, more) in disk.items() if all(at(n) in stretch for n in {hour, *more})
-    ]
+    standing = [path for path, (hour, _, more) in disk.items() if all(at(n) in period for n in {hour, *more})]
     if not known:
         assert all(chunked[0][path].status == "ingested" for path in standing)
 
@@ -187,6 +185,6 @@ def test_run_in_chunks_gives_the_files_of_one_run(
 def test_file_with_hours_of_two_chunks_is_read() -> None:
     early, late = {"f": (4, "a", {4})}, {"f": (4, "ab", {5})}
     for before in ({}, early):
-        known, asked = ingest_chunks({}, set(), before, Interval(at(4), at(5)), 1)
-        known, _ = ingest_chunks(known, asked, late, Interval(at(0), at(10)), 5)
+        known, requested = ingest_chunks({}, set(), before, Interval(at(4), at(5)), 1)
+        known, _ = ingest_chunks(known, requested, late, Interval(at(0), at(10)), 5)
         assert (known["f"].status, known["f"].hours) == ("ingested", (at(4), at(5)))

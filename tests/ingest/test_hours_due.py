@@ -36,12 +36,12 @@ def required_hours(
     """Return the hours that a run of the first hour publishes with their rows, and those that it drops."""
     snapshot, chunk = LedgerSnapshot(entries), Interval(at(0), at(1))
     scope = Scope.of(chunk, chunk, 2 * HOUR, snapshot.hours(STAGE))
-    found = IngestSnapshot(
+    result = IngestSnapshot(
         snapshot, PinnedTables(Store(None, ""), {}), scope, known or {}, {}, RULES, lambda _: EXPECTED
     )
     files = {path: file for path, file in (known or {}).items() if path not in decisions.dropped}
     step, forgotten = plan_hours(
-        STREAM, Tables.of(STREAM), found, IngestDecision(decisions, files, {}, {}, ()), "now"
+        STREAM, Tables.of(STREAM), result, IngestDecision(decisions, files, {}, {}, ()), "now"
     )
     return step.plan.hours["events"], forgotten
 
@@ -56,22 +56,22 @@ def test_published_hour_is_not_written_unless_a_killed_run_left_part_of_it(
     table: str, status: Status, expected: list[datetime]
 ) -> None:
     entries = {partition_of(of.name, at(0)): STANDS for of in Tables.of(STREAM)}
-    left = PartitionState(status, "earlier", digest="1:2", input_hashes=EXPECTED, rows=1)
-    assert required_hours(entries | {partition_of(table, at(0)): left}) == (expected, set())
+    remaining = PartitionState(status, "earlier", digest="1:2", input_hashes=EXPECTED, rows=1)
+    assert required_hours(entries | {partition_of(table, at(0)): remaining}) == (expected, set())
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_hour_without_files_is_dropped_unless_it_was_requested(asked: bool) -> None:
+@pytest.mark.parametrize("queried", [True, False])
+def test_hour_without_files_is_dropped_unless_it_was_requested(queried: bool) -> None:
     known = after({}, run({}, {"f": (listed("f", 5), content("ab", (5,)))}))
     source = str(known["f"].source_id)
-    gone = Decisions({}, {source: known["f"].touched}, {}, frozenset({"f"}), frozenset())
+    deleted = Decisions({}, {source: known["f"].touched}, {}, frozenset({"f"}), frozenset())
     entries = {
         partition_of("events", at(0)): STANDS,
         partition_of("events", at(5)): PartitionState(
-            "published", "earlier", input_hashes=EXPECTED, requested=asked
+            "published", "earlier", input_hashes=EXPECTED, requested=queried
         ),
     }
-    assert required_hours(entries, known, gone) == (([at(5)], set()) if asked else ([], {at(5)}))
+    assert required_hours(entries, known, deleted) == (([at(5)], set()) if queried else ([], {at(5)}))
 
 
 @pytest.mark.parametrize("former", [frozenset[str](), frozenset({"former"})])
@@ -84,19 +84,19 @@ def test_rows_are_written_if_they_differ_or_may_have_had_a_former_column(
         events=replace(tables.events, excluded_from_digest=tables.events.excluded_from_digest | former),
     )
     snapshot = LedgerSnapshot({partition_of(of.name, at(n)): STANDS for of in tables for n in range(4)})
-    seen = {partition_of("events", at(n)): replace(STANDS, run_id="now") for n in (0, 1, 2)}
+    observed = {partition_of("events", at(n)): replace(STANDS, run_id="now") for n in (0, 1, 2)}
     decisions = replace(NOTHING, removed={"a": frozenset({at(2)})})
     # In hour 0 one event differs; in hour 3 only the files' count of duplicates changes.
     nodes = [*(partition_of(of.name, at(n)) for of in tables for n in range(3)), partition_of("files", at(3))]
-    figures = {node: {"count": 1, "digest": "1:2"} for node in nodes}
-    figures[partition_of("events", at(0))] = {"count": 2, "digest": "2:3"}
+    values = {node: {"count": 1, "digest": "1:2"} for node in nodes}
+    values[partition_of("events", at(0))] = {"count": 2, "digest": "2:3"}
     chunk = Interval(at(0), at(4))
     scope = Scope.of(chunk, chunk, 2 * HOUR, snapshot.hours(STAGE))
     scene = IngestSnapshot(
         snapshot, PinnedTables(Store(None, ""), {}), scope, {}, {}, RULES, lambda _: EXPECTED
     )
-    results = states_of_tables(scene, (), "now", seen, figures)
-    forced = forced_partitions(tables, scene, decisions, figures)
+    results = states_of_tables(scene, (), "now", observed, values)
+    forced = forced_partitions(tables, scene, decisions, values)
     files = {partition_of("files", at(n)) for n in range(4)}
     assert forced == files | ({partition_of("events", at(2))} if former else set())
     same = replace(STANDS, run_id="now")

@@ -117,7 +117,7 @@ def test_file_fails_its_check_alone(landed_files: StreamHarness, number: int) ->
     assert {verdict.check: verdict.observed for verdict in verdicts} == case.observed
     sample = [row for verdict in verdicts for row in verdict.failing_rows]
     assert len(sample) == len(case.sample)
-    assert all(re.match(words, row) for words, row in zip(case.sample, sample, strict=True))
+    assert all(re.match(texts, row) for texts, row in zip(case.sample, sample, strict=True))
     entry = landed_files.snapshot()[PartitionKey("ingest", "events", "events", hour(number))]
     assert (entry.status, entry.complete) == (case.status, not case.observed)
     assert all(check in (entry.reason or "") for check in case.observed)
@@ -126,11 +126,11 @@ def test_file_fails_its_check_alone(landed_files: StreamHarness, number: int) ->
 @pytest.mark.xdist_group("checks of ingest")
 def test_quarantined_file_publishes_no_rows_and_others_do(landed_files: StreamHarness) -> None:
     rows = landed_files.rows_of("events")
-    many = {number: sum(row["hour"] == hour(number) for row in rows) for number in CASES}
+    count = {number: sum(row["hour"] == hour(number) for row in rows) for number in CASES}
     expected = {number: len(case.lines or ()) for number, case in CASES.items()}
-    assert 0 < many[CUT] < expected[CUT]
-    expected |= {CUT: many[CUT]} | {n: 0 for n, case in CASES.items() if case.status == "quarantined"}
-    assert many == expected
+    assert 0 < count[CUT] < expected[CUT]
+    expected |= {CUT: count[CUT]} | {n: 0 for n, case in CASES.items() if case.status == "quarantined"}
+    assert count == expected
     reasons = [row["reason"] for row in landed_files.rows_of("rejected") if row["hour"] == hour(CUT)]
     assert reasons == ["truncated"]
 
@@ -167,9 +167,9 @@ def test_file_of_too_many_hours_changes_none_of_them(make_stream: Make, tmp_path
         (tmp_path / f"landing/{name}.log").write_text("".join(text + "\n" for text in lines))
     day = make_stream(SCATTERING)
     day.stage("ingest", 0, 10)
-    found = failed(day, "ingest")
-    assert found.keys() == {"hours_bounded"}
-    verdict = found["hours_bounded"]
+    result = failed(day, "ingest")
+    assert result.keys() == {"hours_bounded"}
+    verdict = result["hours_bounded"]
     assert (verdict.file, verdict.partition.hour, verdict.observed) == ("landing/random.log", UNKNOWN_HOUR, 4)
     assert verdict.failing_rows[0] == "line 1: event_time 2015-05-17T00:00:00"
     assert {node.hour for node, entry in day.snapshot().items() if entry.status == "quarantined"} == {
@@ -268,8 +268,8 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_selects_it(make_
     ingested = day.stage("ingest", 1, 6)
     assert (ingested.published, ingested.quarantined) == (2, 3)
     failures = noted(day.ledger.failures(day.snapshot(), "ingest"), "ingest")
-    seen = [v for v in failures if v.severity == "error"]
-    assert [(v.partition.hour, v.check, v.column, v.observed, v.failing_rows) for v in seen] == [
+    noticed = [v for v in failures if v.severity == "error"]
+    assert [(v.partition.hour, v.check, v.column, v.observed, v.failing_rows) for v in noticed] == [
         (hour(3), "keys_not_null", "currency", 1, ("line 2: kind purchase",)),
         (hour(3), "keys_not_null", "map", 1, ("line 3: kind end, os 1",)),
         (hour(3), "keys_not_null", "os", 2, ("line 4: kind end, map a", "line 5: kind end, map a")),
@@ -277,7 +277,7 @@ def test_event_without_a_key_fails_the_check_of_each_block_that_selects_it(make_
         (hour(4), "used_fields_present", None, 1, ("currency",)),
         (hour(5), "keys_not_null", "kind", 1, ("line 3: currency EUR",)),
     ]
-    assert seen[0].expected == (
+    assert noticed[0].expected == (
         "at most 0 (lines of sales that lack currency: put the data right, or leave them out, `where: "
         "\"currency is not null\"`, or key by a derived column, `is: coalesce(currency, '-')`, or give the "
         "check another severity)"
@@ -325,8 +325,8 @@ def test_events_outside_the_hour_of_their_file_fail_their_check(
     spark: SparkSession, make_stream: Make
 ) -> None:
     for second, outside in ((7199, 1), (10800, 1e-6)):
-        found = check_events(spark, make_stream(CHECKED), [7200, second], 2, Span(hour(2), hour(3)))
-        assert found == {"times_inside_hour": pytest.approx(outside)}
+        result = check_events(spark, make_stream(CHECKED), [7200, second], 2, Span(hour(2), hour(3)))
+        assert result == {"times_inside_hour": pytest.approx(outside)}
 
 
 @makes_fail("rejected_share", "no_nul_bytes")

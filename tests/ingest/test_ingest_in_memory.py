@@ -86,11 +86,11 @@ def test_late_and_grown_files_and_duplicates_equal_one_run_over_all_files() -> N
         "02a": ("ingested", 1),
     }  # fmt: skip
     lake.assert_ledger_true()
-    anew = Pipeline(STREAM)
-    first(anew)
-    later(anew)
-    anew.stage("ingest", 0, 3)
-    lake.assert_same(anew)
+    again_run = Pipeline(STREAM)
+    first(again_run)
+    later(again_run)
+    again_run.stage("ingest", 0, 3)
+    lake.assert_same(again_run)
     version = lake.ledger.version
     assert lake.stage("ingest", 0, 3).published == 0
     assert lake.ledger.version == version
@@ -130,27 +130,27 @@ def test_file_later_than_the_repair_window_waits() -> None:
 
 
 def test_late_file_changes_every_stage() -> None:
-    lake, anew = Pipeline(STREAM), Pipeline(STREAM)
+    lake, again_run = Pipeline(STREAM), Pipeline(STREAM)
     first(lake)
     for number in range(3):
         if number == 2:
             later(lake)
         lake.stage("ingest", number, number + 1)
         lake.run(number, number + 1)
-    first(anew)
-    later(anew)
-    anew.stage("ingest", 0, 3)
-    anew.run(0, 3)
-    lake.assert_same(anew)
+    first(again_run)
+    later(again_run)
+    again_run.stage("ingest", 0, 3)
+    again_run.run(0, 3)
+    lake.assert_same(again_run)
 
 
 def killed_at_each_commit(lake: Pipeline, run: Callable[[Pipeline], object]) -> list[Pipeline]:
     """Return the states that a run leaves if it is killed before its first commit or after any."""
-    left = [lake.copied()]
-    lake.commits.observer = lambda: left.append(lake.copied())
+    remaining = [lake.copied()]
+    lake.commits.observer = lambda: remaining.append(lake.copied())
     run(lake)
     lake.commits.observer = lambda: None
-    return left
+    return remaining
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
@@ -162,10 +162,10 @@ def test_run_killed_between_any_two_commits_is_repaired_by_next_run(again: bool)
         later(never)
         del never.landing[path("00a")]
     hours = (2, 3) if again else (0, 2)
-    left = killed_at_each_commit(never, lambda lake: lake.stage("ingest", *hours))
+    remaining = killed_at_each_commit(never, lambda lake: lake.stage("ingest", *hours))
     # A pin, a claim, rows of events and files, checks, and the results.
-    assert len(left) > 5
-    for number, lake in enumerate(left):
+    assert len(remaining) > 5
+    for number, lake in enumerate(remaining):
         lake.stage("ingest", *hours)
         lake.assert_same(never, f"killed after commit {number}:")
         lake.assert_ledger_true()

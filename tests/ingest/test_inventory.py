@@ -97,10 +97,10 @@ def turns_of(pattern: str) -> st.SearchStrategy[list[Turn]]:
 
 def disk_after(before: Mapping[str, Drop], turn: Turn) -> dict[str, Drop]:
     """Return the landing folder of a turn: some files are unchanged, some are renamed, some are others."""
-    kept = {
+    retained = {
         path: drop for number, (path, drop) in enumerate(sorted(before.items())) if number not in turn.gone
     }
-    moved = {turn.renamed.get(path, path): drop for path, drop in kept.items()}
+    moved = {turn.renamed.get(path, path): drop for path, drop in retained.items()}
     return {**moved, **turn.disk}
 
 
@@ -172,9 +172,11 @@ def landing(disk: Mapping[str, Drop], names: FileNames) -> Landing:
 def rows_of(files: Mapping[str, FileRecord], names: FileNames, fresh: frozenset[int]) -> pa.Table:
     """Return the rows of `files`; the names of some have been parsed."""
     ordered = [files[path] for path in sorted(files)]
-    some = ([f for n, f in enumerate(ordered) if (n in fresh) == wanted] for wanted in (False, True))
-    kept, others = (file_rows(Table.load("files"), part) for part in some)
-    return pa.concat_tables([with_names(kept, names, names.pattern.text), others], promote_options="default")
+    some = ([f for n, f in enumerate(ordered) if (n in fresh) == required] for required in (False, True))
+    retained, others = (file_rows(Table.load("files"), part) for part in some)
+    return pa.concat_tables(
+        [with_names(retained, names, names.pattern.text), others], promote_options="default"
+    )
 
 
 @settings(max_examples=150)
@@ -216,8 +218,8 @@ def test_run_with_inventory_decides_as_one_that_looks_at_every_file(
         assert {p: f for p, f in files.items() if f.hour in written} == {
             p: f for p, f in expected.files.items() if f.hour in written
         }
-        left = [stale_after(scene, of, {}) for scene, of in ((part, files), (whole, expected.files))]
-        assert left[0] == left[1]
+        remaining = [stale_after(scene, of, {}) for scene, of in ((part, files), (whole, expected.files))]
+        assert remaining[0] == remaining[1]
         lake.files = expected.files
         lake.asked |= whole.scope.requested
 
@@ -265,7 +267,7 @@ OTHER_TIME = {QUIET.path: (1, 5)}
 
 
 @pytest.mark.parametrize(
-    ("known", "there", "taken"),
+    ("known", "there", "selected"),
     [
         pytest.param(QUIET, lying(QUIET), False, id="as it is known, far away"),
         pytest.param(QUIET, {}, False, id="gone, far away"),
@@ -285,24 +287,24 @@ OTHER_TIME = {QUIET.path: (1, 5)}
     ],
 )  # fmt: skip
 def test_run_selects_files_near_its_hours_and_unparsed_ones(
-    known: FileRecord, there: dict[str, tuple[int, int]], taken: bool
+    known: FileRecord, there: dict[str, tuple[int, int]], selected: bool
 ) -> None:
     found = inventory_of([known, NEAR], {**there, **lying(NEAR)})
-    assert found.recorded.keys() == {NEAR.path} | ({known.path} if taken else set())
+    assert found.recorded.keys() == {NEAR.path} | ({known.path} if selected else set())
     assert (found.listed, found.waiting) == (1 + (bool(there) and known.path != "in/o.log"), 0)
     # A file whose name was not parsed with the current pattern is parsed again.
     again = inventory_of([known, NEAR], {**there, **lying(NEAR)}, looked="in/%Y.log")
-    assert again.recorded.keys() == {NEAR.path} | ({known.path} if taken or there else set())
+    assert again.recorded.keys() == {NEAR.path} | ({known.path} if selected or there else set())
 
 
 def test_file_is_selected_by_the_period_in_its_name() -> None:
     # A day's file, whose first hour is far from those of the run.
     daily = "in/%Y-%m-%d/%H/{host}.log"
     known = replace(file(at(0)), path=f"in/{at(0):%Y-%m-%d}.log")
-    for pattern, taken in (("in/%Y-%m-%d.log", True), (daily, False)):
+    for pattern, selected in (("in/%Y-%m-%d.log", True), (daily, False)):
         known = replace(known, source_id=source_id(str(known.content_sha256), {}))
         found = inventory_of([known], lying(known), looked=pattern, of=pattern)
-        assert (known.path in found.recorded) == taken
+        assert (known.path in found.recorded) == selected
 
 
 def test_files_of_one_content_are_selected_together() -> None:
@@ -323,14 +325,14 @@ def test_files_of_one_content_are_selected_together() -> None:
 
 
 def test_removed_file_is_selected_if_every_run_examines_an_equal_one() -> None:
-    for pattern, folder, taken in (
+    for pattern, folder, selected in (
         ("in/{host}.log*", "in", True),
         (f"{NAMED}*", f"in/{FAR:%Y-%m-%d/%H}", False),
     ):
         gone = replace(QUIET, path=f"{folder}/a.log")
         packed = replace(gone, path=f"{folder}/a.log.gz", status="duplicate")
         found = inventory_of([gone, packed], lying(packed), looked=pattern, of=pattern)
-        assert found.recorded.keys() == ({gone.path, packed.path} if taken else set())
+        assert found.recorded.keys() == ({gone.path, packed.path} if selected else set())
         assert inventory_of([gone, packed], lying(gone, packed), looked=pattern, of=pattern).recorded == {}
 
 

@@ -34,11 +34,11 @@ def escaped(path: str) -> str:
 
 
 def assert_all_are_found(text: str, prefix: str, names: list[str]) -> None:
-    found = list_files(PathPattern(text))
-    assert sorted(found) == sorted(f"{prefix}{name}" for name in names)
+    result = list_files(PathPattern(text))
+    assert sorted(result) == sorted(f"{prefix}{name}" for name in names)
     for name in names:
         path = f"{prefix}{name}"
-        assert found[path].size == len(Path(name).name.encode())
+        assert result[path].size == len(Path(name).name.encode())
         assert is_there(path)
         with open_file(absolute(path)) as source:
             assert source.read().decode() == Path(name).name
@@ -76,8 +76,8 @@ def test_pattern_with_a_capture_in_its_first_folder_is_listed(
     for named in (str(folder), f"file://{folder}"):
         monkeypatch.setenv("TRANSOM_LANDING", named)
         assert_all_are_found("{site}/{part}/conn.log", "", ["a b/north/conn.log"])
-        (found,) = list_files(PathPattern("{site}/{part}/conn.log")).values()
-        assert found.captures == {"site": "a b", "part": "north"}
+        (result,) = list_files(PathPattern("{site}/{part}/conn.log")).values()
+        assert result.captures == {"site": "a b", "part": "north"}
 
 
 def test_relative_landing_folder_is_reported_as_absolute_path(
@@ -99,10 +99,10 @@ def test_root_folder_may_be_the_landing_folder(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_path_of_an_object_store_is_bucket_and_key_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    requested = []
 
     def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
-        asked.append(uri)
+        requested.append(uri)
         return fs.LocalFileSystem(), "logs"
 
     monkeypatch.setattr(systems, "fs", type("fs", (), {"FileSystem": type("F", (), {"from_uri": from_uri})}))
@@ -112,7 +112,7 @@ def test_path_of_an_object_store_is_bucket_and_key_unchanged(monkeypatch: pytest
             assert landing.locate(f"{scheme}://logs/web/{name}")[1] == f"logs/web/{name}"
     finally:
         systems._host.cache_clear()
-    assert asked == ["s3://logs/"]
+    assert requested == ["s3://logs/"]
 
 
 def test_missing_landing_folder_or_unknown_scheme_is_refused(tmp_path: Path) -> None:
@@ -130,12 +130,12 @@ class Locked:
         self.locked = str(locked)
 
     def get_file_info(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        found: list[fs.FileInfo] = fs.LocalFileSystem().get_file_info(selector)
+        result: list[fs.FileInfo] = fs.LocalFileSystem().get_file_info(selector)
         if selector.base_dir == self.locked or (
-            selector.recursive and self.locked in {i.path for i in found}
+            selector.recursive and self.locked in {i.path for i in result}
         ):
             raise PermissionError(f"Cannot list directory '{self.locked}'")
-        return found
+        return result
 
 
 def lock(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -157,8 +157,8 @@ def test_unreadable_folder_without_possible_files_is_ignored(
     folder: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, names: list[str]
 ) -> None:
     lock(monkeypatch, folder / "a b" / "north")
-    found = list_files(PathPattern(f"{escaped(str(folder))}/{pattern}"))
-    assert found.keys() == {f"{folder}/a b/{name}" for name in names}
+    result = list_files(PathPattern(f"{escaped(str(folder))}/{pattern}"))
+    assert result.keys() == {f"{folder}/a b/{name}" for name in names}
 
 
 def test_name_that_is_no_text_is_reported(folder: Path) -> None:
@@ -170,8 +170,8 @@ def test_name_that_is_no_text_is_reported(folder: Path) -> None:
 def test_times_may_count_from_the_start_in_a_name(folder: Path) -> None:
     (folder / "2024-04-19.0530.log").touch()
     pattern = PathPattern(f"{escaped(str(folder))}/%Y-%m-%d.%H%M.log", "Asia/Kolkata")
-    found = Landing.read(FileNames(pattern, times_by_name=True))
-    assert [file.origin for path in found.files if (file := found.listed(path))] == [
+    result = Landing.read(FileNames(pattern, times_by_name=True))
+    assert [file.origin for path in result.files if (file := result.listed(path))] == [
         datetime(2024, 4, 19, tzinfo=UTC)
     ]
     assert [file.origin for file in list_files(pattern).values()] == [None]

@@ -42,13 +42,13 @@ def repeats(
     records: list[Record], together: Callable[[Record], Any], rank: Callable[[Record], Any]
 ) -> set[Record]:
     """Return all but the first record by rank of each group; a record with None belongs to no group."""
-    found: set[Record] = set()
+    result: set[Record] = set()
     groups: dict[Any, list[Record]] = {}
     for record in records:
         groups.setdefault(together(record), []).append(record)
     for group, members in groups.items():
-        found |= set(sorted(members, key=rank)[1:]) if group is not None else set()
-    return found
+        result |= set(sorted(members, key=rank)[1:]) if group is not None else set()
+    return result
 
 
 def of_identity(record: Record) -> Any:
@@ -102,10 +102,10 @@ def test_duplicates_are_all_but_the_first_by_rank(
         )
         for number in range(150)
     ]  # fmt: skip
-    left, expected = records, set()
+    remaining, expected = records, set()
     for together, rank in plain:
-        expected |= repeats(left, together, rank)
-        left = [record for record in records if record not in expected]
+        expected |= repeats(remaining, together, rank)
+        remaining = [record for record in records if record not in expected]
     rows = [
         (
             record.source_line,
@@ -119,8 +119,8 @@ def test_duplicates_are_all_but_the_first_by_rank(
     ]
     ddl = "source_line bigint, event_time timestamp, uid string, site string, took double, source_id string"
     frame = spark.createDataFrame(rows, ddl).selectExpr("*", "date_trunc('hour', event_time) AS hour")
-    found = {row.source_line for row in mark_duplicates(frame, stream).where(IS_DUPLICATE).collect()}
-    assert found == {record.source_line for record in expected}
+    result = {row.source_line for row in mark_duplicates(frame, stream).where(IS_DUPLICATE).collect()}
+    assert result == {record.source_line for record in expected}
     assert compares(stream) is bool(plain)
     assert bool(expected) is bool(plain)
 
@@ -142,8 +142,8 @@ def test_derived_column_has_the_values_that_its_type_can_hold(spark: SparkSessio
         (-(2**62), -0.005, 0), (None, None, 0),
     ]  # fmt: skip
     rows = [(n, x, BEGAN + timedelta(minutes=minutes)) for n, x, minutes in given]
-    found = with_derived(spark.createDataFrame(rows, "n bigint, x double, event_time timestamp"), stream)
-    assert [tuple(row) for row in found.drop("n", "x", "event_time").collect()] == [
+    result = with_derived(spark.createDataFrame(rows, "n bigint, x double, event_time timestamp"), stream)
+    assert [tuple(row) for row in result.drop("n", "x", "event_time").collect()] == [
         (2, 1.0, 0.0, None, False, "1"),
         (12, 1.02, 0.0, None, True, "6"),
         (36, 1.02, 24.0, None, True, "18"),

@@ -43,12 +43,12 @@ def scene(
     there: Mapping[str, ListedFile] | None = None,
     *,
     hours: tuple[int, int] = (10, 11),
-    stretch: tuple[int, int] | None = None,
+    period: tuple[int, int] | None = None,
     rules: FilePolicy = RULES,
 ) -> IngestSnapshot:
     """Return the snapshot of a run of some hours; `repair_window` is two hours."""
     snapshot = LedgerSnapshot(entries or {})
-    chunk, whole = (Interval(*map(at, bounds)) for bounds in (hours, stretch or hours))
+    chunk, whole = (Interval(*map(at, bounds)) for bounds in (hours, period or hours))
     scope = Scope.of(chunk, whole, 2 * HOUR, snapshot.hours(STAGE))
     pins = PinnedTables(Store(None, ""), {})
     return IngestSnapshot(snapshot, pins, scope, known or {}, there or {}, rules, lambda _: EXPECTED)
@@ -59,25 +59,25 @@ def requested_states(*hours: int) -> dict[PartitionKey, PartitionState]:
 
 
 def test_run_examines_files_of_its_hours_and_of_known_hours_near_them() -> None:
-    found = scene(requested_states(6, 7, 12, 13))
-    looked = [hour for hour in range(5, 16) if found.in_scope(at(hour), None)]
+    result = scene(requested_states(6, 7, 12, 13))
+    looked = [hour for hour in range(5, 16) if result.in_scope(at(hour), None)]
     # The hour between is a gap that it fills.
     assert looked == [10, 11, 12]
     # Known files of hours that are not requested.
-    assert [hour for hour in range(5, 16) if found.in_scope(at(hour), "ingested")] == [8, 9, 10, 11, 12]
+    assert [hour for hour in range(5, 16) if result.in_scope(at(hour), "ingested")] == [8, 9, 10, 11, 12]
     for status in (None, "ingested", "waiting"):
-        assert found.in_scope(UNKNOWN_HOUR, status)
+        assert result.in_scope(UNKNOWN_HOUR, status)
 
 
 def test_waiting_file_is_examined_by_every_chunk_that_may_publish_its_hour() -> None:
-    first, last = (scene(hours=hours, stretch=(10, 14)) for hours in ((10, 12), (12, 14)))
+    first, last = (scene(hours=hours, period=(10, 14)) for hours in ((10, 12), (12, 14)))
     assert [hour for hour in range(6, 16) if first.in_scope(at(hour), "waiting")] == [8, 9, 10, 11, 14, 15]
     assert [hour for hour in range(6, 16) if last.in_scope(at(hour), "waiting")] == [8, 9, *range(10, 16)]
     assert [hour for hour in range(6, 16) if last.in_scope(at(hour), "ingested")] == [12, 13, 14, 15]
 
 
 def test_hours_are_stale_after_a_kill_and_under_another_specification() -> None:
-    found = scene(
+    result = scene(
         {
             partition_of("events", at(1)): entry(),
             partition_of("events", at(2)): entry(inputs=OLD),
@@ -86,7 +86,7 @@ def test_hours_are_stale_after_a_kill_and_under_another_specification() -> None:
             partition_of("events", at(5)): entry("quarantined", None),
         }
     )
-    assert found.stale() == [at(2), at(4), at(5)]
+    assert result.stale() == [at(2), at(4), at(5)]
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,11 @@ def test_hour_has_the_inputs_of_the_run_that_selects_it() -> None:
         partition_of("events", at(12)): entry("writing", OLD),
         partition_of("events", UNKNOWN_HOUR): entry(inputs=OLD),
     }
-    found = scene(entries)
-    assert {hour: found.inputs(at(hour)) for hour in (1, 2, 3, 10, 12)} == {
+    result = scene(entries)
+    assert {hour: result.inputs(at(hour)) for hour in (1, 2, 3, 10, 12)} == {
         1: None, 2: None, 3: EXPECTED, 10: EXPECTED, 12: EXPECTED
     }  # fmt: skip
-    assert found.inputs(UNKNOWN_HOUR) == EXPECTED
+    assert result.inputs(UNKNOWN_HOUR) == EXPECTED
 
 
 def test_late_files_outside_the_repair_window_wait_and_others_are_not_selected() -> None:
@@ -131,9 +131,9 @@ def test_late_files_outside_the_repair_window_wait_and_others_are_not_selected()
     there = {name: listed(name, hour) for name, hour in names.items()} | {"nowhere": listed("nowhere", None)}
     known = {"known": replace(one(path="known")["known"], hour=at(3))}
     rules = replace(RULES, spec_hash=lambda hour: f"shape of {hour:%H}")
-    found = late_files(known, there, {"seen to"}, rules, scene(requested_states(3, 9)).is_too_late)
-    (late,) = found.values()
-    assert found.keys() == {"late"}
+    result = late_files(known, there, {"seen to"}, rules, scene(requested_states(3, 9)).is_too_late)
+    (late,) = result.values()
+    assert result.keys() == {"late"}
     # It is not known yet, so that the run that selects it reads it.
     expected = replace(
         one(path="late")["late"], hour=at(3), status="waiting", source_id=None,
@@ -233,17 +233,17 @@ def test_hours_outside_the_schedule_may_have_no_file() -> None:
     ] == [True] * 5
 
 
-@pytest.mark.parametrize(("files", "seen"), [(0, None), (1, 1)])
-def test_only_an_hour_without_any_file_is_exempt(files: int, seen: int | None) -> None:
+@pytest.mark.parametrize(("files", "noticed"), [(0, None), (1, 1)])
+def test_only_an_hour_without_any_file_is_exempt(files: int, noticed: int | None) -> None:
     stream = parse(changed(source__expected_files=2, until="2015-05-17T10:00"))
     of_scope = Mock(requested={at(9), at(10)})
     scene = Mock(scope=of_scope, inputs=lambda hour, mixed: {}, ledger_state=LedgerSnapshot({}))
     states = {at(9): HourState(files=files), at(10): HourState(files=files)}
     _, entries, verdicts = step_by_files(stream, Tables.of(stream), scene, states, "a").resolve()
     assert [(v.partition.hour, v.observed) for v in verdicts] == [
-        (hour, observed) for hour, observed in ((at(9), files), (at(10), seen)) if observed is not None
+        (hour, observed) for hour, observed in ((at(9), files), (at(10), noticed)) if observed is not None
     ]
-    assert [entry and entry.complete for entry in entries.values()] == [False, seen is None]
+    assert [entry and entry.complete for entry in entries.values()] == [False, noticed is None]
 
 
 def test_tables_are_pinned_at_the_ledger_version_that_was_read(
@@ -268,10 +268,10 @@ def test_tables_are_pinned_at_the_ledger_version_that_was_read(
         return pin(names, previous)
 
     monkeypatch.setattr(store, "pin", overtaking)
-    found = take_snapshot(store, ledger, stream, tables, interval, interval)
+    result = take_snapshot(store, ledger, stream, tables, interval, interval)
     assert times == [0, 1]
-    assert found.ledger_state == {node: PartitionState("published", "other")}
-    assert found.scope.requested == {at(10)}
+    assert result.ledger_state == {node: PartitionState("published", "other")}
+    assert result.scope.requested == {at(10)}
 
 
 def test_run_may_publish_its_hours_repair_window_and_requested_hours(
@@ -296,18 +296,21 @@ def test_run_may_publish_its_hours_repair_window_and_requested_hours(
 
 
 def test_inputs_of_an_hour_are_recorded_only_if_known() -> None:
-    chunk, stretch = Interval(at(10), at(12)), Interval(at(8), at(14))
-    scope = Scope.of(chunk, stretch, HOUR, ())
+    chunk, period = Interval(at(10), at(12)), Interval(at(8), at(14))
+    scope = Scope.of(chunk, period, HOUR, ())
     pins = PinnedTables(Store(None, ""), {})
-    made = {n: {"specification": "now" if n % 2 else "then"} for n in range(5, 16)}
+    computed = {n: {"specification": "now" if n % 2 else "then"} for n in range(5, 16)}
     snapshot = LedgerSnapshot(
-        {partition_of("events", at(n)): PartitionState("published", "a", input_hashes=made[n]) for n in made}
+        {
+            partition_of("events", at(n)): PartitionState("published", "a", input_hashes=computed[n])
+            for n in computed
+        }
     )
     scene = IngestSnapshot(snapshot, pins, scope, {}, {}, RULES, lambda _: {"specification": "now"})
     # Earlier chunks have done 7 to 9, this one does 10 and 11; 6 is too far, 12 belongs to a later chunk.
-    unknown = {n for n in made if scene.inputs(at(n), mixed=False) is None}
+    unknown = {n for n in computed if scene.inputs(at(n), mixed=False) is None}
     assert unknown == {6, 12, 14}
-    assert {n for n in made if scene.inputs(at(n), mixed=True) is None} == made.keys()
+    assert {n for n in computed if scene.inputs(at(n), mixed=True) is None} == computed.keys()
     assert scene.inputs(at(20), mixed=False) == scene.inputs(at(7), mixed=False) == {"specification": "now"}
 
 

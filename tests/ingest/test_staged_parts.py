@@ -130,13 +130,13 @@ def test_rows_of_tasks_are_used_where_they_were_written(make_stream: Make) -> No
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("bound", "most"), [("MOST_HOURS", 1), ("MOST_FILES", 0)])
+@pytest.mark.parametrize(("bound", "limit"), [("MOST_HOURS", 1), ("MOST_FILES", 0)])
 def test_rows_of_tasks_equal_rows_written_otherwise(
-    make_stream: Make, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch, bound: str, limit: int
 ) -> None:
     """Slow (20 seconds): two lakes of all stages."""
     one, other = make_stream(PLAIN, ready=build), make_stream(PLAIN, "other")
-    monkeypatch.setattr(f"transom.engine.staging.{bound}", most)
+    monkeypatch.setattr(f"transom.engine.staging.{bound}", limit)
     other.run(0, 2)
     other.assert_same(one)
     for table in AGGREGATE:
@@ -153,12 +153,12 @@ def test_rows_lost_after_computation_fail_the_run(
     for number in range(2):
         day.land(number, [line(3600 * number)])
     day.stage("ingest", 0, 2)
-    found = StagedOutput.rows
+    result = StagedOutput.rows
 
     def loses(spool: StagedOutput) -> DataFrame:
         for path in list(Path(day.root, table).glob("made-*/*.parquet"))[:1]:
             path.unlink()
-        return found(spool)
+        return result(spool)
 
     with monkeypatch.context() as patch:
         patch.setattr(StagedOutput, "rows", loses)
@@ -172,21 +172,21 @@ def test_rows_lost_after_computation_fail_the_run(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("stands", [False, True])
+@pytest.mark.parametrize("is_published", [False, True])
 @pytest.mark.parametrize("table", ["events", "rejected"])
 def test_rows_lost_after_reading_fail_the_run(
-    make_stream: Make, monkeypatch: pytest.MonkeyPatch, table: str, stands: bool
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch, table: str, is_published: bool
 ) -> None:
     day = make_stream()
-    if stands:
+    if is_published:
         day.land(0, [*map(line, range(40, 80)), "torn"], ".first")
         day.stage("ingest", 0, 1)
-    before, stood = day.snapshot(), set(Path(day.root, table).rglob("*.parquet"))
+    before, previous = day.snapshot(), set(Path(day.root, table).rglob("*.parquet"))
     day.land(0, [*map(line, range(40)), "torn"])
     day.land(1, [*map(line, range(3600, 3640)), "torn"])
 
     def loses(*given: Any) -> Decisions:
-        min(set(Path(day.root, table).glob("read-*/*.parquet")) - stood).unlink()
+        min(set(Path(day.root, table).glob("read-*/*.parquet")) - previous).unlink()
         return decide(*given)
 
     with monkeypatch.context() as patch:
@@ -197,5 +197,5 @@ def test_rows_lost_after_reading_fail_the_run(
             day.stage("ingest", 0, 2)
     assert day.snapshot() == before
     day.stage("ingest", 0, 2)
-    count = (80, 2) if not stands else (120, 3)
+    count = (80, 2) if not is_published else (120, 3)
     assert (day.table("events").count(), day.table("rejected").count()) == count

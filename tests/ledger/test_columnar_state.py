@@ -79,55 +79,55 @@ def fresh(entries: Mapping[PartitionKey, PartitionState]) -> dict[PartitionKey, 
     snapshot = LedgerSnapshot(entries)
     for step in STEPS:
         freshness = Freshness(snapshot, [STAGE], ())
-        made = {
+        computed = {
             node: PartitionState(
                 **{**vars(entry), "input_hashes": freshness.recorded_inputs(node, entry.status)}
             )
             for node, entry in snapshot.items()
             if node.table == step.table.name and node.hour != UNKNOWN_HOUR
         }
-        snapshot = snapshot.updated(made)
+        snapshot = snapshot.updated(computed)
     return dict(snapshot)
 
 
-def assert_same(found: LedgerSnapshot, expected: LedgerSnapshot) -> None:
-    assert dict(found) == dict(expected)
-    assert len(found) == len(expected)
-    assert found == expected
-    assert sorted(found.troubled()) == sorted(expected.troubled())
+def assert_same(result: LedgerSnapshot, expected: LedgerSnapshot) -> None:
+    assert dict(result) == dict(expected)
+    assert len(result) == len(expected)
+    assert result == expected
+    assert sorted(result.troubled()) == sorted(expected.troubled())
     for statuses in (["published"], ["writing", "expired"]):
         for before in (None, at(4)):
-            asked = (statuses, ["told"], before)
-            assert sorted(found.having(*asked)) == sorted(expected.having(*asked))
+            requested = (statuses, ["told"], before)
+            assert sorted(result.having(*requested)) == sorted(expected.having(*requested))
     of = Interval(at(2), at(5))
-    assert sorted(found.within(of)) == sorted(expected.within(of))
-    assert sorted(found.by_run("sum", "a")) == sorted(expected.by_run("sum", "a"))
-    assert sorted(found.within(of)) == sorted((n, e) for n, e in expected.items() if n.hour in of)
-    assert found.names == expected.names == {(n.stage, n.block, n.table) for n in expected}
+    assert sorted(result.within(of)) == sorted(expected.within(of))
+    assert sorted(result.by_run("sum", "a")) == sorted(expected.by_run("sum", "a"))
+    assert sorted(result.within(of)) == sorted((n, e) for n, e in expected.items() if n.hour in of)
+    assert result.names == expected.names == {(n.stage, n.block, n.table) for n in expected}
     for stage in ("ingest", "sum"):
         hours = {n.hour for n, e in expected.items() if n.stage == stage and e.requested}
-        assert set(found.hours(stage)) == hours == set(expected.hours(stage))
-        assert list(found.hours(stage)) == sorted(hours)
+        assert set(result.hours(stage)) == hours == set(expected.hours(stage))
+        assert list(result.hours(stage)) == sorted(hours)
     for series in SERIES:
         own = {n.hour: e for n, e in expected.items() if (n.stage, n.block, n.table) == series}
-        assert dict(found.series(*series)) == own
-        assert set(found.hours_of(*series)) == set(own)
-        assert found.incomplete(*series) == expected.incomplete(*series)
+        assert dict(result.series(*series)) == own
+        assert set(result.hours_of(*series)) == set(own)
+        assert result.incomplete(*series) == expected.incomplete(*series)
         for mine in (True, False):
             args = (series, at(1), at(7), mine)
-            assert found.range_hash(*args) == expected.range_hash(*args)
+            assert result.range_hash(*args) == expected.range_hash(*args)
         like = {at(n): {"specification": "x"} if n % 2 else {} for n in range(10)} | {UNKNOWN_HOUR: {}}
         wrong = sorted(hour for hour, e in own.items() if e.input_hashes != like[hour])
-        same = found.recorded_as(*series, {"specification": "x"})
+        same = result.recorded_as(*series, {"specification": "x"})
         assert all(own[hour].input_hashes == {"specification": "x"} for hour in same)
         known = HourSet.of(hour for hour in same if like[hour] == {"specification": "x"})
-        assert found.unlike(*series, like.__getitem__, known) == wrong
+        assert result.unlike(*series, like.__getitem__, known) == wrong
         assert expected.unlike(*series, like.__getitem__, HourSet()) == wrong
-    stale, wanted = (Freshness(snapshot, [STAGE], ()) for snapshot in (found, expected))
+    stale, required = (Freshness(snapshot, [STAGE], ()) for snapshot in (result, expected))
     for step in STEPS:
         for block in step.outputs:
             table = (STAGE.name, block, step.table.name)
-            assert stale.outdated_hours(*table) == wanted.outdated_hours(*table)
+            assert stale.outdated_hours(*table) == required.outdated_hours(*table)
 
 
 @given(BOOKS, CHANGES, st.booleans(), st.integers(1, 4))
@@ -135,16 +135,16 @@ def test_stored_snapshot_equals_snapshot_of_objects(
     entries: dict[PartitionKey, PartitionState],
     changes: dict[PartitionKey, PartitionState | None],
     right: bool,
-    many: int,
+    count: int,
 ) -> None:
     if right:
         entries = fresh(entries)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columnar_state, "AT_A_TIME", many)
-        found, expected = stored(entries), LedgerSnapshot(entries)
-        assert_same(found, expected)
-        assert_same(found.updated(changes), expected.updated(changes))
-        assert_same(found, expected)
+        patch.setattr(columnar_state, "AT_A_TIME", count)
+        result, expected = stored(entries), LedgerSnapshot(entries)
+        assert_same(result, expected)
+        assert_same(result.updated(changes), expected.updated(changes))
+        assert_same(result, expected)
 
 
 def test_waiver_of_an_incomplete_check_makes_its_hour_stale() -> None:
@@ -169,9 +169,9 @@ YEAR = 1500
 def test_snapshot_of_a_year_builds_objects_of_requested_hours_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[object] = []
+    computed: list[object] = []
     entry_of = columnar_state._state
-    monkeypatch.setattr(columnar_state, "_state", lambda row: made.append(row) or entry_of(row))
+    monkeypatch.setattr(columnar_state, "_state", lambda row: computed.append(row) or entry_of(row))
     nodes = [PartitionKey(*series, at(n)) for series in SERIES for n in range(YEAR)]
     snapshot = stored(
         fresh(dict.fromkeys(nodes, PartitionState("published", "a", digest="1:1", input_hashes={})))
@@ -194,15 +194,15 @@ def test_snapshot_of_a_year_builds_objects_of_requested_hours_only(
     assert snapshot.range_hash(SERIES[0], at(0), at(YEAR - 1)) == snapshot.range_hash(
         SERIES[0], at(-5), at(9000)
     )
-    assert made == []
+    assert computed == []
     assert snapshot[nodes[100]].digest == "1:1"
-    assert len(made) == columnar_state.AT_A_TIME
+    assert len(computed) == columnar_state.AT_A_TIME
     later = Freshness(
         snapshot.updated({nodes[600]: PartitionState("published", "b", digest="1:2")}), [STAGE], ()
     )
     # What reads the hour, and the later hours of the chain.
     assert later.outdated_hours(STAGE.name, "one", "state") == [at(n) for n in range(599, YEAR)]
-    assert len(made) <= 4 * columnar_state.AT_A_TIME
+    assert len(computed) <= 4 * columnar_state.AT_A_TIME
 
 
 @given(st.sets(st.integers(-5, 20)), st.sets(st.integers(-5, 20)), st.integers(-6, 22))

@@ -42,8 +42,8 @@ class Asked:
     def explain(self, number: int) -> tuple[list[str], Interval | None]:
         """Return the reasons for an hour's state, and the interval of the printed command."""
         lake = str(Path(self.day.root).parent)
-        asked = ["explain", str(self.file), format_hour(hour(number)), "--lake", lake]
-        result = CliRunner().invoke(app, asked)
+        requested = ["explain", str(self.file), format_hour(hour(number)), "--lake", lake]
+        result = CliRunner().invoke(app, requested)
         lines = result.stdout.splitlines()[1:]
         commands = [text for text in lines if "--from" in text]
         assert result.exit_code == len(commands), result.output
@@ -87,46 +87,46 @@ def lines(number: int, count: int) -> list[str]:
 @pytest.mark.full
 def test_printed_command_repairs_the_hour(make_stream: Make) -> None:
     day = make_stream(TEXT)
-    asked = Asked(day, TEXT)
+    requested = Asked(day, TEXT)
     fresh: dict[str, list[int]] = {"ingest": [], "aggregates": []}
     for number in HOURS:
         day.land(number, lines(number, 3 if number == 6 else 1))
-    asked.run(Interval(hour(0), hour(len(HOURS))))
-    withheld = asked.troubled()
-    assert (asked.stale(), list(withheld)) == (fresh, [6, 7])
-    assert withheld[6][0].startswith("withheld, what was published before stays: few: observed ")
+    requested.run(Interval(hour(0), hour(len(HOURS))))
+    quarantined = requested.troubled()
+    assert (requested.stale(), list(quarantined)) == (fresh, [6, 7])
+    assert quarantined[6][0].startswith("withheld, what was published before stays: few: observed ")
 
     # A changed file does not concern the ledger. Its rows do, once they are read.
     changed = day.land(1, lines(1, 2))
-    (reason,) = asked.troubled().pop(1)
+    (reason,) = requested.troubled().pop(1)
     assert reason.startswith(f"file {changed.relative_to(day.folder)}: changed, ")
-    assert asked.explain(1)[1] == Interval(hour(1), hour(2))
-    assert asked.stale() == fresh
-    asked.run(Interval(hour(1), hour(2)), "ingest")
-    assert asked.stale() == {"ingest": [], "aggregates": [1, 2, 3, 4]}
+    assert requested.explain(1)[1] == Interval(hour(1), hour(2))
+    assert requested.stale() == fresh
+    requested.run(Interval(hour(1), hour(2)), "ingest")
+    assert requested.stale() == {"ingest": [], "aggregates": [1, 2, 3, 4]}
     since = "the {} of 2015-05-17T01:00 have changed since it was computed from them"
     by_granules = "the granules{} that it is computed from are stale"
-    assert asked.troubled() == withheld | {
+    assert requested.troubled() == quarantined | {
         1: [since.format("events"), by_granules.format("")],
         **{number: [by_granules.format(" of 2015-05-17T01:00")] for number in (2, 3, 4)},
     }
 
     # A run as near as that does not reach hours outside `repair_window`; the command goes back to the cause.
-    asked.mend(1)
-    assert asked.stale() == {"ingest": [], "aggregates": [3, 4]}
-    assert asked.troubled() == withheld | {
+    requested.mend(1)
+    assert requested.stale() == {"ingest": [], "aggregates": [3, 4]}
+    assert requested.troubled() == quarantined | {
         3: [since.format("granules")],
         4: [since.format("granules")],
     }
-    assert asked.explain(4)[1] == Interval(hour(1), hour(5))
-    asked.mend(4)
-    assert (asked.stale(), asked.troubled()) == (fresh, withheld)
+    assert requested.explain(4)[1] == Interval(hour(1), hour(5))
+    requested.mend(4)
+    assert (requested.stale(), requested.troubled()) == (fresh, quarantined)
 
     # A quarantined hour is stale when other checks would evaluate it.
     text = TEXT.replace("n < 6", "n < 9")
-    asked = Asked(make_stream(text), text)
-    assert asked.stale() == {"ingest": [], "aggregates": [6, 7]}
+    requested = Asked(make_stream(text), text)
+    assert requested.stale() == {"ingest": [], "aggregates": [6, 7]}
     others = "its checks, or what is accepted of them, have changed since they withheld it"
-    assert asked.troubled() == {number: [others, *reasons] for number, reasons in withheld.items()}
-    asked.mend(6)
-    assert (asked.stale(), asked.troubled()) == (fresh, {})
+    assert requested.troubled() == {number: [others, *reasons] for number, reasons in quarantined.items()}
+    requested.mend(6)
+    assert (requested.stale(), requested.troubled()) == (fresh, {})

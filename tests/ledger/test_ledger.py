@@ -52,21 +52,21 @@ def test_overtaken_run_publishes_nothing(ledger: Ledger) -> None:
 
 
 def test_claim_on_hours_changed_since_they_were_read_is_refused(ledger: Ledger) -> None:
-    seen = ledger.snapshot()
+    noticed = ledger.snapshot()
     ledger.claim("ingest", [node(0)], "a")
     with pytest.raises(RunSuperseded, match="run a came in between; run b wrote nothing"):
-        ledger.claim("ingest", [node(0), node(1)], "b", seen)
+        ledger.claim("ingest", [node(0), node(1)], "b", noticed)
     ledger.claim("ingest", [node(0)], "b", ledger.snapshot())
     assert ledger.snapshot()[node(0)].run_id == "b"
 
 
 def test_claim_is_refused_if_an_assumption_of_the_run_is_false(ledger: Ledger) -> None:
-    seen = ledger.snapshot()
-    ledger.claim("ingest", [node(0)], "a", seen, holds=lambda snapshot: snapshot == seen)
+    noticed = ledger.snapshot()
+    ledger.claim("ingest", [node(0)], "a", noticed, holds=lambda snapshot: snapshot == noticed)
     with pytest.raises(
         RunSuperseded, match=r"another run of other hours.* came in between; run b wrote nothing"
     ):
-        ledger.claim("ingest", [node(1)], "b", seen, holds=lambda snapshot: snapshot == seen)
+        ledger.claim("ingest", [node(1)], "b", noticed, holds=lambda snapshot: snapshot == noticed)
     assert list(ledger.snapshot()) == [node(0)]
 
 
@@ -82,7 +82,7 @@ def test_claim_records_version_of_the_rows_that_it_replaces(ledger: Ledger) -> N
 
 
 @pytest.mark.parametrize(
-    "stood",
+    "previous",
     [
         replace(published("a"), status="quarantined", complete=False, reason="f: rejected_share"),
         replace(published("a"), status="blocked", complete=False, reason="ingest events is withheld"),
@@ -92,15 +92,15 @@ def test_claim_records_version_of_the_rows_that_it_replaces(ledger: Ledger) -> N
     ],
 )
 def test_partition_replaced_by_killed_runs_keeps_its_previous_state(
-    ledger: Ledger, stood: PartitionState
+    ledger: Ledger, previous: PartitionState
 ) -> None:
     ledger.claim("ingest", [node(0)], "a")
-    ledger.publish("ingest", {node(0): stood}, "a")
+    ledger.publish("ingest", {node(0): previous}, "a")
     for run in ("b", "c"):
         ledger.claim("ingest", [node(0)], run, ledger.snapshot(), versions={"events": 7})
     entry = ledger.snapshot()[node(0)]
-    assert (entry.status, entry.state_before_claim()) == ("writing", stood)
-    assert stood.state_before_claim() is stood
+    assert (entry.status, entry.state_before_claim()) == ("writing", previous)
+    assert previous.state_before_claim() is previous
 
 
 def test_requested_hour_stays_requested(ledger: Ledger) -> None:

@@ -19,18 +19,18 @@ OWN = Reason("inputs", "1 incomplete hours, first 2015-05-17T03:00")
     "path", ["in/a; b.log", "in/a: b; run x.log", f"in/1 {CARRIED_INCOMPLETE} 2.log", "a; run me"]
 )
 def test_any_path_survives_in_a_cause(path: str) -> None:
-    lacks = lacking(Reason("file", f"{path}: cut; after 5 lines", path))
-    assert lacks.has_own_gap
-    (found,) = of_ingest(snapshot({1: lacks, 2: lacks, 3: GOOD}))
-    assert (found.kind, found.start_time, found.end_time) == ("incomplete", at(1), at(3))
-    assert found.title.endswith(f"are incomplete: {path}: cut; after 5 lines")
-    assert found.evidence[0] == f"{path}: cut; after 5 lines"
+    missing = lacking(Reason("file", f"{path}: cut; after 5 lines", path))
+    assert missing.has_own_gap
+    (result,) = of_ingest(snapshot({1: missing, 2: missing, 3: GOOD}))
+    assert (result.kind, result.start_time, result.end_time) == ("incomplete", at(1), at(3))
+    assert result.title.endswith(f"are incomplete: {path}: cut; after 5 lines")
+    assert result.evidence[0] == f"{path}: cut; after 5 lines"
 
 
 def test_files_with_one_problem_are_one_finding_for_any_names() -> None:
     entries = {n: lacking(Reason("file", f"x; {n}: y.log: cut", f"x; {n}: y.log")) for n in (1, 2)}
-    (found,) = of_ingest(snapshot(entries))
-    assert (found.start_time, found.end_time) == (at(1), at(3))
+    (result,) = of_ingest(snapshot(entries))
+    assert (result.start_time, result.end_time) == (at(1), at(3))
 
 
 @pytest.mark.parametrize("status", ["published", "quarantined", "blocked", "damaged"])
@@ -38,27 +38,27 @@ def test_files_with_one_problem_are_one_finding_for_any_names() -> None:
 def test_changed_text_makes_no_new_finding(status: Status, kind: Kind) -> None:
     """A run with another text, or another file, continues the existing finding."""
     ids = set()
-    for words in ("a.log: cut", "b.log: it ends in 2015-05-17T03:00, behind line 5"):
-        about = "files_expected" if kind == "check" else words[:5]
-        cause = Reason(kind, words, about)
-        (found,) = of_ingest(snapshot({1: replace(lacking(cause), status=status)}))
-        ids.add(found.finding_id)
+    for texts in ("a.log: cut", "b.log: it ends in 2015-05-17T03:00, behind line 5"):
+        about = "files_expected" if kind == "check" else texts[:5]
+        cause = Reason(kind, texts, about)
+        (result,) = of_ingest(snapshot({1: replace(lacking(cause), status=status)}))
+        ids.add(result.finding_id)
     assert len(ids) == 1
 
 
 def test_another_check_makes_another_finding() -> None:
     names = ("files_expected", "periods_covered")
-    found = [of_ingest(snapshot({1: lacking(Reason("check", f"{name}: 1", name))}))[0] for name in names]
-    assert len({finding.finding_id for finding in found}) == 2
+    result = [of_ingest(snapshot({1: lacking(Reason("check", f"{name}: 1", name))}))[0] for name in names]
+    assert len({finding.finding_id for finding in result}) == 2
 
 
 @pytest.mark.parametrize(
-    ("causes", "lacks"),
+    ("causes", "missing"),
     [((EARLIER,), False), ((EARLIER, OWN), True), ((OWN,), True), ((), True)],
 )
-def test_later_hours_depend_on_the_kind_of_a_cause(causes: tuple[Reason, ...], lacks: bool) -> None:
+def test_later_hours_depend_on_the_kind_of_a_cause(causes: tuple[Reason, ...], missing: bool) -> None:
     entry = PartitionState("published", "a", complete=False, digest="1:2", reason="x", reasons=causes)
-    assert entry.has_own_gap == lacks
+    assert entry.has_own_gap == missing
     assert not replace(entry, complete=True).has_own_gap
 
 

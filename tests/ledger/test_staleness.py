@@ -102,12 +102,12 @@ def targets(range_hash: Plan, block: str = "one") -> list[int]:
 
 @given(st.integers(0, 20), st.integers(1, 10), st.integers(1, 12), st.integers(-10, 40))
 def test_every_hour_is_in_one_chunk_or_in_none(start: int, hours: int, size: int, hour: int) -> None:
-    stretch = between(start, start + hours)
-    scopes = [Scope.of(chunk, stretch, HEAL, ()) for chunk in stretch.chunks(size * HOUR)]
-    seen = sum(scope.covers(at(hour)) for scope in scopes)
-    assert {scope.out_of_reach(at(hour)) for scope in scopes} == {not seen}
-    if at(hour) in stretch:
-        assert seen == 1
+    period = between(start, start + hours)
+    scopes = [Scope.of(chunk, period, HEAL, ()) for chunk in period.chunks(size * HOUR)]
+    observed = sum(scope.covers(at(hour)) for scope in scopes)
+    assert {scope.out_of_reach(at(hour)) for scope in scopes} == {not observed}
+    if at(hour) in period:
+        assert observed == 1
 
 
 def test_gap_is_requested_only_if_shorter_than_repair_window() -> None:
@@ -150,9 +150,9 @@ def test_requested_hours_do_not_depend_on_order(runs: list[tuple[int, int]], siz
     def requested_hours(order: list[tuple[int, int]]) -> set[datetime]:
         known: set[datetime] = set()
         for start, hours in order:
-            stretch = between(start, start + hours)
-            for chunk in stretch.chunks(size * HOUR):
-                known |= Scope.of(chunk, stretch, HEAL, known).requested
+            period = between(start, start + hours)
+            for chunk in period.chunks(size * HOUR):
+                known |= Scope.of(chunk, period, HEAL, known).requested
         return known
 
     assert requested_hours([*rng.sample(runs, len(runs)), rng.choice(runs)]) == requested_hours(runs)
@@ -174,8 +174,10 @@ def test_new_block_is_stale_in_every_requested_hour() -> None:
     range_hash = planned(of, snapshot, between(5, 6))
     assert (targets(range_hash), targets(range_hash, "new")) == ([], [2, 3, 4, 5])
     scope = Scope.within(between(5, 6), between(5, 6), HEAL)
-    left = left_stale(stale_partitions(Stage("sum", 1, (state_of(of), of)), snapshot, ()), snapshot, scope)
-    assert left == {PartitionKey("sum", "new", "result", at(n)): None for n in (0, 1)}
+    remaining = left_stale(
+        stale_partitions(Stage("sum", 1, (state_of(of), of)), snapshot, ()), snapshot, scope
+    )
+    assert remaining == {PartitionKey("sum", "new", "result", at(n)): None for n in (0, 1)}
 
 
 def test_state_of_a_new_block_is_computed_first_at_any_distance() -> None:
@@ -222,11 +224,11 @@ def test_rows_computed_from_changed_state_are_out_of_date() -> None:
     assert (targets(range_hash), range_hash.needed) == ([3, 4, 5, 6], {of_state(1)})
     stage = Stage("sum", 1, (state_of(of), of))
     scope = Scope.within(between(6, 7), between(6, 7), HEAL)
-    left = left_stale(stale_partitions(stage, snapshot, ()), snapshot, scope)
-    assert sorted(left) == [of_result(1), of_result(2), of_state(1)]
+    remaining = left_stale(stale_partitions(stage, snapshot, ()), snapshot, scope)
+    assert sorted(remaining) == [of_result(1), of_result(2), of_state(1)]
     # They depend on its new state too.
-    made = {node: replace(entry, digest="1:9") for node, entry in _made(snapshot, state_of(of), [1])}
-    range_hash = planned(of, snapshot.updated(made), between(6, 7))
+    computed = {node: replace(entry, digest="1:9") for node, entry in _made(snapshot, state_of(of), [1])}
+    range_hash = planned(of, snapshot.updated(computed), between(6, 7))
     assert (targets(range_hash), range_hash.needed) == ([3, 4, 5, 6], frozenset())
 
 
@@ -308,10 +310,10 @@ def test_hour_missing_in_another_stage_blocks() -> None:
     scope = Scope.within(between(4, 6), between(4, 6), HEAL)
     range_hash = plan(stage, other, snapshot, scope, ())
     # Hour 3 is not requested: it is empty, and only hour 4 is waited for.
-    made = PartitionKey("sum", "one", "result", at(4))
-    cause = Reason("waits", "sum one 2015-05-17T04:00 has not been computed", made.key)
+    computed = PartitionKey("sum", "one", "result", at(4))
+    cause = Reason("waits", "sum one 2015-05-17T04:00 has not been computed", computed.key)
     assert range_hash.reasons == {four: cause, five: cause}
-    snapshot = snapshot.updated({made: PartitionState("published", "a")})
+    snapshot = snapshot.updated({computed: PartitionState("published", "a")})
     range_hash = plan(stage, other, snapshot, scope, ())
     assert {of: cause.text for of, cause in range_hash.reasons.items()} == {
         five: "sum one 2015-05-17T05:00 has not been computed"
@@ -379,8 +381,8 @@ def test_status_decides_whether_an_hour_is_recomputed(
     of = step("one")
     snapshot = results(LedgerSnapshot(state(range(3), "one")), of, range(3))
     inputs = recorded_inputs(status, snapshot[of_result(1)].input_hashes or {}, checks or "")
-    held = replace(snapshot[of_result(1)], status=status, input_hashes=inputs)
-    assert targets(planned(of, snapshot.updated({of_result(1): held}), between(2, 3))) == [1] * stale
+    stored = replace(snapshot[of_result(1)], status=status, input_hashes=inputs)
+    assert targets(planned(of, snapshot.updated({of_result(1): stored}), between(2, 3))) == [1] * stale
 
 
 def test_expired_state_is_recomputed_for_its_readers() -> None:
@@ -399,13 +401,13 @@ def test_hour_blocked_by_the_same_cause_is_not_written_again() -> None:
     of = step("one")
     snapshot = results(LedgerSnapshot(state(range(4), "one")), of, range(4))
     cause = Reason("waits", "sum one 2015-05-17T01:00 is quarantined: too many", of_state(1).key)
-    withheld = replace(snapshot[of_state(1)], status="quarantined", complete=False, reason="too many")
+    quarantined = replace(snapshot[of_state(1)], status="quarantined", complete=False, reason="too many")
     blocked = replace(
         snapshot[of_result(1)], status="blocked", complete=False, reason=cause.text, reasons=(cause,)
     )
     snapshot = snapshot.updated(
         {
-            of_state(1): withheld,
+            of_state(1): quarantined,
             of_result(1): blocked,
             of_result(2): replace(blocked, reasons=(Reason("waits", "another"),)),
             of_result(3): replace(snapshot[of_result(3)], input_hashes={}),

@@ -50,35 +50,37 @@ class Looks:
 
 def lake_with_history(make_stream: Make, past: int, name: str) -> StreamHarness:
     """Return a lake in which some hours have run, with two more landed."""
-    made = make_stream(WEB, name)
+    computed = make_stream(WEB, name)
     for number in range(-past, 2):
-        made.land(number, [line(3600 * number + 60 * n, f"10.0.0.{n}", 100 + n) for n in range(3)])
-    made.run(-past, 0)
-    return made
+        computed.land(number, [line(3600 * number + 60 * n, f"10.0.0.{n}", 100 + n) for n in range(3)])
+    computed.run(-past, 0)
+    return computed
 
 
-def an_hour(made: StreamHarness, number: int) -> None:
+def an_hour(computed: StreamHarness, number: int) -> None:
     """Run every stage of an hour, and its gate."""
-    made.ledger = type(made.ledger)(made.root)
-    for stage in made.stream.stages:
-        made._stage(stage, made.context(number, number + 1))
+    computed.ledger = type(computed.ledger)(computed.root)
+    for stage in computed.stream.stages:
+        computed._stage(stage, computed.context(number, number + 1))
         interval = Interval(hour(number), hour(number + 1))
-        stale = stale_hours(made.stream, made.ledger, stage, interval)
-        verdict = evaluate_gate(made.ledger, stage, "web", interval, "", made.stream.repair_window, (), stale)
+        stale = stale_hours(computed.stream, computed.ledger, stage, interval)
+        verdict = evaluate_gate(
+            computed.ledger, stage, "web", interval, "", computed.stream.repair_window, (), stale
+        )
         assert (verdict.failures, verdict.warnings) == ((), ())
 
 
 def test_work_of_a_run_is_constant_for_any_number_of_earlier_hours(
     make_stream: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = []
+    observed = []
     for past in (80, 160):
-        made = lake_with_history(make_stream, past, f"after-{past}")
+        computed = lake_with_history(make_stream, past, f"after-{past}")
         # The first run of such a lake copies the known state of its files.
-        an_hour(made, 0)
+        an_hour(computed, 0)
         with monkeypatch.context() as patch:
-            seen.append(Looks(patch).of(lambda made=made: an_hour(made, 1)))
-        assert len(made.rows_of("files")) == past + 2
-    assert seen[0] == seen[1]
-    assert set(seen[0]) == {"entries", "files", "names", "hours opened"}
-    assert all(seen[0].values())
+            observed.append(Looks(patch).of(lambda computed=computed: an_hour(computed, 1)))
+        assert len(computed.rows_of("files")) == past + 2
+    assert observed[0] == observed[1]
+    assert set(observed[0]) == {"entries", "files", "names", "hours opened"}
+    assert all(observed[0].values())

@@ -136,8 +136,8 @@ class Fate:
     def assert_happened(self, files: Files) -> None:
         """Assert that the published contents, look by look, follow its changes."""
         letters: dict[str | None, str] = {None: "-"}
-        stood = "".join(letters.setdefault(source, "abc"[len(letters) - 1]) for source in self.sources)
-        assert stood == FATES[self.kind], self.kind
+        previous = "".join(letters.setdefault(source, "abc"[len(letters) - 1]) for source in self.sources)
+        assert previous == FATES[self.kind], self.kind
         if self.kind == "duplicated under an earlier name":
             first, second = (files[self.siege.path(self.hour, name)] for name in (self.earlier, self.name))
             assert (first.source_id, first.status) == (second.source_id, "ingested")
@@ -172,9 +172,9 @@ class Attack:
         """
         siege = self.siege
         killed = sum(kill.stage == stage for kill in siege.kills)
-        due = max(KILLS_OF_EACH - killed, 0) / max(self.left[stage], 1)
+        required = max(KILLS_OF_EACH - killed, 0) / max(self.left[stage], 1)
         self.left[stage] -= 1
-        if siege.rng.random() < 1.3 * due and siege.kill(stage, interval):
+        if siege.rng.random() < 1.3 * required and siege.kill(stage, interval):
             if spare and siege.rng.random() < 0.4:
                 return
             if stage == "ingest" and siege.rng.random() < 0.5:
@@ -234,7 +234,7 @@ def test_day_under_attack_equals_one_run(
         # Half of each file is on time at first, and some have not arrived at all.
         if siege.rng.random() < 0.9:
             siege.land(hour, "", slice(0, len(lines[hour]) // 2))
-    due: deque[Fate] = deque()
+    required: deque[Fate] = deque()
     for number, hour in enumerate(order):
         interval = Interval(hour, hour + HOUR)
         siege.happens(siege.rng.choice(order[: number + 2]))
@@ -243,13 +243,13 @@ def test_day_under_attack_equals_one_run(
         for fate in fates:
             if fate.hour == hour:
                 fate.seen(siege.files())
-                due.append(fate)
+                required.append(fate)
         for stage in STAGES[1:]:
             attack.run(stage, interval, spare=True)
         if number == HOURS // 2:
             attack.collide(hour)
         # Other runs take place before a file changes further, and see as much of it as they do.
-        for fate in [due.popleft() for _ in range(len(due) - (2 if number < HOURS - 1 else 0))]:
+        for fate in [required.popleft() for _ in range(len(required) - (2 if number < HOURS - 1 else 0))]:
             for at, status in fate.steps():
                 attack.look(fate, at, status)
             fate.assert_happened(siege.files())
@@ -270,11 +270,11 @@ def test_day_under_attack_equals_one_run(
         return StreamHarness(spark, folder, STREAM)
 
     day = make(tmp_path)
-    anew = told_anew(day, siege.landing, make, tmp_path / "anew", WHOLE)
-    day.assert_same(anew)
+    again_run = told_anew(day, siege.landing, make, tmp_path / "anew", WHOLE)
+    day.assert_same(again_run)
     of_log = [
         [finding for finding in lake.findings() if finding.kind in ("alert", "episode", "frame")]
-        for lake in (day, anew)
+        for lake in (day, again_run)
     ]
     assert of_log[0] == of_log[1] != []
     day.assert_ledger_true()

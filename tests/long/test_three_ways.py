@@ -51,19 +51,19 @@ WAYS = {"triggered": (False, False), "hourly": (True, True), "backfilled": (True
 
 def until_done(server: Airflow, dags: list[str], runs: int) -> None:
     """Wait for so many runs of each DAG."""
-    told, end = None, time.monotonic() + 4 * 3600
+    reported, end = None, time.monotonic() + 4 * 3600
     while time.monotonic() < end:
         states = {dag: list(server.runs(dag).values()) for dag in dags}
-        failed = {dag: found for dag, found in states.items() if "failed" in found}
+        failed = {dag: result for dag, result in states.items() if "failed" in result}
         assert not failed
-        done = {dag: found.count("success") for dag, found in states.items()}
-        if done != told:
-            print(f"{datetime.now(UTC):%H:%M:%S} runs done: {done} of {runs}", flush=True)
-            told = done
-        if all(count >= runs for count in done.values()):
+        finished = {dag: result.count("success") for dag, result in states.items()}
+        if finished != reported:
+            print(f"{datetime.now(UTC):%H:%M:%S} runs done: {finished} of {runs}", flush=True)
+            reported = finished
+        if all(count >= runs for count in finished.values()):
             return
         time.sleep(5)
-    raise AssertionError(f"not done in four hours: {told}")
+    raise AssertionError(f"not done in four hours: {reported}")
 
 
 @pytest.mark.long
@@ -107,9 +107,9 @@ def test_three_ways_of_running_leave_equal_tables(spark: object, tmp_path: Path)
     for other in (houses["hourly"], houses["backfilled"]):
         assert one.state() == other.state()
         for table in ("events", "rejected", "granules", "aggregates", "item_granules", "recurring", "alerts"):
-            left, right = one.table(table), other.table(table)
-            assert left.exceptAll(right).isEmpty()
-            assert right.exceptAll(left).isEmpty()
+            remaining, right = one.table(table), other.table(table)
+            assert remaining.exceptAll(right).isEmpty()
+            assert right.exceptAll(remaining).isEmpty()
         other.assert_ledger_true()
     one.assert_ledger_true()
     for end in {min(FIRST + 24 * HOUR, END), END}:

@@ -27,7 +27,7 @@ def test_matches_are_unique_places_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("detect", "said"),
+    ("detect", "text"),
     [
         (lambda records: None, "it has to return matches; it returned None"),
         (lambda records: "none", "it has to return matches; it returned 'none'"),
@@ -45,6 +45,6 @@ def test_matches_are_unique_places_in_order() -> None:
         (lambda records: [[3]], "it returned what it was not shown: 3"),
     ],
 )
-def test_invalid_match_is_refused(detect: Callable[[Sequence[Record]], Any], said: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=said):
+def test_invalid_match_is_refused(detect: Callable[[Sequence[Record]], Any], text: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=text):
         matches_in(detect, RECORDS)

@@ -67,45 +67,45 @@ class Fast:
         none = (np.empty(0, dtype=np.int64), np.empty(0, dtype=bool))
         self.ended = [none for _ in range(self.widening.levels)]
 
-    def advance(self, until: int, stretches: list[tuple[int, int]]) -> list[Found]:
+    def advance(self, until: int, periods: list[tuple[int, int]]) -> list[Found]:
         every, begin = self.every, self.at
         at = np.array([i for i, one in enumerate(every) if begin <= time_of(one) < until], dtype=np.int64)
-        cut, found = np.zeros(len(at), dtype=bool), []
+        cut, result = np.zeros(len(at), dtype=bool), []
         for level in range(self.widening.levels):
             length = self.widening.length(level)
             rows = rows_of(every, at, cut)
             if level:
-                taken = (rows.time >= begin // length * length) & (rows.time < until // length * length)
-                at, rows = at[taken], rows.take(taken)
+                selected = (rows.time >= begin // length * length) & (rows.time < until // length * length)
+                at, rows = at[selected], rows.take(selected)
                 what = keep_first_and_last(rows, length, self.widening.max_records)
                 at, cut = at[what.retained], what.rows.cut
-                many = np.unique(self._batches(at, length), return_counts=True)[1]
-                assert what.count.tolist() == many.tolist()
+                count = np.unique(self._batches(at, length), return_counts=True)[1]
+                assert what.count.tolist() == count.tolist()
             at, cut = (np.concatenate(pair) for pair in zip(self.ended[level], (at, cut), strict=True))
             order = np.argsort(at)
             at, cut = at[order], cut[order]
             # Records far apart within a batch are separated, and no others.
             batch = self._batches(at, length)
             assert cut.tolist() == [*((np.diff(at) > 1) & (np.diff(batch) == 0)), False][: len(at)]
-            found += self._found(level, rows_of(every, at, cut), at, stretches)
+            result += self._found(level, rows_of(every, at, cut), at, periods)
             ended = np.array([time_of(every[i]) // length == until // length - 1 for i in at], dtype=bool)
             self.ended[level] = (at[ended], cut[ended])
         self.at = until
-        return found
+        return result
 
     def _batches(self, at: np.ndarray, length: int) -> np.ndarray:
         return np.array([self.every[i][0] * 1000 + time_of(self.every[i]) // length for i in at])
 
     def _found(
-        self, level: int, rows: KeyedRecords, at: np.ndarray, stretches: list[tuple[int, int]]
+        self, level: int, rows: KeyedRecords, at: np.ndarray, periods: list[tuple[int, int]]
     ) -> Iterator[Found]:
         every, pattern = self.every, self.pattern
         bits = np.array([every[i][1].bits for i in at], dtype=np.int64)
         opens, closes = bits & pattern.opening > 0, bits & pattern.closing > 0
         needs = [((bits >> step.bit & 1).astype(bool), step.times) for step in pattern.steps]
-        windows = windows_to_detect(rows, level, self.widening, stretches, opens, closes, needs)
-        for seen in detect_matches(pattern, self.widening, level, windows, rows.time, bits, {}):
-            for first, last, end in zip(*seen, strict=True):
+        windows = windows_to_detect(rows, level, self.widening, periods, opens, closes, needs)
+        for observed in detect_matches(pattern, self.widening, level, windows, rows.time, bits, {}):
+            for first, last, end in zip(*observed, strict=True):
                 (key, one), (_, other) = every[at[first]], every[at[last]]
                 yield key, level, int(end), one, other
 
@@ -114,17 +114,17 @@ def expected_of(
     pattern: EventPattern,
     widening: Widening,
     keys: list[list[tuple[int, int]]],
-    stretches: list[tuple[int, int]],
+    periods: list[tuple[int, int]],
 ) -> list[Found]:
-    found = []
+    result = []
     for key, rows in enumerate(keys):
         for match in everywhere(Detector(pattern), widening, records_of(rows)):
             first, last = match[0], match[-1]
             level = widening.level_of(first.time, last.time)
             end = widening.end_of(level, last.time)
-            if any(a < end <= b for a, b in stretches):
-                found.append((key, level, end, first, last))
-    return sorted(found)
+            if any(a < end <= b for a, b in periods):
+                result.append((key, level, end, first, last))
+    return sorted(result)
 
 
 @CASE
@@ -136,30 +136,30 @@ def test_many_keys_at_once_equal_each_key(
     records: int,
     pairs: int,
 ) -> None:
-    stretches = some_of(ends)
+    periods = some_of(ends)
     with mock.patch.multiple(
         "transom.features.patterns.algorithm.batches", AT_A_TIME=records, PAIRS_AT_A_TIME=pairs
     ):
-        found = Fast(*case, of_all(keys)).advance(OVER, stretches)
-    assert sorted(found) == expected_of(*case, keys, stretches)
+        result = Fast(*case, of_all(keys)).advance(OVER, periods)
+    assert sorted(result) == expected_of(*case, keys, periods)
 
 
 @given(
     elements=st.sampled_from(["ab", "aab", "a a"]),
-    most=st.integers(3, 4),
+    limit=st.integers(3, 4),
     bits=st.lists(st.sampled_from([0, 1, 1, 2, 3]), min_size=17, max_size=24),
 )
 def test_batch_of_too_many_records_has_the_matches_of_any_other(
-    elements: str, most: int, bits: list[int]
+    elements: str, limit: int, bits: list[int]
 ) -> None:
-    pattern, widening = EventPattern(ELEMENTS[elements], (), 40, most), Widening(40, 40, most)
+    pattern, widening = EventPattern(ELEMENTS[elements], (), 40, limit), Widening(40, 40, limit)
     keys = [list(enumerate(bits, start=1))]
     with mock.patch("transom.features.patterns.algorithm.batches.minimal", wraps=minimal) as looked:
-        found = Fast(pattern, widening, of_all(keys)).advance(OVER, [(-1, OVER)])
-    assert sorted(found) == expected_of(pattern, widening, keys, [(-1, OVER)])
+        result = Fast(pattern, widening, of_all(keys)).advance(OVER, [(-1, OVER)])
+    assert sorted(result) == expected_of(pattern, widening, keys, [(-1, OVER)])
     # So few are examined together that the cost grows with the records, not with their square.
     shown = [call.args[1].window for call in looked.call_args_list]
-    assert all(np.bincount(windows).max() <= 4 * most for windows in shown if len(windows))
+    assert all(np.bincount(windows).max() <= 4 * limit for windows in shown if len(windows))
 
 
 @given(case=widenings(), keys=KEYS, ends=ENDS)
@@ -170,9 +170,9 @@ def test_runs_of_many_keys_carry_the_state_of_the_listing(
     every = of_all(keys)
     fast = Fast(pattern, widening, every)
     runs = [KeyWidening(widening, Detector(pattern), 0) for _ in keys]
-    found = []
+    result = []
     for begin, until in pairwise(bounds(widening, ends)):
-        found += fast.advance(until, [(begin, until)])
+        result += fast.advance(until, [(begin, until)])
         for key, run in enumerate(runs):
             run.advance([one for k, one in every if k == key and begin <= one.time < until], until)
         for level, (at, _) in enumerate(fast.ended):
@@ -180,7 +180,7 @@ def test_runs_of_many_keys_carry_the_state_of_the_listing(
             listed = [(key, one) for key, run in enumerate(runs) for one in run.ended[level]]
             assert [every[i] for i in at] == listed
             assert all(time_of(every[i]) // length == until // length - 1 for i in at)
-    assert sorted(found) == expected_of(pattern, widening, keys, [(-1, OVER * 3)])
+    assert sorted(result) == expected_of(pattern, widening, keys, [(-1, OVER * 3)])
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def windows_of(widening: Widening, level: int, rows: KeyedRecords) -> list[Windo
     batches: dict[tuple[int, int], list[int]] = {}
     for row, key in enumerate(rows.key.tolist()):
         batches.setdefault((key, time[row] // length), []).append(row)
-    found = []
+    result = []
     for key, number in sorted({(key, number + later) for key, number in batches for later in (0, 1)}):
         earlier, later = batches.get((key, number - 1), []), batches.get((key, number), [])
         new = [
@@ -212,10 +212,10 @@ def windows_of(widening: Widening, level: int, rows: KeyedRecords) -> list[Windo
             if one <= other and lowest(widening, time[one], time[other]) == level
         ]
         over = level == 0 and max(len(earlier), len(later)) > 2 * widening.max_records
-        found.append(
+        result.append(
             Window([*earlier, *later], (later or [-1])[0], (number + 1) * length, over, new),
         )
-    return found
+    return result
 
 
 @CASE
@@ -225,27 +225,27 @@ def test_windows_with_possible_new_matches_are_shown_whole(
 ) -> None:
     _, widening = case
     every, at = of_all(keys), np.arange(sum(map(len, keys)))
-    stretches = some_of(ends)
-    seen = 0
+    periods = some_of(ends)
+    observed = 0
     for level in range(widening.levels):
         if level:
             at = at[
                 keep_first_and_last(rows_of(every, at), widening.length(level), widening.max_records).retained
             ]
         rows = rows_of(every, at)
-        what = windows_to_detect(rows, level, widening, stretches)
+        what = windows_to_detect(rows, level, widening, periods)
         windows = windows_of(widening, level, rows)
-        seen += len(windows)
-        wanted = [one for one in windows if any(a < one.end <= b for a, b in stretches)]
-        assert sorted(what.ends.tolist()) == sorted(one.end for one in wanted)
+        observed += len(windows)
+        required = [one for one in windows if any(a < one.end <= b for a, b in periods)]
+        assert sorted(what.ends.tolist()) == sorted(one.end for one in required)
         columns = (what.first, what.stop, what.end, what.oversized)
         assert [*zip(*(column.tolist() for column in columns), strict=True)] == [
-            (one.rows[0], one.rows[-1] + 1, one.end, one.oversized) for one in wanted if one.new
+            (one.rows[0], one.rows[-1] + 1, one.end, one.oversized) for one in required if one.new
         ]
     works = [Work() for _ in keys]
     for work, some in zip(works, keys, strict=True):
         widen(records_of(some), widening, lambda records: [], work)
-    assert seen == sum(work.calls for work in works)
+    assert observed == sum(work.calls for work in works)
 
 
 @CASE
@@ -254,18 +254,18 @@ def test_windows_with_possible_new_matches_are_shown_whole(
     keys=KEYS,
     ends=ENDS,
     marked=st.lists(st.tuples(st.booleans(), st.booleans())),
-    many=st.integers(1, 3),
+    count=st.integers(1, 3),
 )
 def test_only_records_of_possible_new_matches_are_shown(
     case: tuple[EventPattern, Widening],
     keys: list[list[tuple[int, int]]],
     ends: list[int],
     marked: list[tuple[bool, bool]],
-    many: int,
+    count: int,
 ) -> None:
     _, widening = case
     every, at = of_all(keys), np.arange(sum(map(len, keys)))
-    stretches = some_of(ends)
+    periods = some_of(ends)
     for level in range(widening.levels):
         if level:
             at = at[
@@ -276,11 +276,9 @@ def test_only_records_of_possible_new_matches_are_shown(
             np.array([marked[i][side] if i < len(marked) else i % 3 > side for i in at], dtype=bool)
             for side in (0, 1)
         )
-        what = windows_to_detect(
-            rows, level, widening, stretches, opens, closes, [(opens, many), (closes, 1)]
-        )
+        what = windows_to_detect(rows, level, widening, periods, opens, closes, [(opens, count), (closes, 1)])
         windows = [one for one in windows_of(widening, level, rows) if one.new]
-        windows = [one for one in windows if any(a < one.end <= b for a, b in stretches)]
+        windows = [one for one in windows if any(a < one.end <= b for a, b in periods)]
         columns = (what.first, what.stop, what.end, what.oversized)
         parts = [*zip(*(column.tolist() for column in columns), strict=True)]
         for one in windows:
@@ -289,21 +287,21 @@ def test_only_records_of_possible_new_matches_are_shown(
                 for first, last in one.new
                 if opens[first] and closes[last] and last - first < widening.max_records
                 if rows.time[last] - rows.time[first] <= widening.max_length
-                if sum(opens[first : last + 1]) >= many
+                if sum(opens[first : last + 1]) >= count
             ]
             of = [part for part in parts if one.rows[0] <= part[0] <= one.rows[-1] and part[2] == one.end]
             assert len(of) == 1 if near else len(of) <= 1
-            for first, behind, _, oversized in of:
+            for first, after, _, oversized in of:
                 assert oversized == one.oversized
                 assert opens[first]
-                assert closes[behind - 1]
-                assert sum(opens[first:behind]) >= many
-                assert all(first <= begin and end < behind for begin, end in near)
+                assert closes[after - 1]
+                assert sum(opens[first:after]) >= count
+                assert all(first <= begin and end < after for begin, end in near)
                 # No more than L allows to meet: L - 1 records of the earlier batch, and of the later one too
                 # where an instance has to begin in the earlier one.
-                assert max(one.rows[0], one.middle - widening.max_records + 1) <= first < behind
-                assert one.middle < behind <= one.rows[-1] + 1
-                assert not level or (first < one.middle and behind < one.middle + widening.max_records)
+                assert max(one.rows[0], one.middle - widening.max_records + 1) <= first < after
+                assert one.middle < after <= one.rows[-1] + 1
+                assert not level or (first < one.middle and after < one.middle + widening.max_records)
             parts = [part for part in parts if part not in of]
         assert not parts
 

@@ -42,10 +42,12 @@ def match(number: int, name: str, start: int, end: int, **more: Any) -> dict[str
 
 def run(rows: list[dict[str, Any]], hours: range) -> list[dict[str, Any]]:
     """Return the rows of some hours, from their matches and earlier rows."""
-    made = partial(episode_rows, [*KEY], [micros(at(number)) for number in hours], MERGING, schema_of(KEY))
+    computed = partial(
+        episode_rows, [*KEY], [micros(at(number)) for number in hours], MERGING, schema_of(KEY)
+    )
     halves = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
-    found = [row for batch in made(batch_of(half) for half in halves) for row in batch.to_pylist()]
-    return sorted(found, key=lambda row: (row["hour"], row["episode_id"], str(row["user"])))
+    result = [row for batch in computed(batch_of(half) for half in halves) for row in batch.to_pylist()]
+    return sorted(result, key=lambda row: (row["hour"], row["episode_id"], str(row["user"])))
 
 
 MATCHES = [
@@ -99,20 +101,22 @@ def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
 @pytest.mark.parametrize("cut", range(2, 8))
 def test_hour_is_computed_from_rows_of_earlier_hours(cut: int) -> None:
     early = [one for one in MATCHES if one["hour"] < at(cut)]
-    told = run(early, range(cut))
+    reported = run(early, range(cut))
     stored = [
-        {name: one[name] for name in READ} for one in told if one["hour"] >= at(cut) - MERGING.reach * HOUR
+        {name: one[name] for name in READ}
+        for one in reported
+        if one["hour"] >= at(cut) - MERGING.reach * HOUR
     ]
     late = [one for one in MATCHES if one["hour"] >= at(cut)]
-    assert told + run([*stored, *late], range(cut, 10)) == ROWS
+    assert reported + run([*stored, *late], range(cut, 10)) == ROWS
 
 
 def test_pattern_without_a_key_has_one_key() -> None:
     hours = [micros(at(2)), micros(at(3))]
     rows = [batch_of(MATCHES).drop_columns(["user", "status"])]
     batches = episode_rows([], hours, MERGING, schema_of({}), rows)
-    found = pa.Table.from_batches(batches).select(["hour", "episode_id", "matches", "joined"]).to_pylist()
-    assert [tuple(one.values()) for one in found] == [
+    result = pa.Table.from_batches(batches).select(["hour", "episode_id", "matches", "joined"]).to_pylist()
+    assert [tuple(one.values()) for one in result] == [
         (at(2), "b", 1, None),
         (at(2), "c", 1, None),
         (at(3), "c", 3, None),

@@ -99,7 +99,7 @@ def mergings(draw: st.DrawFn) -> Merging:
 @st.composite
 def matches_of(draw: st.DrawFn, merging: Merging) -> list[EpisodeRow]:
     """Draw matches, each detected at the end of the window that its last record completes."""
-    found = []
+    result = []
     # Their numbers are not in order of time.
     for number in draw(st.permutations(range(draw(st.integers(0, 9))))):
         level = draw(st.integers(0, (merging.top // QUARTER).bit_length() - 1))
@@ -107,7 +107,7 @@ def matches_of(draw: st.DrawFn, merging: Merging) -> list[EpisodeRow]:
         end = draw(st.integers(1, 12 * HOUR_LENGTH // length)) * length
         last = draw(st.sampled_from([end - length, end - 1, end - length + length // 2]))
         first = last - draw(st.sampled_from([0, 1, merging.within // 2, merging.within]))
-        found.append(
+        result.append(
             EpisodeRow(
                 hour=(end - 1) // HOUR_LENGTH * HOUR_LENGTH,
                 id=number,
@@ -115,7 +115,7 @@ def matches_of(draw: st.DrawFn, merging: Merging) -> list[EpisodeRow]:
                 start=first, end=last, matches=1, new=1, detected_at=end, level=level,
             )
         )  # fmt: skip
-    return found
+    return result
 
 
 @st.composite
@@ -128,11 +128,11 @@ def defined(
     matches: Sequence[EpisodeRow], stored: Sequence[EpisodeRow], hours: Iterable[int], merging: Merging
 ) -> list[EpisodeRow]:
     """Return the rows hour by hour, by the definition."""
-    made: list[EpisodeRow] = []
+    computed: list[EpisodeRow] = []
     for hour in hours:
         of_hour = [match for match in matches if match.hour == hour]
-        made += rows_of(hour, of_hour, [*stored, *made], merging)
-    return in_order(made)
+        computed += rows_of(hour, of_hour, [*stored, *computed], merging)
+    return in_order(computed)
 
 
 def fast(
@@ -153,7 +153,7 @@ def whole(matches: Sequence[EpisodeRow], merging: Merging) -> list[EpisodeRow]:
 @st.composite
 def stored_rows(draw: st.DrawFn) -> list[EpisodeRow]:
     """Draw any rows that hours may have, with or without matches."""
-    found = []
+    result = []
     for number in range(draw(st.integers(0, 6))):
         start = draw(st.integers(-40, 30)) * QUARTER
         one = EpisodeRow(
@@ -163,10 +163,10 @@ def stored_rows(draw: st.DrawFn) -> list[EpisodeRow]:
         )  # fmt: skip
         for hour in draw(st.lists(st.integers(-3, 9), min_size=1, max_size=6, unique=True)):
             state = draw(st.sampled_from([PARTIAL, PARTIAL, FINAL, JOINED]))
-            found.append(
+            result.append(
                 replace(one, hour=hour * HOUR_LENGTH, state=state, joined=99 if state == JOINED else NONE)
             )
-    return found
+    return result
 
 
 @CASE
@@ -188,8 +188,8 @@ def test_split_of_hours_into_runs_leaves_no_trace(
 ) -> None:
     merging, matches = history
     rows: list[EpisodeRow] = []
-    for first, behind in zip([0, *sorted(cuts)], [*sorted(cuts), HOURS], strict=True):
-        hours = range(first * HOUR_LENGTH, behind * HOUR_LENGTH, HOUR_LENGTH)
+    for first, later in zip([0, *sorted(cuts)], [*sorted(cuts), HOURS], strict=True):
+        hours = range(first * HOUR_LENGTH, later * HOUR_LENGTH, HOUR_LENGTH)
         reached = [row for row in rows if hours.start - merging.reach * HOUR_LENGTH <= row.hour]
         rows += fast([match for match in matches if match.hour in hours], reached, hours, merging)
     assert in_order(rows) == whole(matches, merging)
@@ -202,13 +202,13 @@ def test_final_episodes_are_the_union_of_all_matches(history: tuple[Merging, lis
     rows = whole(matches, merging)
     ends = {row.id: row for row in rows}
     assert {row.state for row in ends.values()} <= {FINAL, JOINED}
-    found = {
+    result = {
         (row.key, row.start, row.end, row.matches, row.detected_at, row.level)
         for row in ends.values()
         if row.state == FINAL
     }
     components = components_of(matches, merging.merge)
-    said = {
+    text = {
         (
             some[0].key,
             min(match.start for match in some),
@@ -218,7 +218,7 @@ def test_final_episodes_are_the_union_of_all_matches(history: tuple[Merging, lis
         )
         for some in components
     }
-    assert found == said
+    assert result == text
     # The name comes from a match of a component's first hour, and for joined ones from the first; each is
     # one.
     first = [{match.id for match in some} for some in components]
@@ -321,8 +321,8 @@ def test_match_joins_separate_episodes() -> None:
     merging = Merging(QUARTER, 3 * HOUR_LENGTH, 4 * HOUR_LENGTH)
     one, two = match(4, 10 * QUARTER, 11 * QUARTER, 2), match(4, 14 * QUARTER, 15 * QUARTER, 1)
     three, four = match(5, 12 * QUARTER, 13 * QUARTER, 5), match(5, 16 * QUARTER + 1, 18 * QUARTER, 0)
-    found = fast([one, two, three, four], [], [4 * HOUR_LENGTH, 5 * HOUR_LENGTH], merging)
-    assert found == [
+    result = fast([one, two, three, four], [], [4 * HOUR_LENGTH, 5 * HOUR_LENGTH], merging)
+    assert result == [
         two,
         one,
         match(5, 16 * QUARTER + 1, 18 * QUARTER, 0),

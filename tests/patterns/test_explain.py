@@ -36,8 +36,8 @@ def written_hour(stream: Stream) -> dict[PartitionKey, PartitionState]:
     node = PartitionKey("ingest", "events", "events", HOUR)
     inputs = freshness_of(stream, LedgerSnapshot({})).recorded_inputs(node, "published")
     events = {node: PartitionState("published", "a", input_hashes=inputs)}
-    asked = freshness_of(stream, LedgerSnapshot(events))
-    nodes = asked.partitions("patterns", HOUR)
+    requested = freshness_of(stream, LedgerSnapshot(events))
+    nodes = requested.partitions("patterns", HOUR)
     snapshot = LedgerSnapshot({**events, **{node: PartitionState("published", "a") for node in nodes}})
     now = freshness_of(stream, snapshot)
     written_hour = {node: now.recorded_inputs(node, "published") for node in nodes}
@@ -60,7 +60,7 @@ def test_hour_of_patterns_is_as_fresh_as_its_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "table", "words"),
+    ("change", "table", "texts"),
     [
         (("carry: [path]", "carry: [method]"), "matches", {"`carry`"}),
         (("times: 2", "times: 3"), "matches", {"`steps`"}),
@@ -68,11 +68,11 @@ def test_hour_of_patterns_is_as_fresh_as_its_tables() -> None:
         (("within: 3 hours", "within: 3 hours, max_records: 7"), "batches", {"`max_records`"}),
     ],
 )
-def test_fields_of_a_pattern_have_texts(change: tuple[str, str], table: str, words: set[str]) -> None:
+def test_fields_of_a_pattern_have_texts(change: tuple[str, str], table: str, texts: set[str]) -> None:
     stream = parse(yaml.safe_load(TEXT.replace(*change, 1)))
     of = freshness_of(stream, LedgerSnapshot(written_hour(parse(yaml.safe_load(TEXT)))))
     node = PartitionKey("patterns", "slow", table, HOUR)
     assert "specification" in [reason.code for reason in of.why_not(node)]
-    assert all(word in changed_specification(stream, of, node) for word in words)
+    assert all(word in changed_specification(stream, of, node) for word in texts)
     shapes = [partial(stream.fingerprint, table) for table in ("batches", "matches", "episodes")]
     assert {name for shape in shapes for name in json.loads(shape("slow"))} == LABELS.keys()

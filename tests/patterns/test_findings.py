@@ -32,7 +32,7 @@ ALIKE = {"any_order": [{"id": "one", "where": "ok"}, {"id": "other", "where": "o
 
 def stream_of(**changes: Any) -> Stream:
     title = "it's {user}, {matches} times from {start_time} to {last_time}"
-    said = {
+    text = {
         "key": ["user"],
         "title": title,
         "severity": "high",
@@ -40,7 +40,7 @@ def stream_of(**changes: Any) -> Stream:
         "steps": STEPS,
         **changes,
     }
-    return parse(small(**said))
+    return parse(small(**text))
 
 
 def row(number: int, name: str, state: str = "partial", **more: Any) -> dict[str, Any]:
@@ -88,10 +88,10 @@ def version(ledger: Ledger) -> int:
 def test_title_is_one_line_for_any_values(ledger: Ledger, title: str | None) -> None:
     publish_rows(ledger, [row(2, "a", user="o'\n\tbrien\x1b[2J")], range(1, 3))
     publish(ledger, stream_of(title=title))
-    (found,) = findings(ledger.root, order=FINDING_ORDER)
-    assert "o' brien [2J" in found.title
-    assert found.title.isprintable()
-    assert found.key == "o'\n\tbrien\x1b[2J"
+    (result,) = findings(ledger.root, order=FINDING_ORDER)
+    assert "o' brien [2J" in result.title
+    assert result.title.isprintable()
+    assert result.key == "o'\n\tbrien\x1b[2J"
 
 
 def test_finding_is_the_last_row_of_an_episode(ledger: Ledger) -> None:
@@ -129,20 +129,20 @@ def test_finding_is_the_last_row_of_an_episode(ledger: Ledger) -> None:
         first_hour=at(2),
     )
     assert (second.key, second.hour, second.title[:20]) == ("null", at(2), "app: it's null, 1 ti")
-    stood = version(ledger)
+    previous = version(ledger)
     assert not publish(Ledger(ledger.root), stream)
     sync_ledger_findings(ledger, stream.name, "patterns", {})
-    assert version(ledger) == stood
+    assert version(ledger) == previous
 
     # An hour that only reports the end is no news: it belongs to the hour of the last match.
     publish_rows(ledger, [*rows, grown | {"hour": at(7), "state": "final", "new_matches": 0}])
     assert publish(ledger, stream)
-    assert version(ledger) == stood + 1
+    assert version(ledger) == previous + 1
     over = [
         replace(
             finding,
             ongoing=False,
-            evidence=tuple(words.replace(" so far", "") for words in finding.evidence),
+            evidence=tuple(texts.replace(" so far", "") for texts in finding.evidence),
             source_hash=now.source_hash,
         )
         for finding, now in zip((first, second), findings(ledger.root, order=FINDING_ORDER), strict=True)
@@ -180,10 +180,10 @@ def test_only_changed_findings_are_written(ledger: Ledger, monkeypatch: pytest.M
         (at(5), "app: it's o'brien, 1 tim"),
         (at(7), "app: it's o'brien, 1 tim"),
     ]
-    anew = Ledger(f"{ledger.root}/anew")
-    publish_rows(anew, changed)
-    publish(anew, stream)
-    assert findings(anew.root, order=FINDING_ORDER) == after
+    again_run = Ledger(f"{ledger.root}/anew")
+    publish_rows(again_run, changed)
+    publish(again_run, stream)
+    assert findings(again_run.root, order=FINDING_ORDER) == after
 
 
 def test_rows_of_a_killed_run_are_not_reported(ledger: Ledger) -> None:
@@ -191,8 +191,8 @@ def test_rows_of_a_killed_run_are_not_reported(ledger: Ledger) -> None:
     publish(ledger, stream)
     publish_rows(ledger, [row(2, "a"), row(3, "a", matches=2), row(4, "b")])
     publish(ledger, stream)
-    stood = findings(ledger.root, order=FINDING_ORDER)
-    assert len(stood) == 2
+    previous = findings(ledger.root, order=FINDING_ORDER)
+    assert len(previous) == 2
     publish_rows(ledger, [row(3, "a", matches=9), row(4, "b")], range(2, 4), killed=True)
     assert not publish(ledger, stream)
     # Nor does the claim of the next run make them published.
@@ -214,18 +214,18 @@ def test_changed_text_is_written_again_and_removed_pattern_has_no_findings(ledge
     other = stream_of(title="{{{user}}}", severity="low", steps=[*STEPS[:1], ALIKE])
     publish(ledger, other)
     (after,) = findings(ledger.root, order=FINDING_ORDER)
-    said = ("the pattern: look, then one and other in any order, within 1 hour", *before.evidence[1:])
+    text = ("the pattern: look, then one and other in any order, within 1 hour", *before.evidence[1:])
     assert after == replace(
-        before, severity="low", title="app: {o'brien}", evidence=said, source_hash=after.source_hash
+        before, severity="low", title="app: {o'brien}", evidence=text, source_hash=after.source_hash
     )
     assert before.source_hash != after.source_hash
     publish(ledger, stream_of(steps=..., detector="math.floor", title=None))
     (own,) = findings(ledger.root, order=FINDING_ORDER)
     assert own.evidence[0] == "the pattern: what math.floor finds, within 1 hour"
     assert own.title == "app: x of o'brien, 2015-05-17T01:00:01 to 2015-05-17T01:20:00"
-    gone = stream_of().model_copy(update={"patterns": {}})
-    assert publish(ledger, gone)
-    assert (findings(ledger.root, order=FINDING_ORDER), publish(ledger, gone)) == ([], False)
+    removed = stream_of().model_copy(update={"patterns": {}})
+    assert publish(ledger, removed)
+    assert (findings(ledger.root, order=FINDING_ORDER), publish(ledger, removed)) == ([], False)
 
 
 def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
@@ -237,9 +237,9 @@ def test_findings_have_keys_of_several_columns_or_none(ledger: Ledger) -> None:
     ]  # fmt: skip
     publish_rows(ledger, rows[:1])
     publish(ledger, stream_of(key=[], title=None))
-    (found,) = findings(ledger.root, order=FINDING_ORDER)
-    assert (found.key, found.title) == (None, "app: x, 2015-05-17T01:00:01 to 2015-05-17T01:20:00")
-    assert found.evidence[1] == "1 match; its records are in the table matches, of block x"
+    (result,) = findings(ledger.root, order=FINDING_ORDER)
+    assert (result.key, result.title) == (None, "app: x, 2015-05-17T01:00:01 to 2015-05-17T01:20:00")
+    assert result.evidence[1] == "1 match; its records are in the table matches, of block x"
 
 
 def test_episode_that_no_hour_can_close_is_not_ongoing(ledger: Ledger) -> None:
@@ -287,9 +287,9 @@ def test_worst_findings_are_first_and_an_interval_has_those_of_its_hours(ledger:
         ],
     )
     publish(ledger, stream_of())
-    found = findings(ledger.root, order=FINDING_ORDER)
+    result = findings(ledger.root, order=FINDING_ORDER)
     # Of the ongoing ones, the latest.
-    assert [(f.start_time, f.ongoing) for f in found] == [
+    assert [(f.start_time, f.ongoing) for f in result] == [
         (at(3), True),
         (at(3), False),
         (at(1) + MINUTE / 60, False),
@@ -299,7 +299,7 @@ def test_worst_findings_are_first_and_an_interval_has_those_of_its_hours(ledger:
     assert shown == [0, 0, 1, 0, 0, 2, 0]
     kinds = [
         replace(
-            found[0],
+            result[0],
             finding_id=f"{number:02}",
             kind=kind,
             severity=severity,

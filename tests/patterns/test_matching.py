@@ -32,10 +32,10 @@ def patterns(draw: st.DrawFn) -> EventPattern:
     bit, slots = 0, 0
     known: list[str] = []
     for number in range(draw(st.sampled_from([1, 2, 2, 3]))):
-        many = draw(st.sampled_from([1, 1, 1, 2, 3]))
+        count = draw(st.sampled_from([1, 1, 1, 2, 3]))
         steps = []
-        for _ in range(many):
-            times = draw(st.integers(1, 3 if many == 1 else 2))
+        for _ in range(count):
+            times = draw(st.integers(1, 3 if count == 1 else 2))
             if slots + times > 5:
                 break
             slots += times
@@ -45,7 +45,7 @@ def patterns(draw: st.DrawFn) -> EventPattern:
                     (draw(st.sampled_from("ab")), draw(st.sampled_from(known)), draw(st.sampled_from("ab")))
                     for _ in range(draw(st.sampled_from([1, 1, 1, 2])))
                 )
-            one = many == 1
+            one = count == 1
             distinct = draw(st.sampled_from([(), ("a",), ("a", "b")])) if one and times > 1 else ()
             # Steps of a pattern may match the same records.
             steps.append(PatternStep(f"s{bit}", draw(st.integers(0, 2)), times, distinct, agrees))
@@ -78,10 +78,10 @@ def planted(draw: st.DrawFn, pattern: EventPattern) -> list[Row]:
     """Draw a near instance, at the bounds of validity, with other records between."""
     rows: list[Row] = []
     for element in pattern.elements:
-        taken = draw(st.permutations([step for step in element.steps for _ in range(step.times)]))
-        apart = [bound for bound in element.gap if bound is not None]
-        for number, step in enumerate(taken):
-            near = apart if apart and not number else [0, 1, 2]
+        selected = draw(st.permutations([step for step in element.steps for _ in range(step.times)]))
+        separate = [bound for bound in element.gap if bound is not None]
+        for number, step in enumerate(selected):
+            near = separate if separate and not number else [0, 1, 2]
             bits = 1 << step.bit | draw(st.sampled_from([0, 0, 0, 2, 7, 8]))
             code = draw(st.integers(-1, 2) if step.distinct else st.sampled_from([1, 1, 1, 1, 1, 0]))
             rows.append((draw(st.sampled_from(near)), bits, code, draw(st.sampled_from([1, 1, 1, 1, 0]))))
@@ -104,15 +104,15 @@ def to_sequence(rows: list[Row]) -> RecordSequence:
     return RecordSequence(time, [row[1] for row in rows], codes)
 
 
-def joined(stretches: list[RecordSequence]) -> RecordWindows:
+def joined(periods: list[RecordSequence]) -> RecordWindows:
     def all_of(columns: list[object]) -> np.ndarray:
         return np.array([value for column in columns for value in column], dtype=np.int64)
 
     return RecordWindows(
-        np.repeat(np.arange(len(stretches)), [len(one) for one in stretches]).astype(np.int64),
-        all_of([one.time for one in stretches]),
-        all_of([one.bits for one in stretches]),
-        {name: all_of([one.codes[name] for one in stretches]) for name in "ab"},
+        np.repeat(np.arange(len(periods)), [len(one) for one in periods]).astype(np.int64),
+        all_of([one.time for one in periods]),
+        all_of([one.bits for one in periods]),
+        {name: all_of([one.codes[name] for one in periods]) for name in "ab"},
     )
 
 
@@ -179,10 +179,10 @@ BB = PatternStep("b", 1, 2)
 @given(case=cases())
 def test_minimal_instances_equal_those_of_the_definition(case: tuple[EventPattern, list[list[Row]]]) -> None:
     pattern, rows = case
-    stretches = [to_sequence(some) for some in rows]
-    firsts, lasts = minimal(pattern, joined(stretches))
+    periods = [to_sequence(some) for some in rows]
+    firsts, lasts = minimal(pattern, joined(periods))
     expected, before = [], 0
-    for one in stretches:
+    for one in periods:
         expected += [
             (before + instance.places[0], before + instance.places[-1])
             for instance in minimal_instances(pattern, one)
@@ -205,10 +205,10 @@ def test_smallest_instance_of_a_slice_equals_that_of_the_definition(
         if (first, last) in smallest_of:
             part = whole.part(first, last)
             search = finding._InstanceSearch(pattern, part)
-            for found in smallest(pattern, part), search.search(search.completes):
-                assert found is not None
-                places = tuple(first + place for place in found.places)
-                assert Instance(places, found.steps) == smallest_of[first, last]
+            for result in smallest(pattern, part), search.search(search.completes):
+                assert result is not None
+                places = tuple(first + place for place in result.places)
+                assert Instance(places, result.steps) == smallest_of[first, last]
         elif (
             whole.time[last] - whole.time[first] <= pattern.max_length and last - first < pattern.max_records
         ):
@@ -233,14 +233,14 @@ def test_values_are_stored_only_while_a_later_step_needs_them() -> None:
 
 @given(
     rows=st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=1, max_size=14),
-    many=st.integers(1, 4),
+    count=st.integers(1, 4),
 )
-def test_last_row_with_enough_values_after_it_is_found(rows: list[tuple[bool, int]], many: int) -> None:
+def test_last_row_with_enough_values_after_it_is_found(rows: list[tuple[bool, int]], count: int) -> None:
     here = np.arange(len(rows))
     heads = np.maximum.accumulate(np.where([begins for begins, _ in rows], here, 0))
     values = np.array([value for _, value in rows])
-    assert _reaching(values, heads, many).tolist() == [
-        max([NO_VALUE, *(r for r in range(heads[i], i + 1) if len({*values[r : i + 1].tolist()}) >= many)])
+    assert _reaching(values, heads, count).tolist() == [
+        max([NO_VALUE, *(r for r in range(heads[i], i + 1) if len({*values[r : i + 1].tolist()}) >= count)])
         for i in range(len(rows))
     ]
 
@@ -252,9 +252,9 @@ def test_value_present_early_and_late_is_saved_for_the_last_record() -> None:
     values = [0, 1, 2, 3, *(4 + n * 7 % 50 for n in range(86)), *[2] * 10]
     time = [*range(100), 140]
     whole = RecordSequence(time, [1] * 100 + [2], {"a": [*values, 0]})
-    found = smallest(pattern, whole)
+    result = smallest(pattern, whole)
     firsts = [place for place in range(90) if values[place] != 2 and values[place] not in values[:place]]
-    assert found.places == (*firsts[:19], 90, 100)
+    assert result.places == (*firsts[:19], 90, 100)
 
 
 def test_possible_next_steps_are_computed_once_for_all_paths() -> None:
@@ -267,8 +267,8 @@ def test_possible_next_steps_are_computed_once_for_all_paths() -> None:
     )
     whole = RecordSequence(range(400), [7] * 399 + [8], {})
     search = finding._InstanceSearch(pattern, whole)
-    found = search.search(search.completes)
-    assert found == smallest(pattern, whole)
-    assert found is not None
-    assert found.places == (0, *range(2, 10), 397, 399)
+    result = search.search(search.completes)
+    assert result == smallest(pattern, whole)
+    assert result is not None
+    assert result.places == (0, *range(2, 10), 397, 399)
     assert len(search._ahead_of) < 4**3

@@ -74,7 +74,7 @@ def requests(rng: random.Random, hours: int) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def expected(harness: StreamHarness, name: str, asked: Iterable[int]) -> list[tuple[object, ...]]:
+def expected(harness: StreamHarness, name: str, requested: Iterable[int]) -> list[tuple[object, ...]]:
     """Return the matches of a pattern whose windows end in requested hours, by trying all records of these
     hours.
     """
@@ -85,10 +85,10 @@ def expected(harness: StreamHarness, name: str, asked: Iterable[int]) -> list[tu
         "*", *(f"({sql}) AS met_{bit}" for bit, sql in enumerate(block.conditions))
     )
     rows = rows if block.takes is None else rows.where(block.takes)
-    hours = {hour(number) for number in asked}
-    held = [event for event in rows.toArrow().to_pylist() if event["hour"] in hours]
-    events = sorted(held, key=lambda e: [e[k] for k in [*block.key, *ORDER]])
-    found: list[tuple[object, ...]] = []
+    hours = {hour(number) for number in requested}
+    stored = [event for event in rows.toArrow().to_pylist() if event["hour"] in hours]
+    events = sorted(stored, key=lambda e: [e[k] for k in [*block.key, *ORDER]])
+    result: list[tuple[object, ...]] = []
     for key, some in groupby(events, key=lambda e: [e[k] for k in block.key]):
         records = list(some)
         time = [(r["event_time"] - datetime(1970, 1, 1, tzinfo=UTC)) for r in records]
@@ -100,8 +100,8 @@ def expected(harness: StreamHarness, name: str, asked: Iterable[int]) -> list[tu
             level = widening.level_of(micros[first], micros[last])
             end = widening.end_of(level, micros[last])
             if datetime.fromtimestamp((end - 1) // HOUR_LENGTH * HOUR_LENGTH // 10**6, UTC) in hours:
-                found.append((*key, level, end, *of_records(match, records, block)))
-    return sorted(found, key=repr)
+                result.append((*key, level, end, *of_records(match, records, block)))
+    return sorted(result, key=repr)
 
 
 LONG = timedelta(hours=3)
@@ -114,10 +114,10 @@ def coded(values: Iterable[object]) -> list[int]:
 
 def of_records(match: Instance, records: list[dict[str, object]], block: PatternBlock) -> list[object]:
     assert block.pattern is not None
-    taken = [records[place] for place in match.places]
+    selected = [records[place] for place in match.places]
     of_steps = [records[match.of(step.name)[0]]["event_time"] for step in block.pattern.steps]
-    kept = [[record[column] for record in taken] for column in block.keep]
-    return [*kept, of_steps, [[record[name] for name in ORDER] for record in taken]]
+    retained = [[record[column] for record in selected] for column in block.keep]
+    return [*retained, of_steps, [[record[name] for name in ORDER] for record in selected]]
 
 
 def reported_matches(harness: StreamHarness, name: str) -> list[tuple[object, ...]]:
@@ -191,38 +191,38 @@ def test_matches_of_one_run_equal_those_of_the_definition(make_stream: Make) -> 
 def test_matches_equal_those_of_the_definition_for_any_history(make_stream: Make) -> None:
     """Slow (half a minute): four patterns, six runs, and every match compared with the definition."""
     rng, hours = random.Random(1), 12
-    lived, whole = make_stream(GUESSING, "lived"), make_stream(GUESSING, "whole")
+    actual, whole = make_stream(GUESSING, "lived"), make_stream(GUESSING, "whole")
     files = requests(rng, hours)
     late = rng.randrange(hours)
     for number, lines in enumerate(files):
         if number != late:
-            lived.land(number, lines)
+            actual.land(number, lines)
     # Two hours in the middle, in which a long batch ends, are not requested.
     cuts = [(0, 2), (2, 4), (6, 7), (7, 11), (11, hours)]
     for start, end in rng.sample(cuts, len(cuts)):
-        lived.run(start, end)
-    found = {name: reported_matches(lived, name) for name in lived.stream.patterns}
-    asked = [number for cut in cuts for number in range(*cut)]
-    assert found == {name: expected(lived, name, asked) for name in found}
-    assert [row for row in found["slow"] if spans(row, hour(4), hour(6))]
-    lived.land(late, files[late])
-    lived.run(0, hours)
+        actual.run(start, end)
+    result = {name: reported_matches(actual, name) for name in actual.stream.patterns}
+    requested = [number for cut in cuts for number in range(*cut)]
+    assert result == {name: expected(actual, name, requested) for name in result}
+    assert [row for row in result["slow"] if spans(row, hour(4), hour(6))]
+    actual.land(late, files[late])
+    actual.run(0, hours)
     whole.run(0, hours)
-    assert_equal(lived, whole)
-    lived.assert_ledger_true()
+    assert_equal(actual, whole)
+    actual.assert_ledger_true()
     levels = {}
-    for name, pattern in lived.stream.patterns.items():
-        wanted = expected(whole, name, range(hours))
-        assert reported_matches(whole, name) == wanted
-        levels[name] = {row[len(pattern.key)] for row in wanted}
+    for name, pattern in actual.stream.patterns.items():
+        required = expected(whole, name, range(hours))
+        assert reported_matches(whole, name) == required
+        levels[name] = {row[len(pattern.key)] for row in required}
     assert levels == {"guessed": {2, 3}, "slow": {2, 3}, "any": {0, 1, 2}, "quick": {0, 1, 2, 3}}
     together = {name: joined_matches(whole, name) for name in whole.stream.patterns}
     assert {name: last_episodes(whole, name) for name in together} == together
     rows = whole.rows_of("episodes")
     assert {row["state"] for row in rows} == {"partial", "final"}
     assert {row["matches"] for row in rows} > {1}
-    found = [finding for finding in whole.findings() if finding.kind == "episode"]
-    assert len(found) == sum(map(len, together.values()))
+    result = [finding for finding in whole.findings() if finding.kind == "episode"]
+    assert len(result) == sum(map(len, together.values()))
 
 
 def spans(row: tuple[Any, ...], start: datetime, end: datetime) -> bool:
@@ -255,25 +255,25 @@ def apart(one: dict[str, Any], other: dict[str, Any]) -> timedelta:
 @pytest.mark.full
 def test_custom_detector_receives_every_window_for_any_history(make_stream: Make) -> None:
     rng, hours = random.Random(5), 5
-    lived, whole = make_stream(DETECTED, "lived"), make_stream(DETECTED, "whole")
+    actual, whole = make_stream(DETECTED, "lived"), make_stream(DETECTED, "whole")
     for number, lines in enumerate(requests(rng, hours)):
-        lived.land(number, lines)
+        actual.land(number, lines)
     for start, end in [(3, 5), (0, 1), (1, 3)]:
-        lived.run(start, end)
+        actual.run(start, end)
     whole.run(0, hours)
-    assert_equal(lived, whole)
+    assert_equal(actual, whole)
     events = sorted(whole.rows_of("events"), key=lambda e: [e["client"], *(e[k] for k in ORDER)])
-    wanted = []
+    required = []
     for client, some in groupby(events, key=itemgetter("client")):
         for one, other in pairwise(some):
             if (one["status"], other["status"]) == (401, 200) and apart(one, other) <= LONG:
-                wanted.append((client, [one[k] for k in ORDER], [other[k] for k in ORDER]))
+                required.append((client, [one[k] for k in ORDER], [other[k] for k in ORDER]))
     matches = whole.rows_of("matches")
     assert all((m["steps"], m["bindings"], m["kept_status"]) == ([], [], [401, 200]) for m in matches)
-    found = [(m["client"], *([r[k] for k in ORDER] for r in m["records"])) for m in matches]
+    result = [(m["client"], *([r[k] for k in ORDER] for r in m["records"])) for m in matches]
     # Some matches of the last hour are detected in a window that ends after it.
-    seen_later = [w for w in wanted if w not in found]
-    assert sorted(found) == sorted(w for w in wanted if w not in seen_later)
+    seen_later = [w for w in required if w not in result]
+    assert sorted(result) == sorted(w for w in required if w not in seen_later)
     assert all(w[2][0] > hour(2) for w in seen_later)
     assert len({m["level"] for m in matches}) > 1
 
@@ -304,7 +304,7 @@ def test_raising_detector_is_named_with_key_and_window_and_other_hours_are_publi
         for finding in day.findings()
         if finding.stage == "patterns" and finding.kind == "check_failed"
     ]
-    assert any("10.0.0.2" in words for finding in reported_matches for words in finding.evidence)
+    assert any("10.0.0.2" in texts for finding in reported_matches for texts in finding.evidence)
     assert all(
         finding.evidence[-1].startswith("to mend it: mend the detector, then run")
         for finding in reported_matches
@@ -317,14 +317,14 @@ def test_hours_count_as_empty_until_they_are_requested(make_stream: Make) -> Non
     text = DETECTED[: DETECTED.index("  entered")] + (
         "  two: {within: 3 hours, batch: 20 minutes, steps: [{id: one, where: status = 401, times: 2}]}\n"
     )
-    lived, whole = make_stream(text, "lived"), make_stream(text, "whole")
-    lived.land(1, [line(3540, status=401), line(3660, status=401)])
-    lived.land(0, [line(60, status=404)])
-    lived.run(1, 2)
-    assert lived.table("events").count() == 2
-    assert lived.table("matches").count() == 0
-    lived.stage("ingest", 0, 1)
-    lived.stage("patterns", 0, 1)
-    assert lived.table("matches").count() == 1
+    actual, whole = make_stream(text, "lived"), make_stream(text, "whole")
+    actual.land(1, [line(3540, status=401), line(3660, status=401)])
+    actual.land(0, [line(60, status=404)])
+    actual.run(1, 2)
+    assert actual.table("events").count() == 2
+    assert actual.table("matches").count() == 0
+    actual.stage("ingest", 0, 1)
+    actual.stage("patterns", 0, 1)
+    assert actual.table("matches").count() == 1
     whole.run(0, 2)
-    assert_equal(lived, whole)
+    assert_equal(actual, whole)

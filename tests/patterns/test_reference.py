@@ -24,8 +24,8 @@ from transom.features.patterns.algorithm.reference import KeyWidening, LevelMatc
 from transom.features.patterns.algorithm.widening import Widening
 
 
-def in_order(found: list[LevelMatch[Record]]) -> list[LevelMatch[Record]]:
-    return sorted(found, key=lambda one: (one.level, one.end, one.records))
+def in_order(result: list[LevelMatch[Record]]) -> list[LevelMatch[Record]]:
+    return sorted(result, key=lambda one: (one.level, one.end, one.records))
 
 
 @CASE
@@ -37,9 +37,9 @@ def test_every_instance_is_found_once_at_any_place_and_nothing_else(
     pattern, widening = case
     detector = Detector(pattern, instances if every else minimal_instances)
     records = records_of(rows)
-    found = widen(records, widening, detector)
-    assert sorted(one.records for one in found) == sorted(everywhere(detector, widening, records))
-    for one in found:
+    result = widen(records, widening, detector)
+    assert sorted(one.records for one in result) == sorted(everywhere(detector, widening, records))
+    for one in result:
         first, last = one.records[0].time, one.records[-1].time
         windows = [
             (level, end)
@@ -99,13 +99,13 @@ def test_several_runs_equal_one_run(
     records, detector = records_of(rows), Detector(pattern)
     at_once, by_runs = Work(), Work()
     expected = widen(records, widening, detector, at_once)
-    run, found = KeyWidening(widening, detector, 0, by_runs), []
+    run, result = KeyWidening(widening, detector, 0, by_runs), []
     for begin, until in pairwise(bounds(widening, ends)):
         some = run.advance([one for one in records if begin <= one.time < until], until)
         assert all(begin < one.end <= until for one in some)
         assert all(len(batch) <= 2 * widening.max_records for batch in run.ended[1:])
-        found += some
-    assert in_order(found) == in_order(expected)
+        result += some
+    assert in_order(result) == in_order(expected)
     assert (by_runs.calls, by_runs.records_shown, by_runs.oversized) == (
         at_once.calls,
         at_once.records_shown,

@@ -20,24 +20,24 @@ START = datetime(2024, 5, 6, 7, tzinfo=UTC)
 
 def stream_of(**pattern: object) -> Stream:
     columns = {"at": {"type": "timestamp"}, "user": {}, "what": {}}
-    said = {"within": "2 hours", "carry": ["what"], **pattern}
+    text = {"within": "2 hours", "carry": ["what"], **pattern}
     source = {"path": "a.log", "format": "json"}
     data = {"name": "doors", "source": source, "columns": columns, "time": {"column": "at"}, "key": ["user"]}
-    return parse({**data, "patterns": {"guessed": said}}, "doors.yaml")
+    return parse({**data, "patterns": {"guessed": text}}, "doors.yaml")
 
 
 FAILED = {"id": "failed", "where": "what = 'failed'", "times": 9}
 ENTERED = {"id": "entered", "where": "what in ('in', 'back')"}
 
 
-def events(root: str, words: list[str]) -> None:
-    moments = [START + timedelta(minutes=n) for n in range(len(words))]
-    columns: dict[str, Any] = {"event_time": moments, "user": ["ann"] * len(words), "what": words}
+def events(root: str, texts: list[str]) -> None:
+    moments = [START + timedelta(minutes=n) for n in range(len(texts))]
+    columns: dict[str, Any] = {"event_time": moments, "user": ["ann"] * len(texts), "what": texts}
     write_deltalake(f"{root}/events", pa.table(columns))
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "reported"),
     [
         ({"steps": [FAILED, ENTERED]},
          "; events that its steps take: failed 0, entered 2; look at the `where` of failed"),
@@ -51,11 +51,11 @@ def test_pattern_without_matches_shows_the_events_of_each_step(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     pattern: dict[str, Any],
-    told: str,
+    reported: str,
 ) -> None:
     events(str(tmp_path), ["Failed", "Failed", "in", "Failed", "back", "out"])
     print_episodes(stream_of(**pattern), str(tmp_path))
-    assert capsys.readouterr().out == f"\nguessed: no episode{told}\n"
+    assert capsys.readouterr().out == f"\nguessed: no episode{reported}\n"
 
 
 def test_match_is_shown_with_the_time_of_each_step_and_its_lines(
@@ -82,9 +82,9 @@ def test_match_is_shown_with_the_time_of_each_step_and_its_lines(
         rows = pa.Table.from_pylist([row], schema=table.arrow_schema())
         write_deltalake(f"{tmp_path}/{name}", rows)
     print_episodes(stream, str(tmp_path))
-    told = capsys.readouterr().out.splitlines()
-    assert "guessed: episodes, the first" in told
-    assert told[-3].split() == ["user", "9", "failed", "entered", "what", "lines"]
-    assert " ".join(told[-1].split()) == (
+    reported = capsys.readouterr().out.splitlines()
+    assert "guessed: episodes, the first" in reported
+    assert reported[-3].split() == ["user", "9", "failed", "entered", "what", "lines"]
+    assert " ".join(reported[-1].split()) == (
         "ann 2024-05-06T07:00 2024-05-06T07:30 failed, in 3, 4, 5, 6, 7, 8, 9, 10, and 2 more"
     )

@@ -68,7 +68,7 @@ def test_realistic_patterns_are_parsed() -> None:
         "policy": {},
         "own": {"path": "string", "status": "integer"},
     }
-    assert [met.sql for met in validate.conditions(stream, "broken_in")] == [
+    assert [encountered.sql for encountered in validate.conditions(stream, "broken_in")] == [
         "(`status` = 401L)", "(`status` = 200L)", "(`path` = '/reset')"
     ]  # fmt: skip
     assert validate.conditions(stream, "own") == []
@@ -366,8 +366,8 @@ def test_source_of_a_detector_is_part_of_the_fingerprint(
 
     def shaped(module: str, source: str) -> dict[str, str]:
         (tmp_path / f"{module}.py").write_text(source)
-        found = shapes(parse(small(steps=..., detector=f"{module}.detect", columns=["status"])))
-        return {name: shape.replace(module, "module") for name, shape in found.items()}
+        result = shapes(parse(small(steps=..., detector=f"{module}.detect", columns=["status"])))
+        return {name: shape.replace(module, "module") for name, shape in result.items()}
 
     one = shaped("first_found", "def detect(records):\n    return []\n")
     same = shaped("first_again", "def detect(records):\n    return []\n")

@@ -36,16 +36,16 @@ def block(batch: str, most: int, within: str = "12 hours") -> PatternBlock:
 def rows_of(records: Iterable[tuple[str, int]]) -> pa.Table:
     """Return records as a task receives them from Spark."""
     users, minutes = zip(*records, strict=True)
-    many = len(users)
+    count = len(users)
     return pa.table(
         {
-            "stored": pa.array([False] * many),
+            "stored": pa.array([False] * count),
             "user": pa.array(users),
             "event_time": pa.array(np.array(minutes) * MINUTE).cast(ARROW_TYPES["timestamp"]),
-            "source_id": pa.array(["f"] * many),
-            "source_line": pa.array(range(many), pa.int64()),
-            "step_mask": pa.array([1] * many, pa.int64()),
-            "truncated_after": pa.array([False] * many),
+            "source_id": pa.array(["f"] * count),
+            "source_line": pa.array(range(count), pa.int64()),
+            "step_mask": pa.array([1] * count, pa.int64()),
+            "truncated_after": pa.array([False] * count),
         }
     )
 
@@ -53,8 +53,10 @@ def rows_of(records: Iterable[tuple[str, int]]) -> pa.Table:
 def stored(events: pa.Table, of: PatternBlock, tally: TaskCounters | None = None) -> pa.Table:
     """Return the rows that the stage stores of some events."""
     schema = of.schema("batches")
-    found = batch_rows(of, schema, events.to_batches(), TaskCounters() if tally is None else tally)
-    return pa.Table.from_batches(found, schema).sort_by([("user", "ascending"), ("source_line", "ascending")])
+    result = batch_rows(of, schema, events.to_batches(), TaskCounters() if tally is None else tally)
+    return pa.Table.from_batches(result, schema).sort_by(
+        [("user", "ascending"), ("source_line", "ascending")]
+    )
 
 
 @given(
@@ -85,23 +87,23 @@ def test_stored_hours_are_equal_for_any_runs_and_contain_every_long_batch(
         part = user, minute // 60, minute * MINUTE // shortest
         largest[part] = largest.get(part, 0) + 1
     assert max(tally.maxima.values()) == min(2 * most, max(largest.values()))
-    assert whole.num_rows == sum(min(2 * most, many) for many in largest.values())
+    assert whole.num_rows == sum(min(2 * most, count) for count in largest.values())
     assert {name for _, name in tally.maxima} == {LONGEST_BATCH}
 
-    held = PatternRecords.gathered(
+    retained = PatternRecords.gathered(
         whole.append_column("stored", pa.array([True] * whole.num_rows)).to_batches(), of
     )
-    assert held is not None
-    places, rows = np.arange(whole.num_rows), held.take(np.arange(whole.num_rows))
-    line = int64s(held.table["source_line"])
+    assert retained is not None
+    places, rows = np.arange(whole.num_rows), retained.take(np.arange(whole.num_rows))
+    line = int64s(retained.table["source_line"])
     for level in of.long:
         length = of.widening.length(level)
         kept = keep_first_and_last(rows, length, most)
         places, rows = places[kept.retained], kept.rows
         got: dict[tuple[str, int], list[tuple[int, bool]]] = {}
-        for place, behind in zip(places.tolist(), rows.cut.tolist(), strict=True):
-            number, user = int(held.time[place]) // length, held.table["user"][place].as_py()
-            got.setdefault((user, number), []).append((int(line[place]), behind))
+        for place, later in zip(places.tolist(), rows.cut.tolist(), strict=True):
+            number, user = int(retained.time[place]) // length, retained.table["user"][place].as_py()
+            got.setdefault((user, number), []).append((int(line[place]), later))
         assert got == {key: ends(some, most) for key, some in batches(records, length).items()}
 
 
@@ -110,21 +112,21 @@ def test_hour_reads_the_records_of_long_windows_that_end_in_it(batch: str, withi
     of = block(batch, 3, f"{within} hours")
     hour = EPOCH + number * HOUR
     read = range(number - of.reach_of_batches(hour), number + 1)
-    held = set()
+    retained = set()
     for level in of.long:
         length = of.widening.length(level)
         for end in range(number * HOUR_LENGTH + MINUTE, (number + 1) * HOUR_LENGTH + 1, MINUTE):
             if end % length == 0:
-                held |= set(range((end - 2 * length) // HOUR_LENGTH, number + 1))
-    assert set(read) == held
+                retained |= set(range((end - 2 * length) // HOUR_LENGTH, number + 1))
+    assert set(read) == retained
 
 
 def batches(records: list[tuple[str, int]], length: int) -> dict[tuple[str, int], list[int]]:
     """Return the records of every batch, in order."""
-    found: dict[tuple[str, int], list[int]] = {}
+    result: dict[tuple[str, int], list[int]] = {}
     for line, (user, minute) in sorted(enumerate(records), key=lambda one: (one[1][1], one[0])):
-        found.setdefault((user, minute * MINUTE // length), []).append(line)
-    return found
+        result.setdefault((user, minute * MINUTE // length), []).append(line)
+    return result
 
 
 def ends(records: list[int], most: int) -> list[tuple[int, bool]]:

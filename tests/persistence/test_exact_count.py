@@ -21,5 +21,5 @@ def test_persistences_equal_those_of_the_plain_form(
         plain.take(b"%d" % item, slot)
     expected = plain.persistence(last)
     item, slot = (np.array([pair[place] for pair in pairs], dtype=np.int64) for place in range(2))
-    found = ExactTracker(item, slot, ITEMS).persistences(last - slots + 1, last)
-    assert found.tolist() == [expected.get(b"%d" % item, 0) for item in range(ITEMS)]
+    result = ExactTracker(item, slot, ITEMS).persistences(last - slots + 1, last)
+    assert result.tolist() == [expected.get(b"%d" % item, 0) for item in range(ITEMS)]

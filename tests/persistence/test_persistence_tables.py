@@ -54,25 +54,25 @@ def requests(rng: random.Random) -> list[list[str]]:
 
 
 def expected(
-    harness: StreamHarness, name: str, events: Sequence[Event], asked: Sequence[int]
+    harness: StreamHarness, name: str, events: Sequence[Event], requested: Sequence[int]
 ) -> Iterator[Event]:
     """Return the rows of a block in requested hours, computed record by record."""
     block = persistence_block_of(harness.stream, name)
-    taken = [e for e in events if name != "pairs" or (e["bytes"] or 0) > 0]
-    taken.sort(key=lambda event: event["event_time"])
-    records = [(micros(e["event_time"]), bytes_of([e[column] for column in block.item])) for e in taken]
+    selected = [e for e in events if name != "pairs" or (e["bytes"] or 0) > 0]
+    selected.sort(key=lambda event: event["event_time"])
+    records = [(micros(e["event_time"]), bytes_of([e[column] for column in block.item])) for e in selected]
     watched = frozenset(map(bytes_of, block.watched))
-    hours = [at // HOUR for at in asked]
+    hours = [at // HOUR for at in requested]
     case = Case(block.tracking, records, watched, hours, [], block.seeds[0])
-    for number, tuples, named, left in plain(case):
+    for number, tuples, named, remaining in plain(case):
         if named is None or number not in hours:
             continue
         end, oldest = (number + 1) * HOUR, dict[bytes, tuple[int, int]]()
         for (_, item, start), (counted, _) in tuples.items():
             oldest[item] = min((start, counted), oldest.get(item, (start, counted)))
         for item in {*named, *(watched & oldest.keys())}:
-            yield told_of(taken, block, item, *oldest[item], end, named.get(item), item in watched)
-        for item in left:
+            yield told_of(selected, block, item, *oldest[item], end, named.get(item), item in watched)
+        for item in remaining:
             yield {"item": item, "end": end, "change": "left", "watched": item in watched}
 
 
@@ -116,26 +116,26 @@ def told_of(
 
 def reported_items(harness: StreamHarness, name: str) -> Iterator[Event]:
     block = persistence_block_of(harness.stream, name)
-    for said, row in sketched.told(harness, "persistent_items", name, block.item):
+    for output, row in sketched.told(harness, "persistent_items", name, block.item):
         assert row["is_certain"] or row["low"] is None or row["low"] < block.tracking.params.min_certain
         if row["change"] != "left":
-            said |= {
+            output |= {
                 name: row[name] for name in ("low", "high", "estimate", "is_certain", "records", "slots")
             }
-            said |= {
+            output |= {
                 "since": row["since"] and micros(row["since"]), "first": micros(row["first_slot"]),
                 "last": micros(row["last_slot"]), "mean": row["gap_mean_s"], "spread": row["gap_cv"],
             }  # fmt: skip
-        yield said
+        yield output
 
 
-def check(harness: StreamHarness, asked: Sequence[int]) -> None:
+def check(harness: StreamHarness, requested: Sequence[int]) -> None:
     blocks = harness.stream.persistence
-    for name, rows in sketched.blocks_as_expected(harness, reported_items, expected, blocks, asked):
+    for name, rows in sketched.blocks_as_expected(harness, reported_items, expected, blocks, requested):
         changes = {row["change"] for row in rows}
         # In six hours few enter, and none has left.
-        assert changes >= ({"entered", "stays"} if len(asked) > 6 else {"entered"}), name
-        assert name != "clients" or len(asked) <= 6 or "left" in changes
+        assert changes >= ({"entered", "stays"} if len(requested) > 6 else {"entered"}), name
+        assert name != "clients" or len(requested) <= 6 or "left" in changes
 
 
 def test_items_of_one_run_equal_those_of_the_listing(make_stream: Make) -> None:
@@ -146,20 +146,20 @@ def test_items_of_one_run_equal_those_of_the_listing(make_stream: Make) -> None:
 def test_items_equal_those_of_the_listing_for_any_history(make_stream: Make) -> None:
     """Slow (half a minute): six runs and an audit, each hour compared with the listing."""
     log = requests(random.Random(4))
-    lived, whole = make_stream(PERSISTENT, "lived"), make_stream(PERSISTENT, "whole")
+    actual, whole = make_stream(PERSISTENT, "lived"), make_stream(PERSISTENT, "whole")
     late = {4: log[4][1::2], 9: log[9][::2]}
     # Hours 6 to 8 are requested last, after later ones.
     early, later = ((0, 1), (1, 6), (9, 10), (10, HOURS)), ((4, 5), (6, 9), (9, HOURS))
-    live(lived, whole, log, late, early, later, check)
+    live(actual, whole, log, late, early, later, check)
     events, named = whole.rows_of("events"), whole.rows_of("persistent_items")
     interval, fresh = whole.context(0, HOURS).interval, freshness_of(whole.stream, whole.snapshot())
-    for found in audit(whole.spark, whole.stream, interval, whole.root, fresh):
-        assert found.sound
-        counts = recounted(whole, found.block, events, named)
-        assert {name: found.counts[name] for name in counts} == counts
-        assert found.counts["tuples"] > 0
-        assert found.windows == HOURS // max(
-            1, (whole.stream.persistence[found.block].slot // timedelta(hours=1))
+    for result in audit(whole.spark, whole.stream, interval, whole.root, fresh):
+        assert result.sound
+        counts = recounted(whole, result.block, events, named)
+        assert {name: result.counts[name] for name in counts} == counts
+        assert result.counts["tuples"] > 0
+        assert result.windows == HOURS // max(
+            1, (whole.stream.persistence[result.block].slot // timedelta(hours=1))
         )
     # A persisting item is one finding, and so is one that has left; a block without findings has none.
     findings = sketched.findings_of_spells(whole, "persistent_items", "persistent_item", {"clients", "slow"})
@@ -176,9 +176,9 @@ def recounted(
 ) -> dict[str, int]:
     """Return the counts of an audit of a block, over all windows."""
     block = persistence_block_of(harness.stream, name)
-    tracking, asked = block.tracking, block.tracking.params
+    tracking, requested = block.tracking, block.tracking.params
     exact, counts = (
-        Exact(asked.slots),
+        Exact(requested.slots),
         dict.fromkeys(("items", "pairs", "persistent", "missed", "transient", "named_wrongly"), 0),
     )
     for event in events:
@@ -197,10 +197,10 @@ def recounted(
             and row["since"]
             and row["low"] is not None
         }
-        for item, many in exact.persistence(end // tracking.length - 1).items():
-            persistent = many >= asked.min_certain
+        for item, count in exact.persistence(end // tracking.length - 1).items():
+            persistent = count >= requested.min_certain
             counts["items"] += 1
-            counts["pairs"] += many
+            counts["pairs"] += count
             counts["persistent"] += persistent
             counts["missed"] += persistent and item not in reported_items
             counts["transient"] += not persistent
@@ -224,17 +224,17 @@ def test_ignored_items_are_tracked_and_not_reported(make_stream: Make, tmp_path:
         day.land(number, [line(3600 * number, f"10.0.0.{n}") for n in (1, 2)] + [line(3600 * number, "::7")])
     day.run(0, 3)
     tuples = day.store.pin(["tuples"]).versions
-    seen = {"{}": clients(day)}
-    assert seen["{}"] == {"10.0.0.1", "10.0.0.2", "::7"}
+    observed = {"{}": clients(day)}
+    assert observed["{}"] == {"10.0.0.1", "10.0.0.2", "::7"}
     table = f"{{table: {{path: {path}, columns: {{client: ip}}}}}}"
-    for known, left in (
+    for known, remaining in (
         ("{items: [10.0.0.2]}", {"10.0.0.1", "::7"}),
         ("{networks: {client: [10.0.0.0/31, '::/64']}}", {"10.0.0.2"}),
         (table, {"10.0.0.2", "::7"}),
     ):
         day = make_stream(text.replace("IGNORED", known))
         day.stage("persistence", 0, 3)
-        assert clients(day) == left, known
+        assert clients(day) == remaining, known
         # The tracked state does not depend on it.
         assert day.store.pin(["tuples"]).versions == tuples
     write_deltalake(path, pa.table({"ip": ["10.0.0.2"]}), mode="append")
@@ -242,7 +242,7 @@ def test_ignored_items_are_tracked_and_not_reported(make_stream: Make, tmp_path:
     assert clients(day) == {"::7"}
     DeltaTable(path).delete()
     day.stage("persistence", 0, 3)
-    assert clients(day) == seen["{}"]
+    assert clients(day) == observed["{}"]
     assert day.stage("persistence", 0, 3).published == 0
     write_deltalake(path, pa.table({"host": ["10.0.0.2"]}), mode="overwrite", schema_mode="overwrite")
     with pytest.raises(

@@ -21,13 +21,13 @@ REGULARS = {b"46.105.14.53", b"50.16.19.13", b"66.249.73.135", b"209.85.238.199"
 
 def requests() -> Sequence[tuple[int, bytes]]:
     """Return the times of each client's requests; a truncated line is dropped."""
-    found = []
+    result = []
     for hour, lines in sample_logs.apache().items():
         since = int((hour - EPOCH).total_seconds())
         for number, line in enumerate(one for one in lines if one.rstrip("\n").endswith('"')):
             # The order within an hour does not matter.
-            found.append(((since * 1_000_000) + number, line.split()[0].encode()))
-    return sorted(found)
+            result.append(((since * 1_000_000) + number, line.split()[0].encode()))
+    return sorted(result)
 
 
 @pytest.mark.full
@@ -35,11 +35,11 @@ def test_many_clients_at_once_equal_the_listing(monkeypatch: pytest.MonkeyPatch)
     records = requests()
     clients = tuple(sorted({client for _, client in records}))
     monkeypatch.setattr(small_persistence, "ITEMS", clients)
-    asked = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"), 2)
+    requested = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"), 2)
     first, last = records[0][0] // HOUR_LENGTH, records[-1][0] // HOUR_LENGTH
     hours = list(range(first, last + 1))
     case = Case(
-        TrackerConfig(asked, HOUR_LENGTH),
+        TrackerConfig(requested, HOUR_LENGTH),
         records,
         frozenset(),
         hours,
@@ -50,9 +50,9 @@ def test_many_clients_at_once_equal_the_listing(monkeypatch: pytest.MonkeyPatch)
     exact = Exact(72)
     for time, client in records:
         exact.take(client, time // HOUR_LENGTH)
-    for state, (hour, tuples, named, left) in zip(fast(case), plain(case), strict=True):
+    for state, (hour, tuples, named, remaining) in zip(fast(case), plain(case), strict=True):
         of = state.tuples
-        found = {
+        result = {
             (instance, clients[item], start): (counted, latest)
             for instance, item, start, counted, latest in zip(
                 *(column.tolist() for column in (of.instance, of.item, of.start, of.counted, of.latest)),
@@ -60,12 +60,12 @@ def test_many_clients_at_once_equal_the_listing(monkeypatch: pytest.MonkeyPatch)
             )
         }
         assert state.hour == hour
-        assert found == tuples
+        assert result == tuples
         since = zip(state.reported.item.tolist(), state.reported.since.tolist(), strict=True)
         assert {clients[item]: moment for item, moment in since} == named
-        assert {clients[item] for item in state.exited.item.tolist()} == left
+        assert {clients[item] for item in state.exited.item.tolist()} == remaining
     persistence = exact.persistence(last)
-    assert {client for client, many in persistence.items() if many >= 51} == REGULARS
+    assert {client for client, count in persistence.items() if count >= 51} == REGULARS
     assert named is not None
     assert named.keys() >= REGULARS
     assert all(persistence[client] >= 36 for client in named)

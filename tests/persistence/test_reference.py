@@ -27,16 +27,16 @@ def half(item: bytes, slot: int) -> int:
 
 
 def test_parameters_equal_those_of_the_paper() -> None:
-    asked = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"))
-    assert (asked.tau, asked.min_reported, asked.min_certain) == (Fraction(5, 36), 36, 51)
-    assert asked.estimate(36) == Fraction(216, 5) == (asked.alpha - asked.epsilon / 2) * 72
+    requested = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"))
+    assert (requested.tau, requested.min_reported, requested.min_certain) == (Fraction(5, 36), 36, 51)
+    assert requested.estimate(36) == Fraction(216, 5) == (requested.alpha - requested.epsilon / 2) * 72
     # With floats 0.4 - 0.15 of 288 is a little more than 72.
     assert PersistenceParams(288, Fraction("0.4"), Fraction("0.15")).min_reported == 72
 
 
 def test_estimate_is_at_most_the_possible_maximum() -> None:
-    asked = PersistenceParams(100, Fraction("0.5"), Fraction("0.2"))
-    assert estimates(asked, np.full(4, 60), np.array([60, 69, 71, 100])).tolist() == [60, 69, 70, 70]
+    requested = PersistenceParams(100, Fraction("0.5"), Fraction("0.2"))
+    assert estimates(requested, np.full(4, 60), np.array([60, 69, 71, 100])).tolist() == [60, 69, 70, 70]
 
 
 @given(
@@ -51,8 +51,8 @@ def test_reported_items_are_those_counted_often_enough(
     epsilon = Fraction(alpha * share, 10_000)
     if epsilon * slots < 2:
         return
-    asked = PersistenceParams(slots, Fraction(alpha, 100), epsilon)
-    assert reports(asked, counted) == (counted >= asked.min_reported)
+    requested = PersistenceParams(slots, Fraction(alpha, 100), epsilon)
+    assert reports(requested, counted) == (counted >= requested.min_reported)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_number_of_instances_follows_from_delta() -> None:
 
 @given(pairs=PAIRS)
 def test_window_that_has_not_slid_equals_a_fixed_one(pairs: list[tuple[bytes, int]]) -> None:
-    asked = PersistenceParams(SLOTS, Fraction(1, 2), Fraction(3, 10))
-    fixed, sliding = FixedWindow(asked, half), SlidingWindow(asked, half)
+    requested = PersistenceParams(SLOTS, Fraction(1, 2), Fraction(3, 10))
+    fixed, sliding = FixedWindow(requested, half), SlidingWindow(requested, half)
     for item, slot in pairs:
         for _ in range(2):
             fixed.take(item, slot)
@@ -93,42 +93,42 @@ def test_window_that_has_not_slid_equals_a_fixed_one(pairs: list[tuple[bytes, in
 
 @given(pairs=PAIRS, slots=st.integers(8, 20))
 def test_sliding_window_equals_a_fixed_one_of_its_slots(pairs: list[tuple[bytes, int]], slots: int) -> None:
-    asked = PersistenceParams(slots, Fraction(9, 10), Fraction(1, 2))
-    sliding, exact = SlidingWindow(asked, half), Exact(slots)
+    requested = PersistenceParams(slots, Fraction(9, 10), Fraction(1, 2))
+    sliding, exact = SlidingWindow(requested, half), Exact(slots)
     for at in range(1, SLOTS + 1):
         sliding.move_to(at)
         for item, slot in pairs:
             if slot == at:
                 sliding.take(item, slot)
                 exact.take(item, slot)
-        fixed = FixedWindow(asked, half)
+        fixed = FixedWindow(requested, half)
         for item, slot in pairs:
             if at - slots < slot <= at:
                 fixed.take(item, slot)
         assert sliding.reported(at) == fixed.reported()
         persistence = exact.persistence(at)
         # Lemma 3.5, and every counted slot was observed.
-        assert all(persistence[item] >= asked.min_reported for item in sliding.reported(at))
+        assert all(persistence[item] >= requested.min_reported for item in sliding.reported(at))
         assert all(counted <= persistence[item] for item, _, counted in sliding.oldest(at))
 
 
 def test_persistent_items_are_missed_as_rarely_as_guaranteed() -> None:
     """Of an item that is just persistent, over many seeds: one instance, and two, one of which detects it."""
-    asked = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"))
+    requested = PersistenceParams(72, Fraction("0.7"), Fraction("0.2"))
     rng, missed = random.Random(3), []
     for seed in range(0, 4000, 2):
-        slots = sorted(rng.sample(range(72), asked.min_certain))
+        slots = sorted(rng.sample(range(72), requested.min_certain))
         of_two = []
         for instance in (seed, seed + 1):
             fixed = FixedWindow(
-                asked, lambda item, slot, instance=instance: item_slot_hash(item, slot, instance)
+                requested, lambda item, slot, instance=instance: item_slot_hash(item, slot, instance)
             )  # type: ignore[misc]
             for slot in slots:
                 fixed.take(b"host", slot)
             of_two.append(not fixed.reported())
         missed.append(of_two)
     one, both = np.mean(missed), np.mean([all(two) for two in missed])
-    exactly = float((1 - asked.tau) ** (asked.min_certain - asked.min_reported + 1))
+    exactly = float((1 - requested.tau) ** (requested.min_certain - requested.min_reported + 1))
     # Within three standard deviations of chance, which is below the bound of the paper.
     assert one == pytest.approx(exactly, abs=3 * (exactly / 4000) ** 0.5)
     assert exactly < exp(-2)
@@ -149,17 +149,17 @@ def test_hash_has_fixed_values() -> None:
 
 
 def test_only_surely_non_persistent_items_can_be_dropped() -> None:
-    asked = PersistenceParams(100, Fraction("0.5"), Fraction("0.2"))
-    assert reports(asked, 30)
-    assert not asked.may_be(30, 19)
-    assert asked.may_be(30, 20)
+    requested = PersistenceParams(100, Fraction("0.5"), Fraction("0.2"))
+    assert reports(requested, 30)
+    assert not requested.may_be(30, 19)
+    assert requested.may_be(30, 20)
     rng = np.random.default_rng(9)
     present = rng.random((4000, 100)) < rng.uniform(0.3, 0.7, (4000, 1))
-    chosen = present & (rng.random(present.shape) < float(asked.tau))
-    found, start = chosen.any(axis=1), chosen.argmax(axis=1)
-    counted = np.where(found, (present & (np.arange(100) >= start[:, None])).sum(axis=1), 0)
-    named = counted >= asked.min_reported
-    persistent = present.sum(axis=1) >= asked.min_certain
-    surer = named & asked.may_be(counted, start)
+    chosen = present & (rng.random(present.shape) < float(requested.tau))
+    result, start = chosen.any(axis=1), chosen.argmax(axis=1)
+    counted = np.where(result, (present & (np.arange(100) >= start[:, None])).sum(axis=1), 0)
+    named = counted >= requested.min_reported
+    persistent = present.sum(axis=1) >= requested.min_certain
+    surer = named & requested.may_be(counted, start)
     assert not (named & persistent & ~surer).any()
     assert 0 < np.count_nonzero(surer & ~persistent) < 0.7 * np.count_nonzero(named & ~persistent)

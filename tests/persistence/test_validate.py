@@ -17,7 +17,7 @@ BUDGET = {"tuples": 10_000, "pairs": 100_000}
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("text", "message"),
     [
         ({**P, "slot": ...}, "slot: is required"),
         ({**P, "slot": "7 minutes"}, "slot: must divide an hour, or be whole hours; got 7 minutes"),
@@ -65,17 +65,17 @@ BUDGET = {"tuples": 10_000, "pairs": 100_000}
         ({**P, "windw": "1 day"}, "persistence.x: unknown field 'windw'; nearest: window"),
     ],
 )  # fmt: skip
-def test_invalid_persistence_block_is_refused_with_reason(said: dict[str, Any], message: str) -> None:
-    assert refusal_of_block("persistence", said) == message
+def test_invalid_persistence_block_is_refused_with_reason(text: dict[str, Any], message: str) -> None:
+    assert refusal_of_block("persistence", text) == message
 
 
 def test_epsilon_follows_from_a_budget() -> None:
-    said = {name: value for name, value in P.items() if name != "epsilon"} | {"budget": BUDGET}
-    stream = parse(base() | {"persistence": {"x": said}})
-    asked = stream.persistence["x"].params
+    text = {name: value for name, value in P.items() if name != "epsilon"} | {"budget": BUDGET}
+    stream = parse(base() | {"persistence": {"x": text}})
+    requested = stream.persistence["x"].params
     # 100,000 pairs of which 2 instances track 10,000: one in twenty each.
-    assert asked.tau == Fraction(1, 20)
-    assert (asked.instances, float(asked.epsilon)) == (2, pytest.approx(2 / (72 / 20)))
+    assert requested.tau == Fraction(1, 20)
+    assert (requested.instances, float(requested.epsilon)) == (2, pytest.approx(2 / (72 / 20)))
 
 
 def test_each_block_is_described_in_one_line() -> None:
@@ -104,19 +104,19 @@ def test_column_of_an_item_must_not_have_the_name_of_an_output(column: str) -> N
 
 
 def test_state_is_retained_as_long_as_a_window() -> None:
-    said = refusal({**base(), "persistence": {"x": P}, "retention": "119 hours"})
+    text = refusal({**base(), "persistence": {"x": P}, "retention": "119 hours"})
     rule = (
         "must be whole hours, and no less than repair_window and the window of persistence x together, 5 days"
     )
-    assert said == f"app.yaml: retention: {rule}; got 119 hours"
+    assert text == f"app.yaml: retention: {rule}; got 119 hours"
 
 
 def test_thresholds_of_items_change_the_fingerprint_of_reports() -> None:
     """The tracked state may be the same with another alpha, or with more instances."""
-    said = {"alpha": 0.69, "delta": 0.001, "seed": 0, "watch": ["a"], "title": "{user}"}
+    text = {"alpha": 0.69, "delta": 0.001, "seed": 0, "watch": ["a"], "title": "{user}"}
     shapes = {
         name: parse(base() | {"persistence": {"x": {**P, name: value}}}).fingerprint("persistent_items", "x")
-        for name, value in said.items()
+        for name, value in text.items()
     }
     usual = parse(base() | {"persistence": {"x": P}}).fingerprint("persistent_items", "x")
     assert {name for name, shape in shapes.items() if shape != usual} == {"alpha", "delta", "watch"}

@@ -23,23 +23,23 @@ def rows_of(tuples: Tuples) -> Iterator[tuple[int, ...]]:
 
 @given(case=cases())
 def test_runs_track_and_report_the_items_of_the_listing(case: Case) -> None:
-    expected = {hour: (tuples, named, left) for hour, tuples, named, left in plain(case)}
+    expected = {hour: (tuples, named, remaining) for hour, tuples, named, remaining in plain(case)}
     hours = []
     for state in fast(case):
-        tuples, (wanted, named, left) = state.tuples, expected[state.hour]
+        tuples, (required, named, remaining) = state.tuples, expected[state.hour]
         hours.append(state.hour)
-        found = {
+        result = {
             (instance, ITEMS[item], start): TrackedItem(counted, latest)
             for instance, item, start, counted, latest in rows_of(tuples)
         }
-        assert found == wanted
+        assert result == required
         if named is not None:
             reported = zip(state.reported.item.tolist(), state.reported.since.tolist(), strict=True)
             assert {ITEMS[item]: since for item, since in reported} == named
-            assert {ITEMS[item] for item in state.exited.item.tolist()} == left
-            told = {ITEMS[item] for item in tuples.item[state.output].tolist()}
-            seen = {item for instance, item, _ in wanted if instance == -1}
-            assert told == {*named, *seen}
+            assert {ITEMS[item] for item in state.exited.item.tolist()} == remaining
+            reports = {ITEMS[item] for item in tuples.item[state.output].tolist()}
+            observed = {item for instance, item, _ in required if instance == -1}
+            assert reports == {*named, *observed}
     assert hours == list(case.due)
 
 
@@ -61,13 +61,13 @@ def test_slots_counts_and_gaps_equal_those_of_the_records(case: Case) -> None:
 @given(case=cases())
 def test_pairs_and_starts_are_counted_in_each_hour(case: Case) -> None:
     before: set[tuple[int, int, int]] = set()
-    seen: dict[int, set[tuple[bytes, int]]] = {}
+    observed: dict[int, set[tuple[bytes, int]]] = {}
     first: dict[tuple[bytes, int], int] = {}
     for time, item in case.records:
         pair = item, time // case.tracking.length
         # A slot of several hours is a pair in the first of them with the item.
         if item not in case.watched and first.setdefault(pair, time // HOUR_LENGTH) == time // HOUR_LENGTH:
-            seen.setdefault(time // HOUR_LENGTH, set()).add(pair)
+            observed.setdefault(time // HOUR_LENGTH, set()).add(pair)
     for state in fast(case):
         tuples = state.tuples
         now = {
@@ -77,10 +77,10 @@ def test_pairs_and_starts_are_counted_in_each_hour(case: Case) -> None:
         }
         assert state.starts == len(now - before)
         if case.tracking.length <= HOUR_LENGTH:
-            assert state.pairs == len(seen.get(state.hour, ()))
+            assert state.pairs == len(observed.get(state.hour, ()))
         else:
             # For an untracked item, earlier hours with it are not recorded.
-            assert state.pairs >= len(seen.get(state.hour, ()))
+            assert state.pairs >= len(observed.get(state.hour, ()))
         before = now
 
 
@@ -90,5 +90,5 @@ def test_pairs_and_starts_are_counted_in_each_hour(case: Case) -> None:
 def test_times_are_truncated_to_the_smallest_power_of_ten_that_fits_a_window(
     hours: Fraction | int, unit: int
 ) -> None:
-    asked = PersistenceParams(9, Fraction("0.5"), Fraction("0.3"))
-    assert TrackerConfig(asked, int(hours * HOUR_LENGTH / 9)).unit == unit
+    requested = PersistenceParams(9, Fraction("0.5"), Fraction("0.3"))
+    assert TrackerConfig(requested, int(hours * HOUR_LENGTH / 9)).unit == unit

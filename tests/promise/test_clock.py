@@ -153,11 +153,11 @@ def test_call_of_a_clock_is_detected(code: str) -> None:
 
 
 def test_time_passed_as_argument_is_no_clock() -> None:
-    told = (
+    reported = (
         '"""Asks no current_timestamp, nor now()."""\nimport time\nfrom datetime import time as at\n'
         "time.tzset()\ndatetime.fromtimestamp(5)\nrow.time\nF.expr('unix_timestamp(x)')\ntime = a.time\n"
     )
-    assert clocks(told) == []
+    assert clocks(reported) == []
 
 
 def test_code_that_computes_rows_reads_no_clock() -> None:

@@ -32,27 +32,29 @@ CHAINED = """
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "left", [PERSISTENCE, FREQUENCY, PERSISTENCE + FREQUENCY], ids=["persistence", "frequency", "unchained"]
+    "remaining",
+    [PERSISTENCE, FREQUENCY, PERSISTENCE + FREQUENCY],
+    ids=["persistence", "frequency", "unchained"],
 )
-def test_removed_sketch_block_leaves_no_rows(make_stream: Make, left: str) -> None:
+def test_removed_sketch_block_leaves_no_rows(make_stream: Make, remaining: str) -> None:
     whole = make_stream(BASE + PERSISTENCE + FREQUENCY.rstrip() + CHAINED, "lived")
     for number in range(3):
         whole.land(number, [line(3600 * number + 100 * n, f"10.0.0.{n % 3}") for n in range(9)])
     whole.run(0, 3)
-    lived, fresh = make_stream(BASE + left, "lived"), make_stream(BASE + left, "fresh")
-    lived.run(0, 1)
+    actual, fresh = make_stream(BASE + remaining, "lived"), make_stream(BASE + remaining, "fresh")
+    actual.run(0, 1)
     fresh.run(0, 3)
-    assert lived.state() == fresh.state()
-    lived.assert_ledger_true()
-    freshness = freshness_of(lived.stream, lived.snapshot())
+    assert actual.state() == fresh.state()
+    actual.assert_ledger_true()
+    freshness = freshness_of(actual.stream, actual.snapshot())
     assert not freshness.stale("persistence")
     assert not freshness.stale("frequency")
     for table in ("tuples", "persistent_items", "tick_matrices", "cells", "frequencies"):
-        assert {row["block"] for row in lived.rows_of(table)} <= {
-            *lived.stream.persistence,
-            *lived.stream.frequency,
+        assert {row["block"] for row in actual.rows_of(table)} <= {
+            *actual.stream.persistence,
+            *actual.stream.frequency,
         }
-    assert {finding.block for finding in lived.findings()} == {finding.block for finding in fresh.findings()}
+    assert {finding.block for finding in actual.findings()} == {finding.block for finding in fresh.findings()}
 
 
 EVERYTHING = """
@@ -78,15 +80,18 @@ def test_stage_without_blocks_leaves_no_rows(make_stream: Make) -> None:
     before = {*whole.snapshot()}
     assert {node.stage for node in before} == {*STAGES}
     assert kinds(whole) >= {"alert", "episode", "frame", "persistent_item", "heavy_hitter"}
-    for left in (EVERYTHING, ""):
-        lived, fresh = make_stream(BASE + left, "lived"), make_stream(BASE + left, f"fresh{len(left)}")
-        lived.run(0, 1)
+    for remaining in (EVERYTHING, ""):
+        actual, fresh = (
+            make_stream(BASE + remaining, "lived"),
+            make_stream(BASE + remaining, f"fresh{len(remaining)}"),
+        )
+        actual.run(0, 1)
         fresh.run(0, 3)
-        assert lived.state().keys() == fresh.state().keys()
-        lived.assert_ledger_true()
-        assert kinds(lived) == kinds(fresh)
-    gone = {node.table for node in before} - {node.table for node in lived.snapshot()}
-    assert {table for table in gone if lived.rows_of(table)} == set()
+        assert actual.state().keys() == fresh.state().keys()
+        actual.assert_ledger_true()
+        assert kinds(actual) == kinds(fresh)
+    removed = {node.table for node in before} - {node.table for node in actual.snapshot()}
+    assert {table for table in removed if actual.rows_of(table)} == set()
 
 
 def kinds(harness: StreamHarness) -> set[str]:

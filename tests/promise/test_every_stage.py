@@ -64,11 +64,11 @@ def test_random_history_equals_one_run(make_stream: Make, rng: random.Random) ->
     """Slow (half a minute): every stage runs several times. Runs come in random order, one is killed and
     repeated, and a file arrives late.
     """
-    lived, whole = make_stream(EVERY_STAGE, "lived"), make_stream(EVERY_STAGE, "whole")
-    assert lived.stream.stages == STAGES, "the stream has every stage there is"
+    actual, whole = make_stream(EVERY_STAGE, "lived"), make_stream(EVERY_STAGE, "whole")
+    assert actual.stream.stages == STAGES, "the stream has every stage there is"
     for number in range(HOURS):
-        lived.land(number, requests(number))
-    late = lived.land(LATE, [line(3600 * LATE + 1800 + 40 * n, "10.9.9.9") for n in range(20)], ".late")
+        actual.land(number, requests(number))
+    late = actual.land(LATE, [line(3600 * LATE + 1800 + 40 * n, "10.9.9.9") for n in range(20)], ".late")
     content = late.read_bytes()
     late.unlink()
     cuts = list(pairwise([0, rng.randrange(1, HOURS), HOURS]))
@@ -77,18 +77,18 @@ def test_random_history_equals_one_run(make_stream: Make, rng: random.Random) ->
     for number, (start, end) in enumerate(cuts):
         if number == killed:
             with killed_at(commit):
-                lived.run(start, end)
-        lived.run(start, end)
+                actual.run(start, end)
+        actual.run(start, end)
     late.write_bytes(content)
-    lived.run(LATE, LATE + 1)
+    actual.run(LATE, LATE + 1)
     whole.run(0, HOURS)
-    lived.assert_same(whole, f"runs of {cuts}, number {killed} killed at commit {commit}")
-    assert lived.findings() == whole.findings()
-    lived.assert_ledger_true()
+    actual.assert_same(whole, f"runs of {cuts}, number {killed} killed at commit {commit}")
+    assert actual.findings() == whole.findings()
+    actual.assert_ledger_true()
     for stage in STAGES:
-        assert evaluate_gate(lived.ledger, stage, "web", lived.context(0, HOURS).interval, "").passed
+        assert evaluate_gate(actual.ledger, stage, "web", actual.context(0, HOURS).interval, "").passed
     # Every table has rows, and so has every kind of finding.
-    empty = {name for name, rows in lived.rows().items() if not rows}
+    empty = {name for name, rows in actual.rows().items() if not rows}
     assert empty == {"rejected", "duplicates"}
-    kinds = {finding.kind for finding in lived.findings()}
+    kinds = {finding.kind for finding in actual.findings()}
     assert kinds == {"alert", "episode", "frame", "persistent_item", "heavy_hitter"}

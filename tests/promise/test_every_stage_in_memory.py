@@ -75,20 +75,20 @@ def test_stream_has_block_for_each_table_of_each_stage() -> None:
 @pytest.mark.parametrize("stage", STAGES[1:])
 def test_run_killed_between_any_two_commits_is_repaired_by_next_run(stage: str, again: bool) -> None:
     never, hours = prepared(stage, again)
-    left = [never.copied()]
+    remaining = [never.copied()]
 
     def copy() -> None:
-        held = left[-1]
+        held = remaining[-1]
         # A pin changes nothing.
         if never.ledger.version != held.ledger.version or never.store.tokens != held.store.tokens:
-            left.append(never.copied())
+            remaining.append(never.copied())
 
     never.commits.observer = copy
     never.run(*hours, stages=[stage])
     never.assert_ledger_true()
     # Each table has a claim, rows and a result.
-    assert len(left) > 3
-    for number, lake in enumerate(left):
+    assert len(remaining) > 3
+    for number, lake in enumerate(remaining):
         lake.run(*hours, stages=[stage])
         lake.assert_same(never, f"killed after commit {number}:")
         lake.assert_ledger_true()
@@ -184,10 +184,10 @@ def test_state_half_dropped_by_killed_run_is_dropped_by_next_run(
     for number in range(6):
         never.tell(number, [number])
     never.run(0, 6, stages=upstream(stage))
-    left = [never.copied()]
-    never.commits.observer = lambda: left.append(never.copied())
+    remaining = [never.copied()]
+    never.commits.observer = lambda: remaining.append(never.copied())
     never.run(5, 6, retention=2, stages=[stage])
-    for number, lake in enumerate(left):
+    for number, lake in enumerate(remaining):
         lake.run(5, 6, retention=2, stages=[stage])
         lake.assert_same(never, f"killed after commit or pin {number}:")
         lake.assert_ledger_true()
@@ -203,7 +203,7 @@ def test_state_dropped_by_concurrent_run_does_not_count_as_empty() -> None:
     run_with_retention(dropped, 0, 6, "aggregates")
     dropped.tell(1, [1, 9])
     whole = dropped.anew(["aggregates"])
-    said = []
+    text = []
     # The commits and pins from the plan of the second table, which recomputes state, to its own rows.
     for point in range(7, 19):
         lake = dropped.copied()
@@ -215,25 +215,25 @@ def test_state_dropped_by_concurrent_run_does_not_count_as_empty() -> None:
             try:
                 lake.run(1, 2, stages=["aggregates"])
             except RunSuperseded as overtaken:
-                said.append(str(overtaken))
+                text.append(str(overtaken))
         lake.assert_ledger_true()
         lake.run(0, 6, stages=["aggregates"])
-        gone = expired(lake)
-        for node, wanted in whole.state().items():
-            assert lake.state()[node].digest == wanted.digest, (point, node)
-            assert lake.rows(node) == whole.rows(node) or (node.table, node.hour) in gone, (point, node)
-    assert any("another run has let state expire that run run " in words for words in said)
+        removed = expired(lake)
+        for node, required in whole.state().items():
+            assert lake.state()[node].digest == required.digest, (point, node)
+            assert lake.rows(node) == whole.rows(node) or (node.table, node.hour) in removed, (point, node)
+    assert any("another run has let state expire that run run " in texts for texts in text)
 
 
 @pytest.mark.parametrize("stage", ["frames", "fills"])
 def test_state_read_by_other_stages_expires_after_they_ran(stage: str) -> None:
     """In one run of 12 hours, granules would otherwise expire before the stages that read them run."""
-    kept, dropped = Pipeline(), Pipeline()
-    for lake, retained in ((kept, None), (dropped, 8)):
+    stored, dropped = Pipeline(), Pipeline()
+    for lake, retained in ((stored, None), (dropped, 8)):
         for number in range(12):
             lake.tell(number, [number])
         lake.run(0, 12, retention=retained, stages=upstream(stage))
-    for node, row in kept.state().items():
+    for node, row in stored.state().items():
         if node.table == f"{stage}s":
             assert dropped.state()[node].digest == row.digest, node
 
@@ -252,11 +252,11 @@ def test_state_expired_before_others_read_it_is_recomputed_or_blocks() -> None:
     assert {node.stage for node in causes} == {"frames", "fills"}
     assert any(" has expired: run aggregates over that hour again" in str(cause) for cause in causes.values())
     lake.run(0, 12, retention=4)
-    kept = lake.anew()
-    for node, row in kept.state().items():
+    stored = lake.anew()
+    for node, row in stored.state().items():
         assert lake.state()[node].digest == row.digest, node
         if node.table in ("frames", "fills"):
-            assert lake.rows(node) == kept.rows(node), node
+            assert lake.rows(node) == stored.rows(node), node
 
 
 @dataclass(frozen=True)
@@ -288,11 +288,11 @@ class Run:
     """Whether the stage runs without the stages that it reads."""
 
     def happen(self, lake: Pipeline, stages: Sequence[str]) -> Mapping[str, Outcome]:
-        found: dict[str, Outcome] = {}
+        result: dict[str, Outcome] = {}
         for stage in stages[-1:] if self.alone else stages:
             end = self.start + self.hours
-            found |= lake.run(self.start, end, self.repair_window, self.chunk, self.retention, [stage])
-        return found
+            result |= lake.run(self.start, end, self.repair_window, self.chunk, self.retention, [stage])
+        return result
 
 
 @dataclass(frozen=True)
@@ -362,23 +362,23 @@ def assert_kept(
     which reports them, or wait for quarantined ones.
     """
     truth = lake.anew(stages)
-    expected, found = truth.state(), lake.state()
+    expected, result = truth.state(), lake.state()
     fresh, stale = lake.fresh(), lake.stale()
     lake.assert_ledger_true()
     for node in (node for node in expected if node.stage in stages):
-        wanted, held = expected[node], found.get(node)
+        required, held = expected[node], result.get(node)
         if node in fresh:
             assert held is not None
             status = "published" if held.status == "expired" else held.status
-            said = (status, held.complete, held.cause, held.inputs)
-            assert said == (wanted.status, wanted.complete, wanted.cause, wanted.inputs), node
+            text = (status, held.complete, held.cause, held.inputs)
+            assert text == (required.status, required.complete, required.cause, required.inputs), node
             if status == "published":
-                assert held.digest == wanted.digest, node
+                assert held.digest == required.digest, node
                 assert lake.rows(node) == (truth.rows(node) if held.status != "expired" else []), node
         elif outcomes is not None and node in stale and not turn.run.alone:
             run = turn.run
-            stretch = Interval(at(run.start), at(run.start + run.hours))
-            if Scope.within(stretch, stretch, run.repair_window * HOUR).out_of_reach(node.hour):
+            period = Interval(at(run.start), at(run.start + run.hours))
+            if Scope.within(period, period, run.repair_window * HOUR).out_of_reach(node.hour):
                 assert node in outcomes[node.stage].stale, node
             else:
                 assert held is not None, node
@@ -401,10 +401,10 @@ def test_any_history_equals_one_run(stage: str, turns: list[Turn], last: int) ->
         lake.tell(number, [number])
     lake.run(0, HOURS, 0, last, stages=stages)
     truth = lake.anew(stages)
-    for node, wanted in truth.ledger.snapshot().items():
+    for node, required in truth.ledger.snapshot().items():
         entry = lake.ledger.snapshot()[node]
         held = entry.state_before_claim()
         assert (held.digest, held.complete, held.reason, held.input_hashes) == (
-            wanted.digest, wanted.complete, wanted.reason, wanted.input_hashes
+            required.digest, required.complete, required.reason, required.input_hashes
         ), node  # fmt: skip
         assert lake.rows(node) == ([] if entry.status == "expired" else truth.rows(node)), node

@@ -91,7 +91,7 @@ def test_quarantined_hours_regain_rows_replaced_by_a_killed_run(make_stream: Mak
     day = make_stream(careful)
     before(day)
     day.run(0, 1)
-    stood = day.state()
+    previous = day.state()
     day.land(0, hourly(0, *["10.0.0.1"] * 5))
     day.stage("ingest", 0, 1)
     # With the check turned off, the run writes rows that fail it and is killed before it records them.
@@ -102,7 +102,7 @@ def test_quarantined_hours_regain_rows_replaced_by_a_killed_run(make_stream: Mak
     make_stream(careful).stage("aggregates", 0, 1)
     state = day.state()
     name = "aggregates.site.aggregates 2015-05-17T00:00"
-    assert (state[name][0], state[name][2]) == ("quarantined", stood[name][2])
+    assert (state[name][0], state[name][2]) == ("quarantined", previous[name][2])
     day.assert_ledger_true()
 
 
@@ -255,7 +255,7 @@ def test_hour_touched_only_by_a_late_file_stays_stale(make_stream: Make) -> None
     # The run that publishes the hour unchanged, stale as before, reports it too.
     for _ in range(2):
         assert other.stage("ingest", 5, 6).stale_since == hour(0)
-        assert {(told.kind, told.start_time, told.end_time) for told in other.findings()} == {
+        assert {(reported.kind, reported.start_time, reported.end_time) for reported in other.findings()} == {
             ("incomplete", hour(0), hour(1)),
             ("stale", hour(0), hour(4)),
         }
@@ -272,17 +272,17 @@ def test_file_changed_outside_repair_window_makes_its_hour_stale(make_stream: Ma
     day.run(0, 6)
     day.land(0, [*hourly(0, "10.0.0.1"), line(61, "10.0.0.2")])
     assert [day.stage("ingest", 5, 6).stale_since for _ in range(2)] == [hour(0)] * 2
-    assert [(told.kind, told.start_time, told.end_time) for told in day.findings()] == [
+    assert [(reported.kind, reported.start_time, reported.end_time) for reported in day.findings()] == [
         ("stale", hour(0), hour(1))
     ]
-    stood = day.table("events").count()
+    previous = day.table("events").count()
     assert day.stage("ingest", 0, 1).stale_since is None
-    assert day.table("events").count() == stood + 1
+    assert day.table("events").count() == previous + 1
     assert day.stage("ingest", 5, 6).stale_since is None
     # No run has recomputed the later stages, and none of them has noticed.
     assert day.findings() == []
     day.stage("aggregates", 5, 6)
-    assert {told.stage for told in day.findings()} == {"aggregates"}
+    assert {reported.stage for reported in day.findings()} == {"aggregates"}
     day.stage("aggregates", 0, 6)
     assert day.findings() == []
 
@@ -294,12 +294,12 @@ def test_rows_retained_by_another_version_exclude_files_read_otherwise(
     day = make_stream()
     day.land(1, hourly(1, "10.0.0.1"))
     day.stage("ingest", 1, 2)
-    stood = day.rows()["events"]
+    previous = day.rows()["events"]
     day.land(1, []).unlink()
     for number in ("VERSION", "READING"):
         monkeypatch.setattr(expected_inputs, number, 99)
         day.stage("ingest", 1, 2)
-        assert day.rows()["events"] == stood
+        assert day.rows()["events"] == previous
         entry = day.snapshot()[expected_inputs.partition_of("events", hour(1))]
         assert (entry.input_hashes or {})["version"] == "99"
         assert entry.complete is (number == "VERSION")

@@ -33,15 +33,15 @@ Published = Mapping[PartitionKey, tuple[str, Sequence[str]]]
 
 def published(harness: StreamHarness) -> Published:
     """Return digest and rows of every partition that is called fresh."""
-    found = {}
+    result = {}
     for node, entry in harness.snapshot().items():
         if entry.status == "published":
             rows = read_rows(DeltaTable(f"{harness.root}/{node.table}"), f"hour = {instant(node.hour)}")
             blocks = [row for row in rows if row.get("block", node.block) == node.block]
             outside = ("size", "modified")
-            kept = [{k: v for k, v in row.items() if k not in outside} for row in blocks]
-            found[node] = entry.digest, sorted(map(repr, kept))
-    return found
+            retained = [{k: v for k, v in row.items() if k not in outside} for row in blocks]
+            result[node] = entry.digest, sorted(map(repr, retained))
+    return result
 
 
 @pytest.mark.full
@@ -112,9 +112,9 @@ def test_two_concurrent_runs_of_dependent_hours_equal_one_run(
         try:
             one.run(0, 1)
         except RunSuperseded as overtaken:
-            told = str(overtaken)
+            reported = str(overtaken)
             one.run(0, 1)
     whole.run(0, second + 1)
     one.assert_same(whole)
     one.assert_ledger_true()
-    assert "another run of other hours" in told
+    assert "another run of other hours" in reported

@@ -55,13 +55,13 @@ def then(day: StreamHarness) -> None:
     day.land(1, [line(3600, "10.0.0.1"), line(3599, "10.0.0.9")])
 
 
-def full(stage: str, again: bool, most: int) -> ParameterSet:
+def full(stage: str, again: bool, limit: int) -> ParameterSet:
     """Return a case of the full tier: all states."""
-    return pytest.param(stage, again, most, 1, marks=pytest.mark.full)
+    return pytest.param(stage, again, limit, 1, marks=pytest.mark.full)
 
 
 @pytest.mark.parametrize(
-    ("stage", "again", "most", "every"),
+    ("stage", "again", "limit", "every"),
     [
         # Ingest has a control flow of its own. The control flow of later stages is killed with the steps of
         # each in `tests.promise.test_every_stage_in_memory`. Here it is what Delta and Spark leave: rows
@@ -73,14 +73,14 @@ def full(stage: str, again: bool, most: int) -> ParameterSet:
     ],
 )
 def test_stage_killed_between_any_two_commits_is_repaired(
-    make_stream: Make, monkeypatch: pytest.MonkeyPatch, stage: str, again: bool, most: int, every: int
+    make_stream: Make, monkeypatch: pytest.MonkeyPatch, stage: str, again: bool, limit: int, every: int
 ) -> None:
     """The first run of an hour, and a later run of the next hour, which replaces and repairs it; for rows
     written by the driver and for rows written by Spark.
 
     Slow where every state is looked at (half a minute): a run of the stage for each of a dozen commits.
     """
-    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
+    monkeypatch.setattr(small, "MAX_DRIVER_BYTES", limit)
     start, end = (1, 2) if again else (0, 1)
     never = make_stream(TEXTS[stage], "never")
     first(never)

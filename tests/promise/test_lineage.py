@@ -34,13 +34,13 @@ def freshness(lake: Pipeline) -> Freshness:
 
 
 def nodes(lake: Pipeline) -> set[PartitionKey]:
-    due = lake.ledger.snapshot().required_hours
+    required = lake.ledger.snapshot().required_hours
     return {
         PartitionKey(name, block, step.table.name, hour)
         for name, double in lake.doubles.items()
         for step in double.stage.steps
         for block in step.outputs
-        for hour in due
+        for hour in required
     }
 
 
@@ -48,13 +48,13 @@ def assert_agrees(lake: Pipeline) -> None:
     """Assert that the product calls the right hours fresh, by the definition, and that each reason is
     true.
     """
-    found, stale, fresh = freshness(lake), lake.stale(), lake.fresh()
+    result, stale, fresh = freshness(lake), lake.stale(), lake.fresh()
     for node in nodes(lake):
-        assert (found.root(node) is None) == (node in fresh)
-        assert found.is_fresh(node) == (not found.why_not(node))
-        settled = node not in found.snapshot or found.snapshot[node].status != "quarantined"
-        assert not settled or found.is_fresh(node) == (node in fresh)
-    assert {found.root(node) for node in nodes(lake)} - {None} <= stale
+        assert (result.root(node) is None) == (node in fresh)
+        assert result.is_fresh(node) == (not result.why_not(node))
+        settled = node not in result.snapshot or result.snapshot[node].status != "quarantined"
+        assert not settled or result.is_fresh(node) == (node in fresh)
+    assert {result.root(node) for node in nodes(lake)} - {None} <= stale
 
 
 TURNS = st.one_of(
@@ -95,16 +95,16 @@ def test_reason_names_the_upstream_change() -> None:
     lake.run(0, 3)
     assert all(freshness(lake).root(node) is None for node in nodes(lake))
     lake.tell(2, [1, 2, 3])
-    found = freshness(lake)
+    result = freshness(lake)
     frames = PartitionKey("frames", "busy", "frames", at(2))
     granules = PartitionKey("aggregates", "site", "granules", at(2))
     # Frames over granules equal their inputs; the inputs of these granules have changed.
     assert frames not in lake.stale()
-    assert found.root(frames) == found.root(granules) == granules
+    assert result.root(frames) == result.root(granules) == granules
     assert format_root(granules, lake.ledger.snapshot()) == (
         f"aggregates site (granules) of {at(2):%Y-%m-%dT%H:%M} is out of date"
     )
-    assert set(found.stale("frames")) >= {at(2)}
+    assert set(result.stale("frames")) >= {at(2)}
     lake.run(0, 3)
     assert all(freshness(lake).root(node) is None for node in nodes(lake))
 
@@ -126,10 +126,10 @@ def test_gate_reports_stale_hours_with_reason(tmp_path: Path) -> None:
     fresh = stale_hours(parse(yaml.safe_load(WEB)), lake.ledger, "aggregates", interval)
     assert fresh == {}
     stale = stale_hours(lake.stream, lake.ledger, "aggregates", interval)
-    judged = evaluate_gate(lake.ledger, "aggregates", "web", interval, "run", stale=stale)
-    assert judged.passed
-    assert judged.warnings == (f"stale: aggregates of 2015-05-17T00:00 to 2015-05-17T03:00, as {REASON}",)
-    assert judged.summary.endswith(f"3 of 3 hours published, 3 of them stale, as {REASON}, 1 warning")
+    evaluated = evaluate_gate(lake.ledger, "aggregates", "web", interval, "run", stale=stale)
+    assert evaluated.passed
+    assert evaluated.warnings == (f"stale: aggregates of 2015-05-17T00:00 to 2015-05-17T03:00, as {REASON}",)
+    assert evaluated.summary.endswith(f"3 of 3 hours published, 3 of them stale, as {REASON}, 1 warning")
 
 
 def test_hours_computed_from_stale_hours_are_not_read(tmp_path: Path) -> None:

@@ -67,15 +67,15 @@ def assert_equal(one: StreamHarness, other: StreamHarness) -> None:
 def test_random_history_with_late_file_equals_one_run(make_stream: Make, rng: random.Random) -> None:
     """Slow (half a minute): a dozen runs over several hours. The last hour has no file."""
     text, hours = LOUD.replace("expected_files: 2", "expected_files: 1, equal_files: one"), 9
-    lived, whole = make_stream(text, "lived"), make_stream(text, "whole")
-    traffic(lived, hours - 1)
-    history(lived, hours, rng)
+    actual, whole = make_stream(text, "lived"), make_stream(text, "whole")
+    traffic(actual, hours - 1)
+    history(actual, hours, rng)
     whole.run(0, hours)
-    assert_equal(lived, whole)
-    lived.assert_ledger_true()
-    told = {(finding.kind, finding.severity): finding.start_time for finding in lived.findings()}
-    assert told == {("source_silent", "high"): hour(8), ("check_failed", "low"): hour(6)}
-    assert lived.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
+    assert_equal(actual, whole)
+    actual.assert_ledger_true()
+    reported = {(finding.kind, finding.severity): finding.start_time for finding in actual.findings()}
+    assert reported == {("source_silent", "high"): hour(8), ("check_failed", "low"): hour(6)}
+    assert actual.table("events").where("source_line <= 5 AND hour(hour) = 7").count() == 5
 
 
 def test_second_run_of_an_interval_writes_nothing(make_stream: Make) -> None:
@@ -120,17 +120,17 @@ def test_late_file_makes_exactly_its_dependent_hours_recompute(make_stream: Make
 @pytest.mark.full
 def test_hours_stopped_by_a_gate_are_in_later_windows(make_stream: Make) -> None:
     """Ingest quarantines an hour, so that aggregate does not run. Then the hour alone is fixed."""
-    kept = make_stream(PLAIN, "kept")
-    traffic(kept, 3)
-    [file] = kept.folder.rglob("access.01.log.gz")
+    retained = make_stream(PLAIN, "kept")
+    traffic(retained, 3)
+    [file] = retained.folder.rglob("access.01.log.gz")
     good = file.read_bytes()
-    kept.land(1, ["junk"])
-    kept.stage("ingest", 0, 3)
+    retained.land(1, ["junk"])
+    retained.stage("ingest", 0, 3)
     file.write_bytes(good)
-    kept.run(1, 2)
+    retained.run(1, 2)
     whole = make_stream(PLAIN, "whole")
     whole.run(0, 3)
-    assert_equal(kept, whole)
+    assert_equal(retained, whole)
 
 
 def test_empty_hour_is_complete_and_hour_without_file_is_not(make_stream: Make) -> None:
@@ -155,20 +155,20 @@ def test_blocks_added_and_removed_leave_no_trace(make_stream: Make) -> None:
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 3 HOURS SLIDES 1 HOUR}\n"
     )
     with_one_more = PLAIN + late
-    lived = make_stream(with_one_more, "lived")
-    traffic(lived, 3)
-    lived.run(0, 3)
-    lived = make_stream(PLAIN, "lived")
-    lived.run(2, 3)
+    actual = make_stream(with_one_more, "lived")
+    traffic(actual, 3)
+    actual.run(0, 3)
+    actual = make_stream(PLAIN, "lived")
+    actual.run(2, 3)
     whole = make_stream(PLAIN, "whole")
     whole.run(0, 3)
-    assert_equal(lived, whole)
+    assert_equal(actual, whole)
     # Two hours that are not requested again are hours of the new block as well.
-    lived = make_stream(with_one_more, "lived")
-    lived.run(2, 3)
+    actual = make_stream(with_one_more, "lived")
+    actual.run(2, 3)
     again = make_stream(with_one_more, "again")
     again.run(0, 3)
-    assert_equal(lived, again)
+    assert_equal(actual, again)
     # The same values, in columns with other names.
     renamed = with_one_more.replace("{n: count, sent:", "{hits: count, weight:")
     make_stream(renamed, "lived").run(2, 3)
@@ -183,23 +183,23 @@ def test_new_block_reads_whole_windows_and_is_stale_outside_repair_window(
 ) -> None:
     """Slow (20 seconds): several runs of all stages."""
     brief = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
-    lived = make_stream(brief)
-    traffic(lived, 4)
-    lived.run(0, 4)
-    lived = make_stream(
+    actual = make_stream(brief)
+    traffic(actual, 4)
+    actual.run(0, 4)
+    actual = make_stream(
         brief + "  late: {key: [], measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n"
     )
-    outcome = lived.stage("aggregates", 3, 4)
+    outcome = actual.stage("aggregates", 3, 4)
     assert outcome.stale_since == hour(0)
-    (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
-    assert row.n == lived.table("events").count()
+    (row,) = actual.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
+    assert row.n == actual.table("events").count()
     # No window mixes the state of two specifications.
     changed = (
         "  late: {key: [], measures: {n: count, worst: max(status)}, levels: RANGES 4 HOURS SLIDES 1 HOUR}\n"
     )
     make_stream(brief + changed).stage("aggregates", 3, 4)
-    (row,) = lived.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
-    assert row.values_worst == lived.table("events").count()
+    (row,) = actual.table("aggregates").where(f"block = 'late' AND hour = '{hour(3).isoformat()}'").collect()
+    assert row.values_worst == actual.table("events").count()
 
 
 @pytest.mark.full
@@ -212,17 +212,17 @@ repair_window: 1 hour
 aggregates:
   old: {measures: {n: count}, levels: RANGES 4 HOURS SLIDES 1 HOUR}
 """
-    lived = make_stream(text)
-    traffic(lived, 4)
-    lived.run(0, 4)
-    lived = make_stream(text.replace("old:", "new:"))
-    assert [lived.stage("aggregates", 3, 4).stale_since for _ in range(2)] == [hour(0)] * 2
-    (row,) = lived.table("aggregates").where(f"hour = '{hour(3).isoformat()}'").collect()
-    assert (row.block, row.n) == ("new", lived.table("events").count())
-    lived.stage("aggregates", 0, 4)
+    actual = make_stream(text)
+    traffic(actual, 4)
+    actual.run(0, 4)
+    actual = make_stream(text.replace("old:", "new:"))
+    assert [actual.stage("aggregates", 3, 4).stale_since for _ in range(2)] == [hour(0)] * 2
+    (row,) = actual.table("aggregates").where(f"hour = '{hour(3).isoformat()}'").collect()
+    assert (row.block, row.n) == ("new", actual.table("events").count())
+    actual.stage("aggregates", 0, 4)
     whole = make_stream(text.replace("old:", "new:"), "whole")
     whole.run(0, 4)
-    assert_equal(lived, whole)
+    assert_equal(actual, whole)
 
 
 @pytest.mark.full
@@ -232,30 +232,32 @@ def test_hours_not_requested_of_ingest_are_not_computed(make_stream: Make) -> No
     Slow (20 seconds): several runs of all stages.
     """
     text = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
-    lived = make_stream(text, "lived")
+    actual = make_stream(text, "lived")
     for number in (0, 1, 3, 4):
         # Each file has events of the hour before its own.
-        lived.land(number, [line(3600 * number - 60), line(3600 * number + 60)])
-    lived.land(2, [line(3600 * 2 + 60 * n) for n in range(9)])
-    lived.run(0, 2)
-    lived.run(3, 5)
-    before = lived.state()
-    lived.stage("aggregates", 0, 6)
-    assert lived.state() == before
-    told = evaluate_gate(lived.ledger, "aggregates", "web", Interval(hour(0), hour(6)), "jobs/aggregates.py")
-    assert told.failures == (
+        actual.land(number, [line(3600 * number - 60), line(3600 * number + 60)])
+    actual.land(2, [line(3600 * 2 + 60 * n) for n in range(9)])
+    actual.run(0, 2)
+    actual.run(3, 5)
+    before = actual.state()
+    actual.stage("aggregates", 0, 6)
+    assert actual.state() == before
+    reported = evaluate_gate(
+        actual.ledger, "aggregates", "web", Interval(hour(0), hour(6)), "jobs/aggregates.py"
+    )
+    assert reported.failures == (
         "aggregates leaves out 2015-05-17T02:00, 2015-05-17T05:00, which ingest has not been asked for; "
         "jobs/run.py over these hours runs them all",
     )
     assert (
-        told.summary
+        reported.summary
         == "aggregates web [2015-05-17T00:00, 2015-05-17T06:00): 4 of 6 hours published, 0 warnings"
     )
-    lived.run(2, 3)
-    lived.run(0, 5)
+    actual.run(2, 3)
+    actual.run(0, 5)
     whole = make_stream(text, "whole")
     whole.run(0, 5)
-    assert_equal(lived, whole)
+    assert_equal(actual, whole)
 
 
 @pytest.mark.full
@@ -266,23 +268,23 @@ def test_late_file_outside_repair_window_is_in_windows_computed_later(make_strea
     Slow (20 seconds): several runs of all stages.
     """
     text = PLAIN.replace("key: [client]", "key: [client]\nrepair_window: 1 hour")
-    lived = make_stream(text, "lived")
-    traffic(lived, 9)
-    lived.run(0, 9)
-    lived.land(3, [line(3600 * 3 + n) for n in range(5)], name="late")
-    lived.stage("ingest", 3, 4)
-    outcome = lived.stage("aggregates", 7, 8)
+    actual = make_stream(text, "lived")
+    traffic(actual, 9)
+    actual.run(0, 9)
+    actual.land(3, [line(3600 * 3 + n) for n in range(5)], name="late")
+    actual.stage("ingest", 3, 4)
+    outcome = actual.stage("aggregates", 7, 8)
     # The widest window has six hours. Hours 3, 4 and 5 depend on the late file too, and are outside the
     # repair window.
     assert sorted({node.hour for node in outcome.stale}) == [hour(3), hour(4), hour(5)]
-    told = evaluate_gate(
-        lived.ledger, "aggregates", "web", Interval(hour(7), hour(8)), "--from {from} --to {to}"
+    reported = evaluate_gate(
+        actual.ledger, "aggregates", "web", Interval(hour(7), hour(8)), "--from {from} --to {to}"
     )
-    assert told.failures == ()
-    assert "stale since 2015-05-17T03:00: --from 2015-05-17T03:00 --to 2015-05-17T06:00" in told.warnings
+    assert reported.failures == ()
+    assert "stale since 2015-05-17T03:00: --from 2015-05-17T03:00 --to 2015-05-17T06:00" in reported.warnings
     whole = make_stream(text, "whole")
     whole.run(0, 9)
-    rows = [day.table("aggregates").where(f"hour >= '{hour(6).isoformat()}'") for day in (lived, whole)]
+    rows = [day.table("aggregates").where(f"hour >= '{hour(6).isoformat()}'") for day in (actual, whole)]
     assert rows[0].exceptAll(rows[1]).count() == rows[1].exceptAll(rows[0]).count() == 0
-    lived.stage("aggregates", 3, 6)
-    assert_equal(lived, whole)
+    actual.stage("aggregates", 3, 6)
+    assert_equal(actual, whole)

@@ -27,16 +27,16 @@ fills:
 def test_rows_are_equal_whether_empty_hours_are_requested_before_or_after(
     make_stream: Make, order: Sequence[int]
 ) -> None:
-    lived, whole = make_stream(STREAM, "lived"), make_stream(STREAM, "whole")
+    actual, whole = make_stream(STREAM, "lived"), make_stream(STREAM, "whole")
     # Hours without events come before and after.
     for number, lines in ((0, []), (1, [line(4000, status=500), line(5000)]), (2, [])):
-        lived.land(number, lines)
+        actual.land(number, lines)
     for first in order:
-        lived.run(first, first + 1)
+        actual.run(first, first + 1)
     for first in sorted(order):
         whole.run(first, first + 1)
     assert [row["coverage"] for row in whole.rows_of("fills")] == [1.0]
     assert {row["block"] for row in whole.rows_of("frames")} == {"failing", "busier"}
     for table in ("frames", "fills"):
-        assert sorted(lived.rows_of(table), key=repr) == sorted(whole.rows_of(table), key=repr), table
-    assert lived.state() == whole.state()
+        assert sorted(actual.rows_of(table), key=repr) == sorted(whole.rows_of(table), key=repr), table
+    assert actual.state() == whole.state()

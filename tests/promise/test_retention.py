@@ -57,9 +57,9 @@ frequency:
 
 
 def expired(harness: StreamHarness, *tables: str) -> set[int]:
-    found = {node for node, entry in harness.snapshot().items() if entry.status == "expired"}
-    assert {node.table for node in found} <= {*(tables or ("granules",))}
-    return {node.hour.hour for node in found}
+    result = {node for node, entry in harness.snapshot().items() if entry.status == "expired"}
+    assert {node.table for node in result} <= {*(tables or ("granules",))}
+    return {node.hour.hour for node in result}
 
 
 @pytest.mark.full
@@ -83,67 +83,67 @@ def test_state_older_than_retention_is_dropped_for_any_split_into_runs(make_stre
 
 
 def test_state_of_a_past_hour_is_recomputed_on_request(make_stream: Make) -> None:
-    lived = make_stream(SHORT, "lived")
+    actual = make_stream(SHORT, "lived")
     for number in range(7):
-        lived.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
-    lived.run(0, 7)
-    lived.land(1, [line(3600 + 3599, "10.9.9.9")], ".late")
-    lived.run(1, 2)
-    lived.run(2, 3)
+        actual.land(number, [line(number * 3600 + 600 * i, f"10.0.0.{i % 2}") for i in range(6)])
+    actual.run(0, 7)
+    actual.land(1, [line(3600 + 3599, "10.9.9.9")], ".late")
+    actual.run(1, 2)
+    actual.run(2, 3)
     whole = make_stream(SHORT, "whole")
     whole.run(0, 7)
-    assert lived.state() == whole.state()
-    assert expired(lived) == {0, 1}
-    lived.assert_ledger_true()
-    reports = lived.table("aggregates").where("client = '10.9.9.9'")
+    assert actual.state() == whole.state()
+    assert expired(actual) == {0, 1}
+    actual.assert_ledger_true()
+    reports = actual.table("aggregates").where("client = '10.9.9.9'")
     assert clock(reports) == {1, 2, 3}
 
 
 @pytest.mark.full
 def test_frames_opened_before_retained_state_equal_one_run(make_stream: Make) -> None:
     """Slow (half a minute): eight runs of all stages."""
-    lived = make_stream(FRAMES, "lived")
+    actual = make_stream(FRAMES, "lived")
     for number in range(8):
-        lived.land(number, [line(3600 * number + 900 * i, sent=number + i, status=404) for i in range(4)])
+        actual.land(number, [line(3600 * number + 900 * i, sent=number + i, status=404) for i in range(4)])
     for start, end in ((0, 5), (5, 6), (6, 8)):
-        lived.run(start, end)
-    assert expired(lived, "open_frames") == {0, 1, 2, 3}
-    first = {row["start_time"] for row in lived.rows_of("frames")}
+        actual.run(start, end)
+    assert expired(actual, "open_frames") == {0, 1, 2, 3}
+    first = {row["start_time"] for row in actual.rows_of("frames")}
     assert first == {hour(0)}
     # A record of the past changes the frames from there on, and those of its own key alone.
-    lived.land(1, [line(3600 + 5, sent=9000), line(3600 + 7, "10.0.0.9")], ".late")
-    lived.run(1, 2)
+    actual.land(1, [line(3600 + 5, sent=9000), line(3600 + 7, "10.0.0.9")], ".late")
+    actual.run(1, 2)
     for number in (3, 5, 7):
-        lived.run(number, number + 1)
+        actual.run(number, number + 1)
     again = make_stream(FRAMES, "again")
     again.run(0, 8)
-    assert lived.state() == again.state()
-    assert expired(lived, "open_frames") == {0, 1, 2, 3}
-    lived.assert_ledger_true()
+    assert actual.state() == again.state()
+    assert expired(actual, "open_frames") == {0, 1, 2, 3}
+    actual.assert_ledger_true()
 
 
 @pytest.mark.full
 def test_sketch_windows_beginning_before_retained_state_equal_one_run(make_stream: Make) -> None:
     """Slow (most of a minute): seven runs of all stages, with three sketches."""
-    lived = make_stream(SKETCHES, "lived")
+    actual = make_stream(SKETCHES, "lived")
     state = ("tuples", "tick_matrices", "cells")
     for number in range(6):
-        lived.land(number, [line(3600 * number + 300 * i, f"10.0.0.{i * number % 3}") for i in range(12)])
+        actual.land(number, [line(3600 * number + 300 * i, f"10.0.0.{i * number % 3}") for i in range(12)])
     for start, end in ((0, 3), (3, 5), (5, 6)):
-        lived.run(start, end)
-    assert expired(lived, *state) == {0, 1}
-    assert [clock(lived.table(table)) for table in state] == [{2, 3, 4, 5}] * 3
+        actual.run(start, end)
+    assert expired(actual, *state) == {0, 1}
+    assert [clock(actual.table(table)) for table in state] == [{2, 3, 4, 5}] * 3
     # The results of the past hour are recomputed, and so are all that its state leads to.
-    lived.land(1, [line(3600 + 60 * i, "10.0.0.9") for i in range(60)], ".late")
-    lived.run(1, 2)
+    actual.land(1, [line(3600 + 60 * i, "10.0.0.9") for i in range(60)], ".late")
+    actual.run(1, 2)
     for number in (3, 5):
-        lived.run(number, number + 1)
+        actual.run(number, number + 1)
     again = make_stream(SKETCHES, "again")
     again.run(0, 6)
-    assert lived.state() == again.state()
-    assert expired(lived, *state) == {0, 1}
-    lived.assert_ledger_true()
-    of_client = [row for row in lived.rows_of("frequencies") if row["client"] == "10.0.0.9"]
+    assert actual.state() == again.state()
+    assert expired(actual, *state) == {0, 1}
+    actual.assert_ledger_true()
+    of_client = [row for row in actual.rows_of("frequencies") if row["client"] == "10.0.0.9"]
     assert {row["hour"].hour for row in of_client if row["change"] != "left"} == {1, 2}
 
 
@@ -161,7 +161,9 @@ def test_run_that_expires_state_reports_stale_hours(make_stream: Make) -> None:
     for _ in range(2):
         assert changed.stage("aggregates", 6, 7).stale_since == hour(0)
         assert expired(changed) == {0, 1}
-        assert [(told.kind, told.start_time, told.end_time) for told in changed.findings()] == [
+        assert [
+            (reported.kind, reported.start_time, reported.end_time) for reported in changed.findings()
+        ] == [
             # Hour 4 depends on the granules of hour 2, which no run has needed since.
             ("stale", hour(0), hour(5))
         ]

@@ -51,44 +51,44 @@ def test_rows_retained_under_another_specification_are_unchanged_when_restored(
     make_stream: Make,
 ) -> None:
     """Slow (20 seconds): several runs of all stages."""
-    never, lived = (make_stream(WEIGHED, lake, ready=ingest_files) for lake in ("never", "lived"))
+    never, actual = (make_stream(WEIGHED, lake, ready=ingest_files) for lake in ("never", "lived"))
     # Its rows stay.
     never.land(4, []).unlink()
     plain = make_stream(BRIEF, "lived")
     plain.stage("ingest", 3, 4)
     # The rows of file 5 in hour 3 are of the other specification, and that hour is not fresh.
     assert stale(plain) == {0, 1, 3, 5}
-    told = HourExplanation(plain.stream, plain.ledger, hour(3))
-    assert (told.troubled, told.files(), told.run_interval) == (True, [], (hour(3), hour(5)))
+    reported = HourExplanation(plain.stream, plain.ledger, hour(3))
+    assert (reported.troubled, reported.files(), reported.run_interval) == (True, [], (hour(3), hour(5)))
     shutil.copytree(plain.root, plain.folder / "again" / "web")
     again, one = make_stream(BRIEF, "again"), make_stream(BRIEF, "one")
     again.stage("ingest", 3, 6)
     one.stage("ingest", 0, 6)
     assert in_hour(again, 3) == in_hour(one, 3)
-    lived = make_stream(WEIGHED, "lived")
-    assert stale(lived) == {2, 3, 4}
-    lived.stage("ingest", 3, 4)
-    for day in (never, lived):
+    actual = make_stream(WEIGHED, "lived")
+    assert stale(actual) == {2, 3, 4}
+    actual.stage("ingest", 3, 4)
+    for day in (never, actual):
         day.stage("ingest", 0, 6)
-    lived.assert_same(never)
-    lived.assert_ledger_true()
+    actual.assert_same(never)
+    actual.assert_ledger_true()
 
 
 def test_hour_published_outside_repair_window_is_stale_under_both_specifications(
     make_stream: Make,
 ) -> None:
-    never, lived = (make_stream(BRIEF, lake, ready=ingest_files) for lake in ("never", "lived"))
+    never, actual = (make_stream(BRIEF, lake, ready=ingest_files) for lake in ("never", "lived"))
     # The row is gone from hour 3, too, of which a run of hour 5 reads no other file.
     never.land(5, []).unlink()
     never.stage("ingest", 5, 6)
     stricter = make_stream(BRIEF.replace("expected_files: 1", "expected_files: 2"), "lived")
     stricter.stage("ingest", 5, 6)
     assert stale(stricter) == {0, 1, 2, 3}
-    lived = make_stream(BRIEF, "lived")
-    assert lived.stage("ingest", 5, 6).stale_since == hour(3)
-    for day in (never, lived):
+    actual = make_stream(BRIEF, "lived")
+    assert actual.stage("ingest", 5, 6).stale_since == hour(3)
+    for day in (never, actual):
         day.stage("ingest", 0, 6)
-    lived.assert_same(never)
+    actual.assert_same(never)
 
 
 FEW = """

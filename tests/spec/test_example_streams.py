@@ -32,9 +32,9 @@ def logins() -> Lines:
         ("ann", 10, 1500, False), ("bob", 10, 1500, True), ("cid", 10, 1801, False), ("dee", 9, 1500, False),
         ("eve", 10, 1500, False),
     ):  # fmt: skip
-        said = [(300 * number, "failure") for number in range(failures)]
-        said += [(said[-1][0] + 60, "reset")] * reset + [(said[-1][0] + then, "success")]
-        for at, what in said:
+        output = [(300 * number, "failure") for number in range(failures)]
+        output += [(output[-1][0] + 60, "reset")] * reset + [(output[-1][0] + then, "success")]
+        for at, what in output:
             host = "10.0.0.8" if user == "eve" and what == "success" else "10.0.0.7"
             record = {"at": moment(at), "user": user, "host": host, "what": what}
             yield file("landing/logins/%Y-%m-%d/auth.%H.jsonl", at), json.dumps(record)
@@ -42,11 +42,11 @@ def logins() -> Lines:
 
 def scans() -> Lines:
     """Return twenty ports in ten minutes, and hours later a long connection; then less than that."""
-    for host, ports, apart, then, stayed in (
+    for host, ports, separate, then, stayed in (
         ("10.0.0.1", 20, 30, 5, 4000), ("10.0.0.2", 19, 30, 5, 4000), ("10.0.0.3", 20, 60, 5, 4000),
         ("10.0.0.4", 20, 30, 5, 60), ("10.0.0.5", 20, 30, 13, 4000),
     ):  # fmt: skip
-        ends = [(apart * number, 0, "REJ", number % ports) for number in range(20)]
+        ends = [(separate * number, 0, "REJ", number % ports) for number in range(20)]
         for at, duration, state, port in [*ends, (then * 3600, stayed, "SF", 22)]:
             record = {
                 "ts": hour(0).timestamp() + at - duration, "duration": duration, "conn_state": state,

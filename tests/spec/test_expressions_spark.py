@@ -94,6 +94,6 @@ def computed(spark: SparkSession) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("text", "expected"), EXPECTED)
 def test_spark_computes_the_documented_values(computed: dict[str, Any], text: str, expected: Any) -> None:
-    found = computed[text]
-    assert found == expected
-    assert type(found) is type(expected)
+    result = computed[text]
+    assert result == expected
+    assert type(result) is type(expected)

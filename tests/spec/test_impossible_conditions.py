@@ -118,7 +118,7 @@ def test_impossible_bounds_of_columns_are_reported(text: str, holds: bool) -> No
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "output"),
     [
         (
             {"alert": {"none": {"when": "n = 0", "level": 0}, "few": {"when": "n < 40", "level": 1}}},
@@ -138,9 +138,9 @@ def test_impossible_bounds_of_columns_are_reported(text: str, holds: bool) -> No
         ),
     ],
 )
-def test_impossible_conditions_of_a_block_are_reported(changes: dict[str, Any], said: list[str]) -> None:
+def test_impossible_conditions_of_a_block_are_reported(changes: dict[str, Any], output: list[str]) -> None:
     block = BEAT["aggregates"]["lines"] | changes
-    assert list(impossible(parse(BEAT | {"aggregates": {"lines": block}}))) == said
+    assert list(impossible(parse(BEAT | {"aggregates": {"lines": block}}))) == output
 
 
 def test_impossible_conditions_of_frames_over_granules_are_reported() -> None:
@@ -198,8 +198,8 @@ def test_condition_on_a_missing_value_text_is_impossible() -> None:
         ("code = 1", True),
     ):
         of = parse(BEAT | {"columns": columns, "where": where})
-        said = [] if holds else [f"where: no row can meet {where!r}"]
-        assert list(impossible(of)) == said
+        output = [] if holds else [f"where: no row can meet {where!r}"]
+        assert list(impossible(of)) == output
 
 
 def test_impossible_condition_of_fills_is_reported() -> None:
@@ -210,8 +210,8 @@ def test_impossible_condition_of_fills_is_reported() -> None:
         ("lines", "n < 2", True),
     ):
         fill = {"frame": "high", "source": source, "where": where}
-        said = [] if holds else [f"fills.f.where: no row can meet {where!r}"]
-        assert list(impossible(parse(BEAT | {"frames": frames, "fills": {"f": fill}}))) == said
+        output = [] if holds else [f"fills.f.where: no row can meet {where!r}"]
+        assert list(impossible(parse(BEAT | {"frames": frames, "fills": {"f": fill}}))) == output
 
 
 LITERALS = {
@@ -260,6 +260,6 @@ def rows() -> Iterator[sqlite3.Connection]:
 @settings(max_examples=1500, deadline=None)
 @given(CONDITIONS)
 def test_condition_that_a_row_meets_is_never_reported(rows: sqlite3.Connection, condition: str) -> None:
-    met = rows.execute(f"select 1 from t where {condition} limit 1").fetchone()
-    if met is not None:
+    encountered = rows.execute(f"select 1 from t where {condition} limit 1").fetchone()
+    if encountered is not None:
         assert possible(condition, {"n": COUNT, "m": COUNT})

@@ -93,7 +93,7 @@ def test_layout_has_the_parameters_of_the_parser() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "told"),
+    ("time", "reported"),
     [
         ({"column": ["took | d", "at", "ok"]}, EventTime(("took", "d"), more=(("at",), ("ok",)))),
         ({"lines": "1 second", "from": "name"}, EventTime((), by_lines=TimeByLineNumber(1_000_000))),
@@ -107,8 +107,8 @@ def test_layout_has_the_parameters_of_the_parser() -> None:
         ),
     ],
 )
-def test_time_is_joined_from_fields_or_counted_by_lines(time: dict[str, Any], told: EventTime) -> None:
-    assert parse(changed(time=time)).layout().time == told
+def test_time_is_joined_from_fields_or_counted_by_lines(time: dict[str, Any], reported: EventTime) -> None:
+    assert parse(changed(time=time)).layout().time == reported
 
 
 def test_extra_fields_have_a_column_after_the_declared_ones() -> None:
@@ -149,8 +149,8 @@ def test_levels_are_read_from_text_or_a_list() -> None:
     [([3600], 3600), ([7200], 3600), ([5400], 1800), ([900, 600], 300), ([7], 1), ([86400, 3600, 60], 60)],
 )
 def test_base_granule_divides_every_slide_and_the_hour(slides: list[int], granule: int) -> None:
-    found = common_granule([timedelta(seconds=slide) for slide in slides])
-    assert found == timedelta(seconds=granule)
+    result = common_granule([timedelta(seconds=slide) for slide in slides])
+    assert result == timedelta(seconds=granule)
 
 
 def test_block_inherits_key_and_condition_of_the_stream() -> None:
@@ -162,9 +162,9 @@ def test_block_inherits_key_and_condition_of_the_stream() -> None:
     stream = parse(data)
     assert (stream.aggregates["load"].key, stream.aggregates["load"].where) == (("user",), "status = 1")
     assert (stream.aggregates["all"].key, stream.aggregates["all"].where) == ((), "ok")
-    found = stream.where_of(stream.aggregates["all"])
-    assert found is not None
-    assert found.sql == "`ok`"
+    result = stream.where_of(stream.aggregates["all"])
+    assert result is not None
+    assert result.sql == "`ok`"
     assert parse(base()).where_of(parse(base()).aggregates["load"]) is None
 
 
@@ -324,8 +324,8 @@ seconds = st.integers(1, 10_000).map(lambda n: timedelta(seconds=n))
 
 
 @given(st.lists(st.tuples(seconds, st.integers(1, 50)), min_size=1, max_size=4))
-def test_levels_are_valid_exactly_if_the_papers_rules_are_met(drawn: list[tuple[timedelta, int]]) -> None:
-    levels = tuple(Level(range=slide * count, slide=slide) for slide, count in drawn)
+def test_levels_are_valid_exactly_if_the_papers_rules_are_met(draws: list[tuple[timedelta, int]]) -> None:
+    levels = tuple(Level(range=slide * count, slide=slide) for slide, count in draws)
     finest_first = levels[::-1]
     lawful = all(
         finer.slide <= coarser.slide and finer.range < coarser.range

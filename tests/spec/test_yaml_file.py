@@ -107,10 +107,10 @@ contents = st.one_of(st.text(max_size=60), st.binary(max_size=60), st.lists(piec
 @given(contents)
 def test_any_content_is_a_mapping_or_a_specification_error(content: str | bytes) -> None:
     try:
-        found = parse_mapping(content, "x")
+        result = parse_mapping(content, "x")
     except SpecificationError as error:
         refused = str(error)
     else:
-        assert all(isinstance(key, str) for key in found)
+        assert all(isinstance(key, str) for key in result)
         return
     assert refused.startswith("x: ")

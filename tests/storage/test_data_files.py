@@ -47,13 +47,13 @@ def test_each_row_is_in_the_file_of_its_hour_in_order(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[datetime, str | None]]], threads: int
 ) -> None:
     table = tmp_path_factory.mktemp("table")
-    found = list(write_data_files(str(table), "read", "part", map(batch, batches), "time", threads))
+    result = list(write_data_files(str(table), "read", "part", map(batch, batches), "time", threads))
     expected: dict[datetime, list[tuple[datetime, str | None]]] = {}
     for row in [row for rows in batches for row in rows]:
         expected.setdefault(hour_of(row[0]), []).append(row)
-    assert {part.hour: read(table, part) for part in found} == expected
-    assert [part.hour for part in found] == sorted(expected)
-    assert sorted(path.name for path in table.rglob("*.parquet")) == sorted(part.name for part in found)
+    assert {part.hour: read(table, part) for part in result} == expected
+    assert [part.hour for part in result] == sorted(expected)
+    assert sorted(path.name for path in table.rglob("*.parquet")) == sorted(part.name for part in result)
 
 
 @given(batches=st.lists(ROWS, min_size=1, max_size=4))
@@ -113,8 +113,8 @@ class SystemThatRefuses:
     [("/a b/c#d%20", "/a b/c#d%20"), ("file:///a b/c#d%20", "/a b/c#d%20"), ("/", "/"), ("file:///", "/")],
 )
 def test_path_is_used_unchanged(uri: str, path: str) -> None:
-    system, found = resolve_filesystem(uri)
-    assert (type(system), found) == (fs.LocalFileSystem, path)
+    system, result = resolve_filesystem(uri)
+    assert (type(system), result) == (fs.LocalFileSystem, path)
 
 
 def test_unknown_scheme_is_refused() -> None:

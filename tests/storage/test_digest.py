@@ -21,8 +21,8 @@ COLUMNS = ["a", "b", "c", "d", "e"]
 
 def digest(df: DataFrame, columns: list[str]) -> str:
     hashed = df.select(row_hash(df, columns).alias("hash"))
-    ((found,),) = hashed.agg(digest_of(F.count("*"), total_hash(F.col("hash")))).collect()
-    return str(found)
+    ((result,),) = hashed.agg(digest_of(F.count("*"), total_hash(F.col("hash")))).collect()
+    return str(result)
 
 
 def of(spark: SparkSession, rows: list[tuple[Any, ...]]) -> str:

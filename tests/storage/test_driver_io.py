@@ -93,8 +93,8 @@ def test_size_of_rows_is_known_before_they_are_read(spark: SparkSession) -> None
 def test_driver_and_spark_leave_the_same_lake(make_stream: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     lakes = {}
     # For Spark the hours are listed one by one, as scattered ones are.
-    for lake, most, few in (("few", small.MAX_DRIVER_BYTES, tables.MAX_COMPARED_RANGES), ("many", 0, 0)):
-        monkeypatch.setattr(small, "MAX_DRIVER_BYTES", most)
+    for lake, limit, few in (("few", small.MAX_DRIVER_BYTES, tables.MAX_COMPARED_RANGES), ("many", 0, 0)):
+        monkeypatch.setattr(small, "MAX_DRIVER_BYTES", limit)
         monkeypatch.setattr(tables, "MAX_COMPARED_RANGES", few)
         lakes[lake] = make_stream(lake=lake)
         for number in range(3):
@@ -116,8 +116,8 @@ def test_many_rows_of_other_blocks_are_rewritten_by_spark(
     )
 
     def rows(block: str, *numbers: int) -> pa.Table:
-        found = [{"hour": hour(n % 2), "block": block, "n": n} for n in numbers]
-        return pa.Table.from_pylist(found, of.arrow_schema())
+        result = [{"hour": hour(n % 2), "block": block, "n": n} for n in numbers]
+        return pa.Table.from_pylist(result, of.arrow_schema())
 
     store = Store(spark, str(tmp_path))
     store.create(of)
@@ -134,8 +134,11 @@ def test_many_rows_of_other_blocks_are_rewritten_by_spark(
     for token, (write, writer) in enumerate(writes):
         store.write(write, Claim("stage", "run", token))
         assert writers_of(str(tmp_path), "lines")[0] == writer, token
-    stands = read_rows(DeltaTable(str(tmp_path / "lines")))
-    assert sorted((row["block"], row["n"]) for row in stands) == [("a", 4), *(("b", n) for n in range(6))]
+    is_published = read_rows(DeltaTable(str(tmp_path / "lines")))
+    assert sorted((row["block"], row["n"]) for row in is_published) == [
+        ("a", 4),
+        *(("b", n) for n in range(6)),
+    ]
     monkeypatch.setattr(small, "MAX_DRIVER_BYTES", 100_000)
     store.write(Write(of, rows("a", 1), {"a": [hour(1)]}), Claim("stage", "run", len(writes)))
     assert writers_of(str(tmp_path), "lines")[0] == "delta"

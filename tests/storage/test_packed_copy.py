@@ -121,9 +121,12 @@ def test_unreadable_copy_is_not_used(files: Files, damage: str, tmp_path: Path) 
         copy.write_bytes(text[:-9])
     elif damage == "another table":
         copy.write_bytes(b"PAR1")
-    wanted = pa.schema([("__other", pa.string())]) if damage == "another form" else BESIDE
-    found = PackedCopy(files.uri, TableReader(DeltaTable(files.uri)), (), wanted)
-    assert (found.valid.num_rows, of(found.uncopied)) == (0, [("1700-0", "ingested"), ("1701-0", "ingested")])
+    required = pa.schema([("__other", pa.string())]) if damage == "another form" else BESIDE
+    result = PackedCopy(files.uri, TableReader(DeltaTable(files.uri)), (), required)
+    assert (result.valid.num_rows, of(result.uncopied)) == (
+        0,
+        [("1700-0", "ingested"), ("1701-0", "ingested")],
+    )
 
 
 def test_failed_write_of_a_copy_is_ignored(files: Files, tmp_path: Path) -> None:

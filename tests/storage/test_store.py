@@ -148,14 +148,14 @@ def test_write_of_rows_or_parts_replaces_its_hours_and_records_its_token(tmp_pat
 
 
 def test_parts_are_used_only_if_no_other_block_has_their_hours(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[object] = []
+    selected: list[object] = []
     monkeypatch.setattr(store, "_adder", lambda parts, _: parts)
     monkeypatch.setattr(store, "_overwriter", lambda rows, _: rows)
-    monkeypatch.setattr(Store, "_commit", lambda *of: taken.append(of[-1]) or True)
+    monkeypatch.setattr(Store, "_commit", lambda *of: selected.append(of[-1]) or True)
     monkeypatch.setattr(small, "TableReader", MagicMock(return_value=MagicMock(size=lambda hours: 0)))
     monkeypatch.setattr(Store, "open", MagicMock())
     rows = TABLE.arrow_schema().empty_table()
     write = Write(TABLE, rows, {"a": at(1, 2)}, data_files=[])
     for nodes in (known(a=(1, 2), b=(3,)), known(b=(2,))):
         Store(MagicMock(), "lake").write(write, Claim("aggregates", "run", 1), nodes)
-    assert taken == [[], rows]
+    assert selected == [[], rows]

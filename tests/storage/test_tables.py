@@ -37,14 +37,14 @@ def hours(*numbers: int) -> list[datetime]:
 @given(st.sets(st.integers(0, 80)))
 @example({number for number in range(80) if number % 3})
 def test_condition_on_hours_has_few_intervals_and_a_list_of_the_others(numbers: set[int]) -> None:
-    asked = hours(*numbers)
-    stretches, others = split_hours(asked)
-    said = [hour for stretch in stretches for hour in stretch.hours()] + others
-    assert sorted(said) == sorted(asked)
-    assert len(stretches) <= tables.MAX_COMPARED_RANGES
-    longest = max((len(stretch) for stretch in stretches), default=0)
-    assert not others or len(stretches) == tables.MAX_COMPARED_RANGES
-    assert all(len(stretch) <= longest for stretch in stretches)
+    requested = hours(*numbers)
+    periods, others = split_hours(requested)
+    text = [hour for period in periods for hour in period.hours()] + others
+    assert sorted(text) == sorted(requested)
+    assert len(periods) <= tables.MAX_COMPARED_RANGES
+    longest = max((len(period) for period in periods), default=0)
+    assert not others or len(periods) == tables.MAX_COMPARED_RANGES
+    assert all(len(period) <= longest for period in periods)
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def lines(tmp_path: Path) -> str:
     "numbers", [[], [5], [*range(10, 40), 50], range(0, 96, 2), [*range(0, 60, 2), *range(60, 80)]]
 )
 def test_condition_on_hours_selects_their_rows(lines: str, numbers: list[int]) -> None:
-    found = read_rows(DeltaTable(lines), in_hours_sql(hours(*numbers)))
-    assert sorted(row["n"] for row in found) == sorted(numbers)
+    result = read_rows(DeltaTable(lines), in_hours_sql(hours(*numbers)))
+    assert sorted(row["n"] for row in result) == sorted(numbers)
 
 
 def test_write_replaces_scattered_hours(lines: str) -> None:
@@ -171,5 +171,5 @@ def test_log_of_files_has_no_column_bounds_and_log_of_the_ledger_covers_two_days
         if number == 120:
             for file in (tmp_path / "ledger" / "_delta_log").iterdir():
                 os.utime(file, (time.time() - 3 * 86_400,) * 2)
-    left = sorted(int(file.stem) for file in (tmp_path / "ledger" / "_delta_log").glob("*.json"))
-    assert left[0] == 99
+    remaining = sorted(int(file.stem) for file in (tmp_path / "ledger" / "_delta_log").glob("*.json"))
+    assert remaining[0] == 99

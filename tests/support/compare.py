@@ -25,20 +25,20 @@ def differences(expected: Iterable[Row], actual: Iterable[Row], name: str) -> st
     if not missing and not unexpected:
         return ""
     lines = [f"{name}: {len(missing)} rows missing, {len(unexpected)} unexpected"]
-    left = list(unexpected)
+    remaining = list(unexpected)
     for row in missing[:SHOWN]:
-        nearest = max(left, key=lambda other: _alike(row, other), default=None)
+        nearest = max(remaining, key=lambda other: _alike(row, other), default=None)
         if nearest is None or not _alike(row, nearest):
             lines.append(f"  missing    {_cut(dict(row))}")
             continue
-        left.remove(nearest)
+        remaining.remove(nearest)
         same = {column: value for column, value in row.items() if nearest.get(column) == value}
         lines.append(f"  differs    {_cut(same)}")
         for column in (column for column in {**row, **nearest} if column not in same):
             lines.append(
                 f"    {column}: expected {_cut(row.get(column))}, actual {_cut(nearest.get(column))}"
             )
-    lines += [f"  unexpected {_cut(dict(row))}" for row in left[: max(SHOWN - len(missing), 0)]]
+    lines += [f"  unexpected {_cut(dict(row))}" for row in remaining[: max(SHOWN - len(missing), 0)]]
     return "\n".join(lines)
 
 

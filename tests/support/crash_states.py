@@ -115,7 +115,7 @@ def remains(lake: Path, run: Callable[[], object], copies: Path) -> Sequence[Pat
     A state lies between two commits; nothing visible to a reader changes there, which is checked. Each copy
     except the last also has the data files of the missing commit, as a writer leaves them.
     """
-    found: list[Path] = []
+    actual: list[Path] = []
     stood: dict[Path, bytes] = {}
 
     def strike(number: int, side: Side) -> None:
@@ -124,17 +124,17 @@ def remains(lake: Path, run: Callable[[], object], copies: Path) -> Sequence[Pat
             assert number == 1 or _log(lake) == stood, "the lake has changed between two commits"
             stood = _log(lake)
             return
-        found.append(copies / f"before-{number}" / lake.name)
-        _copy(lake, found[-1])
+        actual.append(copies / f"before-{number}" / lake.name)
+        _copy(lake, actual[-1])
         for entry in _log(lake).keys() - stood.keys():
-            (found[-1] / entry).unlink()
+            (actual[-1] / entry).unlink()
         stood = _log(lake)
 
     with watched(strike, lake):
         run()
-    found.append(copies / "after-all" / lake.name)
-    _copy(lake, found[-1])
-    return found
+    actual.append(copies / "after-all" / lake.name)
+    _copy(lake, actual[-1])
+    return actual
 
 
 def _copy(lake: Path, to: Path) -> None:

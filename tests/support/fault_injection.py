@@ -64,9 +64,9 @@ class Siege:
         (folder / "landing/web").mkdir(parents=True)
         (folder / "web.yaml").write_text(stream)
 
-    def say(self, words: str) -> None:
+    def say(self, texts: str) -> None:
         """Print progress."""
-        print(f"{datetime.now(UTC):%H:%M:%S} {len(self.kills)} killed: {words}", flush=True)
+        print(f"{datetime.now(UTC):%H:%M:%S} {len(self.kills)} killed: {texts}", flush=True)
 
     def ledger(self) -> Ledger:
         """Return the current ledger."""
@@ -82,51 +82,51 @@ class Siege:
         """Run undisturbed."""
         began = self._commits()
         driver, _ = self._started(stage, interval)
-        said, _ = driver.communicate(timeout=600)
-        assert driver.returncode == 0, said
-        made = self._commits() - began
+        output, _ = driver.communicate(timeout=600)
+        assert driver.returncode == 0, output
+        computed = self._commits() - began
         # A run without work is no measure, nor is the first run, which creates the tables.
-        if began and made > 3:
-            self._usual[stage] = made
+        if began and computed > 3:
+            self._usual[stage] = computed
 
     def kill(self, stage: str, interval: Interval) -> bool:
         """Start a run and kill it after some commits; return whether it was killed at work."""
         usual = self._usual.get(stage, COMMITS)
         # One commit after the other, so that each has its turn.
-        wanted = 1 + sum(kill.stage == stage for kill in self.kills) % (usual - 1)
+        required = 1 + sum(kill.stage == stage for kill in self.kills) % (usual - 1)
         delay = self.rng.choice((0.0, 0.0, 0.01, 0.03))
         began = self._commits()
         driver, run_id = self._started(stage, interval)
-        while driver.poll() is None and self._commits() - began < wanted:
+        while driver.poll() is None and self._commits() - began < required:
             time.sleep(0.002)
         time.sleep(delay)
         if driver.poll() is None:
             os.killpg(driver.pid, signal.SIGKILL)
-        said, _ = driver.communicate(timeout=600)
+        output, _ = driver.communicate(timeout=600)
         if driver.returncode != -signal.SIGKILL:
-            assert driver.returncode == 0, said
-        made, ledger = self._commits() - began, self.ledger()
+            assert driver.returncode == 0, output
+        computed, ledger = self._commits() - began, self.ledger()
 
         def its_own(in_ledger: str) -> bool:
             # A mark follows the name of the run there.
             return in_ledger.startswith(f"{run_id} ")
 
-        at_work = made > 0 and not any(its_own(run["run_id"]) for run in ledger.runs())
+        at_work = computed > 0 and not any(its_own(run["run_id"]) for run in ledger.runs())
         if driver.returncode == 0 or not at_work:
-            self.say(f"{interval}: {stage} had come to its end, or not begun ({made} commits)")
+            self.say(f"{interval}: {stage} had come to its end, or not begun ({computed} commits)")
             return False
         writing = any(e.status == "writing" and its_own(e.run_id) for e in ledger.snapshot().values())
-        self.kills.append(Kill(stage, made, writing))
+        self.kills.append(Kill(stage, computed, writing))
         self.say(f"{interval}: {self.kills[-1]}")
         return True
 
     def both_at_once(self, stage: str, interval: Interval) -> None:
         """Run twice over one interval concurrently: either run may report that it was overtaken, or both."""
         drivers = [self._started(stage, interval)[0] for _ in range(2)]
-        said = [driver.communicate(timeout=600)[0] for driver in drivers]
-        gave_way = ["run the interval again" in words for words in said]
-        for driver, words, overtaken in zip(drivers, said, gave_way, strict=True):
-            assert (driver.returncode == 0) != overtaken, words
+        output = [driver.communicate(timeout=600)[0] for driver in drivers]
+        gave_way = ["run the interval again" in texts for texts in output]
+        for driver, texts, overtaken in zip(drivers, output, gave_way, strict=True):
+            assert (driver.returncode == 0) != overtaken, texts
         self.overtaken[stage] += sum(gave_way)
         self.say(f"{interval}: two of {stage} at once, {sum(gave_way)} overtaken")
 

@@ -33,10 +33,12 @@ def content(text: str, hours: Iterable[int] = (0,), failed: str | None = None) -
 
 
 def run(
-    known: dict[str, FileRecord], seen: dict[str, tuple[ListedFile, FileContent]], rules: FilePolicy = RULES
+    known: dict[str, FileRecord],
+    observed: dict[str, tuple[ListedFile, FileContent]],
+    rules: FilePolicy = RULES,
 ) -> Decisions:
-    there = {path: one for path, (one, _) in seen.items()}
-    read = {path: what for path, (_, what) in seen.items()}
+    there = {path: one for path, (one, _) in observed.items()}
+    read = {path: what for path, (_, what) in observed.items()}
     return decide(known, there, read, there.keys() | known.keys(), rules)
 
 

@@ -43,7 +43,7 @@ def framings(draw: st.DrawFn, kind: str) -> FrameSpec:
     begins = kind == "threshold" and draw(st.booleans())
     scheduled = begins or draw(st.booleans())
     every = TURN if scheduled or draw(st.booleans()) else 1
-    least = 1 if begins else draw(st.one_of(st.just(1), st.integers(1, 4)))
+    minimum = 1 if begins else draw(st.one_of(st.just(1), st.integers(1, 4)))
     least_time = draw(st.one_of(st.just(0), st.integers(0, 8))) * TURN
     return FrameSpec(
         draw(KINDS[kind]),
@@ -58,9 +58,9 @@ def framings(draw: st.DrawFn, kind: str) -> FrameSpec:
             )
         ),
         least_time,
-        least,
+        minimum,
         draw(st.one_of(st.none(), st.integers(max(1, least_time // TURN), 12).map(lambda n: n * TURN))),
-        None if begins else draw(st.one_of(st.none(), st.integers(max(least, 2), 6))),
+        None if begins else draw(st.one_of(st.none(), st.integers(max(minimum, 2), 6))),
         "continue" if begins else draw(st.sampled_from(["report", "drop", "continue"])),
         begins,
     )
@@ -72,10 +72,10 @@ def readings(draw: st.DrawFn, framing: FrameSpec) -> list[Reading]:
     turns = draw(st.lists(st.integers(0, HOURS * 4 - 1), unique=True, max_size=24).map(sorted))
     starting, ending = not framing.begins and draw(st.booleans()), draw(st.booleans())
     valueless = isinstance(framing.kind, Threshold | Marked) and draw(st.booleans())
-    found = []
+    result = []
     for turn in turns:
         value = draw(st.integers(-3, 9))
-        found.append(
+        result.append(
             Reading(
                 turn * TURN + (draw(st.integers(0, TURN - 1)) if framing.every == 1 else 0),
                 None if valueless and draw(st.booleans()) else value,
@@ -85,4 +85,4 @@ def readings(draw: st.DrawFn, framing: FrameSpec) -> list[Reading]:
                 ends=ending and draw(st.integers(0, 4)) == 0,
             )
         )
-    return found
+    return result

@@ -57,8 +57,8 @@ def cases(draw: st.DrawFn) -> Case:
     # Large enough that not every item is tracked.
     low, high = Fraction(2, slots), alpha * Fraction(19, 20)
     epsilon = low + (high - low) * draw(st.fractions(0, 1, max_denominator=6))
-    asked = PersistenceParams(slots, alpha, epsilon, draw(st.integers(1, 3)))
-    tracking = TrackerConfig(asked, draw(st.sampled_from([15, 20, 30, 60, 120, 180])) * MINUTE)
+    requested = PersistenceParams(slots, alpha, epsilon, draw(st.integers(1, 3)))
+    tracking = TrackerConfig(requested, draw(st.sampled_from([15, 20, 30, 60, 120, 180])) * MINUTE)
     first = draw(st.integers(400_000, 400_006))
     due = [first + n for n in range(draw(st.integers(1, 24))) if n == 0 or draw(st.integers(0, 5))]
     records = []
@@ -80,12 +80,12 @@ def plain(case: Case) -> Iterator[tuple[int, dict[At, TrackedItem], dict[bytes, 
     """Return for each hour its tuples, and for reporting hours the named items with their start, and the
     items that left.
     """
-    tracking, asked = case.tracking, case.tracking.params
+    tracking, requested = case.tracking, case.tracking.params
     windows = [
-        SlidingWindow(asked, lambda item, slot, seed=seed: item_slot_hash(item, slot, seed))  # type: ignore[misc]
-        for seed in range(case.seed, case.seed + asked.instances)
+        SlidingWindow(requested, lambda item, slot, seed=seed: item_slot_hash(item, slot, seed))  # type: ignore[misc]
+        for seed in range(case.seed, case.seed + requested.instances)
     ]
-    exact = Exact(asked.slots)
+    exact = Exact(requested.slots)
     named: dict[bytes, int] = {}
     for hour in case.hours:
         for time, item in case.records:
@@ -103,27 +103,31 @@ def plain(case: Case) -> Iterator[tuple[int, dict[At, TrackedItem], dict[bytes, 
             window.move_to(last)
             tuples |= {(seed, item, start): tracked for (item, start), tracked in window.tuples.items()}
         for item in case.watched:
-            seen = sorted(s for s in exact.slots_of.get(item, ()) if last - asked.slots < s <= last)
+            observed = sorted(s for s in exact.slots_of.get(item, ()) if last - requested.slots < s <= last)
             tuples |= {
-                (WATCHED, item, slot): TrackedItem(len(seen) - place, seen[-1])
-                for place, slot in enumerate(seen)
+                (WATCHED, item, slot): TrackedItem(len(observed) - place, observed[-1])
+                for place, slot in enumerate(observed)
             }
         if not tracking.reports(hour):
             yield hour, tuples, None, set()
             continue
-        found = {item for window in windows for item in window.reported(last)}
+        result = {item for window in windows for item in window.reported(last)}
         # The tuple that started first represents its item. Its possible misses are too few to matter for
         # some.
-        starts = {item: (start, many) for window in windows for item, start, many in window.oldest(last)}
+        starts = {item: (start, count) for window in windows for item, start, count in window.oldest(last)}
         for window in windows:
             starts |= {i: (s, n) for i, s, n in window.oldest(last) if (s, n) < starts[i]}
-        first = last - asked.slots + 1
-        found = {i for i in found if starts[i][1] + starts[i][0] - first >= asked.alpha * asked.slots}
+        first = last - requested.slots + 1
+        result = {
+            i for i in result if starts[i][1] + starts[i][0] - first >= requested.alpha * requested.slots
+        }
         persistence = exact.persistence(last)
-        found |= {item for item in case.watched if persistence.get(item, 0) >= asked.alpha * asked.slots}
-        left = named.keys() - found
-        named = {item: named.get(item, (hour + 1) * HOUR_LENGTH) for item in found}
-        yield hour, tuples, named, left
+        result |= {
+            item for item in case.watched if persistence.get(item, 0) >= requested.alpha * requested.slots
+        }
+        remaining = named.keys() - result
+        named = {item: named.get(item, (hour + 1) * HOUR_LENGTH) for item in result}
+        yield hour, tuples, named, remaining
 
 
 def fast(case: Case) -> Iterator[TrackerState]:
@@ -134,15 +138,15 @@ def fast(case: Case) -> Iterator[TrackerState]:
         hours = [hour for hour in case.due if begin <= hour < until]
         # A run has consecutive hours.
         for first in (hour for hour in hours if hour == begin or hour - 1 not in hours):
-            stretch = range(first, next(h for h in range(first, until + 1) if h not in hours))
-            for now in advance(case.tracking, state, *sightings(case, stretch), stretch):
+            period = range(first, next(h for h in range(first, until + 1) if h not in hours))
+            for now in advance(case.tracking, state, *sightings(case, period), period):
                 yield now
                 state = now
 
 
 def sightings(case: Case, hours: range) -> tuple[SlotObservations, Bools]:
     """Return the pairs of some hours, and which of their hashes are below tau."""
-    tracking, asked = case.tracking, case.tracking.params
+    tracking, requested = case.tracking, case.tracking.params
     times: dict[tuple[int, int, int], list[int]] = {}
     for time, item in case.records:
         if time // HOUR_LENGTH in hours:
@@ -152,22 +156,22 @@ def sightings(case: Case, hours: range) -> tuple[SlotObservations, Bools]:
     keys = sorted(times)
     item, hour, slot = (np.array([key[n] for key in keys], dtype=np.int64) for n in range(3))
     starts = [
-        [item_slot_hash(ITEMS[key[0]], key[2], seed) < asked.hash_threshold for key in keys]
-        for seed in range(asked.instances)
+        [item_slot_hash(ITEMS[key[0]], key[2], seed) < requested.hash_threshold for key in keys]
+        for seed in range(requested.instances)
     ]
     return SlotObservations(
         item, hour, slot,
         np.array([len(times[key]) for key in keys], dtype=np.int64),
         np.array([min(times[key]) // tracking.unit for key in keys], dtype=np.int64),
         np.array([ITEMS[key[0]] in case.watched for key in keys], dtype=bool),
-    ), np.array(starts, dtype=bool).reshape(asked.instances, len(keys))  # fmt: skip
+    ), np.array(starts, dtype=bool).reshape(requested.instances, len(keys))  # fmt: skip
 
 
 def contacts(case: Case, item: bytes, start: int, hour: int) -> Mapping[int, list[int]]:
     """Return the times of an item in each slot from one on, up to an hour's end, in the unit of gaps."""
-    found: dict[int, list[int]] = {}
+    result: dict[int, list[int]] = {}
     for time, other in case.records:
         slot = time // case.tracking.length
         if other == item and slot >= start and time // HOUR_LENGTH <= hour:
-            found.setdefault(slot, []).append(time // case.tracking.unit)
-    return found
+            result.setdefault(slot, []).append(time // case.tracking.unit)
+    return result

@@ -64,10 +64,10 @@ def blocks_as_expected(
     rows_of: Callable[[StreamHarness, str], Iterable[Event]],
     expected: Callable[[StreamHarness, str, Sequence[Event], Sequence[int]], Iterable[Event]],
     blocks: Iterable[str],
-    asked: Sequence[int],
+    requested: Sequence[int],
 ) -> Iterator[tuple[str, list[Event]]]:
     """Check the rows of each block in requested hours against the expected ones, and yield them."""
-    hours = [micros(hour(number)) for number in asked]
+    hours = [micros(hour(number)) for number in requested]
     events = [event for event in harness.rows_of("events") if micros(event["hour"]) in hours]
     for name in blocks:
         rows, by_item = [*rows_of(harness, name)], itemgetter("end", "item")
@@ -93,7 +93,7 @@ def findings_of_spells(whole: StreamHarness, table: str, kind: str, blocks: set[
 
 
 def live(
-    lived: StreamHarness,
+    actual: StreamHarness,
     whole: StreamHarness,
     log: Sequence[list[str]],
     late: Mapping[int, list[str]],
@@ -109,15 +109,15 @@ def live(
         later: the hours of the runs after the late lines.
     """
     for number, lines in enumerate(log):
-        lived.land(number, [one for one in lines if one not in late.get(number, ())])
+        actual.land(number, [one for one in lines if one not in late.get(number, ())])
     for begin, end in early:
-        lived.run(begin, end)
-    check(lived, [number for begin, end in early for number in range(begin, end)])
+        actual.run(begin, end)
+    check(actual, [number for begin, end in early for number in range(begin, end)])
     for number, lines in late.items():
-        lived.land(number, lines, ".late")
+        actual.land(number, lines, ".late")
     for begin, end in later:
-        lived.run(begin, end)
+        actual.run(begin, end)
     whole.run(0, len(log))
-    assert_equal(lived, whole)
-    lived.assert_ledger_true()
+    assert_equal(actual, whole)
+    actual.assert_ledger_true()
     check(whole, range(len(log)))

@@ -53,12 +53,12 @@ def junk(number: int, name: str = "") -> CheckResult:
 
 def files(number: int, observed: int, expected: int = 1) -> CheckResult:
     """Return a check of the number of files."""
-    wanted = f"at least {expected}"
-    return CheckResult(node(number), "files_expected", "incomplete", observed, wanted, observed >= expected)
+    required = f"at least {expected}"
+    return CheckResult(node(number), "files_expected", "incomplete", observed, required, observed >= expected)
 
 
-def told(found: Iterable[Finding]) -> list[str]:
-    return [str(finding) for finding in found]
+def told(result: Iterable[Finding]) -> list[str]:
+    return [str(finding) for finding in result]
 
 
 def of_ingest(

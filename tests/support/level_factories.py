@@ -11,6 +11,6 @@ def nested_levels(draw: st.DrawFn, base: int) -> list[WindowLevel]:
     levels: list[WindowLevel] = []
     for _ in range(draw(st.integers(1, 4))):
         slide = (levels[-1].slide if levels else base) * draw(st.integers(1, 3))
-        least = levels[-1].range // slide + 1 if levels else 1
-        levels.append(WindowLevel(slide * draw(st.integers(least, least + 3)), slide))
+        minimum = levels[-1].range // slide + 1 if levels else 1
+        levels.append(WindowLevel(slide * draw(st.integers(minimum, minimum + 3)), slide))
     return levels

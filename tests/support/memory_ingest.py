@@ -107,17 +107,17 @@ def _hashed(tables: Tables, frames: Mapping[str, Rows]) -> Rows:
 
 
 def _in_hours(hours: Iterable[datetime]) -> Callable[[Mapping[str, Any]], bool]:
-    wanted = set(hours)
-    return lambda row: row["hour"] in wanted
+    required = set(hours)
+    return lambda row: row["hour"] in required
 
 
 def _inventory(landing: Folder, pins: Any, stream: Stream, specified: ExpectedInputs) -> Inventory:
     names, rules = FileNames.of(stream), names_rules(stream)
     hours = {row["hour"] for version in pins.store.versions["files"] for row in version}
     known = [FileRecord.of_row(row) for row in pins.read("files", hours)]
-    found = {path: (len(data), microseconds(changed - EPOCH)) for path, (data, changed) in landing.items()}
+    result = {path: (len(data), microseconds(changed - EPOCH)) for path, (data, changed) in landing.items()}
     rows = with_names(file_rows(Table.load("files"), known), names, rules)
-    return Inventory(rows, Landing(names, found), specified.usual_spec_hash, rules, specified.waived_hours)
+    return Inventory(rows, Landing(names, result), specified.usual_spec_hash, rules, specified.waived_hours)
 
 
 @contextmanager

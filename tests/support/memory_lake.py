@@ -72,16 +72,16 @@ def in_utc(value: Any) -> Any:
 
 
 def within(targets: Mapping[str | None, Iterable[datetime]]) -> Callable[[Row], bool]:
-    wanted = {(block, hour) for block, hours in targets.items() for hour in hours}
+    required = {(block, hour) for block, hours in targets.items() for hour in hours}
     # Tables of ingest have no blocks.
-    return lambda row: (row.get("block"), row["hour"]) in wanted
+    return lambda row: (row.get("block"), row["hour"]) in required
 
 
 def digest(rows: Iterable[Row]) -> str:
-    said = sorted(repr(sorted(row.items())) for row in rows)
-    if not said:
+    text = sorted(repr(sorted(row.items())) for row in rows)
+    if not text:
         return EMPTY_DIGEST
-    return f"{len(said)}:{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}"
+    return f"{len(text)}:{hashlib.sha256(repr(text).encode()).hexdigest()[:16]}"
 
 
 class Kept(Ledger):
@@ -195,13 +195,13 @@ class Shelves(Store):
 
 class Pinned(PinnedTables):
     def read(self, table: str, hours: Iterable[datetime]) -> Any:
-        wanted, previous = set(hours), self.partially_written.get(table, {})
+        required, previous = set(hours), self.partially_written.get(table, {})
         stored = self.store.versions[table]
         return Rows(
             row
             for version in sorted({self.versions[table], *previous.values()})
             for row in stored[version]
-            if row["hour"] in wanted and previous.get(row["hour"], self.versions[table]) == version
+            if row["hour"] in required and previous.get(row["hour"], self.versions[table]) == version
         )
 
     def current_schema(self, table: Table) -> Table:
@@ -237,8 +237,8 @@ class Outside:
     ) -> dict[datetime, PartitionState]:
         if filler.table is not None and filler.time is None:
             # Rows of all time: every hour reads all of them.
-            said = digest({"hour": hour, "value": value} for hour, value in held.items())
-            return dict.fromkeys(snapshot.required_hours, PartitionState("published", "", digest=said))
+            text = digest({"hour": hour, "value": value} for hour, value in held.items())
+            return dict.fromkeys(snapshot.required_hours, PartitionState("published", "", digest=text))
         # Of another stream, hours that are required in this one.
         hours = held.keys() if filler.table is not None else held.keys() & snapshot.required_hours
         return {hour: PartitionState("published", "", digest=f"1:{held[hour]}") for hour in hours}
@@ -300,15 +300,15 @@ def measured(
 
 
 def judged(checks: Sequence[Check], metrics: Sequence[Row]) -> list[MetricResult]:
-    found = []
+    result = []
     for check in checks:
         for number, row in enumerate(metrics):
             value = row.get(check.metric)
             if value is not None:
                 low, high = check.at_least, check.at_most
                 good = (low is None or value >= low) and (high is None or value <= high)
-                found.append(MetricResult(check, number, value, good))
-    return found
+                result.append(MetricResult(check, number, value, good))
+    return result
 
 
 @contextmanager
@@ -361,7 +361,7 @@ class Toy:
 
     def stage(self) -> Stage:
         few = Check("few", "value", "incomplete", at_least=2)
-        many = Check("many", "value", "error", at_most=self.most)
+        count = Check("many", "value", "error", at_most=self.most)
         return Stage(
             "toy",
             1,
@@ -370,7 +370,7 @@ class Toy:
                 self._step(
                     "chain", self._chain, InputRange("toy", "", "chain", -1, -1),
                     InputRange("toy", "", "sums", back=1),
-                    checks=(few, many),
+                    checks=(few, count),
                 ),
                 self._step("told", self._told, InputRange("toy", "", "chain", back_of=self._back_of_told)),
             ),
@@ -415,8 +415,8 @@ class Toy:
 
     def _events(self, request: StepRequest, hour: datetime) -> int:
         # An hour that is not requested is empty, even if files of other hours have rows there.
-        due = request.rows["events", "events"].keys() & {hour}
-        return sum(row["value"] for row in request.pins.read("events", due))
+        selected = request.rows["events", "events"].keys() & {hour}
+        return sum(row["value"] for row in request.pins.read("events", selected))
 
     def _chain(self, request: StepRequest) -> Iterator[tuple[str, Row]]:
         for block, hours in request.targets.items():
@@ -473,23 +473,29 @@ class EventLake:
         values: Iterable[int],
         complete: bool = True,
         held: bool = False,
-        asked: bool = True,
+        queried: bool = True,
     ) -> None:
         """Let ingest publish an hour, or quarantine its new rows."""
         hour = at(number)
         node = PartitionKey("ingest", "events", "events", hour)
         rows = Rows({"block": "events", "hour": hour, "value": value} for value in values)
         before = self.ledger.snapshot().get(node)
-        asked = asked or (before is not None and before.requested)
+        queried = queried or (before is not None and before.requested)
         if held:
-            stood = before.digest if before else EMPTY_DIGEST
+            published = before.digest if before else EMPTY_DIGEST
             entry = PartitionState(
-                "quarantined", "ingest", False, stood, {"of": digest(rows)}, reason="bad", requested=asked
+                "quarantined",
+                "ingest",
+                False,
+                published,
+                {"of": digest(rows)},
+                reason="bad",
+                requested=queried,
             )
         else:
             cause = None if complete else "files_expected"
             entry = PartitionState(
-                "published", "ingest", complete, digest(rows), {}, len(rows), reason=cause, requested=asked
+                "published", "ingest", complete, digest(rows), {}, len(rows), reason=cause, requested=queried
             )
             held_rows = self.store.versions.setdefault("events", [Rows()])[-1]
             stay = held_rows.where(lambda row: row["hour"] != hour)
@@ -508,10 +514,10 @@ class EventLake:
     ) -> Outcome:
         """Run a stage over some hours, in chunks."""
         self.runs += 1
-        outcome, stretch = Outcome(), Interval(at(start), at(end))
-        kept = None if retention is None else retention * HOUR
+        outcome, period = Outcome(), Interval(at(start), at(end))
+        retained = None if retention is None else retention * HOUR
         with without_spark(self.outside):
-            for number, part in enumerate(stretch.chunks(chunk * HOUR)):
+            for number, part in enumerate(period.chunks(chunk * HOUR)):
                 name = f"run {self.runs} {number}"
                 outcome.add(
                     run_steps(
@@ -522,8 +528,8 @@ class EventLake:
                         repair_window * HOUR,
                         name,
                         (),
-                        stretch,
-                        kept,
+                        period,
+                        retained,
                         shared,
                     )
                 )

@@ -151,8 +151,8 @@ class Double:
         return BlockTask(block, frame)
 
 
-def _row(hour: datetime, said: object, read: bool) -> list[Row]:
-    number = int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:8])
+def _row(hour: datetime, text: object, read: bool) -> list[Row]:
+    number = int.from_bytes(hashlib.sha256(repr(text).encode()).digest()[:8])
     if not read or number % EMPTY == 0:
         return []
     return [{"hour": hour, "value": number // EMPTY % VALUES, "of": f"{number:x}"}]
@@ -182,12 +182,12 @@ def _rows_read(
     else:
         # An hour that is not required is not read, even if files of other hours have rows there.
         rows = request.pins.read(reads.table, hours & request.rows[reads.block, reads.table].keys())
-    found: dict[datetime, list[Row]] = {}
+    result: dict[datetime, list[Row]] = {}
     for row in rows:
         if row.get("block", reads.block) == reads.block:
-            found.setdefault(row["hour"], []).append({k: v for k, v in row.items() if k != "block"})
+            result.setdefault(row["hour"], []).append({k: v for k, v in row.items() if k != "block"})
     # Rows have no order: the same rows in another order have the same digest.
-    return {hour: sorted(some, key=repr) for hour, some in found.items()}
+    return {hour: sorted(some, key=repr) for hour, some in result.items()}
 
 
 @dataclass(frozen=True)
@@ -210,12 +210,12 @@ class LedgerRow:
 
 def upstream(name: str) -> tuple[str, ...]:
     """Return a stage and every stage that it reads, in order."""
-    found = {name}
+    result = {name}
     for later in reversed(STAGES[1:]):
-        if later in found:
+        if later in result:
             parts = (part for step in definition(STREAM, later).steps for part in step.outputs.values())
-            found |= {reads.stage for part in parts for reads in part.reads}
-    return tuple(stage for stage in STAGES[1:] if stage in found)
+            result |= {reads.stage for part in parts for reads in part.reads}
+    return tuple(stage for stage in STAGES[1:] if stage in result)
 
 
 class Pipeline(EventLake):
@@ -260,11 +260,11 @@ class Pipeline(EventLake):
     def ingest(self, start: int, end: int, chunk: int = 100) -> Outcome:
         """Run the first stage over some hours, in chunks."""
         self.runs += 1
-        outcome, stretch = Outcome(), Interval(at(start), at(end))
+        outcome, period = Outcome(), Interval(at(start), at(end))
         with without_spark(self.outside), landing_in_memory(self.landing):
-            for number, part in enumerate(stretch.chunks(chunk * HOUR)):
+            for number, part in enumerate(period.chunks(chunk * HOUR)):
                 name = f"run {self.runs} {number}"
-                outcome.add(ingest(self.store, self.ledger, self.stream, part, name, stretch))
+                outcome.add(ingest(self.store, self.ledger, self.stream, part, name, period))
         return outcome
 
     def files(self) -> dict[str, Row]:
@@ -302,22 +302,22 @@ class Pipeline(EventLake):
 
     def state(self) -> dict[PartitionKey, LedgerRow]:
         """Return what the promise covers: the ledger's state of each partition."""
-        seen: dict[tuple[str, PartitionKey], list[tuple[str, bool, float | None]]] = {}
+        observed: dict[tuple[str, PartitionKey], list[tuple[str, bool, float | None]]] = {}
         for run, verdict in self.ledger.verdicts:
-            seen.setdefault((run, verdict.partition), []).append(
+            observed.setdefault((run, verdict.partition), []).append(
                 (verdict.check, verdict.success, verdict.observed)
             )
         return {
             node: LedgerRow(
                 entry.status, entry.complete, entry.digest, entry.input_hashes, entry.rows, entry.reason,
-                entry.requested, tuple(sorted(seen.get((entry.previous_run, node), ()), key=repr)),
+                entry.requested, tuple(sorted(observed.get((entry.previous_run, node), ()), key=repr)),
             )
             for node, entry in self.ledger.snapshot().items()
         }  # fmt: skip
 
     def stale(self) -> set[PartitionKey]:
         """Return every partition that its own stage would recompute."""
-        found = set()
+        result = set()
         for name, double in self.doubles.items():
             freshness = Freshness(self.snapshot(name), [double.stage], ())
             nodes = (
@@ -326,26 +326,26 @@ class Pipeline(EventLake):
                 for block in step.outputs
                 for hour in freshness.required_hours
             )
-            found.update(of for of in nodes if of.hour in freshness.outdated_hours(*of.series))
-        return found
+            result.update(of for of in nodes if of.hour in freshness.outdated_hours(*of.series))
+        return result
 
     def fresh(self) -> set[PartitionKey]:
         """Return every partition that is up to date together with all its inputs, down to the events."""
-        stale, found = self.stale(), set[PartitionKey]()
+        stale, result = self.stale(), set[PartitionKey]()
         for name, double in self.doubles.items():
             for step in double.stage.steps:
                 for block, part in step.outputs.items():
                     for hour in sorted(self.ledger.snapshot().required_hours):
                         node = PartitionKey(name, block, step.table.name, hour)
-                        if node not in stale and all(of in found for of in self._made_of(part, hour)):
-                            found.add(node)
-        return found
+                        if node not in stale and all(of in result for of in self._made_of(part, hour)):
+                            result.add(node)
+        return result
 
     def _made_of(self, part: BlockOutput, hour: datetime) -> Iterator[PartitionKey]:
-        due = self.ledger.snapshot().required_hours
+        required = self.ledger.snapshot().required_hours
         for reads in part.reads:
             if reads.stage in self.doubles:
-                yield from (node for node in partitions_read(reads, hour) if node.hour in due)
+                yield from (node for node in partitions_read(reads, hour) if node.hour in required)
 
     def assert_ledger_true(self) -> None:
         """Assert that the ledger's digests match the rows, and that there are no other rows."""
@@ -356,8 +356,8 @@ class Pipeline(EventLake):
                 assert entry.digest == digest(self.rows(node)), node
         for table, versions in self.store.versions.items():
             known = {(node.block, node.hour) for node in snapshot if node.table == table}
-            held = {(row.get("block", "events"), row["hour"]) for row in versions[-1]}
-            assert held <= known, table
+            stored = {(row.get("block", "events"), row["hour"]) for row in versions[-1]}
+            assert stored <= known, table
 
     def assert_same(self, other: "Pipeline", note: str = "") -> None:
         """Assert that two lakes have equal rows and equal ledgers.
@@ -379,6 +379,6 @@ class Pipeline(EventLake):
 
     def assert_settled(self, hours: tuple[int, int], stages: Collection[str]) -> None:
         """Assert that one more run has nothing to do."""
-        version, done = self.ledger.version, self.computed()
+        version, finished = self.ledger.version, self.computed()
         self.run(*hours, stages=stages)
-        assert (self.ledger.version, self.computed()) == (version, done)
+        assert (self.ledger.version, self.computed()) == (version, finished)

@@ -142,27 +142,27 @@ class Landing:
             # No file may have events much later than its name.
             _path(what.stretch, max(what.hour, what.other_hour), what.other_name),
         )
-        held = self.there.get(path)
-        kind = "land" if held is None else what.kind
+        stored = self.there.get(path)
+        kind = "land" if stored is None else what.kind
         match kind:
             case "land" | "change":
                 self.write(path, _lines(what, 2 if kind == "land" else 3))
             case "put_back":
                 self.put(path, self._former[path][-2:][0])
             case "grow":
-                self.write(path, _text(held) + _lines(what, 1))
+                self.write(path, _text(stored) + _lines(what, 1))
             case "spoil":
-                self.write(path, _text(held) + JUNK * (1 + what.client))
+                self.write(path, _text(stored) + JUNK * (1 + what.client))
             case "truncate":
-                cut = (held or b"")[:-14]
+                cut = (stored or b"")[:-14]
                 # Empty files of two periods would be duplicates.
-                self.put(path, cut) if _text(cut) else self.write(path, _text(held) + _lines(what, 1))
+                self.put(path, cut) if _text(cut) else self.write(path, _text(stored) + _lines(what, 1))
             case "touch":
-                self.put(path, held or b"")
+                self.put(path, stored or b"")
             case "duplicate":
-                self.put(other, held or b"")
+                self.put(other, stored or b"")
             case "rename":
-                self.put(other, held or b"")
+                self.put(other, stored or b"")
                 self.remove(path, path != other)
             case "vanish":
                 self.remove(path)
@@ -178,9 +178,9 @@ class Landing:
     def noted(self) -> None:
         """Record the files that a run starting now may read."""
         for path, raw in self.there.items():
-            held = self.seen.setdefault((path, _source(raw)), [])
-            if raw not in held:
-                held.append(raw)
+            stored = self.seen.setdefault((path, _source(raw)), [])
+            if raw not in stored:
+                stored.append(raw)
 
     def show(self, files: Mapping[str, bytes]) -> None:
         """Make the folder contain exactly some files."""
@@ -275,11 +275,11 @@ def assert_histories_leave_no_trace(
     def one(history: History) -> None:
         number = next(numbers)
         # The rows of every fifth lake are written by Spark, as large results are.
-        most = 0 if number % 5 == 4 else small.MAX_DRIVER_BYTES
-        with patch.dict(os.environ), patch.object(small, "MAX_DRIVER_BYTES", most):
+        limit = 0 if number % 5 == 4 else small.MAX_DRIVER_BYTES
+        with patch.dict(os.environ), patch.object(small, "MAX_DRIVER_BYTES", limit):
             day, landing = lived(history, make, folder / f"{number}-lived", kinds)
-            anew = told_anew(day, landing, make, folder / f"{number}-anew")
-        day.assert_same(anew)
+            again_run = told_anew(day, landing, make, folder / f"{number}-anew")
+        day.assert_same(again_run)
         if number % 5 in (0, 4):
             day.assert_ledger_true()
 
@@ -327,14 +327,14 @@ def told_anew(
             first[str(row["path"])] = next(
                 raw for raw in raws if _broken(raw) == (row["incomplete_reason"] is not None)
             )
-    anew, shown = make(folder), Landing(folder)
+    again_run, shown = make(folder), Landing(folder)
     (folder / "landing/web").mkdir(parents=True)
     if first != landing.there:
         shown.show(first)
-        run_chunk("ingest", anew.context_of(whole))
+        run_chunk("ingest", again_run.context_of(whole))
     shown.show(landing.there)
-    anew.run_over(whole)
-    return anew
+    again_run.run_over(whole)
+    return again_run
 
 
 def _run(day: StreamHarness, stages: Sequence[str], start: int, end: int) -> None:

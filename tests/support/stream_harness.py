@@ -170,10 +170,10 @@ class StreamHarness:
     def state(self) -> Mapping[str, Standing]:
         """Return what the promise covers: the ledger's state of every partition, without the run."""
         snapshot = self.snapshot()
-        seen: dict[PartitionKey, list[CheckResult]] = {node: [] for node in snapshot}
+        observed: dict[PartitionKey, list[CheckResult]] = {node: [] for node in snapshot}
         for stage in {node.stage for node in snapshot}:
             for verdict in self.ledger.checks(snapshot, stage, {node.hour for node in snapshot}):
-                seen[verdict.partition].append(verdict)
+                observed[verdict.partition].append(verdict)
         return {
             f"{node.stage}.{node.block}.{node.table} {format_hour(node.hour)}": Standing(
                 entry.status,
@@ -183,7 +183,7 @@ class StreamHarness:
                 entry.input_hashes,
                 entry.reason,
                 entry.requested,
-                tuple(seen[node]),
+                tuple(observed[node]),
             )
             for node, entry in sorted(snapshot.items())
         }
@@ -199,11 +199,11 @@ class StreamHarness:
         }
         of_ingest = {table.name: (table, table.digest_columns()) for table in Tables.of(self.stream)}
         series = {(node.table, node.block) for node in self.snapshot()}
-        found = self._digests({of: hashed.get(of) or of_ingest[of[0]] for of in series})
+        result = self._digests({of: hashed.get(of) or of_ingest[of[0]] for of in series})
         for node, entry in self.snapshot().items():
             if entry.status != "expired":
-                assert found.pop((node.table, node.block, node.hour), EMPTY_DIGEST) == entry.digest, node
-        assert not found, "rows of hours that the ledger does not know"
+                assert result.pop((node.table, node.block, node.hour), EMPTY_DIGEST) == entry.digest, node
+        assert not result, "rows of hours that the ledger does not know"
 
     def _assert_lines_accounted(self) -> None:
         """Assert lines = events + duplicates + rejected + header lines, for each file that was read."""
@@ -241,8 +241,8 @@ class StreamHarness:
             frames.append(frame.select(*key, row_hash(frame, columns).alias("hash")))
         total = digest_of(F.count("*"), total_hash(F.col("hash")))
         by_hour = reduce(DataFrame.unionAll, frames).coalesce(1).groupBy("table", "block", "hour")
-        found = by_hour.agg(total.alias("digest")).toArrow().to_pylist()
-        return {(row["table"], row["block"], row["hour"].astimezone(UTC)): row["digest"] for row in found}
+        result = by_hour.agg(total.alias("digest")).toArrow().to_pylist()
+        return {(row["table"], row["block"], row["hour"].astimezone(UTC)): row["digest"] for row in result}
 
     def rows(self) -> Mapping[str, list[Row]]:
         """Return the rows of every table except the ledger's, sorted, without columns outside the promise.

@@ -122,14 +122,14 @@ class Audit:
 
     def failures(self) -> list[CheckResult]:
         """Return the failures of the step's own metrics and checks."""
-        figures = publisher.measure(self.step, self.rows, self.computed, self.nodes, self.counted)
-        return [verdict for verdict in publisher.evaluate(self.step, figures, ()) if not verdict.success]
+        values = publisher.measure(self.step, self.rows, self.computed, self.nodes, self.counted)
+        return [verdict for verdict in publisher.evaluate(self.step, values, ()) if not verdict.success]
 
 
 @contextmanager
 def audits() -> Iterator[dict[str, Audit]]:
     """Return the input of each step's checks while stages run, by table, without the rows' sources."""
-    seen: dict[str, Audit] = {}
+    observed: dict[str, Audit] = {}
     measure = publisher.measure
 
     def watched(
@@ -144,9 +144,9 @@ def audits() -> Iterator[dict[str, Audit]]:
         if rows is not None and by == "block":
             # The files of tasks are the table's afterwards, or are removed.
             there = rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
-            seen[step.table.name] = Audit(step, there, computed, nodes, counted)
+            observed[step.table.name] = Audit(step, there, computed, nodes, counted)
         return measure(step, rows, computed, nodes, counted, by)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publisher, "measure", watched)
-        yield seen
+        yield observed

@@ -26,11 +26,11 @@ def status(lake: Path) -> list[str]:
 
 
 def test_every_commit_is_noticed_on_both_sides(tmp_path: Path) -> None:
-    seen: list[tuple[int, str]] = []
-    with watched(lambda number, side: seen.append((number, side)), tmp_path) as commits:
+    observed: list[tuple[int, str]] = []
+    with watched(lambda number, side: observed.append((number, side)), tmp_path) as commits:
         publish(tmp_path)
     assert commits.count == 5
-    assert seen == [(number, side) for number in range(1, 6) for side in ("before", "after")]
+    assert observed == [(number, side) for number in range(1, 6) for side in ("before", "after")]
 
 
 def test_unnoticed_commit_is_reported(tmp_path: Path) -> None:
@@ -56,12 +56,12 @@ def test_commits_of_the_strike_itself_are_not_struck(tmp_path: Path) -> None:
 
 
 def test_kill_leaves_committed_rows(tmp_path: Path) -> None:
-    for number, side, left in ((4, "before", []), (4, "after", ["writing"]), (5, "before", ["writing"])):
+    for number, side, remaining in ((4, "before", []), (4, "after", ["writing"]), (5, "before", ["writing"])):
         lake = tmp_path / f"{side}-{number}"
         with killed_at(number, side):
             publish(lake)
             pytest.fail("it was not killed")
-        assert status(lake) == left
+        assert status(lake) == remaining
 
 
 def test_states_that_a_kill_can_leave_are_those_between_commits(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ class Detector:
 
     def __call__(self, records: Sequence[Record]) -> list[tuple[int, ...]]:
         unbound = replace(self.pattern, max_length=10**6, max_records=10**6)
-        stretch = RecordSequence([r.time for r in records], [r.bits for r in records], {})
-        return sorted({instance.places for instance in self.instances(unbound, stretch)})
+        period = RecordSequence([r.time for r in records], [r.bits for r in records], {})
+        return sorted({instance.places for instance in self.instances(unbound, period)})
 
 
 A, B, C = (PatternStep(name, bit) for bit, name in enumerate("abc"))
@@ -67,8 +67,8 @@ def widenings(draw: st.DrawFn) -> tuple[EventPattern, Widening]:
     batch = draw(st.integers(1, 4))
     longest = draw(st.integers(batch, 9 * batch))
     slots = sum(step.times for element in elements for step in element.steps)
-    most = draw(st.one_of(st.integers(slots, slots + 1), st.integers(slots, 6)))
-    return EventPattern(elements, nevers, longest, most), Widening(batch, longest, most)
+    limit = draw(st.one_of(st.integers(slots, slots + 1), st.integers(slots, 6)))
+    return EventPattern(elements, nevers, longest, limit), Widening(batch, longest, limit)
 
 
 ROW = st.tuples(

@@ -36,23 +36,23 @@ def at_levels(who: str, seconds: float, levels: int) -> dict[str, Any]:
 
 
 def on_day(who: str, day: int, rows: int, ratio: float) -> dict[str, Any]:
-    figures = {"data_rows": rows, "to_first_day": ratio, "ledger_rows": 8 * day, "ledger_ms": 3}
-    return {**FLAT, "who": who, "day": day, **figures}
+    values = {"data_rows": rows, "to_first_day": ratio, "ledger_rows": 8 * day, "ledger_ms": 3}
+    return {**FLAT, "who": who, "day": day, **values}
 
 
 def joined(who: str, seconds: float, case: str, compared: int | None = None) -> dict[str, Any]:
-    figures = {"produced": 50, "cold": 9.0, "seconds": seconds, "compared": compared, "peak_mib": 800}
-    return {"bench": "between", "case": case, "events": 10, "who": who, **figures}
+    values = {"produced": 50, "cold": 9.0, "seconds": seconds, "compared": compared, "peak_mib": 800}
+    return {"bench": "between", "case": case, "events": 10, "who": who, **values}
 
 
 def framed(who: str, seconds: float) -> dict[str, Any]:
-    figures = {"found": 4, "cold": 9.0, "seconds": seconds, "per_second": 7000, "peak_mib": 800}
-    return {"bench": "frames", "case": "threshold", "events": 10, "who": who, **figures}
+    values = {"found": 4, "cold": 9.0, "seconds": seconds, "per_second": 7000, "peak_mib": 800}
+    return {"bench": "frames", "case": "threshold", "events": 10, "who": who, **values}
 
 
 def updated(who: str, columns: int, seconds: float, to_fewest: float) -> dict[str, Any]:
-    figures = {"events": 10, "seconds": seconds, "a_second": 7, "to_fewest": to_fewest}
-    return {"bench": "updates", "who": who, "columns": columns, **figures}
+    values = {"events": 10, "seconds": seconds, "a_second": 7, "to_fewest": to_fewest}
+    return {"bench": "updates", "who": who, "columns": columns, **values}
 
 
 def ingest_result(who: str, seconds: float, layout: str = "plain") -> dict[str, Any]:
@@ -123,8 +123,8 @@ JUDGED = [
 
 
 def test_each_value_is_next_to_its_peers_and_its_target() -> None:
-    judged = table.judged(ROWS)
-    assert [(row["times_as_fast"], row["aim"], row["met"]) for row in judged] == JUDGED
+    evaluated = table.judged(ROWS)
+    assert [(row["times_as_fast"], row["aim"], row["met"]) for row in evaluated] == JUDGED
     # Missing values are not mentioned.
     assert table.judged([ingest_result("spark", 19.0)])[0]["times_as_fast"] is None
 
@@ -132,9 +132,9 @@ def test_each_value_is_next_to_its_peers_and_its_target() -> None:
 def test_markdown_and_json_have_the_same_values(tmp_path: Path) -> None:
     text = table.written(ROWS, tmp_path)
     assert (tmp_path / "results.md").read_text() == text
-    made = json.loads((tmp_path / "results.json").read_text())
-    assert made["rows"] == table.judged(ROWS)
-    assert made["code"] == version.version(version.WRITING)
+    computed = json.loads((tmp_path / "results.json").read_text())
+    assert computed["rows"] == table.judged(ROWS)
+    assert computed["code"] == version.version(version.WRITING)
     lines = text.splitlines()
     assert "| zeek | plain | 10 | spark | 19.0 | 0.95 | at least 1 | no | 9.5 | 700 | 19.0 |" in lines
     window = f"| zeek | 10 | {WINDOW} | 9.0 | 48.0 | 12.0 | at least 10 | yes | 800 | 9.0 48.0 |"
@@ -161,19 +161,19 @@ def test_results_of_other_code_are_not_used(tmp_path: Path) -> None:
     (code / "a.py").write_text("1")
     (code / "notes.txt").write_text("1")
     form.write_text("1")
-    kept, other = tmp_path / "cache" / "lake", tmp_path / "cache" / "lake-plain"
+    retained, other = tmp_path / "cache" / "lake", tmp_path / "cache" / "lake-plain"
     other.mkdir(parents=True)
-    made = version.folder(kept, [code, form])
-    made.mkdir()
+    computed = version.folder(retained, [code, form])
+    computed.mkdir()
     (code / "notes.txt").write_text("2")
-    assert version.folder(kept, [code, form]) == made
+    assert version.folder(retained, [code, form]) == computed
     for file in (code / "a.py", form, code / "b.py"):
         file.write_text(f"{file.name} is new")
-        changed = version.folder(kept, [code, form])
-        assert changed != made
-        assert sorted(kept.parent.iterdir()) == [other]
-        made = changed
-        made.mkdir()
+        changed = version.folder(retained, [code, form])
+        assert changed != computed
+        assert sorted(retained.parent.iterdir()) == [other]
+        computed = changed
+        computed.mkdir()
 
 
 CHILD = """
@@ -237,8 +237,8 @@ def task(records: int | None, **updates: object) -> dict[str, Any]:
     metrics = None if records is None else {"Input Metrics": {"Records Read": records}}
     counted = [{"ID": int(name[1:]), "Update": update} for name, update in updates.items()]
     # Some have no update, or one that is no number.
-    told = {"Accumulables": [*counted, {"ID": 1}, {"ID": 2, "Update": [1]}]}
-    return {"Event": "SparkListenerTaskEnd", "Task Metrics": metrics, "Task Info": told}
+    reported = {"Accumulables": [*counted, {"ID": 1}, {"ID": 2, "Update": [1]}]}
+    return {"Event": "SparkListenerTaskEnd", "Task Metrics": metrics, "Task Info": reported}
 
 
 def test_rows_are_distinguished_by_their_source() -> None:

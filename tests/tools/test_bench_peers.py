@@ -60,8 +60,8 @@ def test_every_variant_gives_equal_aggregates(spark: SparkSession, tmp_path: Pat
     block = block_of(stream, peer_aggregate.BLOCK)
     computed = peer_aggregate.computed(Store(spark, str(tmp_path)), stream, events)
     windows = peer_aggregate.windowed(events, block)
-    kept = peer_aggregate.written(windows, str(tmp_path / "kept"))
-    assert computed == peer_aggregate.drained(windows) == peer_aggregate.drained([kept])
+    retained = peer_aggregate.written(windows, str(tmp_path / "kept"))
+    assert computed == peer_aggregate.drained(windows) == peer_aggregate.drained([retained])
     table = tmp_path / "lake" / "drawn" / "events"
     events.write.format("delta").save(str(table))
     for way in ("raw", "granules"):
@@ -109,17 +109,17 @@ def test_every_variant_of_the_between_join_gives_equal_results(
 ) -> None:
     case, folder = between_log.CASES[name], between_log.drawn(tmp_path, name, 20 * LINES)
     rows, intervals = (spark.read.parquet(str(folder / part)) for part in ("rows", "frames.parquet"))
-    found = {
-        way: peer_between.totals(way, gone())
-        for way, gone in peer_between.ways_of(rows, intervals, case).items()
+    actual = {
+        way: peer_between.totals(way, removed())
+        for way, removed in peer_between.ways_of(rows, intervals, case).items()
     }
-    ours = found["transom"]
+    ours = actual["transom"]
     assert ours is not None
     assert ours[0] > 0
-    assert (found["floor"], found["rows"]) == (None, ours[:1])
-    assert found["range"] == found["buckets"] == ours
-    least = [*ours[:2], 0, *ours[3:5], 0]
-    for way, expected in (("range", ours), ("asof", least)):
+    assert (actual["floor"], actual["rows"]) == (None, ours[:1])
+    assert actual["range"] == actual["buckets"] == ours
+    minimum = [*ours[:2], 0, *ours[3:5], 0]
+    for way, expected in (("range", ours), ("asof", minimum)):
         result = tmp_path / f"{way}.json"
         duck_between.main(way, name, str(folder), "1", str(result))
         assert json.loads(result.read_text())["totals"] == expected
@@ -136,12 +136,12 @@ def test_every_variant_of_frames_gives_equal_results(spark: SparkSession, tmp_pa
     store = Store(spark, f"{lake}/{stream.name}")
     events = spark.read.format("delta").load(f"{store.root}/events")
     ways = peer_framing.ways_of(events, frame_block_of(stream, kind), store)
-    found = {way: peer_framing.totals(way, gone()) for way, gone in ways.items()}
-    ours = found["computed"]
+    actual = {way: peer_framing.totals(way, removed()) for way, removed in ways.items()}
+    ours = actual["computed"]
     assert ours is not None
     assert ours[0] > 0
-    assert found["floor"] is None
+    assert actual["floor"] is None
     if kind == "threshold":
         result = tmp_path / "duck.json"
         duck_framing.main("islands", str(stream_file), str(lake), "1", str(result))
-        assert found["islands"] == json.loads(result.read_text())["totals"] == ours
+        assert actual["islands"] == json.loads(result.read_text())["totals"] == ours

@@ -34,13 +34,13 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 def circle(graph: Mapping[str, set[str]]) -> list[str]:
     """Return modules that import each other in turn; none where there is no circle."""
-    left = {name: set(others) for name, others in graph.items()}
-    while free := [name for name, others in left.items() if not others]:
+    remaining = {name: set(others) for name, others in graph.items()}
+    while free := [name for name, others in remaining.items() if not others]:
         for name in free:
-            del left[name]
-        for others in left.values():
+            del remaining[name]
+        for others in remaining.values():
             others.difference_update(free)
-    return sorted(left)
+    return sorted(remaining)
 
 
 def test_no_modules_import_each_other() -> None:

@@ -16,20 +16,20 @@ from transom.features.aggregates.algorithm.granules import WindowLevel
 @pytest.mark.parametrize("levels", [of_levels(2), of_levels(5), of_granules(2), of_range(4)])
 def test_every_variant_gives_equal_results(of: Operation[Any], levels: tuple[WindowLevel, ...]) -> None:
     stream = drawn(levels[-1].range + 24, 300)
-    found = {way: make(of, stream, levels) for way, make in WAYS.items()}
-    multigranular._compare(of, found, stream, levels, "here")
-    assert found["stairwise"].state_kb < found["from tuples"].state_kb / 10
+    result = {way: make(of, stream, levels) for way, make in WAYS.items()}
+    multigranular._compare(of, result, stream, levels, "here")
+    assert result["stairwise"].state_kb < result["from tuples"].state_kb / 10
 
 
 def test_differing_variant_fails_the_reproduction() -> None:
     levels = of_levels(3)
     stream, other = drawn(50, 30), drawn(50, 31)
-    found = {way: make(Aggregation(), stream, levels) for way, make in WAYS.items()}
-    found["separate"] = WAYS["separate"](Aggregation(), other, levels)
+    result = {way: make(Aggregation(), stream, levels) for way, make in WAYS.items()}
+    result["separate"] = WAYS["separate"](Aggregation(), other, levels)
     with pytest.raises(
         SystemExit, match="figure 6: aggregation separate does not say what the connections say"
     ):
-        multigranular._compare(Aggregation(), found, stream, levels, "figure 6")
+        multigranular._compare(Aggregation(), result, stream, levels, "figure 6")
 
 
 def test_drawn_connections_are_equal_each_time() -> None:

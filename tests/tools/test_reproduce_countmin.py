@@ -30,7 +30,7 @@ SHAPE, WINDOW = Shape(2, 6, 3), 2 * LOOKS
 def test_errors_equal_those_of_the_listings() -> None:
     stream = shifting(np.random.default_rng(2), "Plateau", 3 * WINDOW + 7, 4, 90) % 40
     items = np.arange(40)
-    found = errors(stream, items, SHAPE, WINDOW)
+    result = errors(stream, items, SHAPE, WINDOW)
     kinds = {
         "Simple": Simple,
         "Proportional": Proportional,
@@ -38,8 +38,8 @@ def test_errors_equal_those_of_the_listings() -> None:
         "Perfect": Perfect,
     }
     sketches = {name: kind(SHAPE, WINDOW) for name, kind in kinds.items()}
-    looks = iter(zip(found.steps, *(found.errors[name] for name in VARIANTS), found.splits, strict=True))
-    seen = 0
+    looks = iter(zip(result.steps, *(result.errors[name] for name in VARIANTS), result.splits, strict=True))
+    observed = 0
     for number, item in enumerate(stream.tolist(), 1):
         for sketch in sketches.values():
             sketch.update(b"%d" % item)
@@ -53,10 +53,10 @@ def test_errors_equal_those_of_the_listings() -> None:
         splitter = sketches["Splitter"]
         assert isinstance(splitter, FixedPointSplitter)
         assert splits == sum(max(0, len(queue) - 2) for _, queue in splitter.queues())
-        assert found.estimates["truth"][seen] == np.count_nonzero(stream[number - WINDOW : number] == 0)
-        seen += 1
-    assert seen == len(found.steps) == 2 * LOOKS + 3
-    assert max(found.errors["Simple"]) > max(found.errors["Splitter"]) > 0
+        assert result.estimates["truth"][observed] == np.count_nonzero(stream[number - WINDOW : number] == 0)
+        observed += 1
+    assert observed == len(result.steps) == 2 * LOOKS + 3
+    assert max(result.errors["Simple"]) > max(result.errors["Splitter"]) > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,29 +64,29 @@ def test_distributions_equal_those_of_the_paper(name: str) -> None:
     of = chances(name, 4)
     assert of.sum() == pytest.approx(1)
     ratios = {"Uniform": 1, "Normal": np.exp(-0.5), "Zipf 1": 1 / 2, "Zipf 2": 1 / 4, "Plateau": 1}
-    most = int(of.argmax())
-    assert of[most + 1] / of[most] == pytest.approx(ratios[name])
-    drawn = shifting(np.random.default_rng(1), name, 4000, 4, 1000)
-    assert drawn.min() >= 0
-    assert drawn.max() < ITEMS
+    limit = int(of.argmax())
+    assert of[limit + 1] / of[limit] == pytest.approx(ratios[name])
+    draws = shifting(np.random.default_rng(1), name, 4000, 4, 1000)
+    assert draws.min() >= 0
+    assert draws.max() < ITEMS
     if name == "Zipf 2":
-        tops = [np.bincount(drawn[at : at + 1000]).argmax() for at in range(0, 4000, 1000)]
+        tops = [np.bincount(draws[at : at + 1000]).argmax() for at in range(0, 4000, 1000)]
         assert tops == [0, 4, 8, 12]
     assert len(swapping(np.random.default_rng(1), [name, "Uniform"], 500, 4, 100)) == 1000
 
 
 def test_attack_has_the_shares_of_the_paper() -> None:
-    drawn = attack(np.random.default_rng(3), 300_000)
-    counts = np.bincount(drawn, minlength=ATTACKED) / len(drawn)
+    draws = attack(np.random.default_rng(3), 300_000)
+    counts = np.bincount(draws, minlength=ATTACKED) / len(draws)
     assert counts[0] == pytest.approx(TARGET, rel=0.05)
     assert counts[1] == pytest.approx(NEXT, rel=0.1)
-    assert (drawn[:10_000] == 0).mean() < TARGET / 5 < (drawn[-10_000:] == 0).mean() / 5
+    assert (draws[:10_000] == 0).mean() < TARGET / 5 < (draws[-10_000:] == 0).mean() / 5
 
 
 def point(figure: str, of: str, at: float, **values: float) -> dict[str, Any]:
     usual: dict[str, Any] = {"Simple": 1.2e7, "Proportional": 2e5, "Splitter": 100, "splits": 50}
-    most = {"most Splitter": 900, "most Proportional": 1e4, "most splits": 60}
-    return {"figure": figure, "of": of, "at": at, "seed": 0, **usual, **most, **values}
+    limit = {"most Splitter": 900, "most Proportional": 1e4, "most splits": 60}
+    return {"figure": figure, "of": of, "at": at, "seed": 0, **usual, **limit, **values}
 
 
 def rows(**changes: dict[str, float]) -> pd.DataFrame:
@@ -95,7 +95,7 @@ def rows(**changes: dict[str, float]) -> pd.DataFrame:
         "changing": {"Simple": 2.6e6, "Proportional": 3e5, "Splitter": 700},
         "attack": {"splits": 100},
     }  # fmt: skip
-    found = []
+    result = []
     growing = {
         5e4: {"Simple": 1.2e7, "Proportional": 4e5, "Splitter": 100.0, "splits": 30.0},
         1e5: {"Simple": 4.4e7, "Proportional": 3.6e6, "Splitter": 420.0, "splits": 30.0},
@@ -104,16 +104,16 @@ def rows(**changes: dict[str, float]) -> pd.DataFrame:
         for figure, places in (("window", (5e4, 1e5)), ("period", (1000, 64_000)), ("rows", (1, 8))):
             for at in places:
                 splits = {"splits": 160 if at == 1000 else 6} if figure == "period" else {}
-                found.append(
+                result.append(
                     point(figure, name, at, **growing.get(at, {}) | splits | changes.get(figure, {}))
                 )
         for figure, values in (("mu", (0.9, 1.0, 1.5)), ("tau", (0.05, 0.5))):
             for number, at in enumerate(values):
                 trend = {"splits": 90.0 - number, "Splitter": 10.0 + number}
-                found.append(point(figure, name, at, **trend | changes.get(figure, {})))
+                result.append(point(figure, name, at, **trend | changes.get(figure, {})))
     for figure in ("changing", "attack"):
-        found.append(point(figure, figure, 0, **usual[figure] | changes.get(figure, {})))
-    return pd.DataFrame(found)
+        result.append(point(figure, figure, 0, **usual[figure] | changes.get(figure, {})))
+    return pd.DataFrame(result)
 
 
 def claims(of: pd.DataFrame, **nodes: float) -> list[str]:
@@ -149,12 +149,12 @@ def test_false_claims_are_reported() -> None:
 def test_false_claims_are_explained() -> None:
     good, bad, attack = "yes: rows: so", "NO: rows: not so", "NO: attack: not so"
     assert study.why_not([good]) == []
-    for said, whys in (
+    for output, whys in (
         ([bad, good], [study.WHY]),
         ([good, attack], [study.WHY_OF_ATTACK]),
         ([bad, attack], [study.WHY, study.WHY_OF_ATTACK]),
     ):
-        assert study.why_not(said)[1:] == [f"- {why}" for why in whys]
+        assert study.why_not(output)[1:] == [f"- {why}" for why in whys]
 
 
 def test_means_exclude_the_outer_tenths() -> None:
@@ -166,6 +166,6 @@ def test_means_exclude_the_outer_tenths() -> None:
 
 
 def test_each_stream_is_drawn_once() -> None:
-    wanted = list(study.asked(2))
-    assert len(wanted) == len({*wanted}) == 2 * (5 * (4 + 4 + 4 + 6 + 5) + 2)
+    required = list(study.asked(2))
+    assert len(required) == len({*required}) == 2 * (5 * (4 + 4 + 4 + 6 + 5) + 2)
     assert window_errors.VARIANTS == study.VARIANTS

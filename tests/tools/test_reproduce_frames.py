@@ -53,8 +53,8 @@ def test_frames_are_close_to_those_of_the_paper(
     one: list[Mapping[str, Any]], steady: Mapping[str, Any]
 ) -> None:
     assert [row["kind"] for row in one] == list(study.TABLE)
-    said = study.verdicts(one, costs(frames=1.0, windows=2.0), steady)
-    assert [text.partition(":")[0] for text in said] == ["yes"] * 9
+    output = study.verdicts(one, costs(frames=1.0, windows=2.0), steady)
+    assert [text.partition(":")[0] for text in output] == ["yes"] * 9
     # Two ways of counting: each frame's own readings, and those between its ends that meet the condition.
     readings = framing.one_sensor(2)
     compare, bound = framing.BOUNDS["long"]
@@ -75,8 +75,8 @@ def test_false_claims_are_reported(one: list[Mapping[str, Any]], steady: Mapping
         for row in costs(frames=1.0, windows=0.9)
     ]
     unsteady = {**steady, "errors": {"frames": [0.1, 1.0], "windows": [0.1, 0.5]}}
-    said = study.verdicts(far, curved, unsteady)
-    assert [text.partition(":")[0] for text in said] == [
+    output = study.verdicts(far, curved, unsteady)
+    assert [text.partition(":")[0] for text in output] == [
         "NO", "yes", "yes", "yes", "NO", "yes", "NO", "yes", "NO"
     ]  # fmt: skip
     slow = [{**row, "waits": {**row["waits"], 1: row["waits"][None]}} for row in one]

@@ -30,36 +30,38 @@ def few(data: Any) -> Any:
 @pytest.mark.parametrize("data", DATA, ids=lambda data: data.name)
 def test_point_equals_the_result_of_the_listing(data: Any) -> None:
     (first, present), seed = next(data.presences(SMALL)), 2
-    asked = PersistenceParams(data.slots, Fraction("0.5"), Fraction("0.2"))
-    listing = FixedWindow(asked, lambda item, slot: item_slot_hash(item, slot, seed))
+    requested = PersistenceParams(data.slots, Fraction("0.5"), Fraction("0.2"))
+    listing = FixedWindow(requested, lambda item, slot: item_slot_hash(item, slot, seed))
     for slot in range(data.slots):
         for item in np.flatnonzero(present[:, slot]).tolist():
             listing.take(b"%d" % item, first + slot)
     named = {int(item) for item in listing.reported()}
     persistence = present.sum(axis=1)
     persistent = {*np.flatnonzero(persistence >= data.slots / 2).tolist()}
-    row = study._of(asked, present, persistence, hashes(present, first, seed))
+    row = study._of(requested, present, persistence, hashes(present, first, seed))
     assert row["missed"] == len(persistent - named)
     assert row["wrong"] == len(named - persistent)
     assert row["persistent"] == len(persistent)
     assert row["below"] == 0
-    errors = [listing.tuples[b"%d" % item][0] + 1 / float(asked.tau) - persistence[item] for item in named]
+    errors = [
+        listing.tuples[b"%d" % item][0] + 1 / float(requested.tau) - persistence[item] for item in named
+    ]
     assert row["error"] == pytest.approx(float(np.sqrt(np.mean(np.square(errors)))))
 
 
 def test_grid_is_that_of_the_paper_without_points_that_track_every_item(found: pd.DataFrame) -> None:
-    many = found.groupby("data").size()
+    count = found.groupby("data").size()
     slots = {data.name: data.slots for data in DATA}
-    for name, points in many.items():
+    for name, points in count.items():
         assert points == 2 * sum(epsilon * slots[str(name)] >= 2 for _, epsilon in study.grid())
     assert (found.below == 0).all()
     assert found.fnr.dropna().between(0, 1).all()
 
 
 def verdicts(found: pd.DataFrame, **changes: Any) -> list[str]:
-    held = [{"data": "Synthetic1", "epsilon": 0.1 * n, "psc": 1.0 + n} for n in range(3)]
-    said = study.verdicts(found.assign(**changes), pd.DataFrame(held))
-    return [text.partition(":")[0] for text in said]
+    stored = [{"data": "Synthetic1", "epsilon": 0.1 * n, "psc": 1.0 + n} for n in range(3)]
+    output = study.verdicts(found.assign(**changes), pd.DataFrame(stored))
+    return [text.partition(":")[0] for text in output]
 
 
 def test_false_claims_are_reported(found: pd.DataFrame) -> None:
@@ -90,8 +92,8 @@ def test_report_has_a_table_for_each_figure_of_the_paper(
     found: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study, "FOLDER", tmp_path)
-    held = pd.DataFrame([{"data": "Synthetic1", "epsilon": 0.1, "psc": 2.5}])
-    lines = "\n".join(study.written(found, held, ["yes: so"], SMALL)).splitlines()
+    stored = pd.DataFrame([{"data": "Synthetic1", "epsilon": 0.1, "psc": 2.5}])
+    lines = "\n".join(study.written(found, stored, ["yes: so"], SMALL)).splitlines()
     assert "| Synthetic1 | 0.1 | 2.50 |" in lines
     assert sum(line.startswith("| Synthetic2, 1 instances: alpha") for line in lines) == 6
     assert sorted(file.name for file in tmp_path.iterdir()) == [

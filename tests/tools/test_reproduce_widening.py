@@ -42,8 +42,8 @@ def test_line_that_is_no_call_is_refused() -> None:
 @pytest.mark.full
 def test_claims_of_the_paper_about_delays_are_true() -> None:
     rows = [*study.delays(DURATIONS, 12)]
-    said = study.delay_verdicts(rows)
-    assert [text.partition(":")[0] for text in said] == ["yes"] * 5
+    output = study.delay_verdicts(rows)
+    assert [text.partition(":")[0] for text in output] == ["yes"] * 5
     table = study.delay_table(rows)
     assert len(table) == 3 + len(DURATIONS)
     assert table[-1].split(" | ")[1::2] == ["missed", "missed"]
@@ -52,9 +52,9 @@ def test_claims_of_the_paper_about_delays_are_true() -> None:
 @pytest.mark.full
 def test_claims_of_the_paper_about_work_are_true() -> None:
     rows = [*study.works((8, 80, 300, study.LONGEST), 6, (1, 64, 200))]
-    said = study.work_verdicts(rows)
-    assert [text.partition(":")[0] for text in said] == ["yes"] * 6
-    assert "below one fixed window's from t = 64 on" in said[4]
+    output = study.work_verdicts(rows)
+    assert [text.partition(":")[0] for text in output] == ["yes"] * 6
+    assert "below one fixed window's from t = 64 on" in output[4]
     assert (
         len([line for line in study.work_tables(rows) if line.startswith(("| 1 |", "| 64 |", "| 200 |"))])
         == 9
@@ -88,8 +88,8 @@ def test_false_claim_about_delays_is_reported(place: int, change: Change) -> Non
             {"way": WAYS[3], "duration": duration, "delay": 500},
         ]
     assert all(text.startswith("yes") for text in study.delay_verdicts(rows))
-    said = study.delay_verdicts([change(row) for row in rows])
-    assert [number for number, text in enumerate(said) if text.startswith("NO")] == [place]
+    output = study.delay_verdicts([change(row) for row in rows])
+    assert [number for number, text in enumerate(output) if text.startswith("NO")] == [place]
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_false_claim_about_work_is_reported(
     for row in rows:
         if (row["stream"], row["way"], row["batch"]) == (stream, way, batch):
             row[COSTS[cost]] = value
-    said = study.work_verdicts(rows)
-    assert place in [number for number, text in enumerate(said) if text.startswith("NO")]
+    output = study.work_verdicts(rows)
+    assert place in [number for number, text in enumerate(output) if text.startswith("NO")]
 
 
 def test_differing_forms_fail_the_reproduction(monkeypatch: pytest.MonkeyPatch) -> None:

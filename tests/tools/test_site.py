@@ -17,11 +17,11 @@ MAX_WORDS = 40
 
 def test_mkdocs_builds_without_a_warning(tmp_path: Path) -> None:
     """Slow with the site's tools installed (20 seconds): a site of forty pages."""
-    done = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", tmp_path],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert finished.returncode == 0, finished.stderr
     assert "aged_mean" in (tmp_path / "reference/tables/index.html").read_text()
 
 
@@ -42,9 +42,9 @@ def sentences(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_sentence_is_long(page: Path) -> None:
-    words = {one: len(one.split()) for one in sentences(page.read_text())}
-    assert [one for one, count in words.items() if count > MAX_WORDS] == []
-    assert not words or sum(words.values()) / len(words) < 20
+    texts = {one: len(one.split()) for one in sentences(page.read_text())}
+    assert [one for one, count in texts.items() if count > MAX_WORDS] == []
+    assert not texts or sum(texts.values()) / len(texts) < 20
 
 
 def test_readme_is_short() -> None:

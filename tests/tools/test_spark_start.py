@@ -32,9 +32,9 @@ def test_spark_prints_nothing_if_python_starts_it(tmp_path: Path) -> None:
     own = tmp_path / "own.properties"
     logging = f"log4j2.configurationFile={tmp_path / 'log4j2.properties'}"
     own.write_text(re.sub(r"log4j2\.configurationFile=\S+", lambda _: logging, properties))
-    done = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-c", "from transom.storage.session import session\nsession('start').stop()\n"],
         env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"--properties-file {own} pyspark-shell"},
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    assert (done.stdout, done.stderr) == ("", "")
+    assert (finished.stdout, finished.stderr) == ("", "")

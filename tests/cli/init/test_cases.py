@@ -48,8 +48,8 @@ class Right(NamedTuple):
 
 def conn(first: str, last: str) -> Right:
     """Zeek writes a connection at its end, which is `ts` plus the duration."""
-    said = {"uid": "C150", "orig_h": "10.0.0.0", "resp_p": 443, "duration": 18.996693}
-    return Right(10, 0, (first, last), said, {"variant": "json"}, ("n", "total_duration"))
+    output = {"uid": "C150", "orig_h": "10.0.0.0", "resp_p": 443, "duration": 18.996693}
+    return Right(10, 0, (first, last), output, {"variant": "json"}, ("n", "total_duration"))
 
 
 RECORDS = {"severity_text": "Error", "body_string_value": "GET / 0"}
@@ -135,17 +135,17 @@ def case(folder: Path, name: str) -> Drafted:
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_draft_reads_a_log_right(tmp_path: Path, name: str) -> None:
-    found, right = case(tmp_path, name), RIGHT[name]
-    assert (len(found.events), found.refused, found.header_lines) == (right.events, [], right.headers)
-    assert (found.times[0], found.times[-1]) == right.times
-    assert found.events[0] | right.first == found.events[0]
-    options = {key: value for key, value in found.stream.source.options.items() if key in right.options}
+    result, right = case(tmp_path, name), RIGHT[name]
+    assert (len(result.events), result.refused, result.header_lines) == (right.events, [], right.headers)
+    assert (result.times[0], result.times[-1]) == right.times
+    assert result.events[0] | right.first == result.events[0]
+    options = {key: value for key, value in result.stream.source.options.items() if key in right.options}
     assert options == dict(right.options)
-    assert tuple(found.stream.aggregates["activity"].measures) == right.measures
+    assert tuple(result.stream.aggregates["activity"].measures) == right.measures
     # Nothing is loosened, and no time is invented.
-    said = decided(found.text)
-    assert "checks" not in said
-    assert "lines" not in said.get("time", {})
+    output = decided(result.text)
+    assert "checks" not in output
+    assert "lines" not in output.get("time", {})
 
 
 def test_missing_value_text_of_a_data_logger_is_null(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_missing_value_text_of_a_data_logger_is_null(tmp_path: Path) -> None:
 
 
 def test_every_column_of_an_error_log_is_read(tmp_path: Path) -> None:
-    found = case(tmp_path, "web_error.log")
-    limited, buffered = found.events[2:4]
+    result = case(tmp_path, "web_error.log")
+    limited, buffered = result.events[2:4]
     assert (limited["message"], limited["upstream"]) == (
         'limiting requests, excess: 5.410 by zone "one"',
         None,
@@ -176,15 +176,15 @@ def test_one_odd_line_of_a_thousand_is_rejected(
 ) -> None:
     rows = [f"2024-05-06T10:{n // 60:02}:{n % 60:02}Z,a b,{n}" for n in range(1000)]
     rows[500] = odd
-    found = drafted(tmp_path, "".join(f"{row}\n" for row in ["at,msg,n", *rows]), "a.csv")
-    assert (len(found.events), found.refused) == (1000 - len(refused), refused)
-    assert (found.stream.source.format, dict(found.stream.source.options)) == ("csv", {})
-    assert [*found.stream.columns] == ["msg", "n"]
+    result = drafted(tmp_path, "".join(f"{row}\n" for row in ["at,msg,n", *rows]), "a.csv")
+    assert (len(result.events), result.refused) == (1000 - len(refused), refused)
+    assert (result.stream.source.format, dict(result.stream.source.options)) == ("csv", {})
+    assert [*result.stream.columns] == ["msg", "n"]
 
 
 def test_records_over_several_lines_are_refused(tmp_path: Path) -> None:
-    said = refusal(tmp_path, (CASES / "postgresql.csv").read_text(), "postgresql.csv")
-    assert said.startswith("is CSV whose quoted values go over several lines: 84 records in 120 lines. ")
+    output = refusal(tmp_path, (CASES / "postgresql.csv").read_text(), "postgresql.csv")
+    assert output.startswith("is CSV whose quoted values go over several lines: 84 records in 120 lines. ")
 
 
 def test_repeated_local_hour_has_six_readings_each_time(tmp_path: Path) -> None:
@@ -209,9 +209,9 @@ def test_repeated_local_hour_has_six_readings_each_time(tmp_path: Path) -> None:
 def test_log_truncated_during_writing_is_read(tmp_path: Path) -> None:
     rest = '+0000] "GET / HTTP/1.1" 200 9 "-" "c"'
     lines = [f"192.0.2.{n % 9} - - [06/May/2024:10:{n // 60:02}:{n % 60:02} {rest}" for n in range(600)]
-    found = drafted(tmp_path, "\0" * 300_000 + "".join(f"{one}\n" for one in lines), "access.log.gz")
-    assert (len(found.events), found.refused) == (600, [])
-    assert Counter(found.column("client")) == {f"192.0.2.{n}": 67 if n < 6 else 66 for n in range(9)}
+    result = drafted(tmp_path, "\0" * 300_000 + "".join(f"{one}\n" for one in lines), "access.log.gz")
+    assert (len(result.events), result.refused) == (600, [])
+    assert Counter(result.column("client")) == {f"192.0.2.{n}": 67 if n < 6 else 66 for n in range(9)}
 
 
 def test_capture_distinguishes_files_of_two_hosts(tmp_path: Path) -> None:
@@ -237,14 +237,14 @@ def test_capture_distinguishes_files_of_two_hosts(tmp_path: Path) -> None:
 def test_names_with_the_end_of_a_period_are_recognised(tmp_path: Path) -> None:
     """Five-minute files of a load balancer: T0700 is of the hour 06:00."""
     balancer = (DATA / "examples/balancer.log").read_text().splitlines()
-    before, _, behind = balancer[0].partition("2024-05-28T")
+    before, _, later = balancer[0].partition("2024-05-28T")
     samples, folder = [], "AWSLogs/2024/05/28"
     for period in range(12):
         minute = 5 * period
         file = tmp_path / folder / f"lb_20240528T{6 + (minute + 5) // 60:02}{(minute + 5) % 60:02}Z_x.log"
         file.parent.mkdir(parents=True, exist_ok=True)
         times = [f"06:{minute + second // 60:02}:{second % 60:02}" for second in range(1, 300, 15)]
-        rest = behind[8:]
+        rest = later[8:]
         file.write_text("".join(f"{before}2024-05-28T{time}{rest}\n" for time in times))
         samples.append(read_sample(file))
     text = draft(samples, "lb").text

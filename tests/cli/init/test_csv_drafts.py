@@ -24,11 +24,11 @@ ROWS = [f"2024-05-06T10:{n // 60:02}:{n % 60:02}Z,a b,{n}" for n in range(200)]
     ],
 )
 def test_one_odd_line_is_rejected_and_the_rest_is_csv(tmp_path: Path, odd: str, refused: list[Any]) -> None:
-    found = drafted(tmp_path, "\n".join(["at,msg,n", *ROWS[:100], odd, *ROWS[101:]]) + "\n", "a.csv")
-    assert (found.stream.source.format, dict(found.stream.source.options)) == ("csv", {})
-    assert found.refused == refused
-    assert len(found.events) == 200 - len(refused)
-    assert found.times[-1] == "2024-05-06T10:03:19.000"
+    actual = drafted(tmp_path, "\n".join(["at,msg,n", *ROWS[:100], odd, *ROWS[101:]]) + "\n", "a.csv")
+    assert (actual.stream.source.format, dict(actual.stream.source.options)) == ("csv", {})
+    assert actual.refused == refused
+    assert len(actual.events) == 200 - len(refused)
+    assert actual.times[-1] == "2024-05-06T10:03:19.000"
 
 
 def test_rejected_line_is_printed_with_its_reason(run: Callable[..., Result], tmp_path: Path) -> None:
@@ -48,9 +48,9 @@ def test_some_records_over_several_lines_are_refused_with_advice(tmp_path: Path,
     for n in range(40):
         note = f'"plan {n}:\nQuery, as ""sent"":\n\nGather {n}"' if n % 5 == 0 else f"select {n}"
         rows.append(f"2024-05-06 10:00:{n:02}.5 UTC,u{n % 3},{note}")
-    said = refusal(tmp_path, "\n".join(rows) + "\n", "a.csv")
+    output = refusal(tmp_path, "\n".join(rows) + "\n", "a.csv")
     # Empty lines are skipped.
-    assert said.startswith(
+    assert output.startswith(
         f"is CSV whose quoted values go over several lines: {40 + header} records in {56 + header} lines. "
     )
 
@@ -73,18 +73,18 @@ LOGGER = [
         (["# Station 7", '# TIMESTAMP,"RECORD",Rain_Tot,AirTC'], {"comment": "#", "header": 2}, 2),
     ],
 )
-@pytest.mark.parametrize("many", [5, 20])
+@pytest.mark.parametrize("count", [5, 20])
 def test_header_line_is_found(
-    tmp_path: Path, head: list[str], options: dict[str, Any], headers: int, many: int
+    tmp_path: Path, head: list[str], options: dict[str, Any], headers: int, count: int
 ) -> None:
-    found = drafted(tmp_path, [*head, *LOGGER[4 : 4 + many]], "a.dat")
-    assert dict(found.stream.source.options) == options
-    assert (found.header_lines, found.refused, len(found.events)) == (headers, [], many)
-    assert found.times[1] == "2024-05-06T10:01:00.000"
-    assert (found.column("air_tc")[:2], found.column("record")[1]) == ([None, 12.5], 1)
-    assert found.stream.columns["air_tc"].missing == ("NAN",)
+    actual = drafted(tmp_path, [*head, *LOGGER[4 : 4 + count]], "a.dat")
+    assert dict(actual.stream.source.options) == options
+    assert (actual.header_lines, actual.refused, len(actual.events)) == (headers, [], count)
+    assert actual.times[1] == "2024-05-06T10:01:00.000"
+    assert (actual.column("air_tc")[:2], actual.column("record")[1]) == ([None, 12.5], 1)
+    assert actual.stream.columns["air_tc"].missing == ("NAN",)
     # A record number is not aggregated; rain is summed.
-    assert found.stream.aggregates["activity"].measures.keys() == {"n", "total_rain_tot"}
+    assert actual.stream.aggregates["activity"].measures.keys() == {"n", "total_rain_tot"}
 
 
 FLOW = ["version account-id srcaddr dstport bytes start action"]
@@ -93,13 +93,13 @@ FLOW += [
 ]
 
 
-@pytest.mark.parametrize("many", [3, 41])
-def test_blanks_are_delimiters_if_the_first_line_names_the_values(tmp_path: Path, many: int) -> None:
-    found = drafted(tmp_path, FLOW[:many])
-    assert (found.stream.source.format, dict(found.stream.source.options)) == ("csv", {"delimiter": " "})
-    assert (len(found.events), found.refused, found.header_lines) == (many - 1, [], 1)
-    assert (found.times[1], found.column("srcaddr")[:2]) == ("2024-05-28T06:00:01.000", [None, "10.0.0.1"])
-    assert found.stream.aggregates["activity"].measures.keys() == {"n", "total_bytes"}
+@pytest.mark.parametrize("count", [3, 41])
+def test_blanks_are_delimiters_if_the_first_line_names_the_values(tmp_path: Path, count: int) -> None:
+    actual = drafted(tmp_path, FLOW[:count])
+    assert (actual.stream.source.format, dict(actual.stream.source.options)) == ("csv", {"delimiter": " "})
+    assert (len(actual.events), actual.refused, actual.header_lines) == (count - 1, [], 1)
+    assert (actual.times[1], actual.column("srcaddr")[:2]) == ("2024-05-28T06:00:01.000", [None, "10.0.0.1"])
+    assert actual.stream.aggregates["activity"].measures.keys() == {"n", "total_bytes"}
 
 
 AGENTS = ('"a  b"', "curl")
@@ -113,34 +113,34 @@ ALIGNED = [
 ]
 
 
-@pytest.mark.parametrize("many", [5, 102])
-def test_several_blanks_are_one_delimiter_of_aligned_columns(tmp_path: Path, many: int) -> None:
-    found = drafted(tmp_path, ALIGNED[:many])
-    assert dict(found.stream.source.options) == {"delimiter": "blanks", "header": 1, "skip": 2}
-    assert (len(found.events), found.refused, found.header_lines) == (many - 2, [], 2)
-    assert (found.times[1], found.column("host")[:2]) == ("2024-05-06T10:00:01.000", ["web0", "web1"])
-    assert (found.column("agent")[0], found.column("bytes")[:3]) == ("a  b", [0, 37, 74])
+@pytest.mark.parametrize("count", [5, 102])
+def test_several_blanks_are_one_delimiter_of_aligned_columns(tmp_path: Path, count: int) -> None:
+    actual = drafted(tmp_path, ALIGNED[:count])
+    assert dict(actual.stream.source.options) == {"delimiter": "blanks", "header": 1, "skip": 2}
+    assert (len(actual.events), actual.refused, actual.header_lines) == (count - 2, [], 2)
+    assert (actual.times[1], actual.column("host")[:2]) == ("2024-05-06T10:00:01.000", ["web0", "web1"])
+    assert (actual.column("agent")[0], actual.column("bytes")[:3]) == ("a  b", [0, 37, 74])
 
 
 def test_one_blank_everywhere_is_the_delimiter_itself(tmp_path: Path) -> None:
     """Then an empty value between two blanks can be read; in aligned columns none can be empty."""
     head, *rows = FLOW
-    found = drafted(tmp_path, [head, *(row.replace(" - ", "  ") for row in rows)])
-    assert dict(found.stream.source.options) == {"delimiter": " "}
-    assert (found.refused, found.column("srcaddr")[:2]) == ([], [None, "10.0.0.1"])
+    actual = drafted(tmp_path, [head, *(row.replace(" - ", "  ") for row in rows)])
+    assert dict(actual.stream.source.options) == {"delimiter": " "}
+    assert (actual.refused, actual.column("srcaddr")[:2]) == ([], [None, "10.0.0.1"])
 
 
 def test_two_blanks_everywhere_are_one_delimiter(tmp_path: Path) -> None:
-    found = drafted(tmp_path, [line.replace(" ", "  ") for line in FLOW])
-    assert dict(found.stream.source.options) == {"delimiter": "blanks"}
-    assert (found.refused, found.column("srcaddr")[:2]) == ([], [None, "10.0.0.1"])
+    actual = drafted(tmp_path, [line.replace(" ", "  ") for line in FLOW])
+    assert dict(actual.stream.source.options) == {"delimiter": "blanks"}
+    assert (actual.refused, actual.column("srcaddr")[:2]) == ([], [None, "10.0.0.1"])
 
 
 def test_comment_above_aligned_columns_names_them(tmp_path: Path) -> None:
     rows = [f"2024-05-06T00:{n:02} {120 - n:3}  {n / 10:4.1f}" for n in range(50)]
-    found = drafted(tmp_path, ["#TIME             WDIR WSPD", *rows])
-    assert found.stream.source.options["delimiter"] == "blanks"
-    assert (found.column("wdir")[:2], found.refused, found.header_lines) == ([120, 119], [], 1)
+    actual = drafted(tmp_path, ["#TIME             WDIR WSPD", *rows])
+    assert actual.stream.source.options["delimiter"] == "blanks"
+    assert (actual.column("wdir")[:2], actual.refused, actual.header_lines) == ([120, 119], [], 1)
 
 
 def test_lines_of_prose_are_no_table(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ def test_lines_of_prose_are_no_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["NAN", "NaN", "nan", "null", "NULL", "n/a", "N/A", "-", "\\N", "(null)"])
 def test_texts_for_missing_values_are_proposed(tmp_path: Path, word: str) -> None:
     rows = [f"2024-05-06T10:00:{n:02}Z,{n}.5" for n in range(20)]
-    found = drafted(tmp_path, ["at,temp", *rows[:9], f"{rows[9].partition(',')[0]},{word}", *rows[10:]])
-    assert (found.refused, found.column("temp")[8:11]) == ([], [8.5, None, 10.5])
-    assert found.stream.columns["temp"].missing == (word,)
+    actual = drafted(tmp_path, ["at,temp", *rows[:9], f"{rows[9].partition(',')[0]},{word}", *rows[10:]])
+    assert (actual.refused, actual.column("temp")[8:11]) == ([], [8.5, None, 10.5])
+    assert actual.stream.columns["temp"].missing == (word,)
 
 
 def test_nul_bytes_before_lines_are_skipped_and_counted(run: Callable[..., Result], tmp_path: Path) -> None:

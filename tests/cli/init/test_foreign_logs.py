@@ -18,9 +18,9 @@ __all__ = ["home"]
 
 
 def test_epoch_times_with_three_decimals_are_read(tmp_path: Path) -> None:
-    found = drafted(tmp_path, [f"17000000{n:02}.123 web{n % 2} {n}" for n in range(20)])
-    assert found.times[:2] == ["2023-11-14T22:13:20.123", "2023-11-14T22:13:21.123"]
-    assert (found.column("field_2")[:2], found.column("field_3")[:2]) == (["web0", "web1"], [0, 1])
+    actual = drafted(tmp_path, [f"17000000{n:02}.123 web{n % 2} {n}" for n in range(20)])
+    assert actual.times[:2] == ["2023-11-14T22:13:20.123", "2023-11-14T22:13:21.123"]
+    assert (actual.column("field_2")[:2], actual.column("field_3")[:2]) == (["web0", "web1"], [0, 1])
 
 
 def test_web_server_log_with_a_leading_virtual_host_is_read(tmp_path: Path) -> None:
@@ -29,24 +29,24 @@ def test_web_server_log_with_a_leading_virtual_host_is_read(tmp_path: Path) -> N
         f'"GET /{n} HTTP/1.1" 200 {n or "-"} "-" "say \\"hi\\" {n}"'
         for n in range(10)
     ]
-    found = drafted(tmp_path, [*lines, 'h 192.0.2.1 - - [06/May/2024:07:00:59 +0200] "-" 408 3'])
-    assert (found.stream.source.format, found.refused) == ("regex", [])
-    assert found.column("host") == ["www.example.org"] * 10 + ["h"]
-    assert found.column("port") == [443] * 10 + [None]
-    assert (found.column("client")[1], found.column("path")[1]) == ("192.0.2.1", "/1")
-    assert found.column("user")[:2] == ["anna b", None]
-    assert found.column("bytes")[:2] == [None, 1]
-    assert found.column("agent")[1:2] + found.column("agent")[-1:] == ['say \\"hi\\" 1', None]
-    assert found.times[-1] == "2024-05-06T05:00:59.000"
+    actual = drafted(tmp_path, [*lines, 'h 192.0.2.1 - - [06/May/2024:07:00:59 +0200] "-" 408 3'])
+    assert (actual.stream.source.format, actual.refused) == ("regex", [])
+    assert actual.column("host") == ["www.example.org"] * 10 + ["h"]
+    assert actual.column("port") == [443] * 10 + [None]
+    assert (actual.column("client")[1], actual.column("path")[1]) == ("192.0.2.1", "/1")
+    assert actual.column("user")[:2] == ["anna b", None]
+    assert actual.column("bytes")[:2] == [None, 1]
+    assert actual.column("agent")[1:2] + actual.column("agent")[-1:] == ['say \\"hi\\" 1', None]
+    assert actual.times[-1] == "2024-05-06T05:00:59.000"
     plain = drafted(tmp_path, [line.partition(" ")[2] for line in lines])
     assert (plain.stream.preset, len(plain.events)) == ("apache/combined", 10)
 
 
 def test_one_line_of_several_megabytes_of_records_is_read(tmp_path: Path) -> None:
     records = [record(n) | {"pad": "x" * 2000} for n in range(1000)]
-    found = drafted(tmp_path, json.dumps({"Records": records}), "trail.json.gz")
-    assert dict(found.stream.source.options) == {"records": "Records[]"}
-    assert (len(found.events), found.column("n")[-1], found.refused) == (1000, 999, [])
+    actual = drafted(tmp_path, json.dumps({"Records": records}), "trail.json.gz")
+    assert dict(actual.stream.source.options) == {"records": "Records[]"}
+    assert (len(actual.events), actual.column("n")[-1], actual.refused) == (1000, 999, [])
 
 
 def test_too_long_line_is_refused_with_advice_to_split_it(
@@ -72,7 +72,7 @@ VALUES = (
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "texts"),
     [
         (json.dumps([record(n) for n in range(9)]), LIST),
         (json.dumps([record(n) for n in range(9)], indent=1), LIST),
@@ -83,10 +83,10 @@ VALUES = (
     ],
 )
 def test_json_of_another_shape_is_refused_with_advice(
-    tmp_path: Path, content: str, words: str | None
+    tmp_path: Path, content: str, texts: str | None
 ) -> None:
-    said = refusal(tmp_path, content)
-    assert (said == words) if words else said.startswith("is of no form that is known")
+    text = refusal(tmp_path, content)
+    assert (text == texts) if texts else text.startswith("is of no form that is known")
 
 
 SYSLOG = [
@@ -97,19 +97,19 @@ SYSLOG = [
 
 
 def test_syslog_takes_its_year_from_the_file_name(tmp_path: Path) -> None:
-    found = drafted(tmp_path, SYSLOG, "syslog-2023-11-22.log")
-    assert found.stream.source.path == "syslog-{year}-*-*.log"
-    assert found.stream.time is not None
-    assert (found.stream.time.column, found.stream.time.format) == (("year", "time"), "%Y %b %d %H:%M:%S")
-    assert (found.times[0], found.times[-1], found.refused) == (
+    actual = drafted(tmp_path, SYSLOG, "syslog-2023-11-22.log")
+    assert actual.stream.source.path == "syslog-{year}-*-*.log"
+    assert actual.stream.time is not None
+    assert (actual.stream.time.column, actual.stream.time.format) == (("year", "time"), "%Y %b %d %H:%M:%S")
+    assert (actual.times[0], actual.times[-1], actual.refused) == (
         "2023-11-02T06:55:00.000",
         "2023-11-22T06:55:11.000",
         [],
     )
-    assert found.column("process")[:2] == ["kernel", "sshd"]
-    assert found.column("pid")[:2] == [None, 1]
-    assert found.column("message")[1] == "took x 1"
-    assert "?: a file must not go over a new year" in found.text
+    assert actual.column("process")[:2] == ["kernel", "sshd"]
+    assert actual.column("pid")[:2] == [None, 1]
+    assert actual.column("message")[1] == "took x 1"
+    assert "?: a file must not go over a new year" in actual.text
     assert drafted(tmp_path, SYSLOG, "2023/11/22/syslog").stream.source.path == "{year}/*/*/syslog"
 
 
@@ -121,14 +121,14 @@ def test_syslog_takes_its_year_from_the_file_name(tmp_path: Path) -> None:
     ],
 )
 def test_syslog_without_a_year_is_reported(tmp_path: Path, name: str, start: str, advice: str) -> None:
-    found = drafted(tmp_path, SYSLOG, name)
-    assert (found.times[0], len(found.events)) == (start, len(SYSLOG))
-    assert found.column("time")[0] == "Nov  2 06:55:00"
+    actual = drafted(tmp_path, SYSLOG, name)
+    assert (actual.times[0], len(actual.events)) == (start, len(SYSLOG))
+    assert actual.column("time")[0] == "Nov  2 06:55:00"
     assert (
         "# time: ?: no year is found for the times in time (Nov 2 06:55:00), so they are not read; "
         f"land the files under names that say the day, such as {advice}, and draft it again: the "
         "year is then taken from there\n"
-    ) in found.text
+    ) in actual.text
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_times_of_day_take_their_date_from_the_file_name(
     tmp_path: Path, name: str, path: str, column: tuple[str, ...]
 ) -> None:
     lines = [f"06:{n:02}:22,500 INFO [main] com.Foo - it is {'so ' * (n % 4)}{n}" for n in range(20)]
-    found = drafted(tmp_path, lines, name)
-    assert found.stream.time is not None
-    assert (found.stream.source.path, found.stream.time.column) == (path, column)
-    assert (found.times[1], found.refused) == ("2024-05-01T06:01:22.500", [])
-    assert "?: a file must not go over midnight\n" in found.text
+    actual = drafted(tmp_path, lines, name)
+    assert actual.stream.time is not None
+    assert (actual.stream.source.path, actual.stream.time.column) == (path, column)
+    assert (actual.times[1], actual.refused) == ("2024-05-01T06:01:22.500", [])
+    assert "?: a file must not go over midnight\n" in actual.text
 
 
 def test_try_requires_the_date_of_its_times(tmp_path: Path) -> None:
@@ -167,39 +167,41 @@ def test_single_dash_is_a_field_without_a_value(tmp_path: Path) -> None:
     lines = [
         f"2024-05-01T10:{n:02}:00Z - GET {'-' if n % 7 else n} {'[a b]' if n % 3 else '-'}" for n in range(40)
     ]
-    found = drafted(tmp_path, lines)
-    assert found.refused == []
-    assert found.column("field_2") == [None] * 40
-    assert found.column("field_4")[:8] == [0, None, None, None, None, None, None, 7]
-    assert found.column("field_5")[:3] == [None, "a b", "a b"]
+    actual = drafted(tmp_path, lines)
+    assert actual.refused == []
+    assert actual.column("field_2") == [None] * 40
+    assert actual.column("field_4")[:8] == [0, None, None, None, None, None, None, 7]
+    assert actual.column("field_5")[:3] == [None, "a b", "a b"]
     log.write_text("2024-05-01T11:00:00Z anna GET 7 -\n")
-    assert scan_file(found.stream, log).events == 1
+    assert scan_file(actual.stream, log).events == 1
 
 
 @pytest.mark.parametrize("form", [" {} GET {}", "{} GET {} ", "{}  GET {}", "{}\tGET {}", "{} GET\t {}\t"])
 def test_blanks_around_and_between_texts_are_read(tmp_path: Path, form: str) -> None:
     lines = [(form if n % 2 else "{} GET {}").format(f"2024-05-01T10:00:{n:02}Z", n) for n in range(40)]
-    found = drafted(tmp_path, lines)
-    assert found.refused == []
-    assert [(event["field_2"], event["field_3"]) for event in found.events] == [("GET", n) for n in range(40)]
+    actual = drafted(tmp_path, lines)
+    assert actual.refused == []
+    assert [(event["field_2"], event["field_3"]) for event in actual.events] == [
+        ("GET", n) for n in range(40)
+    ]
 
 
 def test_constant_sign_is_no_field_and_dashes_are_one(tmp_path: Path) -> None:
-    found = drafted(tmp_path, [f"2024-05-01T10:00:{n:02}Z ---- => {n}" for n in range(20)])
-    assert found.stream.source.options == {
+    actual = drafted(tmp_path, [f"2024-05-01T10:00:{n:02}Z ---- => {n}" for n in range(20)])
+    assert actual.stream.source.options == {
         "pattern": "(?P<time>[^ ]+) (?P<field_2>[^ ]+) => (?P<field_4>[^ ]+)"
     }
-    assert found.column("field_2")[0] == "----"
+    assert actual.column("field_2")[0] == "----"
 
 
 def test_tabs_before_a_message_are_delimiters(tmp_path: Path) -> None:
     lines = [
         f'2024-05-01 10:{n:02}:00\tINFO\tthis, as one says, is "said in" many words {n}' for n in range(20)
     ]
-    found = drafted(tmp_path, lines)
-    assert (found.stream.source.format, found.refused) == ("csv", [])
-    assert found.column("field_3")[3] == 'this, as one says, is "said in" many words 3'
-    assert found.times[3] == "2024-05-01T10:03:00.000"
+    actual = drafted(tmp_path, lines)
+    assert (actual.stream.source.format, actual.refused) == ("csv", [])
+    assert actual.column("field_3")[3] == 'this, as one says, is "said in" many words 3'
+    assert actual.times[3] == "2024-05-01T10:03:00.000"
 
 
 @pytest.mark.parametrize("sign", [" ", "\t"])
@@ -210,17 +212,17 @@ def test_w3c_extended_logs_are_read(tmp_path: Path, sign: str) -> None:
         sign.join(["2024-05-01", f"10:00:{n:02}", f"192.0.2.{n}", "a+b", "-", "200", str(n)])
         for n in range(20)
     ]
-    found = drafted(tmp_path, [*head, names, *rows[:10], *head, names, *rows[10:]])
-    assert (len(found.events), found.header_lines, found.refused) == (20, 8, [])
-    assert found.times[1] == "2024-05-01T10:00:01.000"
-    assert [(name, found.column(name)[1]) for name in found.stream.columns] == [
+    actual = drafted(tmp_path, [*head, names, *rows[:10], *head, names, *rows[10:]])
+    assert (len(actual.events), actual.header_lines, actual.refused) == (20, 8, [])
+    assert actual.times[1] == "2024-05-01T10:00:01.000"
+    assert [(name, actual.column(name)[1]) for name in actual.stream.columns] == [
         ("c_ip", "192.0.2.1"),
         ("cs_user_agent", "a+b"),
         ("cs_username", None),
         ("sc_status", 200),
         ("time_taken", 1),
     ]
-    assert "time: {column: [date, time], zone: UTC}  # 2024-05-01 10:00:00\n" in found.text
+    assert "time: {column: [date, time], zone: UTC}  # 2024-05-01 10:00:00\n" in actual.text
 
 
 def test_commas_in_a_line_with_a_time_in_prose_are_no_csv(tmp_path: Path) -> None:
@@ -228,10 +230,10 @@ def test_commas_in_a_line_with_a_time_in_prose_are_no_csv(tmp_path: Path) -> Non
         f"2024/05/01 10:00:{n:02} [error] 12#0: *{n} open() {'has ' * (n % 3)}failed, client: 1.2.3.4, on: x"
         for n in range(20)
     ]
-    found = drafted(tmp_path, lines)
-    assert (found.stream.source.format, found.refused) == ("regex", [])
-    assert (found.times[1], found.column("level_")[1]) == ("2024-05-01T10:00:01.000", "error")
-    assert found.column("message")[1] == "open() has failed, client: 1.2.3.4, on: x"
+    actual = drafted(tmp_path, lines)
+    assert (actual.stream.source.format, actual.refused) == ("regex", [])
+    assert (actual.times[1], actual.column("level_")[1]) == ("2024-05-01T10:00:01.000", "error")
+    assert actual.column("message")[1] == "open() has failed, client: 1.2.3.4, on: x"
 
 
 @pytest.mark.parametrize(
@@ -255,18 +257,20 @@ def test_header_with_a_duplicate_or_missing_name_is_refused(
     at = names.index("time")
     rows = [[f"a{n}", f"b{n}", f"c{n}"] for n in range(30)]
     lines = [",".join([*row[:at], f"2024-05-01 10:00:{n:02}", *row[at:]]) for n, row in enumerate(rows)]
-    found = drafted(tmp_path, [header, *lines], "a.csv")
-    assert found.stream.source.options == {"header": False, "names": names, "skip": 1}
-    assert (found.refused, found.header_lines) == ([], 1)
-    assert [list(event.values())[1:4] for event in found.events] == rows
-    assert f"# {note}so the names stand here\n" in found.text
+    actual = drafted(tmp_path, [header, *lines], "a.csv")
+    assert actual.stream.source.options == {"header": False, "names": names, "skip": 1}
+    assert (actual.refused, actual.header_lines) == ([], 1)
+    assert [list(event.values())[1:4] for event in actual.events] == rows
+    assert f"# {note}so the names stand here\n" in actual.text
 
 
 def test_zone_is_requested_in_one_place(tmp_path: Path) -> None:
-    found = drafted(tmp_path, ["at,host", *(f"2024-05-01 10:00:{n:02},h{n % 2}" for n in range(20))], "a.csv")
-    assert found.text.count("zone") == 2  # zone: UTC, and what to write there
-    assert "time: {column: at, zone: UTC}  # 2024-05-01 10:00:00; ?: which zone these are in" in found.text
-    assert list(found.stream.columns) == ["host"]
+    actual = drafted(
+        tmp_path, ["at,host", *(f"2024-05-01 10:00:{n:02},h{n % 2}" for n in range(20))], "a.csv"
+    )
+    assert actual.text.count("zone") == 2  # zone: UTC, and what to write there
+    assert "time: {column: at, zone: UTC}  # 2024-05-01 10:00:00; ?: which zone these are in" in actual.text
+    assert list(actual.stream.columns) == ["host"]
 
 
 @pytest.mark.parametrize(
@@ -275,15 +279,15 @@ def test_zone_is_requested_in_one_place(tmp_path: Path) -> None:
 )
 def test_strace_log_is_read(tmp_path: Path, before: str, time: str, pid: int | None) -> None:
     lines = [f'{before}openat(AT_FDCWD, "/etc/a = {n}", O_RDONLY) = {n}' for n in range(20)]
-    found = drafted(tmp_path, [*lines, "+++ exited with 0 +++"])
-    assert found.refused == [("no_match", "+++ exited with 0 +++")]
-    assert (found.column("call")[3], found.column("arguments")[3], found.column("return")[3]) == (
+    actual = drafted(tmp_path, [*lines, "+++ exited with 0 +++"])
+    assert actual.refused == [("no_match", "+++ exited with 0 +++")]
+    assert (actual.column("call")[3], actual.column("arguments")[3], actual.column("return")[3]) == (
         "openat",
         'AT_FDCWD, "/etc/a = 3", O_RDONLY',
         "3",
     )
-    assert (found.times[1], found.events[1].get("pid")) == (time, pid)
-    assert "# strace's output: its arguments are one text, and lines of signals, exits and" in found.text
+    assert (actual.times[1], actual.events[1].get("pid")) == (time, pid)
+    assert "# strace's output: its arguments are one text, and lines of signals, exits and" in actual.text
 
 
 def test_csv_records_over_several_lines_are_refused_with_advice(tmp_path: Path) -> None:
@@ -297,8 +301,8 @@ def test_csv_records_over_several_lines_are_refused_with_advice(tmp_path: Path) 
 
 
 def test_lines_of_unknown_format_are_refused_with_tried_formats_and_advice(tmp_path: Path) -> None:
-    said = refusal(tmp_path, 'alpha [b] "c"\n' + 'x=1, 2\n"quoted" a b\n###\n{} {}\n[] 1 2 3\n' * 3)
-    assert said == (
+    text = refusal(tmp_path, 'alpha [b] "c"\n' + 'x=1, 2\n"quoted" a b\n###\n{} {}\n[] 1 2 3\n' * 3)
+    assert text == (
         "is of no form that is known. Tried: Zeek, W3C extended, JSON, a container's log, CEF, Apache, "
         "a web server's error log, JSON in a text, LTSV, system calls, strace, key=value, CSV, a pattern; "
         "nearest: a pattern, 3 of 16 lines. If its lines have a form of their "
@@ -311,9 +315,9 @@ def test_lines_of_unknown_format_are_refused_with_tried_formats_and_advice(tmp_p
 
 def test_decimal_commas_become_numbers_through_an_expression(tmp_path: Path) -> None:
     lines = [f"01.05.2024 10:00:{n:02};north;{n},5;{n % 2 or '2,25'}" for n in range(20)]
-    found = drafted(tmp_path, ["at;place;temp;wind", *lines], "a.csv")
-    assert (found.column("temp_text")[1], found.column("wind_text")[:2]) == ("1,5", ["2,25", "1"])
-    derived = {name: column for name, column in found.stream.columns.items() if column.is_ is not None}
+    actual = drafted(tmp_path, ["at;place;temp;wind", *lines], "a.csv")
+    assert (actual.column("temp_text")[1], actual.column("wind_text")[:2]) == ("1,5", ["2,25", "1"])
+    derived = {name: column for name, column in actual.stream.columns.items() if column.is_ is not None}
     assert {name: (column.is_, column.resolution) for name, column in derived.items()} == {
         f"{name}": (
             f"cast(split_part({name}_text, ',', 1) || '.' || split_part({name}_text, ',', 2) as double)",
@@ -321,8 +325,8 @@ def test_decimal_commas_become_numbers_through_an_expression(tmp_path: Path) -> 
         )
         for name, step in (("temp", "0.1"), ("wind", "0.01"))
     }
-    assert found.stream.aggregates["activity"].measures["mean_temp"].column == "temp"
-    assert "# ?: made of temp_text, which has a decimal comma\n" in found.text
+    assert actual.stream.aggregates["activity"].measures["mean_temp"].column == "temp"
+    assert "# ?: made of temp_text, which has a decimal comma\n" in actual.text
 
 
 def test_cef_after_syslog_is_read(tmp_path: Path) -> None:
@@ -331,16 +335,16 @@ def test_cef_after_syslog_is_read(tmp_path: Path) -> None:
         f"src=10.0.0.{n} {'spt=80 ' if n % 2 else ''}msg=a \\= b src of {n} act=blocked"
         for n in range(20)
     ]
-    found = drafted(tmp_path, lines)
-    assert found.refused == []
-    assert found.times[1] == "2023-11-14T22:13:20.124"
-    wanted = {
+    actual = drafted(tmp_path, lines)
+    assert actual.refused == []
+    assert actual.times[1] == "2023-11-14T22:13:20.124"
+    required = {
         "field_4": "fw1", "vendor": "Sec", "product_version": 1.0, "event_class": 1, "severity": 9,
         "event": "worm \\| stopped", "src": "10.0.0.1", "spt": 80, "act": "blocked",
         "extension": "rt=1700000000124 src=10.0.0.1 spt=80 msg=a \\= b src of 1 act=blocked",
     }  # fmt: skip
-    assert {name: found.events[1][name] for name in wanted} == wanted
-    assert found.events[0]["spt"] is None
+    assert {name: actual.events[1][name] for name in required} == required
+    assert actual.events[0]["spt"] is None
 
 
 def test_cef_alone_with_textual_times_is_read(tmp_path: Path) -> None:
@@ -348,8 +352,8 @@ def test_cef_alone_with_textual_times_is_read(tmp_path: Path) -> None:
         f"CEF:0|Sec|Guard|1.0|7|worm|Low|src=10.0.0.{n} rt=Nov 22 2023 06:55:{n:02} msg=seen by {n}"
         for n in range(20)
     ]
-    found = drafted(tmp_path, lines)
-    assert (found.times[3], found.events[3]["src"], found.refused) == (
+    actual = drafted(tmp_path, lines)
+    assert (actual.times[3], actual.events[3]["src"], actual.refused) == (
         "2023-11-22T06:55:03.000",
         "10.0.0.3",
         [],
@@ -361,17 +365,17 @@ def test_stack_trace_between_lines_is_rejected_and_the_rest_is_read(tmp_path: Pa
     for n in range(20):
         lines.append(f"2024-05-01 10:00:{n:02},123 ERROR [main] com.Foo - {'it ' * (n % 3)}failed")
         lines += ["java.lang.Error: no", "\tat com.Foo.x(Foo.java:1)"] if n % 2 else []
-    found = drafted(tmp_path, lines)
-    assert (len(found.events), len(found.refused)) == (20, 20)
-    assert found.times[1] == "2024-05-01T10:00:01.123"
-    assert "lines that do not begin with a time, as of a stack trace, are refused" in found.text
+    actual = drafted(tmp_path, lines)
+    assert (len(actual.events), len(actual.refused)) == (20, 20)
+    assert actual.times[1] == "2024-05-01T10:00:01.123"
+    assert "lines that do not begin with a time, as of a stack trace, are refused" in actual.text
     # Lines that the user has not reviewed must not pass.
-    assert "# ?: 20 of 40 lines are refused here: no match: left over: " in found.text
-    assert "rejected_share" not in found.stream.checks
+    assert "# ?: 20 of 40 lines are refused here: no match: left over: " in actual.text
+    assert "rejected_share" not in actual.stream.checks
     assert (
         ".\n# Such a file is withheld until its lines are read, or you say that so many may be refused:\n"
         "#   checks: {rejected_share: {at_most: 0.76}}\n"
-    ) in found.text
+    ) in actual.text
 
 
 def test_written_draft_is_named_by_its_file_and_rejected_lines_are_printed(

@@ -36,7 +36,7 @@ def at(offset: str, *hours: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "output"),
     [
         pytest.param(at("Z"), SAME, id="of their lines"),
         pytest.param(at("Z", 4, 5, 6), "# zone: Etc/GMT-2 ", id="two hours ahead"),
@@ -45,9 +45,9 @@ def at(offset: str, *hours: int) -> dict[str, str]:
         pytest.param({"web.2024-01-28.log": "2024-01-28T06:30:00Z"}, TAKEN, id="days"),
     ],
 )
-def test_zone_of_names_is_drafted(tmp_path: Path, files: dict[str, str], said: str) -> None:
+def test_zone_of_names_is_drafted(tmp_path: Path, files: dict[str, str], output: str) -> None:
     source, text = drafted(tmp_path, files)
-    assert said in text
+    assert output in text
     # Unknown values are left to the user.
     assert "zone" not in source
 

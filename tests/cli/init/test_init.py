@@ -36,20 +36,20 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_differs_from_its_draft_in_at_most_ten_lines(run: Ask, name: str) -> None:
     result = run("init", *logs(name), "--name", name)
-    said = {
+    text = {
         "nginx": "transom: 1 of 261 lines is refused by this draft:\n",
         "trace": "transom: no field looks like a time: the draft has no `time`, which `check` wants; add "
         "one\n",
     }.get(name, "")
-    assert (result.exit_code, result.stderr[: len(said) or None]) == (0, said)
+    assert (result.exit_code, result.stderr[: len(text) or None]) == (0, text)
     assert yaml.safe_load(result.stdout)["name"] == name
     if name == "trace":
         with pytest.raises(SpecificationError, match="time: is required"):
             parse(yaml.safe_load(result.stdout))
     else:
         assert parse(yaml.safe_load(result.stdout)).name == name
-    kept = stream_file(name).read_text()
-    changes = Counter(line[:2] for line in ndiff(result.stdout.splitlines(), kept.splitlines()))
+    retained = stream_file(name).read_text()
+    changes = Counter(line[:2] for line in ndiff(result.stdout.splitlines(), retained.splitlines()))
     assert max(changes["+ "], changes["- "]) <= (3 if name in FOREIGN else 10)
     assert load(stream_file(name)).name == name
 
@@ -161,7 +161,7 @@ def test_empty_files_among_others_are_skipped(run: Ask, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content", "texts"),
     [
         ("a.log", b"", "must hold a line; it is empty"),
         ("a.log", b"\n\r\n", "must hold a line; it has blank lines alone"),
@@ -207,7 +207,7 @@ def test_empty_files_among_others_are_skipped(run: Ask, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("command", ["init", "try"])
 def test_file_that_is_no_log_is_refused_by_name(
-    run: Ask, tmp_path: Path, command: str, name: str, content: bytes | None, words: str
+    run: Ask, tmp_path: Path, command: str, name: str, content: bytes | None, texts: str
 ) -> None:
     file = tmp_path / name
     if content is not None:
@@ -215,9 +215,9 @@ def test_file_that_is_no_log_is_refused_by_name(
     stream = [stream_file("apache")] if command == "try" else []
     result = run(command, *stream, file)
     # A readable file without events and an unreadable file are different cases.
-    read = "lines became an event" in words or "no form that is known" in words
+    read = "lines became an event" in texts or "no form that is known" in texts
     assert (result.exit_code, result.stdout) == (1 if read else 2, "")
-    assert result.stderr.startswith(f"transom: {file}: {words}")
+    assert result.stderr.startswith(f"transom: {file}: {texts}")
     assert result.stderr.count("\n") == 1
 
 

@@ -39,12 +39,12 @@ def ends(length: timedelta, form: str, many: int, shift: timedelta = timedelta(0
     Args:
         shift: how much later than the end of a period the time in a name is.
     """
-    found = {}
+    result = {}
     for number in range(many):
         start = DAY + 6 * timedelta(hours=1) + number * length
         moments = (start, start + length / 2, start + length - timedelta(seconds=1))
-        found[f"{start + length + shift:{form}}"] = [moment.isoformat() for moment in moments]
-    return found
+        result[f"{start + length + shift:{form}}"] = [moment.isoformat() for moment in moments]
+    return result
 
 
 @pytest.mark.parametrize(

@@ -36,17 +36,17 @@ def drafted_text(number: int) -> str:
 
 
 def test_items_of_an_order_stay_in_the_order(tmp_path: Path) -> None:
-    found = drafted(tmp_path, [json.dumps(order(n)) for n in range(20)], "a.json")
-    assert (len(found.events), found.refused) == (20, [])
-    assert found.events[1]["items"] == '[{"sku":"a0","qty":1},{"sku":"a1","qty":2}]'
-    assert (found.column("customer")[1], found.stream.key) == ("c1", ("customer",))
+    result = drafted(tmp_path, [json.dumps(order(n)) for n in range(20)], "a.json")
+    assert (len(result.events), result.refused) == (20, [])
+    assert result.events[1]["items"] == '[{"sku":"a0","qty":1},{"sku":"a1","qty":2}]'
+    assert (result.column("customer")[1], result.stream.key) == ("c1", ("customer",))
 
 
 def test_attributes_of_a_record_with_nanoseconds_stay_in_it(tmp_path: Path) -> None:
-    found = drafted(tmp_path, [json.dumps(log_record(n)) for n in range(20)], "a.json")
-    assert (found.times[1], found.refused) == ("2026-02-21T16:35:07.842", [])
-    assert found.events[0]["attributes"] == '[{"key":"http.status","value":{"intValue":"200"}}]'
-    assert found.stream.key == ()
+    result = drafted(tmp_path, [json.dumps(log_record(n)) for n in range(20)], "a.json")
+    assert (result.times[1], result.refused) == ("2026-02-21T16:35:07.842", [])
+    assert result.events[0]["attributes"] == '[{"key":"http.status","value":{"intValue":"200"}}]'
+    assert result.stream.key == ()
 
 
 def test_nested_list_records_have_columns_of_their_parents(tmp_path: Path) -> None:
@@ -56,18 +56,18 @@ def test_nested_list_records_have_columns_of_their_parents(tmp_path: Path) -> No
         scopes[1]["logRecords"] = [log_record(2 * n), log_record(2 * n + 1)]
         resource = {"attributes": [{"key": "service.name", "value": {"stringValue": f"s{n % 2}"}}]}
         lines.append(json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": scopes}]}))
-    found = drafted(tmp_path, lines, "a.json")
-    assert found.stream.source.options == {"records": "resourceLogs[].scopeLogs[].logRecords[]"}
-    assert (len(found.events), found.refused) == (18, [])
-    assert found.column("scope_name")[1:3] == ["y0", "y1"]
-    assert found.column("resource_attributes")[0].startswith('[{"key":"service.name"')
+    result = drafted(tmp_path, lines, "a.json")
+    assert result.stream.source.options == {"records": "resourceLogs[].scopeLogs[].logRecords[]"}
+    assert (len(result.events), result.refused) == (18, [])
+    assert result.column("scope_name")[1:3] == ["y0", "y1"]
+    assert result.column("resource_attributes")[0].startswith('[{"key":"service.name"')
 
 
 def test_outer_object_is_the_event_if_both_have_times(tmp_path: Path) -> None:
     lines = [json.dumps({"time": at(n), "steps": [{"at": at(n), "n": 1}]}) for n in range(9)]
-    found = drafted(tmp_path, lines, "a.json")
-    assert len(found.events) == 9
-    assert "?: the objects in steps[] have times, too; with the option `records`" in found.text
+    result = drafted(tmp_path, lines, "a.json")
+    assert len(result.events) == 9
+    assert "?: the objects in steps[] have times, too; with the option `records`" in result.text
 
 
 def test_records_with_json_messages_are_read(tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_records_with_json_messages_are_read(tmp_path: Path) -> None:
     for n in range(9):
         events = [{"timestamp": 1714989600000 + n, "message": drafted_text(n)}]
         lines.append(json.dumps({"owner": "12x", "logEvents": events}))
-    found = drafted(tmp_path, lines, "a.json")
-    assert found.stream.source.options == {
+    result = drafted(tmp_path, lines, "a.json")
+    assert result.stream.source.options == {
         "records": "logEvents[]", "embedded": {"field": "message", "format": "json"}
     }  # fmt: skip
-    assert (found.column("owner")[0], found.column("took_ms")[8]) == ("12x", 8)
+    assert (result.column("owner")[0], result.column("took_ms")[8]) == ("12x", 8)
 
 
 @pytest.mark.parametrize(
@@ -105,21 +105,21 @@ def test_json_in_lines_becomes_columns(
         )
         for n in range(24)
     ]
-    found = drafted(tmp_path, lines, name)
-    assert (len(found.events), found.refused) == (24, [])
-    assert found.times[1] == "2024-05-06T10:00:37.000"
-    assert found.events[0] | fields == found.events[0]
-    assert (found.column("message")[7], found.column("client")[7]) == ("plain words", None)
-    assert [found.column(column)[6] for column in ("level_", "client", "took_ms")] == ["info", "10.0.0.1", 6]
+    result = drafted(tmp_path, lines, name)
+    assert (len(result.events), result.refused) == (24, [])
+    assert result.times[1] == "2024-05-06T10:00:37.000"
+    assert result.events[0] | fields == result.events[0]
+    assert (result.column("message")[7], result.column("client")[7]) == ("plain words", None)
+    assert [result.column(column)[6] for column in ("level_", "client", "took_ms")] == ["info", "10.0.0.1", 6]
 
 
 def test_text_before_json_is_a_message(tmp_path: Path) -> None:
-    words = ("request done", "was slow", "failed at last")
-    lines = [f"{at(n)} INFO {words[n % 3]} {drafted_text(n)}" for n in range(21)]
-    found = drafted(tmp_path, [*lines, f"{at(22)} INFO no json here", f'{at(23)} INFO cut {{"level": "inf'])
-    assert found.refused == [("bad_json", f'{at(23)} INFO cut {{"level": "inf')]
-    assert found.column("took_ms")[20:] == [20, None]
-    assert {row["message"].split()[-1] for row in found.events} <= {"done", "slow", "last", "here"}
+    text = ("request done", "was slow", "failed at last")
+    lines = [f"{at(n)} INFO {text[n % 3]} {drafted_text(n)}" for n in range(21)]
+    result = drafted(tmp_path, [*lines, f"{at(22)} INFO no json here", f'{at(23)} INFO cut {{"level": "inf'])
+    assert result.refused == [("bad_json", f'{at(23)} INFO cut {{"level": "inf')]
+    assert result.column("took_ms")[20:] == [20, None]
+    assert {row["message"].split()[-1] for row in result.events} <= {"done", "slow", "last", "here"}
 
 
 def test_json_in_the_json_of_docker_is_read(tmp_path: Path) -> None:
@@ -127,16 +127,16 @@ def test_json_in_the_json_of_docker_is_read(tmp_path: Path) -> None:
         json.dumps({"log": f"{drafted_text(n)}\n" if n % 5 else "plain\n", "stream": "stdout", "time": at(n)})
         for n in range(20)
     ]
-    found = drafted(tmp_path, lines, "a.json")
-    assert found.stream.source.options == {"embedded": {"field": "log", "format": "json"}}
-    assert (found.times[1], found.column("took_ms")[:2]) == ("2024-05-06T10:00:37.000", [None, 1])
+    result = drafted(tmp_path, lines, "a.json")
+    assert result.stream.source.options == {"embedded": {"field": "log", "format": "json"}}
+    assert (result.times[1], result.column("took_ms")[:2]) == ("2024-05-06T10:00:37.000", [None, 1])
 
 
 def test_quote_followed_by_a_comma_is_read(tmp_path: Path) -> None:
     lines = [f'{at(n)} web "GET", 20{n % 2}; [x y], "a, b"; last words {n}' for n in range(9)]
-    found = drafted(tmp_path, lines)
-    assert (len(found.events), found.refused) == (9, [])
-    values = list(found.events[1].values())
+    result = drafted(tmp_path, lines)
+    assert (len(result.events), result.refused) == (9, [])
+    values = list(result.events[1].values())
     assert values[1:5] == ["web", "GET", 201, "x y"]
     assert "a, b" in values
 
@@ -152,10 +152,10 @@ OTHER = '{at} [warn] 32#32: *29 excess: 5 by zone "x", client: 198.51.100.4, ser
 def test_error_log_of_a_web_server_is_read(tmp_path: Path) -> None:
     forms = [NGINX, OTHER, "{at} [notice] 1#1: signal process started"]
     lines = [forms[n % 3].format(at=at(n, "%Y/%m/%d %H:%M:%S")) for n in range(30)]
-    found = drafted(tmp_path, lines)
-    assert (len(found.events), found.refused) == (30, [])
-    wanted = ("level_", "client", "server", "request", "path", "upstream", "host")
-    assert [tuple(event[name] for name in wanted) for event in found.events[:3]] == [
+    result = drafted(tmp_path, lines)
+    assert (len(result.events), result.refused) == (30, [])
+    required = ("level_", "client", "server", "request", "path", "upstream", "host")
+    assert [tuple(event[name] for name in required) for event in result.events[:3]] == [
         (
             "error", "203.0.113.9", "shop.example", "GET /cart HTTP/1.1", "/cart",
             "http://10.0.3.7:8080/cart", "shop.example",
@@ -163,7 +163,7 @@ def test_error_log_of_a_web_server_is_read(tmp_path: Path) -> None:
         ("warn", "198.51.100.4", None, "GET /a b", None, None, None),
         ("notice", None, None, None, None, None, None),
     ]  # fmt: skip
-    assert found.column("message")[:2] == [
+    assert result.column("message")[:2] == [
         "upstream timed out (110: Connection timed out) while reading", 'excess: 5 by zone "x"'
     ]  # fmt: skip
 
@@ -174,10 +174,10 @@ def test_error_log_of_apache_is_read(tmp_path: Path) -> None:
         "[client 10.0.0.1:51] AH00957: no",
         "[{at}.123456 2024] [core:notice] [pid 7:tid 9] AH00094: Command line: 'httpd'",
     ]
-    found = drafted(tmp_path, [forms[n % 2].format(at=at(n, "%a %b %d %H:%M:%S")) for n in range(20)])
-    assert (found.times[1], found.refused) == ("2024-05-06T10:00:37.123", [])
-    wanted = ("module", "level_", "cause", "client", "port", "code", "message")
-    assert [tuple(event[name] for name in wanted) for event in found.events[:2]] == [
+    result = drafted(tmp_path, [forms[n % 2].format(at=at(n, "%a %b %d %H:%M:%S")) for n in range(20)])
+    assert (result.times[1], result.refused) == ("2024-05-06T10:00:37.123", [])
+    required = ("module", "level_", "cause", "client", "port", "code", "message")
+    assert [tuple(event[name] for name in required) for event in result.events[:2]] == [
         ("proxy", "error", "(110)Connection timed out", "10.0.0.1", 51, "AH00957", "no"),
         ("core", "notice", None, None, None, "AH00094", "Command line: 'httpd'"),
     ]
@@ -188,21 +188,21 @@ def test_time_inside_a_value_of_an_audit_log_is_found(tmp_path: Path) -> None:
         f'type=SYSCALL msg=audit(1681160198.{n:03}:{3901 + n // 2}): syscall=59 success=yes comm="cat"'
         for n in range(20)
     ]
-    found = drafted(tmp_path, lines)
-    assert (found.times[1], found.refused) == ("2023-04-10T20:56:38.001", [])
-    assert (found.column("serial")[3], found.column("comm")[3]) == (3902, "cat")
+    result = drafted(tmp_path, lines)
+    assert (result.times[1], result.refused) == ("2023-04-10T20:56:38.001", [])
+    assert (result.column("serial")[3], result.column("comm")[3]) == (3902, "cat")
 
 
 def test_json_in_a_csv_column_is_read(tmp_path: Path) -> None:
     quoted = [drafted_text(n).replace('"', '""') for n in range(20)]
-    found = drafted(
+    result = drafted(
         tmp_path, ["at,kind,body", *(f'{at(n)},k{n % 2},"{quoted[n]}"' for n in range(20))], "a.csv"
     )
-    assert (found.stream.source.format, found.refused) == ("csv", [])
-    assert (found.column("took_ms")[3], found.column("client")[3]) == (3, "10.0.0.3")
+    assert (result.stream.source.format, result.refused) == ("csv", [])
+    assert (result.column("took_ms")[3], result.column("client")[3]) == (3, "10.0.0.3")
 
 
 def test_time_may_be_in_the_json_alone(tmp_path: Path) -> None:
     lines = [f"web{n % 2} app: " + json.dumps({"ts": at(n), "n": n}) for n in range(20)]
-    found = drafted(tmp_path, lines)
-    assert (found.times[1], found.column("n")[1]) == ("2024-05-06T10:00:37.000", 1)
+    result = drafted(tmp_path, lines)
+    assert (result.times[1], result.column("n")[1]) == ("2024-05-06T10:00:37.000", 1)

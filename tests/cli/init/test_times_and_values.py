@@ -63,59 +63,62 @@ PAIRS = 'level=info client=10.0.0.{n} msg="a b {n}"'
 def test_time_before_pairs_is_read(
     tmp_path: Path, before: str, name: str, lead: list[str], column: tuple[str, ...], first: dict[str, str]
 ) -> None:
-    found = drafted(tmp_path, [(before + PAIRS).format(n=n) for n in range(20)], name)
-    assert found.stream.time is not None
-    assert (found.stream.source.format, found.stream.source.options) == ("kv", {"lead": lead})
-    assert (found.stream.time.column, found.refused) == (column, [])
-    assert found.times == [f"2024-03-01T10:00:{n:02}.000" for n in range(20)]
-    wanted = {"level_": "info", "client": "10.0.0.1", "msg": "a b 1", **first}
-    assert {field: found.events[1][field] for field in wanted} == wanted
+    actual = drafted(tmp_path, [(before + PAIRS).format(n=n) for n in range(20)], name)
+    assert actual.stream.time is not None
+    assert (actual.stream.source.format, actual.stream.source.options) == ("kv", {"lead": lead})
+    assert (actual.stream.time.column, actual.refused) == (column, [])
+    assert actual.times == [f"2024-03-01T10:00:{n:02}.000" for n in range(20)]
+    required = {"level_": "info", "client": "10.0.0.1", "msg": "a b 1", **first}
+    assert {field: actual.events[1][field] for field in required} == required
 
 
 def test_time_before_pairs_separated_by_commas_is_read(tmp_path: Path) -> None:
     lines = [f"2024-03-01 10:00:{n:02}, level=info, client=10.0.0.{n}, n={n}" for n in range(20)]
-    found = drafted(tmp_path, lines)
-    assert found.stream.source.options == {"separator": ",", "lead": ["time"]}
-    assert (found.times[1], found.column("n")[1]) == ("2024-03-01T10:00:01.000", 1)
+    actual = drafted(tmp_path, lines)
+    assert actual.stream.source.options == {"separator": ",", "lead": ["time"]}
+    assert (actual.times[1], actual.column("n")[1]) == ("2024-03-01T10:00:01.000", 1)
 
 
 def test_nanoseconds_before_pairs_are_the_time(tmp_path: Path) -> None:
-    found = drafted(tmp_path, [f"{1700000000123456789 + n} {PAIRS.format(n=n)}" for n in range(20)])
-    assert found.stream.source.options == {"lead": ["time"]}
-    assert found.times[1] == "2023-11-14T22:13:20.123"
+    actual = drafted(tmp_path, [f"{1700000000123456789 + n} {PAIRS.format(n=n)}" for n in range(20)])
+    assert actual.stream.source.options == {"lead": ["time"]}
+    assert actual.times[1] == "2023-11-14T22:13:20.123"
 
 
 def test_bracketed_time_before_pairs_is_read_by_a_pattern(tmp_path: Path) -> None:
-    found = drafted(tmp_path, [f"[2024-03-01 10:00:{n:02}] {PAIRS.format(n=n)}" for n in range(20)])
-    assert (found.stream.source.format, found.times[1]) == ("regex", "2024-03-01T10:00:01.000")
-    assert found.events[1]["client"] == "10.0.0.1"
+    actual = drafted(tmp_path, [f"[2024-03-01 10:00:{n:02}] {PAIRS.format(n=n)}" for n in range(20)])
+    assert (actual.stream.source.format, actual.times[1]) == ("regex", "2024-03-01T10:00:01.000")
+    assert actual.events[1]["client"] == "10.0.0.1"
 
 
 def test_one_odd_value_does_not_change_the_type_of_a_column(tmp_path: Path) -> None:
     rows = [f"2024-05-01T10:{n // 60:02}:{n % 60:02}Z,h{n % 3},{n}.5" for n in range(300)]
     rows[7], rows[9] = "kaputt,h1,7.5", "2024-05-01T10:00:09Z,h0,ERR"
-    found = drafted(tmp_path, ["at,host,took", *rows], "a.csv")
-    assert found.refused == [("bad_time", rows[7]), ("bad_type", rows[9])]
-    assert len(found.events) == 298
-    assert found.stream.columns["took"].type == "number"
-    assert "7.5, 0.5" not in found.text
-    assert "; ?: 99.66 % are numbers, lines with others are refused\n" in found.text
-    assert "time: {column: at}  # 2024-05-01T10:00:00Z; ?: 99.66 % are such times, lines with" in found.text
+    actual = drafted(tmp_path, ["at,host,took", *rows], "a.csv")
+    assert actual.refused == [("bad_time", rows[7]), ("bad_type", rows[9])]
+    assert len(actual.events) == 298
+    assert actual.stream.columns["took"].type == "number"
+    assert "7.5, 0.5" not in actual.text
+    assert "; ?: 99.66 % are numbers, lines with others are refused\n" in actual.text
+    assert "time: {column: at}  # 2024-05-01T10:00:00Z; ?: 99.66 % are such times, lines with" in actual.text
 
 
 def test_json_numbers_keep_their_type_if_one_is_a_text(tmp_path: Path) -> None:
     records = [record(n) | {"n": "ERR" if n == 3 else n} for n in range(30)]
-    found = drafted(tmp_path, [json.dumps(one) for one in records])
-    assert [reason for reason, _ in found.refused] == ["bad_type"]
-    assert found.column("n")[:4] == [0, 1, 2, 4]
+    actual = drafted(tmp_path, [json.dumps(one) for one in records])
+    assert [reason for reason, _ in actual.refused] == ["bad_type"]
+    assert actual.column("n")[:4] == [0, 1, 2, 4]
 
 
 def test_date_and_time_are_found_under_any_names(tmp_path: Path) -> None:
     lines = ["Datum;Uhrzeit;n", *(f"0{n % 9 + 1}.05.2024;10:00:{n:02};{n}" for n in range(20))]
-    found = drafted(tmp_path, lines, "a.csv")
-    assert found.stream.time is not None
-    assert (found.stream.time.column, found.stream.time.format) == (("Datum", "Uhrzeit"), "%d.%m.%Y %H:%M:%S")
-    assert found.times[1] == "2024-05-02T10:00:01.000"
+    actual = drafted(tmp_path, lines, "a.csv")
+    assert actual.stream.time is not None
+    assert (actual.stream.time.column, actual.stream.time.format) == (
+        ("Datum", "Uhrzeit"),
+        "%d.%m.%Y %H:%M:%S",
+    )
+    assert actual.times[1] == "2024-05-02T10:00:01.000"
 
 
 @pytest.mark.parametrize(("digits", "form"), [("123456", "epoch_us"), ("123456789", "epoch_ns")])
@@ -169,15 +172,15 @@ def test_lines_in_another_encoding_are_rejected_and_reported(
 
 
 def test_single_line_is_one_event(tmp_path: Path) -> None:
-    found = drafted(tmp_path, ["2024-05-01T10:00:00Z host 1"])
-    assert found.text.startswith("# Drafted from a.log: 1 line, 1 event,\n")
+    actual = drafted(tmp_path, ["2024-05-01T10:00:00Z host 1"])
+    assert actual.text.startswith("# Drafted from a.log: 1 line, 1 event,\n")
 
 
 def test_quotes_after_a_backslash_belong_to_the_text(tmp_path: Path) -> None:
     lines = [f'2024-03-01T10:00:{n:02}.123456789Z stderr f "it \\"said\\" {n}" 7' for n in range(20)]
-    found = drafted(tmp_path, lines)
-    assert (found.refused, found.column("field_4")[1]) == ([], 'it \\"said\\" 1')
-    assert found.times[1] == "2024-03-01T10:00:01.123"
+    actual = drafted(tmp_path, lines)
+    assert (actual.refused, actual.column("field_4")[1]) == ([], 'it \\"said\\" 1')
+    assert actual.times[1] == "2024-03-01T10:00:01.123"
 
 
 def test_format_refused_despite_matching_lines_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,11 +222,11 @@ def test_any_lines_are_read_by_a_draft_or_refused_with_a_reason(
 ) -> None:
     sample = LogSample(Path(name), tuple(some * times), True)
     try:
-        made = draft([sample])
+        computed = draft([sample])
     except UsageError:
         return
-    assert parse(decided(made.text)).name == "a"
-    assert made.trial.events.num_rows > 0
+    assert parse(decided(computed.text)).name == "a"
+    assert computed.trial.events.num_rows > 0
 
 
 @pytest.mark.parametrize(
@@ -242,7 +245,7 @@ def test_any_lines_are_read_by_a_draft_or_refused_with_a_reason(
 def test_zone_letters_belong_to_the_time(
     tmp_path: Path, months: dict[int, str], zone: str, note: str, first: str, last: str
 ) -> None:
-    found = drafted(
+    actual = drafted(
         tmp_path,
         [
             f"2026-{month:02}-20 21:58:{n:02}.352 {letters} [{n}] a@b LOG:  it {'really ' * (n % 4)}took {n}"
@@ -250,18 +253,18 @@ def test_zone_letters_belong_to_the_time(
             for n in range(20)
         ],
     )
-    assert found.stream.time is not None
-    assert (found.stream.time.format, found.stream.time.zone) == ("%Y-%m-%d %H:%M:%S.%f %Z", zone)
-    assert (found.times[0], found.times[-1], found.refused) == (first, last, [])
-    assert f"# 2026-07-20 21:58:00.352 {months[7]}{note}\n" in found.text
-    assert found.stream.columns.keys() == {"pid", "field_5", "field_6", "message"}
-    assert found.stream.aggregates["activity"].measures.keys() == {"n"}
+    assert actual.stream.time is not None
+    assert (actual.stream.time.format, actual.stream.time.zone) == ("%Y-%m-%d %H:%M:%S.%f %Z", zone)
+    assert (actual.times[0], actual.times[-1], actual.refused) == (first, last, [])
+    assert f"# 2026-07-20 21:58:00.352 {months[7]}{note}\n" in actual.text
+    assert actual.stream.columns.keys() == {"pid", "field_5", "field_6", "message"}
+    assert actual.stream.aggregates["activity"].measures.keys() == {"n"}
 
 
 def test_letters_that_name_no_zone_do_not_belong_to_the_time(tmp_path: Path) -> None:
-    found = drafted(tmp_path, [f"2026-11-20 21:58:{n:02} XYZ {n}" for n in range(20)])
-    assert found.stream.time is not None
-    assert (found.stream.time.format, found.column("field_3")[0]) == ("iso", "XYZ")
+    actual = drafted(tmp_path, [f"2026-11-20 21:58:{n:02} XYZ {n}" for n in range(20)])
+    assert actual.stream.time is not None
+    assert (actual.stream.time.format, actual.column("field_3")[0]) == ("iso", "XYZ")
 
 
 def test_large_numbers_are_times_by_name_or_as_the_only_candidate(tmp_path: Path) -> None:
@@ -280,27 +283,27 @@ def test_large_numbers_are_times_by_name_or_as_the_only_candidate(tmp_path: Path
 )
 def test_time_with_a_date_is_preferred_to_a_large_number(tmp_path: Path, name: str, day: str) -> None:
     rows = [f"{1234567890 + n},{day}10:00:{n:02}" for n in range(20)]
-    found = drafted(tmp_path, [f"disk_free,{day and 'day,'}clock", *rows], name)
-    assert found.times[1] == "2024-05-06T10:00:01.000"
-    assert found.column("disk_free")[1] == 1234567891
+    actual = drafted(tmp_path, [f"disk_free,{day and 'day,'}clock", *rows], name)
+    assert actual.times[1] == "2024-05-06T10:00:01.000"
+    assert actual.column("disk_free")[1] == 1234567891
 
 
 def test_possible_thousands_separator_leaves_a_text(tmp_path: Path) -> None:
     rows = [f"2024-05-06T10:00:{n:02}Z;1,{n:03}" for n in range(20)]
-    found = drafted(tmp_path, ["at;amount", *rows], "a.csv")
-    assert found.column("amount")[1] == "1,001"
+    actual = drafted(tmp_path, ["at;amount", *rows], "a.csv")
+    assert actual.column("amount")[1] == "1,001"
     assert (
         "  amount: amount  # ?: text, as the comma in 1,000 may be a decimal one, or one of thousands\n"
-        in found.text
+        in actual.text
     )
 
 
 @pytest.mark.parametrize("header", [["at,rule,n"], []])
 def test_values_containing_another_delimiter_are_whole(tmp_path: Path, header: list[str]) -> None:
     rows = [f"2024-05-06T10:00:{n:02}Z,a;b;c;{n},{n}" for n in range(20)]
-    found = drafted(tmp_path, [*header, *rows], "a.csv")
-    assert found.times[1] == "2024-05-06T10:00:01.000"
-    assert found.events[1]["rule" if header else "field_2"] == "a;b;c;1"
+    actual = drafted(tmp_path, [*header, *rows], "a.csv")
+    assert actual.times[1] == "2024-05-06T10:00:01.000"
+    assert actual.events[1]["rule" if header else "field_2"] == "a;b;c;1"
 
 
 def test_quoted_numbers_are_numbers_unless_ids_or_mixed(tmp_path: Path) -> None:
@@ -309,16 +312,16 @@ def test_quoted_numbers_are_numbers_unless_ids_or_mixed(tmp_path: Path) -> None:
         | {"price": f"{n}.76", "amount": str(n), "orderId": str(n % 7), "code": f"0{n}", "or": "x" * (n == 3)}
         for n in range(20)
     ]
-    found = drafted(tmp_path, [json.dumps(one) for one in records])
-    assert {name: column.type for name, column in found.stream.columns.items()} == {
+    actual = drafted(tmp_path, [json.dumps(one) for one in records])
+    assert {name: column.type for name, column in actual.stream.columns.items()} == {
         "user": "string", "n": "integer", "price": "number", "amount": "integer", "order_id": "string",
         "code": "string", "or_": "string",
     }  # fmt: skip
-    assert (found.column("price")[:2], found.column("amount")[1], found.refused) == ([0.76, 1.76], 1, [])
+    assert (actual.column("price")[:2], actual.column("amount")[1], actual.refused) == ([0.76, 1.76], 1, [])
 
 
 @pytest.mark.parametrize(
-    ("ids", "again", "said"),
+    ("ids", "again", "text"),
     [
         (lambda n: n, 3, "3 of 43 events repeat"),
         (lambda n: n, 40, "40 of 80 events repeat"),
@@ -327,11 +330,11 @@ def test_quoted_numbers_are_numbers_unless_ids_or_mixed(tmp_path: Path) -> None:
     ],
 )
 def test_duplicate_ids_are_reported_with_a_rule_to_drop_them(
-    tmp_path: Path, ids: Callable[[int], int], again: int, said: str | None
+    tmp_path: Path, ids: Callable[[int], int], again: int, text: str | None
 ) -> None:
     lines = [json.dumps(record(n) | {"event_id": f"e{ids(n)}"}) for n in range(40)]
-    found = drafted(tmp_path, [*lines, *lines[:again]])
+    actual = drafted(tmp_path, [*lines, *lines[:again]])
     proposal = (
-        f"# unique: [event_id]  # ?: {said} the event_id of another one; with this, one of an hour stays\n"
+        f"# unique: [event_id]  # ?: {text} the event_id of another one; with this, one of an hour stays\n"
     )
-    assert (proposal in found.text, "unique" in found.text) == (said is not None, said is not None)
+    assert (proposal in actual.text, "unique" in actual.text) == (text is not None, text is not None)

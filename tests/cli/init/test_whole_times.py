@@ -56,9 +56,9 @@ __all__ = ["home"]
 )
 def test_full_time_in_each_line_is_found(tmp_path: Path, before: str, first: str) -> None:
     lines = [f"{before.format(n=n)} {'said ' * (n % 3)}that it is {n}" for n in range(20)]
-    found = drafted(tmp_path, lines)
-    assert (found.times[0][: len(first)], len(found.events), found.refused) == (first, 20, [])
-    assert "lines" not in yaml.safe_load(found.text)["time"]
+    actual = drafted(tmp_path, lines)
+    assert (actual.times[0][: len(first)], len(actual.events), actual.refused) == (first, 20, [])
+    assert "lines" not in yaml.safe_load(actual.text)["time"]
 
 
 def test_ambiguous_date_is_reported(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_ambiguous_date_is_reported(tmp_path: Path) -> None:
 def test_arbitrary_numbers_are_no_times(tmp_path: Path, numbers: str) -> None:
     file = tmp_path / "a.log"
     file.write_text("".join(f"{numbers}{n:02} took {n}\n" for n in range(60)))
-    made = draft([read_sample(file)])
-    assert made.untimed == "no field looks like a time"
-    data = yaml.safe_load(made.text)
+    computed = draft([read_sample(file)])
+    assert computed.untimed == "no field looks like a time"
+    data = yaml.safe_load(computed.text)
     assert "time" not in data
     with pytest.raises(SpecificationError, match="time: is required"):
         parse(data)
@@ -97,11 +97,11 @@ def pairs(clock: str, zone: str) -> list[str]:
 def test_zone_next_to_the_time_belongs_to_it(
     tmp_path: Path, zone: str, declared: dict[str, str], first: str
 ) -> None:
-    found = drafted(tmp_path, pairs("06:00:{n:02}", zone))
+    actual = drafted(tmp_path, pairs("06:00:{n:02}", zone))
     column = ["date", "time"] + ["tz"] * ("format" in declared)
-    assert yaml.safe_load(found.text)["time"] == {"column": column, **declared}
-    assert (found.times[0], found.refused) == (f"2024-04-19T{first}.000", [])
-    assert ("which zone these are in" in found.text) == ("format" not in declared)
+    assert yaml.safe_load(actual.text)["time"] == {"column": column, **declared}
+    assert (actual.times[0], actual.refused) == (f"2024-04-19T{first}.000", [])
+    assert ("which zone these are in" in actual.text) == ("format" not in declared)
 
 
 def test_line_of_another_zone_is_rejected_and_not_misread(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_line_of_another_zone_is_rejected_and_not_misread(tmp_path: Path) -> Non
     (tmp_path / "a.log").write_text("\n".join([*lines, lines[0].replace("Berlin", "Lisbon")]))
     from transom.cli.adhoc_files import scan_file
 
-    found = scan_file(stream, tmp_path / "a.log")
-    assert (found.events, dict(found.reasons)) == (20, {"bad_time": 1})
+    actual = scan_file(stream, tmp_path / "a.log")
+    assert (actual.events, dict(actual.reasons)) == (20, {"bad_time": 1})
 
 
 @pytest.mark.parametrize(("name", "beside"), [("utc_offset", False), ("shift", True), ("shift", False)])
@@ -123,24 +123,24 @@ def test_offset_in_another_field_is_recognised_by_name_or_position(
         fields = {"time": f"2024-04-19 06:00:{n:02}", **({} if beside else {"a": f"x{n % 3}"})}
         return fields | {name: "+02:00", "n": n}
 
-    found = drafted(tmp_path, [json.dumps(record(n)) for n in range(20)])
-    taken = beside or name != "shift"
-    assert found.times[0] == f"2024-04-19T{'04' if taken else '06'}:00:00.000"
-    assert (name in found.stream.columns) != taken
+    actual = drafted(tmp_path, [json.dumps(record(n)) for n in range(20)])
+    selected = beside or name != "shift"
+    assert actual.times[0] == f"2024-04-19T{'04' if selected else '06'}:00:00.000"
+    assert (name in actual.stream.columns) != selected
 
 
 def test_pairs_with_single_quotes_are_read(tmp_path: Path) -> None:
     lines = [
         f"time='2024-05-06 10:00:{n:02}' user='anna b' what='said \\'it\\' {n}' n={n}" for n in range(20)
     ]
-    found = drafted(tmp_path, lines)
-    assert (found.stream.source.format, dict(found.stream.source.options)) == ("kv", {"quote": "'"})
-    assert (found.times[1], found.column("user")[1], found.refused) == (
+    actual = drafted(tmp_path, lines)
+    assert (actual.stream.source.format, dict(actual.stream.source.options)) == ("kv", {"quote": "'"})
+    assert (actual.times[1], actual.column("user")[1], actual.refused) == (
         "2024-05-06T10:00:01.000",
         "anna b",
         [],
     )
-    assert found.column("what")[1] == "said 'it' 1"
+    assert actual.column("what")[1] == "said 'it' 1"
 
 
 AUDIT = [
@@ -169,14 +169,14 @@ def test_time_inside_a_value_is_found(
         (tmp_path / "a.log").write_text("".join(f"{line}\n" for line in lines))
         assert draft([read_sample(tmp_path / "a.log")]).untimed
         return
-    found = drafted(tmp_path, lines)
-    assert (found.times[0], len(found.events), found.refused) == (first, len(lines), [])
+    actual = drafted(tmp_path, lines)
+    assert (actual.times[0], len(actual.events), actual.refused) == (first, len(lines), [])
     if serial is not None:
-        assert (found.column("serial")[3], found.column("type")[:3]) == (
+        assert (actual.column("serial")[3], actual.column("type")[:3]) == (
             serial,
             ["SYSCALL", "CWD", "PROCTITLE"],
         )
-        assert found.column("cwd")[1] == "/root"
+        assert actual.column("cwd")[1] == "/root"
 
 
 def test_field_with_several_zones_is_reported_with_the_zone(tmp_path: Path) -> None:
@@ -215,22 +215,22 @@ def test_year_of_klog_comes_from_the_file_name(tmp_path: Path) -> None:
 
 def test_labels_separated_by_tabs_are_pairs(tmp_path: Path) -> None:
     lines = [f"time:2024-05-06T10:00:{n:02}Z\thost:web{n % 2}\turi:/a b:{n}\tn:{n}" for n in range(20)]
-    found = drafted(tmp_path, lines)
-    assert (found.times[0], found.refused) == ("2024-05-06T10:00:00.000", [])
-    assert (found.column("host")[1], found.column("uri")[3]) == ("web1", "/a b:3")
+    actual = drafted(tmp_path, lines)
+    assert (actual.times[0], actual.refused) == ("2024-05-06T10:00:00.000", [])
+    assert (actual.column("host")[1], actual.column("uri")[3]) == ("web1", "/a b:3")
 
 
 @pytest.mark.parametrize("sign", [",", "."])
 def test_decimal_comma_of_a_time_is_no_delimiter(tmp_path: Path, sign: str) -> None:
     lines = [f"2024-05-06 10:00:{n:02}{sign}500 INFO web{n % 3} done, user=a, x{n}" for n in range(20)]
-    found = drafted(tmp_path, lines)
-    assert (found.stream.source.format, found.times[0]) == ("regex", "2024-05-06T10:00:00.500")
+    actual = drafted(tmp_path, lines)
+    assert (actual.stream.source.format, actual.times[0]) == ("regex", "2024-05-06T10:00:00.500")
 
 
 def test_single_json_lines_among_others_are_accepted(tmp_path: Path) -> None:
     lines = [f'2024-05-06 10:00:{n:02} INFO {{"a":{n}}}' for n in range(20)]
-    found = drafted(tmp_path, [*lines, '{"a":99}'])
-    assert (len(found.events), found.refused) == (20, [("no_match", '{"a":99}')])
+    actual = drafted(tmp_path, [*lines, '{"a":99}'])
+    assert (len(actual.events), actual.refused) == (20, [("no_match", '{"a":99}')])
 
 
 @pytest.mark.parametrize("day", ["06", "07"])

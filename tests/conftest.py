@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.cli.ledger_by_hand import Lake
     from tests.support.stream_harness import StreamHarness, Templates
 
-# No deadline: a test may run beside other work. `unit` is for `make test-unit`, `full` for `make test-full`.
+# No deadline: tests may run concurrently. `unit` is for `make test-unit`, `full` for `make test-full`.
 for _profile, _examples in (("unit", 8), ("quick", 25), ("full", 100)):
     hypothesis.settings.register_profile(
         _profile,
@@ -36,7 +36,7 @@ SPARK_FIXTURES = {"spark", "make_stream"}
 """Fixtures that start a JVM."""
 
 ZONE = "Asia/Kolkata"
-"""Of the machine that the tests run on: half an hour off the hours, so that a time which goes by it shows."""
+"""The time zone of the tests: half an hour off the full hours, so that a time which depends on it shows."""
 
 os.environ["TZ"] = ZONE
 time.tzset()
@@ -44,13 +44,13 @@ time.tzset()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Gives Hypothesis one seed for all workers: TRANSOM_SEED, or a new one for each run."""
+    """Give Hypothesis one seed for all workers: TRANSOM_SEED, or a new one for each run."""
     if config.getoption("hypothesis_seed") is None:
         config.option.hypothesis_seed = os.environ.get("TRANSOM_SEED") or str(secrets.randbelow(10**6))
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Shortens the ids of long values: a test's id is in the environment of every process that it starts."""
+    """Shorten the ids of long values: a test's id is in the environment of every process that it starts."""
     if isinstance(val, str | bytes) and len(val) > 200:
         return f"{type(val).__name__} of {len(val)}"
     return None
@@ -58,7 +58,7 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that need a JVM, and puts the longest first, so that no worker ends alone."""
+    """Mark the tests that need a JVM, and put the longest first, so that no worker ends alone."""
     tests = Path(__file__).parent
 
     def place(item: pytest.Item) -> int:
@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Function,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to the report of a randomised test that fails the command that replays it."""
+    """Add the replay command to the report of a randomised test that fails."""
     report = yield
     randomised = hypothesis.is_hypothesis_test(item.obj) or "run_seed" in item.fixturenames
     if report.failed and report.when == "call" and randomised:
@@ -89,13 +89,13 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
-    """The session of the jobs, with the settings of set-up; tests without Spark start no JVM.
+    """Return the session of the jobs, with the settings of set-up; tests without Spark start no JVM.
 
-    Java's full compiler, which the settings leave out for short jobs, pays off in the long tier alone. A
-    thousand plans over a few rows each want no code generated for them, nor to be planned again half-way: two
-    fifths of the time; nor more than two tasks. The jobs that Airflow submits in the end-to-end tests have
-    all of that. Driver, Java and workers are in the machine's zone, from which jobs and set-up keep them: no
-    row may need that.
+    Java's full compiler, which the settings omit for short jobs, pays off in the long tier alone. A thousand
+    plans over a few rows each need no generated code, no adaptive planning and at most two tasks; this saves
+    two fifths of the time. The jobs that Airflow submits in the end-to-end tests have all of that. Driver,
+    Java and workers are in the tests' time zone, from which jobs and set-up isolate them: no row may depend
+    on it.
     """
     from transom.storage.session import session
 
@@ -119,17 +119,17 @@ def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
     yield built
     gateway = built.sparkContext._gateway
     built.stop()
-    # Its connections are closed when the interpreter ends, and then say so to streams that are closed.
+    # Its connections close when the interpreter ends, and then log to closed streams.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     gateway.shutdown()
-    # Java ends with its standard input, a moment after the tests if nobody waits for it.
+    # Java ends with its standard input, shortly after the tests if nothing waits for it.
     gateway.proc.stdin.close()
     gateway.proc.wait(timeout=60)
 
 
 @pytest.fixture(scope="session")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> "Templates":
-    """Lakes that are built once and copied into the tests that begin with them."""
+    """Return lakes that are built once and copied into the tests that begin with them."""
     from tests.support.stream_harness import Templates
 
     return Templates(tmp_path_factory.mktemp("templates"))
@@ -139,7 +139,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> "Templates":
 def make_stream(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, templates: "Templates"
 ) -> "Callable[..., StreamHarness]":
-    """Makes streams that share one landing folder; each `lake` is one of its own.
+    """Return a function that makes streams with one shared landing folder; each `lake` is separate.
 
     With `ready`, a function that lands files and runs stages, the lake and its landing folder are a copy of a
     template that this function has built.
@@ -161,19 +161,19 @@ def make_stream(
 
 @pytest.fixture
 def run_seed() -> int:
-    """The seed of what a test draws once: the same in every run, unless TRANSOM_SEED gives another one."""
+    """Return the seed of a test's draws: the same in every run, unless TRANSOM_SEED gives another one."""
     return int(os.environ.get("TRANSOM_SEED") or FIXED_SEED)
 
 
 @pytest.fixture
 def rng(run_seed: int) -> random.Random:
-    """A generator for cuts and orders that a test draws once."""
+    """Return a generator for intervals and orders that a test draws once."""
     return random.Random(run_seed)
 
 
 @pytest.fixture
 def run() -> "Callable[..., Result]":
-    """Runs a command of the command line."""
+    """Return a function that runs a command of the command line."""
     from typer.testing import CliRunner
 
     from transom.cli.__main__ import app
@@ -183,7 +183,7 @@ def run() -> "Callable[..., Result]":
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Lake":
-    """A lake, its stream file found by its name."""
+    """Return a lake, with its stream file found by its name."""
     monkeypatch.setenv("TRANSOM_HOME", str(tmp_path))
     monkeypatch.delenv("TRANSOM_LANDING", raising=False)
     monkeypatch.delenv("TRANSOM_SPARK_PROPERTIES", raising=False)

@@ -179,7 +179,7 @@ def test_file_of_nul_bytes_alone_is_refused(run: Ask, tmp_path: Path) -> None:
 
 
 def test_path_with_an_empty_capture_is_refused(run: Ask, tmp_path: Path) -> None:
-    """A job withholds such a file: `tests/contract/test_ingest_checks.py`."""
+    """A job quarantines such a file: `tests/ingest/test_ingest_checks.py`."""
     stream = parse(STREAM | {"source": {"path": "{host}.log", "format": "csv"}})
     file = tmp_path / ".log"
     file.write_text(f"at,n\n{at(1)},1\n{at(2)},2\n")

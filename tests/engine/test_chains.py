@@ -106,7 +106,7 @@ def apply_turn(lake: Lake, step: Step) -> Outcome | None:
 
 
 def assert_kept(lake: Lake, run: Run | None = None, outcome: Outcome | None = None) -> None:
-    """Assert that fresh hours equal those of one run over everything. Other hours lie too far from the run
+    """Assert that fresh hours equal those of one run over everything. Other hours are too far from the run
     and are reported, or wait for quarantined ones.
     """
     truth = lake.anew()
@@ -225,7 +225,7 @@ def test_hour_incomplete_itself_has_other_dependents_than_hour_after_one() -> No
     lake.run(0, 9)
     lake.tell(0, [9])
     lake.tell(1, [9], complete=False)
-    # Hour 7 lies after this run, and is out of date now.
+    # Hour 7 is after this run, and is out of date now.
     lake.run(0, 7, repair_window=0)
     assert_kept(lake)
     lake.run(0, 9)

@@ -1,4 +1,4 @@
-"""The small rules in the README that no other test says alone, each with its value, in one run."""
+"""Small documented rules that no other test checks alone, each with its value, in one run."""
 
 from collections.abc import Callable
 from datetime import timedelta

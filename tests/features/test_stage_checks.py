@@ -1,7 +1,7 @@
 """Every check of a stage fails on rows and counts that are bad for it, and no other check does.
 
-The rows are those of real runs over small logs, computed once. Each case puts one fault into one hour of one
-block, and has the step's own figures and checks judge it, without a run of its own.
+The rows come from real runs over small logs, computed once. Each case puts one fault into one hour of one
+block. Then the step's own metrics and checks evaluate it, without a run of its own.
 """
 
 from collections.abc import Callable, Iterable, Mapping

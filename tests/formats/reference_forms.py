@@ -80,14 +80,15 @@ class Apache:
 class Csv:
     """Values with a delimiter between them; a record is a line.
 
-    The names are the options', or stand in the first line that is not empty, behind those of `skip`, or in
-    the line whose number `header` is. Where that line cannot be read, it and all others have no header. The
-    lines of `skip`, the lines above the header, and those that begin with `comment` are no records. A quote
-    counts where a value begins, and there to the next quote that is not doubled; anything up to the
-    delimiter after it belongs to the value as well. An empty value is none, quoted or not: a file in which
-    everything is quoted could not say it otherwise. With the delimiter `blanks` values are what stands
-    between blanks and tabs, however many there are. Where two columns that are read have one name, every
-    line is refused; of others the last is taken.
+    The names are in the options, or in the first line that is not empty after those of `skip`, or in line
+    number `header`. If that line cannot be read, it and all others have no header. The lines of `skip`, the
+    lines above the header, and those that begin with `comment` are no records.
+
+    A quote counts at the start of a value, up to the next quote that is not doubled; text after it up to the
+    delimiter belongs to the value as well. An empty value is missing, quoted or not: a file with quotes
+    everywhere cannot express the difference. With the delimiter `blanks`, any number of blanks and tabs
+    separates values. If two columns that are read have one name, every line is rejected; of other duplicates
+    the last one counts.
     """
 
     def __init__(self, layout: RecordFormat) -> None:
@@ -152,8 +153,8 @@ class Csv:
     def values(self, text: str) -> list[str]:
         if self.delimiter == "blanks":
             return self.aligned(text)
-        # The library's reader takes a carriage return for a line's end; here it is a character like
-        # any other, so it stands in as one that the line does not hold.
+        # The library's reader ends a line at a carriage return. Here it is an ordinary character, so another
+        # one that the line does not contain replaces it.
         stand_in = next(char for char in map(chr, range(0xE000, 0xF8FF)) if char not in text)
         # A second line follows, which a reader that waits for a closing quote swallows.
         csv.field_size_limit(LONGEST_LINE)
@@ -196,11 +197,11 @@ def once(names: list[str], layout: RecordFormat) -> None:
 
 
 class ZeekTsv:
-    """Values with a separator between them. Lines that begin with # are header lines wherever they stand.
+    """Values with a separator between them. Lines that begin with # are header lines anywhere.
 
-    `#separator` (with \\xNN for a character), `#unset_field`, `#empty_field` and `#fields` hold from
-    there on; other header lines say nothing here. An unset value is none, an empty one is the empty
-    text. Of two columns of one name the last is taken. Values stand as they are written.
+    `#separator` (with \\xNN for a character), `#unset_field`, `#empty_field` and `#fields` apply from there
+    on; other header lines are ignored. An unset value is missing, an empty one is the empty text. Of two
+    columns with one name the last counts. Values are unchanged.
     """
 
     def __init__(self, layout: RecordFormat) -> None:

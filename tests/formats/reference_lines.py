@@ -42,7 +42,7 @@ class Found:
         fields: by path.
         shown: names in the record, with a value or without.
         own: names from the format or the specification, not from the file.
-        rest: further values of the record beside the columns and the time.
+        rest: further values of the record, in addition to the columns and the time.
     """
 
     fields: Record

@@ -183,7 +183,7 @@ def test_only_times_of_the_first_of_two_hours_may_mean_the_second() -> None:
 
 
 def test_times_of_other_columns_are_in_the_first_hour_and_not_counted() -> None:
-    """What the README says of them: only the event's time is told apart."""
+    """The documented rule: only the event's time is resolved."""
     layout = RecordFormat(
         "csv",
         (Field("seen", ("seen",), "timestamp", time_format="iso", zone="Europe/Berlin"),),

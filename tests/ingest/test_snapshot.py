@@ -106,7 +106,7 @@ def test_hour_is_stale_if_its_file_may_differ_from_published_rows(status: Any, s
 
 
 def test_every_hour_with_rows_of_a_changed_file_is_stale() -> None:
-    """These are the hours of its rows, whatever hour is in its name."""
+    """These are the hours of its rows, for any hour in its name."""
     known = {"f": replace(one()["f"], hours=(at(0), at(2)), pending_hours=(at(3),))}
     assert scene(known=known, there={"f": listed("f", touched=2)}).stale() == [at(0), at(2), at(3)]
 

@@ -358,7 +358,7 @@ def apply_turn(lake: Pipeline, turn: Turn, stages: Sequence[str]) -> Mapping[str
 def assert_kept(
     lake: Pipeline, turn: Turn, outcomes: Mapping[str, Outcome] | None, stages: Sequence[str]
 ) -> None:
-    """Assert that fresh rows equal those of one run over everything. Other hours lie too far from the run,
+    """Assert that fresh rows equal those of one run over everything. Other hours are too far from the run,
     which reports them, or wait for quarantined ones.
     """
     truth = lake.anew(stages)

@@ -338,19 +338,19 @@ BACK = {"one": 2, "two": 3}
 
 @dataclass(frozen=True)
 class Toy:
-    """A stage of three steps, each of which reads the one before it.
+    """A stage of three steps, each of which reads the previous one.
 
-    `sums`, state: what each of the last four hours of events holds.
-    `chain`: half of what its own earlier hours hold at most, and this hour's sum: a change dies out; of `two`
-    with how much of what it reads is incomplete. `told`:
-    what the chain holds in some hours.
+    `sums`, state: the sum of the last four hours of events.
+    `chain`: at most half of the sum of its own earlier hours, and this hour's sum, so that a change dies out;
+    for `two` with the share of incomplete input.
+    `told`: the values of the chain in some hours.
 
     Attributes:
-        shape: a number that shapes what is computed.
-        most: a value above it is withheld.
-        told: how many hours back `told` reads at most; not all hours as many, and some none.
-        computed: what was computed: table, block and hour.
-        passes: which hours of it together.
+        shape: a number that changes what is computed.
+        most: a value above it is quarantined.
+        told: maximum number of hours back that `told` reads; it differs by hour, and some hours read none.
+        computed: table, block and hour of everything computed.
+        passes: hours that were computed together.
     """
 
     shape: int = 0

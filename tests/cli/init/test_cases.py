@@ -1,9 +1,8 @@
-"""Small logs that went wrong once, each with what is right: the draft of `init`, read as a job reads it.
+"""Small logs that failed once, each with its correct reading: the draft of `init`, read as a job reads it.
 
-What takes a whole run is tested with it: that equal files of two hosts both count, that an hour waits for the
-file whose name says its end, and the autumn night with `time.interval`, in
-`tests/contract/test_equal_files.py`; of runs of NUL bytes, what the checks say, in
-`tests/contract/test_ingest_checks.py`.
+Rules that need a whole run are tested elsewhere. In `tests/ingest/test_equal_file_tables.py`: equal files of
+two hosts both count, an hour waits for the file named after its end, and the end of summer time with
+`time.interval`. In `tests/ingest/test_ingest_checks.py`: the checks on runs of NUL bytes.
 """
 
 from collections import Counter
